@@ -26,7 +26,7 @@ quoted = '$(subst ','\'',$(1))'
 # --$(1) with the value of the variable $(2). Only what is given overrides the manifest.
 option = $(if $($(2)),--$(1)=$(call quoted,$($(2))))
 
-# Each key that can be overridden, as option=VARIABLE; cluster_kit/manifest/overrides.py says
+# Each key that can be overridden, as option=VARIABLE; cluster_kit/manifest/command_line.py says
 # what they mean, and a test compares the two.
 PAIRS := chief=N_CHIEF workers=N_WORKERS ps=N_PS style=STYLE name=NAME engine=BACKEND program=PROGRAM args=ARGS \
   requirements=REQUIREMENTS data=DATA gpus=GPUS

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from cluster_kit.errors import Interrupted, KitError
-from cluster_kit.util import signals, stdio
+from cluster_kit.util import process, stdio
 
 
 def main() -> NoReturn:
@@ -37,7 +37,7 @@ def _run() -> None:
 
     Ctrl-C ends it without a traceback even while its libraries are being imported.
     """
-    signals.interrupt_once()
+    process.interrupt_once()
     gc.disable()  # skip garbage collection during imports: saves about 10 %
     try:
         from cluster_kit.cli import verbs

@@ -11,7 +11,7 @@ from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host
 from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.util import process, signals
+from cluster_kit.util import process
 from cluster_kit.util.locks import Locks
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -43,7 +43,7 @@ def this_host() -> Host:
         processes=process,
         connect=_connect,
         locks=Locks(),
-        interrupts=signals,
+        interrupts=process,
         gpus=_gpus,
         no_driver=_no_driver,
         routes=_routes,
@@ -60,19 +60,19 @@ def _connect(engine: str = DEFAULT_ENGINE, settings: Mapping[str, Any] | None = 
 
 
 def _gpus() -> tuple[Gpu, ...]:
-    from cluster_kit.machine.nvidia import gpu_inventory
+    from cluster_kit.machine.host_facts import gpu_inventory
 
     return gpu_inventory()
 
 
 def _no_driver() -> str:
-    from cluster_kit.machine.nvidia import driver_problem
+    from cluster_kit.machine.host_facts import driver_problem
 
     return driver_problem()
 
 
 def _routes() -> list[Network]:
-    from cluster_kit.machine.gather import ROUTES, routes_of
+    from cluster_kit.machine.host_facts import ROUTES, routes_of
 
     return routes_of(ROUTES)
 

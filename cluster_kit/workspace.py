@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.util.kit_files import CLONE
+from cluster_kit.util.paths import CLONE
 from cluster_kit.util.untrusted import drop_set_ids, files, is_directory
 
 

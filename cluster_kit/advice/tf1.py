@@ -13,7 +13,7 @@ from cluster_kit.advice.sources import Hint, Source
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Setting
 from cluster_kit.programs.style import LAST_WITH_ESTIMATORS, NIGHTLY, OWN_VERSION, has_estimators
-from cluster_kit.util.kit_files import IMAGE
+from cluster_kit.util.paths import IMAGE
 
 TABLE = IMAGE / "trainer" / "agent" / "injected" / "tf1" / "names.json"
 TOP = "tensorflow."

@@ -24,7 +24,7 @@ from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import CHIEF, ROLES
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.run import Launch
+from cluster_kit.run.run import Run
 from cluster_kit.util.untrusted import Folder
 from cluster_kit.workspace import RunDirectory
 
@@ -133,7 +133,7 @@ def is_meant(overrides: Mapping[str, Any]) -> bool:
 
 
 @contextlib.contextmanager
-def present(run: Launch, *, meant: bool) -> Iterator[HostChief | None]:
+def present(run: Run, *, meant: bool) -> Iterator[HostChief | None]:
     """This process as the chief, for the block, if that is `meant`."""
     if not meant:
         yield None
@@ -150,7 +150,7 @@ def present(run: Launch, *, meant: bool) -> Iterator[HostChief | None]:
 class HostChief:
     """This process as a cluster's chief. It holds a lock that is gone with it, however it ends."""
 
-    def __init__(self, run: Launch) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._lock = _held(run.directory)
         self._address = ""

@@ -20,13 +20,13 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.run import task_exec
 from cluster_kit.run.attach import wait
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.run import Launch
+from cluster_kit.run.run import Run
 from cluster_kit.show.view import View
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import RunDirectory
 
 
-def container_of(engine: Engine, run: Launch, task: str) -> Container:
+def container_of(engine: Engine, run: Run, task: str) -> Container:
     """The container of a task; raises UsageError."""
     for container in engine.containers(run.name, run.id):
         if container.name == task:
@@ -34,7 +34,7 @@ def container_of(engine: Engine, run: Launch, task: str) -> Container:
     raise unknown_task(run, task)
 
 
-def running_container(engine: Engine, run: Launch, task: str) -> Container:
+def running_container(engine: Engine, run: Run, task: str) -> Container:
     """The same, if its processes run; raises UsageError."""
     container = container_of(engine, run, task)
     if container.state == State.PAUSED:
@@ -47,7 +47,7 @@ def running_container(engine: Engine, run: Launch, task: str) -> Container:
     return container
 
 
-def unknown_task(run: Launch, task: str) -> UsageError:
+def unknown_task(run: Run, task: str) -> UsageError:
     """Why a task of this name has no container."""
     known = [one.name for one in run.cluster.tasks]
     if task in known:
@@ -72,7 +72,7 @@ MOST_LINES = 100_000
 class RunningCluster:
     """See `cluster`. Tasks are named `chief-0`, `worker-1`; methods raise UsageError for others."""
 
-    def __init__(self, run: Launch, view: View, chief: HostChief | None = None) -> None:
+    def __init__(self, run: Run, view: View, chief: HostChief | None = None) -> None:
         self._run = run
         self._view = view
         self._chief = chief

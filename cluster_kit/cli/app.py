@@ -20,7 +20,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from cluster_kit.cli.verbs import GROUP_OF, VERBS
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.roles import ROLES
-from cluster_kit.run.request import USUAL, unnamed
+from cluster_kit.run.request import DEFAULT_MANIFEST, unnamed
 from cluster_kit.util import debug_log
 from cluster_kit.util.nearest import did_you_mean, proposal
 from cluster_kit.util.terminal import harmless, in_json
@@ -202,7 +202,7 @@ def named(name: str | None, engine: Engine, up: Sequence[str], *, changes: bool 
 
     own = of_workspace(engine, here(), up)
     meant = unnamed(up, own, changes=changes)
-    if meant in up and meant != USUAL:
+    if meant in up and meant != DEFAULT_MANIFEST:
         of = " of this directory" if own and len(own) < len(up) else ""
         say(f"{meant}: the only cluster{of} that is up{'' if own else ', started elsewhere'}")
     return meant

@@ -44,7 +44,7 @@ def _quietly(words: Callable[[Any], Iterable[str]]) -> Propose:
 def manifests(_ctx: Any) -> Iterable[str]:
     """Names of manifests: this directory's, and the kit's own."""
     from cluster_kit.manifest.load import names  # each Tab imports only what it needs
-    from cluster_kit.util.kit_files import MANIFESTS
+    from cluster_kit.util.paths import MANIFESTS
 
     return names(here().manifests, MANIFESTS)
 

@@ -8,18 +8,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.cli import options
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, out, print_json
-from cluster_kit.cli.requested import perhaps_requested
+from cluster_kit.cli.manifest_options import perhaps_requested
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.machine.gather import gather
+from cluster_kit.machine.host_facts import gather
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.platform import Check, Platform
 from cluster_kit.platforms.registry import DEFAULT, PLATFORMS, platform_of
 from cluster_kit.run.companions import left_behind
 from cluster_kit.run.doctor import check_host, check_strangers
 from cluster_kit.run.prepare import prepare
-from cluster_kit.run.request import USUAL, Request
+from cluster_kit.run.request import DEFAULT_MANIFEST, Request
 from cluster_kit.workspace import here
 
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
@@ -27,7 +27,7 @@ _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "b
 
 @app.command()
 @perhaps_requested
-def doctor(request: Request, *, json_: options.Json = False) -> None:
+def doctor(request: Request, *, json_: manifest_options.Json = False) -> None:
     """Check this host (engine, disk, memory, GPUs, network …), with a fix for each problem."""
     manifest = request.manifest
     if not manifest:
@@ -57,7 +57,7 @@ def _refuse_what_is_of_a_manifest(request: Request) -> None:
         named = ", ".join(map(request.caller.written, others))
         raise UsageError(
             f"{named} without a manifest: there is no cluster to check",
-            f"name one: `cluster-kit doctor {USUAL} …`",
+            f"name one: `cluster-kit doctor {DEFAULT_MANIFEST} …`",
         )
     on = request.overrides.get("engine", DEFAULT)
     if on not in PLATFORMS:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from cluster_kit.cli import options
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, err, out, print_json, say, short
-from cluster_kit.cli.ending import print_metrics
-from cluster_kit.cli.requested import requested
+from cluster_kit.cli.manifest_options import requested
+from cluster_kit.cli.verdict_lines import print_metrics
 from cluster_kit.drill import picture, result, scenario_file
-from cluster_kit.drill.plan import random_scenario
+from cluster_kit.drill.fault_plan import random_scenario
+from cluster_kit.drill.matrix import BREAKS, PLACES, SYSTEMS, Cell, System, line
+from cluster_kit.drill.matrix_run import ALL, Store, cells_of, run_all
 from cluster_kit.drill.result import Drill
 from cluster_kit.drill.run import drill as run_drill
 from cluster_kit.errors import DrillFailed, UsageError
@@ -23,7 +26,8 @@ from cluster_kit.run.request import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.util.clock import duration
-from cluster_kit.util.kit_files import extra
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.paths import extra
 from cluster_kit.workspace import here
 
 ScenarioFile = Annotated[
@@ -51,7 +55,7 @@ def drill(
     scenario: ScenarioFile = "",
     seed: Seed = None,
     faults: Faults = None,
-    json_: options.Json = False,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Run a cluster, break its tasks as a scenario says, and judge the result."""
     if scenario and faults is not None:
@@ -111,3 +115,70 @@ def _print(done: Drill, drawn: bool) -> None:
     elif done.lanes is not None:
         how = extra("compare", "drill")
         say(f"  no picture: matplotlib is not installed; {how}", to=out)
+
+
+Manifests = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[MANIFESTS]",
+        help=f"Manifests by path or name; the default is {', '.join(s.name for s in SYSTEMS)}.",
+    ),
+]
+Role = Annotated[list[str] | None, typer.Option("--role", help=f"Only these: {', '.join(PLACES)}.")]
+OfFault = Annotated[
+    list[str] | None,
+    typer.Option("--fault", help=f"Only these: {', '.join(map(str, BREAKS))}; or a kind."),
+]
+Again = Annotated[bool, typer.Option("--again", help="Re-run cells that already have a result.")]
+
+
+@app.command()
+def matrix(
+    manifests: Manifests = None,
+    role: Role = None,
+    fault: OfFault = None,
+    again: Again = False,
+    json_: manifest_options.Json = False,
+) -> None:
+    """Break each role of five systems in nine ways; continue an interrupted matrix where it was."""
+    stdio.outlive_readers()
+    workspace = here()
+    by_name = {system.name: system for system in SYSTEMS}
+    systems = [by_name.get(name, System(name)) for name in manifests or by_name]
+    cells = _chosen(cells_of(systems, workspace), role, "--role", lambda cell: (cell.role,))
+    cells = _chosen(cells, fault, "--fault", lambda c: (str(c.fault), c.fault.kind))
+    folder = workspace.root / "build" / "drill"
+    store = Store(folder)
+    pending = [cell for cell in cells if again or not store.has(cell)]
+    if len(pending) < len(cells):
+        say(f"{len(cells) - len(pending)} of {len(cells)} have a result in {short(folder)}")
+    engine = current_host().connect().info()
+    for number, judged in enumerate(
+        run_all(current_host(), pending, workspace, lambda: make_view(err)), 1
+    ):
+        store.save(current_host(), judged, engine)
+        say(f"{number}/{len(pending)} {line(judged.facts())}")
+    store.write_all(cells_of(list(dict.fromkeys((*SYSTEMS, *systems))), workspace))
+    _end(store.gather(cells), f"{short(folder)}/{ALL}", json_)
+
+
+def _end(found: Sequence[dict[str, Any]], file: str, json_: bool) -> None:
+    if json_:
+        print_json(found)
+    missed = [facts for facts in found if facts["misses"]]
+    for facts in missed:
+        say(line(facts))
+    say(f"{len(found) - len(missed)} of {len(found)} are as they should be; {file} has all")
+    raise typer.Exit(DrillFailed.exit_code if missed else 0)
+
+
+Of = Callable[[Cell], Sequence[str]]
+
+
+def _chosen(cells: Sequence[Cell], words: list[str] | None, option: str, of: Of) -> list[Cell]:
+    """Those that one of the words names, all if there are none; raises UsageError."""
+    known = list(dict.fromkeys(name for cell in cells for name in of(cell)))
+    for word in words or []:
+        if word not in known:
+            raise UsageError(f"{option} {word}: not found", proposal(word, known))
+    return [cell for cell in cells if not words or set(words) & set(of(cell))]

@@ -1,18 +1,24 @@
-"""Verbs that run something inside a task's container: exec, shell."""
+"""`exec`, `shell`, `profile` and `tensorboard`: look into the tasks of a cluster."""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from typing import Annotated
 
 import typer
 
-from cluster_kit.cli import options
-from cluster_kit.cli.app import app, current_host, named
+from cluster_kit.cli import completion, manifest_options
+from cluster_kit.cli.app import app, current_host, named, out, print_json, say, short
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run import task_exec
+from cluster_kit.run.companions import EventFiles, name_of, serving
+from cluster_kit.run.history import run_named
+from cluster_kit.run.profiling import profile, refuse_seconds
 from cluster_kit.run.reach import cluster_name
+from cluster_kit.show.profile_lines import HOW, ops_table, remarks, size, tasks_table
 from cluster_kit.workspace import here
 
 AS_IT_IS = {"ignore_unknown_options": True}
@@ -21,11 +27,11 @@ AS_IT_IS = {"ignore_unknown_options": True}
 
 @app.command("exec", context_settings=AS_IT_IS)
 def exec_(
-    task: options.TaskName,
+    task: manifest_options.TaskName,
     command: Annotated[
         list[str] | None, typer.Argument(help="After `--`: the command and its arguments.")
     ] = None,
-    name: options.OfCluster = None,
+    name: manifest_options.OfCluster = None,
 ) -> None:
     """Run a command inside a running task; the exit code is the command's own."""
     if not command:
@@ -34,7 +40,7 @@ def exec_(
 
 
 @app.command()
-def shell(task: options.TaskName, name: options.OfCluster = None) -> None:
+def shell(task: manifest_options.TaskName, name: manifest_options.OfCluster = None) -> None:
     """Open a shell inside a running task."""
     _run(task, name, task_exec.SHELL)
 
@@ -58,3 +64,63 @@ def task_named(engine: Engine, task: str, name: str | None, *, changes: bool = F
     return task_exec.task_of(
         engine, cluster_name(named(name, engine, up, changes=changes), here(), up), task
     )
+
+
+@app.command("profile")
+def profile_(
+    name: manifest_options.ClusterName = None,
+    tasks: Annotated[
+        list[str] | None, typer.Argument(help="Only these tasks: chief-0 … Default: all.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="How long to trace: more than 0, at most 60.")
+    ] = 2.0,
+    json_: manifest_options.Json = False,
+) -> None:
+    """Trace all tasks of a running cluster at once: one Perfetto trace, and where time goes."""
+    refuse_seconds(seconds)
+    engine = current_host().connect()
+    up = engine.clusters()
+    cluster = cluster_name(named(name, engine, up), here(), up)
+    if not json_:
+        say(f"tracing {cluster} for {seconds:g} s")
+    taken = profile(engine, cluster, seconds, tasks or [])
+    if json_:
+        print_json({**taken.facts, "path": str(taken.trace)})
+        return
+    out.print(tasks_table(taken.facts))
+    out.print()
+    out.print(ops_table(taken.facts))
+    for line in remarks(taken.facts):
+        say(line)
+    say(f"trace: {short(taken.trace)}, {size(int(taken.facts['trace_bytes']))}")
+    say(f"  {HOW}")
+
+
+@app.command()
+def tensorboard(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A cluster's name for its newest run, or a run's directory; several are shown "
+            "together. The newest run of all without one.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1 (0: choose a free one)."),
+    ] = 0,
+) -> None:
+    """Show runs in TensorBoard until Ctrl-C, also while they train; nothing has to be installed."""
+    found = [run_named(run, here()) for run in runs or [""]]
+    folders = {name_of(one): EventFiles.of(one.output) for one in found}
+    user = f"{os.getuid()}:{os.getgid()}"
+    with serving(current_host(), folders, port, user, say) as url:
+        for one in found:
+            say(f"showing {short(one.path)}")
+        say(f"TensorBoard: {url}  (Ctrl-C ends it)")
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            say("TensorBoard ended")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from cluster_kit.cli import options
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import (
     app,
     chosen,
@@ -22,17 +23,20 @@ from cluster_kit.cli.app import (
     say,
     short,
 )
+from cluster_kit.errors import HostError
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.logs import follow_logs
 from cluster_kit.observe.progress import USAGE, entries_of
-from cluster_kit.observe.snapshot import from_containers
-from cluster_kit.observe.task_view import TaskView
-from cluster_kit.platforms.engine import SIDECAR, Engine
+from cluster_kit.observe.reconcile import from_containers
+from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.platforms.container import START
+from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
 from cluster_kit.run import lifecycle
 from cluster_kit.run.history import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.run.verdict import crashed
 from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
+from cluster_kit.util.paths import command
 from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
 
@@ -42,9 +46,9 @@ ENDED, BESIDE = "newest_runs", "sidecars_of"
 
 @app.command()
 def status(
-    name: options.AnyCluster = "",
-    on: options.OnEngine = None,
-    json_: options.Json = False,
+    name: manifest_options.AnyCluster = "",
+    on: manifest_options.OnEngine = None,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Show every task of the clusters that are up: IP, GPU, state, restarts, step, loss."""
     engine = reach(current_host(), name, here(), on)
@@ -75,9 +79,9 @@ def status(
 
 @app.command()
 def ps(
-    name: options.AnyCluster = "",
-    on: options.OnEngine = None,
-    json_: options.Json = False,
+    name: manifest_options.AnyCluster = "",
+    on: manifest_options.OnEngine = None,
+    json_: manifest_options.Json = False,
 ) -> None:
     """The same as `status`."""
     status(name, on, json_=json_)
@@ -118,13 +122,13 @@ def _facts(task: TaskView) -> dict[str, Any]:
 
 @app.command()
 def logs(
-    name: options.ClusterName = None,
-    tasks: options.Tasks = None,
+    name: manifest_options.ClusterName = None,
+    tasks: manifest_options.Tasks = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Continue until the tasks end.")
     ] = False,
-    on: options.OnEngine = None,
-    json_: options.Json = False,
+    on: manifest_options.OnEngine = None,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Print the logs of tasks, merged by time, each line with its task's name."""
     engine = reach(current_host(), name, here(), on)
@@ -177,3 +181,48 @@ def _print_json_line(task: str, stamped: str) -> None:
     """Print a line of a log, its time in front, as a JSON object in a line of its own."""
     time, _, text = stamped.partition(" ")
     typer.echo(in_json(json.dumps({"time": time, "task": task, "text": text})))
+
+
+COMMAND = (*START, "stacks")
+PATIENCE_S = 20
+"""A task that computes with a small share of a CPU takes its time."""
+AT_ONCE = 8
+
+
+@app.command()
+def stacks(
+    name: manifest_options.ClusterName = None,
+    tasks: manifest_options.Tasks = None,
+    json_: manifest_options.Json = False,
+) -> None:
+    """Print the Python stack of each thread of the running tasks, without stopping them."""
+    engine = current_host().connect()
+    up = engine.clusters()
+    cluster = cluster_name(named(name, engine, up), here(), up)
+    containers = engine.containers(cluster)
+    if not containers:
+        raise HostError(
+            f"no task of {cluster} is running",
+            f"start it (`{command('cluster')}`), and ask while it runs",
+        )
+    wanted = chosen([container.name for container in containers], tasks or [])
+    asked = [container for container in containers if container.name in wanted]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        texts = list(pool.map(lambda container: stacks_of(engine, container), asked))
+    found = {container.name: text for container, text in zip(asked, texts, strict=True)}
+    if json_:
+        print_json(found)
+        return
+    for task, text in found.items():
+        out.print(f"== {task}\n{text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def stacks_of(engine: Engine, container: Container) -> str:
+    """What a task says of its threads, or why it says nothing."""
+    if container.state == State.PAUSED:
+        return "paused: its threads stand where they were (`docker unpause` lets it continue)\n"
+    if container.state != State.RUNNING:
+        return f"{State.of_engine(container.state)}: nothing runs\n"
+    return (
+        harmless(reaching(engine).ask(container.id, COMMAND, PATIENCE_S)) or "no answer in time\n"
+    )

@@ -9,17 +9,18 @@ from typing import Annotated
 
 import typer
 
-from cluster_kit.cli import options
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.field_types import near_name
+from cluster_kit.platforms.planning import json_schema
 from cluster_kit.project import starter
 from cluster_kit.project.ci import SYSTEMS, ci_files, source
 from cluster_kit.project.starter import Addition, make_part
 from cluster_kit.roles import Style
-from cluster_kit.util.kit_files import CLONE
 from cluster_kit.util.nearest import proposal
+from cluster_kit.util.paths import CLONE
 from cluster_kit.workspace import Workspace, here
 
 
@@ -55,7 +56,7 @@ def new(
             help="What CI installs the kit from: a wheel's path or a pip requirement.",
         ),
     ] = "",
-    json_: options.Json = False,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Write a commented manifest and a starter program that trains at once."""
     if kit and not ci:
@@ -118,3 +119,9 @@ def _tell(name: str, created: starter.Starter, added: Sequence[Addition]) -> Non
     say(f"run it with {run}`cluster-kit up {name}`", to=out)
     for line in (line for one in added for line in one.next):
         say(line, to=out)
+
+
+@app.command()
+def schema() -> None:
+    """Print the manifest's JSON Schema, for editors."""
+    print_json(json_schema())

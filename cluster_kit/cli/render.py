@@ -11,16 +11,16 @@ from typing import Annotated
 
 import typer
 
-from cluster_kit.cli import options
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, print_json, say, short
-from cluster_kit.cli.requested import requested
+from cluster_kit.cli.manifest_options import requested
 from cluster_kit.errors import UsageError
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.portable_build import build_of
 from cluster_kit.run.prepare import Prepared, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
-from cluster_kit.util.kit_files import command
+from cluster_kit.util.paths import command
 from cluster_kit.workspace import RENDERED, Workspace, here, ignore_in_git
 
 
@@ -58,7 +58,7 @@ def render(
     diff: Annotated[
         bool, typer.Option("--diff", help="Show the difference from the existing file.")
     ] = False,
-    json_: options.Json = False,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone.
 

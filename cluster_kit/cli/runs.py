@@ -15,7 +15,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.cli import completion, options
+from cluster_kit.cli import completion, manifest_options
 from cluster_kit.cli.app import Group, app, current_host, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.history import (
@@ -52,7 +52,7 @@ def every_run(context: typer.Context) -> None:
 
 
 @runs.command("list")
-def list_runs(cluster: Cluster = "", json_: options.Json = False) -> None:
+def list_runs(cluster: Cluster = "", json_: manifest_options.Json = False) -> None:
     """List past runs, the newest first: when, how they ended, how long they took."""
     found = _found(cluster)
     if json_:
@@ -101,7 +101,7 @@ def diff(
             autocompletion=completion.runs,
         ),
     ],
-    json_: options.Json = False,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Show how a run differs from another: program, manifest, cluster, metrics, timings."""
     before, after = (read_run(run_named(name, here())) for name in (first, second))

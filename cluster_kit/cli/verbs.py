@@ -28,21 +28,21 @@ class Verb:
 GROUPS = {
     "Run": (
         Verb(
-            "up", "run", "Run a cluster to its end: plan, build, start, watch, judge, save, remove."
+            "up", "up", "Run a cluster to its end: plan, build, start, watch, judge, save, remove."
         ),
-        Verb("down", "down", "End a cluster and remove its containers and network."),
+        Verb("down", "stop", "End a cluster and remove its containers and network."),
         Verb(
-            "stop", "again", "Stop a cluster's tasks until `start`; their addresses and files stay."
+            "stop", "stop", "Stop a cluster's tasks until `start`; their addresses and files stay."
         ),
         Verb(
-            "start", "again", "Start the tasks of a stopped cluster again, with the same addresses."
+            "start", "stop", "Start the tasks of a stopped cluster again, with the same addresses."
         ),
         Verb(
             "attach",
-            "attach",
+            "up",
             "Watch a cluster that runs unwatched: judge, save, remove, as `up` does.",
         ),
-        Verb("wait", "attach", "Wait for the end of a cluster, without the live view."),
+        Verb("wait", "up", "Wait for the end of a cluster, without the live view."),
     ),
     "Look": (
         Verb(
@@ -55,45 +55,45 @@ GROUPS = {
         Verb("serve", "serve", "Show clusters and runs as live pages in a browser, until Ctrl-C."),
         Verb(
             "report",
-            "report",
+            "results",
             "Write report.html: the tasks over time, curves, the cluster's picture.",
         ),
         Verb("runs", "runs", "Past runs: list them, compare two, prune old ones."),
         Verb(
             "tensorboard",
-            "tensorboard",
+            "inside",
             "Show runs in TensorBoard, also while they train, until Ctrl-C.",
         ),
         Verb(
             "profile",
-            "profile",
+            "inside",
             "Trace all tasks of a running cluster at once: where the time goes.",
         ),
-        Verb("metrics", "metrics", "Print runs as Prometheus metrics."),
+        Verb("metrics", "results", "Print runs as Prometheus metrics."),
         Verb(
             "summary",
-            "summary",
+            "results",
             "Print how a run went: a page for CI, a text, or values for scripts.",
         ),
-        Verb("bug-report", "bug_report", "Write one archive of a run for a bug report."),
+        Verb("bug-report", "results", "Write one archive of a run for a bug report."),
     ),
     "Work inside": (
         Verb("exec", "inside", "Run a command inside a running task; its exit code is returned."),
         Verb("shell", "inside", "Open a shell inside a running task."),
-        Verb("restart", "again", "End a task and start it again; with the leader, all tasks."),
-        Verb("stacks", "stacks", "Print the stacks of all threads of tasks: where each one waits."),
+        Verb("restart", "stop", "End a task and start it again; with the leader, all tasks."),
+        Verb("stacks", "look", "Print the stacks of all threads of tasks: where each one waits."),
     ),
     "Break": (
         Verb(
             "drill", "drill", "Run a cluster and break tasks on purpose: does the training survive?"
         ),
-        Verb("matrix", "matrix", "Break each role of five systems in nine ways."),
+        Verb("matrix", "drill", "Break each role of five systems in nine ways."),
     ),
     "Compare": (
         Verb(
             "compare", "compare", "Train one model in every way in turn: speed, accuracy, traffic."
         ),
-        Verb("speedup", "speedup", "Measure what further workers bring on emulated machines."),
+        Verb("speedup", "compare", "Measure what further workers bring on emulated machines."),
     ),
     "Prepare": (
         Verb("new", "new", "Write a commented manifest and a starter program that trains at once."),
@@ -108,11 +108,13 @@ GROUPS = {
             "doctor",
             "Check this host, or what a manifest needs, with a fix for each problem.",
         ),
-        Verb("gpus", "gpus", "Show this host's GPUs, and which cluster has them."),
-        Verb("image", "make", "The training image: build, tag, push, check, list its packages."),
-        Verb("data", "data", "Convert data sets for the built-in programs."),
-        Verb("engine", "make", "Install and start a Docker engine if none answers."),
-        Verb("schema", "schema", "Print the manifest's JSON Schema, for editors."),
+        Verb("gpus", "provision", "Show this host's GPUs, and which cluster has them."),
+        Verb(
+            "image", "provision", "The training image: build, tag, push, check, list its packages."
+        ),
+        Verb("data", "provision", "Convert data sets for the built-in programs."),
+        Verb("engine", "provision", "Install and start a Docker engine if none answers."),
+        Verb("schema", "new", "Print the manifest's JSON Schema, for editors."),
     ),
 }
 """The verbs by what people do in a day, the most used first, as help shows them."""

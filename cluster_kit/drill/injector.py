@@ -9,24 +9,137 @@ takes the rest; the limit is back before the task has started again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from cluster_kit.drill.helpers import READY, helper_of, program_of
-from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.plan import Injected, Planned
-from cluster_kit.drill.preflight import refuse_if_unable
-from cluster_kit.drill.recovery_time import calm_since, over_at
-from cluster_kit.drill.scenario import CHECKPOINT
-from cluster_kit.drill.triggers import ended_at, is_due, saved_at
-from cluster_kit.errors import EngineError
+from cluster_kit.drill.fault_plan import Injected, Planned
+from cluster_kit.drill.kinds import DISK, KINDS, PACKETS, SHAPE
+from cluster_kit.drill.scenario_file import CHECKPOINT
+from cluster_kit.drill.triggers import calm_since, ended_at, is_due, over_at, saved_at
+from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-from cluster_kit.platforms.engine import Container, Engine, reaching
-from cluster_kit.resolved import Cluster, Task
+from cluster_kit.platforms.engine import Container, Engine, Helper, reaching
+from cluster_kit.resolved import OUTPUT, Cluster, Task
 from cluster_kit.run.task_exec import KILL_ALL
 from cluster_kit.util.clock import Clock
+
+READY = "ready"
+"""What it prints as soon as the fault is in force."""
+NOBODY = "127.0.0.2"
+PROGRAMS: Mapping[str, str] = MappingProxyType(
+    {
+        PACKETS: "load the kernel's modules as the host's root: `sudo modprobe -a nfnetlink_queue"
+        " nft_queue`",
+        SHAPE: "load the kernel's modules as the host's root: `sudo modprobe -a sch_tbf sch_ingress"
+        " cls_u32 act_mirred ifb`",
+        DISK: "it takes a privileged container: use an engine that allows one, and that the host's"
+        " root has started",
+    }
+)
+"""Each with what to do if it cannot do its work on a host."""
+
+
+def program_of(fault: Planned) -> str:
+    """Which of them does it; "" if none has to."""
+    return PACKETS if fault.sources else KINDS[fault.kind].beside
+
+
+def helper_of(cluster: Cluster, container_id: str, fault: Planned) -> Helper:
+    """What breaks this container."""
+    addresses = {task.name: str(task.ip) for task in cluster.tasks}
+    program = program_of(fault)
+    if program == DISK:
+        return _disk(cluster.image, container_id, OUTPUT, fault.lasts)
+    if program == SHAPE:
+        usual = next(task.bandwidth for task in cluster.tasks if task.name == fault.task)
+        return _shape(
+            cluster.image, container_id, addresses[fault.task], fault.rate, usual, fault.lasts
+        )
+    others = fault.sources or [name for name in addresses if name != fault.task]
+    loss = {"cut": 1.0, "loss": fault.percent / 100}.get(fault.kind, 0.0)
+    delay = fault.delay if fault.kind == "delay" else 0.0
+    peers = [addresses[name] for name in others]
+    return _packets(cluster.image, container_id, peers, loss, delay, fault.lasts)
+
+
+def trial_of(program: str, image: str) -> Helper:
+    """The same on a container of its own, which nobody misses, for a moment."""
+    if program == DISK:
+        return _disk(image, "", "/dev/shm", 0.01)
+    if program == SHAPE:
+        return _shape(image, "", "127.0.0.1", 10**9, None, 0.01)
+    return _packets(image, "", [NOBODY], 1.0, 0.0, 0.01)
+
+
+def _packets(
+    image: str, joined: str, peers: list[str], loss: float, delay: float, seconds: float | None
+) -> Helper:
+    asked = {"peers": peers, "seconds": seconds, "loss": loss, "delay": delay}
+    command = ("python3", "-ISc", _text("packets"), json.dumps(asked))
+    return Helper(image, command, network_of=joined, capabilities=("NET_ADMIN",))
+
+
+def _shape(
+    image: str, joined: str, address: str, rate: int, usual: int | None, seconds: float | None
+) -> Helper:
+    values = (rate, "-" if usual is None else usual, "-" if seconds is None else f"{seconds:g}")
+    command = ("python3", "-P", "-m", "trainer.agent.network.reshape", address, *map(str, values))
+    return Helper(image, command, network_of=joined, capabilities=("NET_ADMIN",))
+
+
+def _disk(image: str, joined: str, directory: str, seconds: float | None) -> Helper:
+    asked = {"directory": directory, "seconds": seconds}
+    command = ("python3", "-ISc", _text("fill_disk"), json.dumps(asked))
+    return Helper(image, command, processes_of=joined, privileged=True)
+
+
+@cache
+def _text(program: str) -> str:
+    return (Path(__file__).parent / "inside" / f"{program}.py").read_text()
+
+
+LIMITS = {"memory": "MemoryLimit", "slow": "CpuCfsQuota"}
+"""What an engine has to be able to limit, as `docker info` names it."""
+
+
+def refuse_if_unable(engine: Engine, cluster: Cluster, faults: Sequence[Planned]) -> None:
+    """Raises HostError with every kind of fault that is not possible, and how it would be."""
+    told = [*_without_limits(engine, faults), *_without_rights(engine, cluster, faults)]
+    if told:
+        message = "this host cannot do what the drill asks for\n" + "\n".join(m for m, _ in told)
+        hints = list(dict.fromkeys(hint for _, hint in told))
+        raise HostError(message, "\n".join([*hints, "or take these faults out of the scenario"]))
+
+
+def _without_limits(engine: Engine, faults: Sequence[Planned]) -> Iterator[tuple[str, str]]:
+    kinds = {fault.kind for fault in faults} & set(LIMITS)
+    facts = engine.info() if kinds else {}
+    for kind in sorted(kinds):
+        if facts.get(LIMITS[kind]) is False:
+            yield (
+                f"  {kind}: the engine has no control group for it",
+                "use an engine that the host's root has started: a rootless one may limit nothing",
+            )
+
+
+def _without_rights(
+    engine: Engine, cluster: Cluster, faults: Sequence[Planned]
+) -> Iterator[tuple[str, str]]:
+    for program, hint in PROGRAMS.items():
+        kinds = dict.fromkeys(fault.kind for fault in faults if program_of(fault) == program)
+        if not kinds:
+            continue
+        try:
+            said = reaching(engine).start_helper(cluster.name, trial_of(program, cluster.image))
+        except EngineError as error:
+            said = error.message
+        if said != READY:
+            yield f"  {', '.join(kinds)}: {said or 'its helper said nothing'}", hint
+
 
 STOP_ALL, GO_ON = "kill -STOP -1", "kill -CONT -1"
 TELL = "kill -TERM 1 2>/dev/null || kill -TERM $(cat /proc/1/task/1/children)"

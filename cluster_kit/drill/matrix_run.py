@@ -10,8 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.drill.matrix_cells import BREAKS, Cell, System, groups, roles_of, scenario
-from cluster_kit.drill.matrix_judge import Judged, judged, not_reached
+from cluster_kit.drill.matrix import (
+    BREAKS,
+    Cell,
+    Judged,
+    System,
+    groups,
+    judged,
+    not_reached,
+    roles_of,
+    scenario,
+)
 from cluster_kit.drill.result import Drill
 from cluster_kit.drill.run import drill
 from cluster_kit.drill.scenario_file import Written
@@ -22,7 +31,7 @@ from cluster_kit.platforms.planning import load
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
-from cluster_kit.util.kit_files import FILES
+from cluster_kit.util.paths import FILES
 from cluster_kit.workspace import Workspace, write_atomically
 
 NewView = Callable[[], View]

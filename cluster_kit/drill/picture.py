@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.drill.lanes import Lanes
+from cluster_kit.drill.result import Lanes
 
 RUNS, SILENT, STEPS = "#7fb8a4", "#c2782d", "#3b6ea8"
 FAULT, DARK, PALE, GRID = "#c2452d", "#22303c", "#8794a0", "#e6eaed"

@@ -7,12 +7,10 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cluster_kit.drill.fault_plan import Planned, plan, refuse
 from cluster_kit.drill.injector import Director
-from cluster_kit.drill.lanes import lanes_of
 from cluster_kit.drill.measure import results
-from cluster_kit.drill.plan import Planned, plan
-from cluster_kit.drill.result import Drill, misses
-from cluster_kit.drill.scenario_check import refuse
+from cluster_kit.drill.result import Drill, lanes_of, misses
 from cluster_kit.drill.scenario_file import Written
 from cluster_kit.errors import Interrupted, UsageError
 from cluster_kit.host import Host

@@ -26,13 +26,13 @@ from cluster_kit.image.base_image import CONFINED, TMP, choose_base, present
 from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.platforms.docker.docker_engine import caller_of
 from cluster_kit.platforms.docker.docker_errors import disk_hint
-from cluster_kit.util import kit_files, locks
+from cluster_kit.util import locks, paths
 
 Variant = Literal["cpu", "gpu"]
 Say = Callable[[str], None]
 
-SOURCE = kit_files.IMAGE
-BUILD_IT = f"run `{kit_files.command('image')}`"
+SOURCE = paths.IMAGE
+BUILD_IT = f"run `{paths.command('image')}`"
 CHECK_TIMEOUT_S = 300.0
 
 
@@ -226,9 +226,7 @@ def check_image(host: Host, tag: str, *, gpus: str = "") -> list[CheckLine]:
         ) from error
     lines = [CheckLine(**json.loads(line)) for line in done.output.splitlines() if line[:1] == "{"]
     if not lines:
-        raise EngineError(
-            f"{tag} did not start:\n{done.tail()}", f"run `{kit_files.command('image')}`"
-        )
+        raise EngineError(f"{tag} did not start:\n{done.tail()}", f"run `{paths.command('image')}`")
     return lines
 
 

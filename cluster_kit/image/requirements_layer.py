@@ -22,7 +22,7 @@ from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.image.tensorflow_lock import lock_file
 from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.problem import Problem
-from cluster_kit.programs.requirements import EXTRA, digest
+from cluster_kit.programs.resolve import EXTRA, digest
 from cluster_kit.resolved import Cluster
 
 _STEP = re.compile(r"^#\d+ \d+\.\d+ ")

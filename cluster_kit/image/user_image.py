@@ -17,7 +17,7 @@ from cluster_kit.image.base_image import CONFINED, TMP, bind, present
 from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE, PROGRAMS
 from cluster_kit.resolved import OUTPUT, TRAINER, Cluster
-from cluster_kit.util import kit_files
+from cluster_kit.util import paths
 from cluster_kit.util.toml_text import to_toml
 
 Say = Callable[[str], None]
@@ -86,7 +86,7 @@ def look_command(cluster: Cluster, output: str) -> tuple[str, ...]:
     """The command that asks, with the host's directory `output` as the tasks' /output."""
     return (
         *("docker", "run", *CONFINED, "--init", f"--user={cluster.user}", TMP),
-        f"{bind(kit_files.IMAGE / 'trainer', TRAINER)},readonly",
+        f"{bind(paths.IMAGE / 'trainer', TRAINER)},readonly",
         bind(output, OUTPUT),
         *("--entrypoint=python3", cluster.image, f"{TRAINER}/own_image/look.py"),
         *needs(cluster),

@@ -16,9 +16,8 @@ from cluster_kit.manifest.command_line import Caller, CommandLine, render_comman
 from cluster_kit.manifest.problems import keys_of, problem_of
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.problem import Problem
-from cluster_kit.util.kit_files import MANIFESTS
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.paths import is_directory, is_file
+from cluster_kit.util.paths import MANIFESTS, is_directory, is_file
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,262 @@
-"""The values of a run's metrics, from what was seen of it. Pure."""
+"""The values of a run's metrics: what each task reported, added up over its restarts. Pure."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit.metrics.table import PREFIX, SILENT, STATES
-from cluster_kit.metrics.tally import RunFacts, Tally, TaskFacts, rows
-from cluster_kit.observe.figures import number
-from cluster_kit.observe.task_view import State
+from cluster_kit.observe.progress import Entry, number
+from cluster_kit.observe.state import CLOCK_SLACK_S
+from cluster_kit.observe.task_view import State, state_after
+from cluster_kit.observe.usage import Sample
+from cluster_kit.platforms.engine import Event
+from cluster_kit.resolved import Cluster
+from cluster_kit.roles import ROLES
+
+FIGURES = ("steps_per_s", "epoch", "accuracy", "map_50", "staleness")
+MOST_METRICS, LONGEST_NAME = 200, 100
+"""Of what a program reports: a name for each step would be a series for each."""
+
+
+@dataclass
+class Counter:
+    """A count that begins anew with each life of what counts: `total` never falls."""
+
+    before: float = 0.0
+    now: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.before + self.now
+
+    def see(self, value: float, anew: bool) -> None:
+        if anew:
+            self.before, self.now = self.total, 0.0
+        self.now = max(self.now, value)
+
+
+@dataclass
+class Tally:
+    """One task's: give it what it told, oldest first.
+
+    Args:
+        first_step: the step from which steps are counted: 0, or None if the run goes on with
+            another one, for wherever it is at first.
+    """
+
+    first_step: int | None = 0
+    cpu_s: Counter = field(default_factory=Counter)
+    received: Counter = field(default_factory=Counter)
+    sent: Counter = field(default_factory=Counter)
+    steps: Counter = field(default_factory=Counter)
+    figures: dict[str, float] = field(default_factory=dict)
+    """The newest of each, by its name in progress files."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    usage: Sample | None = None
+    memory_peak: float | None = None
+    step: int | None = None
+    evaluated: int | None = None
+    target: int | None = None
+    retries: int = 0
+    last_told: float | None = None
+    exit_code: int | None = None
+    path: list[tuple[float, int]] = field(default_factory=list)
+    """(Unix seconds, global step), as it was told."""
+    _lives: int = 1
+    _starts: int = 0
+    _first_attempts: int = 0
+    _started: float = 0.0
+    _runs: bool | None = None
+    """None: no engine has told."""
+    _paused: bool = False
+    _reported: tuple[float, State] | None = None
+
+    @property
+    def restarts(self) -> int:
+        """By the engine's events, or, of a run that nobody has watched, by what the task told."""
+        return max(self._starts, self._first_attempts, self._lives, 1) - 1
+
+    @property
+    def state(self) -> State:
+        if self._paused:
+            return State.PAUSED
+        if self._runs is False:
+            return State.ENDED
+        told, state = self._reported or (0.0, State.RUNNING)
+        if self._runs is None and self.last_told is None:
+            return State.CREATED
+        return state if told >= self._started - CLOCK_SLACK_S else State.RUNNING
+
+    def happened(self, event: Event) -> None:
+        """Add an event of its container."""
+        match event.action:
+            case "start":
+                self._starts += 1
+                self._started, self._runs, self._paused = event.time, True, False
+                self.exit_code = None
+            case "die":
+                self._runs, self._paused, self.exit_code = False, False, event.exit_code
+            case "pause" | "unpause":
+                self._paused = event.action == "pause"
+
+    def used(self, sample: Sample) -> None:
+        """Add a line of its usage file."""
+        last, self.usage = self.usage, sample
+        # What ended processes have used can be lost, so CPU time may fall a little by itself.
+        anew = last is not None and (
+            sample.rx_bytes < last.rx_bytes
+            or sample.tx_bytes < last.tx_bytes
+            or sample.cpu_s < last.cpu_s / 2
+        )
+        self._lives += anew
+        self.cpu_s.see(sample.cpu_s, anew)
+        self.received.see(sample.rx_bytes, anew)
+        self.sent.see(sample.tx_bytes, anew)
+        self.memory_peak = max(self.memory_peak or 0.0, sample.memory)
+        self.last_told = max(self.last_told or 0.0, sample.time)
+
+    def told(self, entry: Entry) -> None:
+        """Add a line of its progress file, which a user's program may have written."""
+        self.last_told = max(self.last_told or 0.0, entry.time)
+        self._state(entry)
+        if (step := _step(entry.fields.get("step"))) is not None:
+            self._stepped(entry, step)
+        for name in FIGURES:
+            if (value := number(entry.fields.get(name))) is not None:
+                self.figures[name] = value
+        if (loss := _loss(entry.fields.get("loss"))) is not None:
+            self.figures["loss"] = loss
+        if entry.event == "metrics":
+            self._reports(entry)
+        elif entry.event == "retry":
+            self.retries += 1
+        elif entry.event == "training":
+            self.target = _step(entry.fields.get("steps"))
+
+    def step_at(self, moment: float) -> int | None:
+        """The step that it told last before this Unix time."""
+        return next((step for time, step in reversed(self.path) if time <= moment), None)
+
+    def _state(self, entry: Entry) -> None:
+        state = self._reported[1] if self._reported else State.RUNNING
+        if entry.event == "start":
+            self._first_attempts += entry.fields.get("attempt") == 1
+            state = State.RUNNING
+        elif entry.event == "end":
+            state = State.ENDED
+        else:  # a server writes no `start` when it is started again
+            alive = State.RUNNING if state is State.ENDED else state
+            state = state_after(alive, entry)
+        self._reported = entry.time, state
+
+    def _stepped(self, entry: Entry, step: int) -> None:
+        if entry.event == "evaluation":
+            self.evaluated = step
+            return
+        before, self.step = self.step, step
+        self.path.append((entry.time, step))
+        if (own := _step(entry.fields.get("own_steps"))) is not None:
+            self.steps.see(own, anew=own < self.steps.now)
+        elif entry.event in ("step", "epoch"):
+            first = step if self.first_step is None else self.first_step
+            self.steps.see(self.steps.now + max(step - (first if before is None else before), 0),
+                           anew=False)  # fmt: skip
+
+    def _reports(self, entry: Entry) -> None:
+        for name, value in entry.fields.items():
+            known = name in self.metrics or len(self.metrics) < MOST_METRICS
+            if known and len(name) <= LONGEST_NAME and (value := number(value)) is not None:
+                self.metrics[name] = value
+
+
+def _step(value: object) -> int | None:
+    found = number(value)
+    return int(found) if found is not None and found >= 0 else None
+
+
+def _loss(value: object) -> float | None:
+    """Also NaN and infinity, which a diverging training tells."""
+    odd = isinstance(value, float) and not math.isfinite(value)
+    return value if odd else number(value)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """A task as it was started; limits are None without one (cores, bytes)."""
+
+    name: str
+    role: str
+    index: int
+    ip: str = ""
+    gpus: tuple[str, ...] = ()
+    cpus: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A run as it was started, and its outcome.json, {} before its end.
+
+    `since` is when its containers were started, Unix seconds. `engine` are the states of its
+    containers, {} if no engine was asked. `checkpoint` is (Unix seconds, name) of the
+    newest one.
+    """
+
+    cluster: str
+    run: str
+    tasks: tuple[TaskFacts, ...]
+    leader: str = ""
+    since: float | None = None
+    image: str = ""
+    style: str = ""
+    kit: str = ""
+    outcome: Mapping[str, Any] = field(default_factory=dict)
+    engine: Mapping[str, State] = field(default_factory=dict)
+    checkpoint: tuple[float, str] | None = None
+    stragglers: frozenset[str] = frozenset()
+
+    @property
+    def over(self) -> bool:
+        """Whether its containers have ended: not if they were kept."""
+        return bool(self.outcome) and not self.outcome.get("kept")
+
+
+def facts_of(cluster: Cluster, run: str, since: float) -> RunFacts:
+    """What a run's record says of it."""
+    tasks = tuple(
+        TaskFacts(one.name, one.role, one.index, str(one.ip), one.gpus, one.cpus, one.memory)
+        for one in cluster.tasks
+    )
+    return RunFacts(cluster.name, run, tasks, cluster.leader.name, since, cluster.image,
+                    str(cluster.style), cluster.origin.kit)  # fmt: skip
+
+
+def facts_of_outcome(outcome: Mapping[str, Any], cluster: str, run: str) -> RunFacts:
+    """The same of a run that has left nothing but its outcome."""
+    tasks = tuple(
+        TaskFacts(str(row["name"]), str(row.get("role", "")), _index(row), str(row.get("ip", "")))
+        for row in rows(outcome)
+        if row.get("name")
+    )
+    leads = (one.name for one in tasks if one.role in ROLES and ROLES[one.role].leads)
+    leader = next(leads, "")
+    return RunFacts(cluster, run, tasks, leader, outcome=outcome)
+
+
+def rows(outcome: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The tasks of outcome.json, which another version may have written otherwise."""
+    told = outcome.get("tasks")
+    return [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
+
+
+def _index(row: Mapping[str, Any]) -> int:
+    tail = str(row["name"]).rpartition("-")[2]
+    return int(tail) if tail.isascii() and tail.isdecimal() else 0
+
 
 SILENT_S = 15.0
 """A task writes down what it uses every second, or every five: after so long it does not run."""

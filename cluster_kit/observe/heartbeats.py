@@ -6,8 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_kit.contract import heartbeat
-from cluster_kit.observe.figures import number
-from cluster_kit.observe.progress import FOLDER, Entry
+from cluster_kit.observe.progress import FOLDER, Entry, number
 from cluster_kit.observe.state import RunState
 from cluster_kit.util import untrusted
 

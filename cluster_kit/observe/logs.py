@@ -3,14 +3,245 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import dropwhile, islice
 from typing import Protocol
 
 from cluster_kit.errors import EngineError
-from cluster_kit.observe.log_throttle import Line, Shown
+from cluster_kit.observe import log_patterns
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.util.clock import Clock
+
+Line = Callable[[str, str], None]
+"""Shows a line of a task's log: the task's name, the line."""
+WINDOW_S = 1.0
+MOST = 200
+"""Lines of a task in each window; a program that prints more would be shown long after its end."""
+LAST = 10
+"""So many of the lines that are left out are shown all the same, the last ones."""
+
+
+HOLD_S = 5.0
+"""An error is held back for so long: if the task ends of it, the outcome tells it, once."""
+MOST_HELD = 400
+_ERROR = re.compile(
+    r"Traceback \(most recent call last\):|error: |usage: |\S+: error: "
+    r"|\S+: the program (ended with|was killed)"
+)
+"""The first line of an error."""
+_OF_TRACEBACK = re.compile(
+    r"\s|$|Traceback |During handling |The above exception |Original stack trace for "
+)
+_WRAPPED = re.compile(r"\{\{function_node [^{}]*\}\} ")
+MOST_INNER = 20
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+MOST_SEEN = 10_000
+"""Different lines of errors that are remembered."""
+TELL_EVERY_S = 30.0
+"""How often lines that are left out as repeated are told of."""
+_SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
+
+
+class Repeats:
+    """Of one task's lines: which of TensorFlow's errors and stacks have been shown before."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Of lines left out that were not told of yet."""
+        self._seen: set[str] = set()
+        self._last: deque[str] = deque(maxlen=3)
+        self._stack = 0
+        self._inside = 0
+
+    def leaves_out(self, text: str) -> bool:
+        """Whether the line says nothing that was not shown before."""
+        doubled = log_patterns.PYTHON.match(text) is not None and text in self._last
+        self._last.append(text)
+        if doubled:
+            return True
+        out = self._is_repeated(text)
+        self.count += out
+        return out
+
+    def _is_repeated(self, text: str) -> bool:
+        indent = len(text) - len(text.lstrip())
+        if self._inside and indent > self._inside:  # the source line of a frame that is left out
+            return True
+        self._inside = 0
+        if log_patterns.FOREIGN.match(text):
+            self._inside, self._stack = indent or 1, 1
+            return True
+        if log_patterns.NATIVE.match(text):  # the view leaves these out
+            return False
+        begins = log_patterns.ERRORS.match(text)
+        if begins or log_patterns.STACK.match(text):
+            self._stack = 1 if begins else self._stack + 1
+            key = text.rstrip() if 'File "' in text else _NUMBER.sub("#", text.rstrip())
+        elif self._stack > 1:  # in a stack: a line of its source, or what went wrong
+            key = text.rstrip()
+        else:
+            return False
+        if key in self._seen:
+            if log_patterns.STACK.match(text) and 'File "' in text:
+                self._inside = indent or 1
+            return True
+        if len(self._seen) < MOST_SEEN:
+            self._seen.add(key)
+        if not begins and not log_patterns.STACK.match(text) and not indent:
+            self._stack = 0  # the stack is over, unless another line of it follows
+        return False
+
+
+class Shown:
+    """One task's lines, of which at most MOST are shown in each window.
+
+    Of the others the last ones are shown when the window is over, the rest is counted.
+    """
+
+    def __init__(self, clock: Clock, task: str, line: Line, since: float | None = None) -> None:
+        self._clock = clock
+        self.since = since
+        self._task = task
+        self._line = line
+        self._lock = threading.Lock()
+        self._read = 0
+        self._room = MOST
+        self._until = self._clock.monotonic() + WINDOW_S
+        self._repeats = Repeats()
+        self._tell_at = self._until
+        self._late: deque[str] = deque(maxlen=LAST)
+        self._left_out = 0
+        self._held: list[str] = []
+        self._held_until = 0.0
+        self._closed = False
+
+    def take(self, number: int, text: str) -> None:
+        """A line has come; one that came before, or is blank, is ignored."""
+        with self._lock:
+            if number > self._read and not self._closed:
+                self._read = number
+                self._next_window()
+                self._hold(text)
+
+    def settle(self) -> None:
+        """Show what is left of a window that is over."""
+        with self._lock:
+            self._next_window()
+
+    def finish(self, log: Iterable[str], said: str = "") -> None:
+        """Show or count what remains; nothing is shown after that.
+
+        Args:
+            log: the lines of the task's whole log, each with its time, as far as they can be read.
+            said: what the outcome tells of the error that the task ended with.
+        """
+        with self._lock:
+            if not self._closed:
+                self._next_window()
+                self._closed = True
+                with contextlib.suppress(EngineError):
+                    for text in islice(_lines(log, self.since), self._read, None):
+                        self._hold(text)
+                for text in _unsaid(self._held, said):
+                    self._put(text)
+                self._tell_late()
+                self._tell_repeated()
+
+    def _hold(self, text: str) -> None:
+        """Show the line, or hold it back if it is of an error."""
+        if not self._held and not _ERROR.match(text):
+            self._put(text)
+            return
+        if not self._held:
+            self._held_until = self._clock.monotonic() + HOLD_S
+        self._held.append(text)
+        if len(self._held) > MOST_HELD:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for text in self._held:
+            self._put(text)
+        self._held.clear()
+
+    def _put(self, text: str) -> None:
+        if not text.strip() or self._repeats.leaves_out(text):
+            return
+        if self._room:
+            self._room -= 1
+            self._line(self._task, text)
+            return
+        self._left_out += len(self._late) == LAST
+        self._late.append(text)
+
+    def _next_window(self) -> None:
+        now = self._clock.monotonic()
+        if now >= self._until and not self._closed:
+            self._tell_late()
+            if now >= self._tell_at:
+                self._tell_repeated()
+            self._until, self._room = now + WINDOW_S, MOST
+        if self._held and now >= self._held_until and not self._closed:
+            self._let_go()
+
+    def _tell_repeated(self) -> None:
+        if self._repeats.count:
+            lines = "line" if self._repeats.count == 1 else "lines"
+            file = f"logs/{self._task}.log"
+            what = f"… {self._repeats.count:,} repeated {lines} of errors left out, all in {file}"
+            self._line(self._task, what)
+            self._repeats.count = 0
+            self._tell_at = self._clock.monotonic() + TELL_EVERY_S
+
+    def _tell_late(self) -> None:
+        if self._left_out:
+            lines = "line" if self._left_out == 1 else "lines"
+            file = f"logs/{self._task}.log"
+            self._line(self._task, f"… {self._left_out:,} {lines} left out here, all in {file}")
+        for text in self._late:
+            self._line(self._task, text)
+        self._late.clear()
+        self._left_out = 0
+
+
+def _unsaid(held: Sequence[str], said: str) -> list[str]:
+    """What is to be shown of lines that were held back: all that is neither told nor of the error.
+
+    All of them if the outcome tells of something else.
+    """
+    told = {_said(line) for line in said.splitlines()} - {""}
+    last = max((i for i, line in enumerate(held) if _said(line) in told), default=-1)
+    rest = [(i, line) for i, line in enumerate(held) if _said(line) not in told]
+    inner = [line for i, line in rest if i < last and not _OF_TRACEBACK.match(line)]
+    # A few lines that are told otherwise are of the error; many were printed at the same moment.
+    kept = inner if len(inner) > MOST_INNER else []
+    later = [line for i, line in rest if i > last]
+    if last >= 0:
+        later = list(dropwhile(_OF_TRACEBACK.match, later))
+    return [*kept, *later]
+
+
+def _said(line: str) -> str:
+    return _WRAPPED.sub("", _SPEAKER.sub("", line)).strip()
+
+
+def _lines(log: Iterable[str], since: float | None) -> Iterator[str]:
+    """Yields the lines of a log without their times, from Unix time `since` on."""
+    for line in log:
+        stamp, _, text = line.partition(" ")
+        if since is None or _time(stamp) >= since:
+            yield text.rstrip("\r")
+
+
+def _time(stamp: str) -> float:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return 0.0
+
 
 RESTART_S = 3.0
 """An engine restarts a crashed container within a second."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar, overload
 
-from cluster_kit.observe import devices, stragglers
+from cluster_kit.observe import task_view
 from cluster_kit.observe.progress import Entry
-from cluster_kit.observe.stragglers import Straggler
-from cluster_kit.observe.task_view import State, TaskView, figures, is_work, state_after
+from cluster_kit.observe.task_view import State, Straggler, TaskView, figures, is_work, state_after
 from cluster_kit.observe.usage import Use, after, sample_of
 from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.engine import Event
@@ -140,11 +139,11 @@ class RunState:
 
     def with_entry(self, entry: Entry) -> RunState:
         """The state after one more entry of a task's progress file."""
-        entries, lag = self.entries.and_(entry), stragglers.after(self.stragglers, entry)
+        entries, lag = self.entries.and_(entry), task_view.after(self.stragglers, entry)
         tasks = self.tasks
         if lag is not self.stragglers:
             tasks = {name: replace(t, straggler=lag.get(name)) for name, t in tasks.items()}
-        about = devices.reported(entry)
+        about = task_view.reported(entry)
         if about is not None and about[0] in tasks:
             tasks = {**tasks, about[0]: replace(tasks[about[0]], **about[1])}
         task = tasks.get(entry.task)

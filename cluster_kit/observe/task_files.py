@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cluster_kit.observe.figures import number
+from cluster_kit.observe.progress import number
 from cluster_kit.observe.state import RunState
 from cluster_kit.parts import ProfileAt
 from cluster_kit.util.untrusted import files

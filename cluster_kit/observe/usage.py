@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cluster_kit.observe.figures import number
-from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.progress import Entry, number
 
 LONGEST_GAP_S = 30.0
 """A task that wrote nothing for so long did not run meanwhile: no rate is known for that time."""

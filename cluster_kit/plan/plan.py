@@ -13,28 +13,29 @@ from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.parts import Bounds, Deadlines, ProfileAt
 from cluster_kit.plan import addresses
 from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
-from cluster_kit.plan.gpus.assign import GpuGrant
-from cluster_kit.plan.gpus.request import GpuRequest, request_of
-from cluster_kit.plan.origin import origin_of
-from cluster_kit.plan.rules.containers import (
+from cluster_kit.plan.cluster_rules import (
+    check_counts,
+    check_names,
+    check_port,
+    check_ports,
+    check_tasks_exist,
+    find_pins,
+    find_subnet,
+    too_many,
+)
+from cluster_kit.plan.container_rules import (
     check_limits,
     check_mounts,
     check_resources,
     check_secret_files,
     check_sidecars,
 )
-from cluster_kit.plan.rules.counts import check_counts, check_tasks_exist, too_many
-from cluster_kit.plan.rules.network import (
-    check_names,
-    check_port,
-    check_ports,
-    find_pins,
-    find_subnet,
-)
+from cluster_kit.plan.gpus.assign import GpuGrant
+from cluster_kit.plan.gpus.request import GpuRequest, request_of
+from cluster_kit.plan.origin import origin_of
 from cluster_kit.plan.tasks import mounts_of, sidecars_of, tasks_of
 from cluster_kit.problem import Problem
-from cluster_kit.programs.requirements import EXTRA, digest
-from cluster_kit.programs.resolve import Inputs
+from cluster_kit.programs.resolve import EXTRA, Inputs, digest
 from cluster_kit.programs.style import check_pins, check_version, style_of
 from cluster_kit.resolved import Cluster, Task
 

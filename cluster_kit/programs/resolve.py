@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,14 +12,66 @@ from pathlib import Path
 from cluster_kit.manifest.schema import RESERVED, DataTable, Manifest, PlainMount, SidecarTable
 from cluster_kit.parts import Dockerfile, Fetch, Mount
 from cluster_kit.problem import Problem
-from cluster_kit.programs import requirements, syntax
+from cluster_kit.programs import syntax
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import IN_CONTAINER, find_data, find_fetch
 from cluster_kit.resolved import SECRETS, TRAINER
-from cluster_kit.util import kit_files
+from cluster_kit.util import paths
 from cluster_kit.util.nearest import did_you_mean_or
 from cluster_kit.util.paths import exists, is_directory, is_file, is_zip, seen_from
 from cluster_kit.util.toml_text import to_toml
+
+EXTRA = "-with-"
+"""Stands between the name of the trainer image and the digest of the added requirements."""
+FILES = re.compile(
+    r"(-r|-c|-e|--requirement|--constraint|--editable)\b|--find-links[= ](?!https?:)"
+)
+PATHS = re.compile(r"\.{0,2}/|~|file:|[^:]*@\s*file:|(?!.*://).*\.(whl|zip|tar\.gz)\b")
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a requirements file without comments and blank lines; continued ones joined."""
+    joined = re.sub(r"\\\r?\n", " ", text)
+    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines())
+    return [" ".join(line.split()) for line in lines if line]
+
+
+def requirement_faults(lines: list[str]) -> Iterator[str]:
+    """Yields the reasons why a build that has only this file cannot install these lines."""
+    for line in lines:
+        if FILES.match(line):
+            yield f'"{line}": the build sees this one file and none that it names'
+        elif PATHS.match(line):
+            yield f'"{line}": the build sees no path of this host'
+    if not any(not line.startswith("-") for line in lines):
+        yield "it names no package"
+
+
+def read_requirements(name: str, folder: Path) -> tuple[str, list[Problem]]:
+    """The lines of a file and their problems; "" if `name` is "" or cannot be read.
+
+    A relative path is relative to `folder`.
+    """
+    if not name:
+        return "", []
+    path, value = seen_from(folder, name), f'"{name}"'
+    hint = "fix the path; in a manifest it is relative to the manifest's folder"
+    try:
+        lines = lines_of(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        rule = f"cannot be read at {path}: {error.strerror}"
+        return "", [Problem("requirements", value, rule, hint)]
+    except ValueError:
+        return "", [Problem("requirements", value, "not UTF-8", "save the file as UTF-8")]
+    hint = "write packages as `name` or `name==version`, one a line"
+    problems = [Problem("requirements", value, rule, hint) for rule in requirement_faults(lines)]
+    return "".join(f"{line}\n" for line in lines), problems
+
+
+def digest(requirements: str) -> str:
+    """12 hex digits that the tag of the image with these requirements ends with."""
+    return hashlib.sha256(requirements.encode()).hexdigest()[:12]
+
 
 USUAL = "Dockerfile"
 
@@ -93,17 +146,17 @@ def find_secrets(manifest: Manifest, folder: Path) -> tuple[dict[str, Mount], li
 
 def find_env_files(manifest: Manifest, folder: Path) -> tuple[dict[str, str], list[Problem]]:
     """The absolute path of each `env_file` as it is written, and the problems of these files."""
-    paths: dict[str, str] = {}
+    files: dict[str, str] = {}
     problems: list[Problem] = []
     for key_path, limits in manifest.limits_by_table():
         if limits.env_file is None:
             continue
         path = seen_from(folder, limits.env_file)
-        paths[limits.env_file] = str(path)
+        files[limits.env_file] = str(path)
         key = f"{key_path}.env_file"
         faults = _unreadable(key, limits.env_file, path) or list(_reserved(key, path))
         problems += faults
-    return paths, problems
+    return files, problems
 
 
 def _unreadable(key_path: str, name: str, path: Path) -> list[Problem]:
@@ -167,7 +220,7 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
         data, data_mounts = IN_CONTAINER, (Mount(step.directory, IN_CONTAINER),)
     else:
         data, data_mounts, data_problems = find_data(manifest, folder)
-    extra, faults = requirements.read(manifest.requirements, folder)
+    extra, faults = read_requirements(manifest.requirements, folder)
     mounts, absent = find_mounts(
         ((f"mount.{number}", table) for number, table in enumerate(manifest.mount)), folder
     )
@@ -204,7 +257,7 @@ def _trainer_mounts(manifest: Manifest) -> tuple[Mount, ...]:
     """What an image that is not the kit's own lacks: the trainer."""
     if manifest.runs_in_kits_image:
         return ()
-    return (Mount(str(kit_files.IMAGE / "trainer"), TRAINER),)
+    return (Mount(str(paths.IMAGE / "trainer"), TRAINER),)
 
 
 def without_trainer(inputs: Inputs) -> Inputs:

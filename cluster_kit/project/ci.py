@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from cluster_kit.errors import UsageError
 from cluster_kit.project.starter import Addition
-from cluster_kit.util import kit_files, templating
+from cluster_kit.util import paths, templating
 from cluster_kit.version import __version__
 from cluster_kit.workspace import Workspace
 
@@ -110,7 +110,7 @@ def _github(name: str, folder: Path, kit: Source) -> Addition:
     files: dict[Path, str | bytes] = {workflow: text}
     about = {workflow: "the workflow: runs the cluster on each push"}
     action = root / ACTION / "action.yml"
-    content = (kit_files.FILES / "action.yml").read_bytes()
+    content = (paths.FILES / "action.yml").read_bytes()
     _add(action, content, "what the workflow does, step by step", files, about)
     _add_wheel(root / ACTION, kit, files, about)
     return Addition(files, about, ("commit them, and push: the workflow runs",))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.field_types import NAME, near_name
 from cluster_kit.roles import Style
-from cluster_kit.util import kit_files, templating
+from cluster_kit.util import paths, templating
 from cluster_kit.workspace import Workspace, write_new
 
 PROGRAM_BY_STYLE: dict[Style, str] = {"coordinator": "coordinator.py", "all-tasks": "all_tasks.py"}
@@ -47,7 +47,7 @@ def create(
             f"{starter.program.parent} exists already, and nothing is overwritten",
             "choose another name, or move it away first",
         )
-    program = (kit_files.TEMPLATES / "new" / PROGRAM_BY_STYLE[style]).read_bytes()
+    program = (paths.TEMPLATES / "new" / PROGRAM_BY_STYLE[style]).read_bytes()
     text = manifest(name, style, workspace)
     write_new({starter.manifest: text, starter.program: program, **beside})
     return starter
@@ -68,7 +68,7 @@ def manifest(name: str, style: Style, workspace: Workspace) -> str:
     all_tasks = style == "all-tasks"
     return templating.kit_template("new/manifest.toml.j2").render(
         name=name,
-        clone=workspace.root.resolve() == kit_files.CLONE,  # which has a Makefile
+        clone=workspace.root.resolve() == paths.CLONE,  # which has a Makefile
         schema=(workspace.manifests / "schema.json").exists(),
         chief=0 if all_tasks else 1,
         worker=2,
@@ -101,7 +101,7 @@ def make_part(name: str, workspace: Workspace) -> Addition:
     Raises:
         UsageError: this is the kit's own clone, or another cluster-kit.mk is there.
     """
-    if workspace.root == kit_files.CLONE:
+    if workspace.root == paths.CLONE:
         raise UsageError(
             "--make in a clone of the kit: its Makefile has `make cluster` already",
             f"leave it out: `make cluster CLUSTER={name}`",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cluster_kit.observe.figures import number
-from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.progress import Entry, number
 from cluster_kit.observe.usage import SHORTEST_S, Rates, Sample, rates_between
 
 MOST_VALUES = 14000

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from cluster_kit.observe.figures import number
-from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.progress import Entry, number
 from cluster_kit.observe.usage import Sample
 from cluster_kit.report.curves import DIGITS, Chart, charts_of
 from cluster_kit.report.evidence import Evidence

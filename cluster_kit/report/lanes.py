@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cluster_kit.observe.figures import number
 from cluster_kit.observe.heartbeats import HEARD, SILENT
-from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.progress import Entry, number
 from cluster_kit.observe.task_view import GOOD_CODES, State
 from cluster_kit.observe.user_requests import THAW, Asked
 from cluster_kit.platforms.engine import Event

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from cluster_kit.util.kit_files import TEMPLATES
+from cluster_kit.util.paths import TEMPLATES
 from cluster_kit.util.templating import kit_template
 
 FOLDER = TEMPLATES / "report"

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.observe.figures import number, plain, weight
+from cluster_kit.observe.progress import number, plain, weight
 from cluster_kit.util.untrusted import files, read
 
 FOLDER, FACTS = "profile", "profile.json"

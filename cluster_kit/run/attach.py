@@ -16,7 +16,7 @@ from cluster_kit.run.claim import Watched, claim
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.reach import cluster_name, reach
-from cluster_kit.run.run import Launch
+from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import Record, read_outcome, read_record, run_of
 from cluster_kit.run.verdict import Reason
 from cluster_kit.show.view import View
@@ -124,10 +124,10 @@ def _launch(
     record: Record,
     *,
     keep: bool,
-) -> Launch:
+) -> Run:
     timings = record.stopwatch(host.clock)
     view.count_from(timings.began)
-    return Launch(
+    return Run(
         host=host,
         cluster=record.cluster,
         workspace=workspace,

@@ -16,7 +16,7 @@ from cluster_kit.run.conclude import conclude, fail
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.recovery import Absence
-from cluster_kit.run.run import Launch, Superseded
+from cluster_kit.run.run import Run, Superseded
 from cluster_kit.run.run_directory import read_events, save_events
 from cluster_kit.run.verdict import Ending
 from cluster_kit.run.watch import Watch
@@ -40,13 +40,13 @@ Start = Callable[[], Cluster]
 """Starts the containers, and returns the cluster that was started."""
 
 
-def attend(run: Launch, start: Start) -> Outcome:
+def attend(run: Run, start: Start) -> Outcome:
     """Start a run, watch it to its end and conclude it; an error is raised after that."""
     with closing(Listener(run.host.clock, run.engine, run.name, run.since, run=run.id)) as listener:
         return _attend(run, start, listener)
 
 
-def join(run: Launch, *, leaves: bool) -> Outcome:
+def join(run: Run, *, leaves: bool) -> Outcome:
     """Go on watching a run that was started before, to its end, and conclude it.
 
     Args:
@@ -60,7 +60,7 @@ def join(run: Launch, *, leaves: bool) -> Outcome:
         return _attend(run, lambda: run.cluster, listener, leaves=leaves)
 
 
-def begin(run: Launch, start: Start) -> Cluster:
+def begin(run: Run, start: Start) -> Cluster:
     """Start a run that nobody watches, and return the cluster that was started.
 
     One that fails to start is concluded.
@@ -83,7 +83,7 @@ def begin(run: Launch, start: Start) -> Cluster:
         raise
 
 
-def _note_starts(run: Launch, cluster: Cluster) -> None:
+def _note_starts(run: Run, cluster: Cluster) -> None:
     """Save when the containers of a run that nobody watches have started.
 
     The engine may have forgotten it by the time that somebody asks.
@@ -93,7 +93,7 @@ def _note_starts(run: Launch, cluster: Cluster) -> None:
         save_events(run.directory, events)
 
 
-def _attend(run: Launch, start: Start, listener: Listener, *, leaves: bool = False) -> Outcome:
+def _attend(run: Run, start: Start, listener: Listener, *, leaves: bool = False) -> Outcome:
     cluster, now = run.cluster, run.host.clock.time()
     joined_at = now if listener.is_behind else None
     watch: Watch | None = None
@@ -134,13 +134,13 @@ def _published(cluster: Cluster) -> str:
     )
 
 
-def _show(run: Launch, cluster: Cluster, seen: RunState) -> None:
+def _show(run: Run, cluster: Cluster, seen: RunState) -> None:
     run.view.update(seen)
     run.followed.settle()
     run.observer.observe(run.engine, cluster, seen)
 
 
-def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
+def _watch(run: Run, cluster: Cluster, listener: Listener) -> Watch:
     def back() -> None:
         _follow(run, run.host.clock.time())
 
@@ -149,7 +149,7 @@ def _watch(run: Launch, cluster: Cluster, listener: Listener) -> Watch:
     return Watch(run, cluster, listener, absence, back)
 
 
-def _follow(run: Launch, since: float | None) -> None:
+def _follow(run: Run, since: float | None) -> None:
     """Pass log lines of the leader, the evaluators and a debugged task to the view as they come."""
     tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.evaluators)}
     tasks |= {task.name for task in run.cluster.tasks if task.debug}
@@ -159,5 +159,5 @@ def _follow(run: Launch, since: float | None) -> None:
     run.followed.follow(run.engine, containers, lambda task, line: log(task, mask(line)), since)
 
 
-def _say_interrupted(run: Launch) -> None:
+def _say_interrupted(run: Run) -> None:
     run.view.phase("interrupted: stopping the containers, saving the evidence and cleaning up")

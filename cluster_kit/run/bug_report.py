@@ -16,15 +16,15 @@ from typing import BinaryIO
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.image.kit_image import image_present
-from cluster_kit.machine.gather import gather
+from cluster_kit.machine.host_facts import gather
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.platforms.registry import DEFAULT, platform_of
 from cluster_kit.run.doctor import check_host
 from cluster_kit.run.known_secrets import containers_of, known_of
 from cluster_kit.run.run_directory import last_lines
 from cluster_kit.util import untrusted
-from cluster_kit.util.kit_files import FILES
 from cluster_kit.util.masking import Mask, masker
+from cluster_kit.util.paths import FILES
 from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory
 

@@ -19,7 +19,7 @@ from cluster_kit.image.kit_image import ensure_image
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.state import RunState
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.run import Launch
+from cluster_kit.run.run import Run
 from cluster_kit.run.verdict import crashed, words
 from cluster_kit.util.untrusted import is_directory
 from cluster_kit.workspace import RunDirectory
@@ -188,7 +188,7 @@ def ensure(host: Host, cluster: Cluster, say: Say) -> None:
         ensure_image(host, "cpu", say)
 
 
-def begin(run: Launch, cluster: Cluster) -> str:
+def begin(run: Run, cluster: Cluster) -> str:
     """Start it, if the cluster is to have one and has none yet; where it is, for a sentence.
 
     A training goes on without it: if it cannot be started that is a warning.
@@ -206,7 +206,7 @@ def begin(run: Launch, cluster: Cluster) -> str:
     return f", TensorBoard at {where}"
 
 
-def note_of(run: Launch, cluster: Cluster) -> list[str]:
+def note_of(run: Run, cluster: Cluster) -> list[str]:
     """What is to be said of one that stays after the end; [] if there is none."""
     if not cluster.tensorboard or not (found := _running(run.host, cluster.name, run.id)):
         return []
@@ -217,7 +217,7 @@ def note_of(run: Launch, cluster: Cluster) -> list[str]:
         return []
 
 
-def _command(run: Launch, cluster: Cluster) -> list[str]:
+def _command(run: Run, cluster: Cluster) -> list[str]:
     shown = {name_of(run.directory): EventFiles(run.directory.output)}
     own = {labels.BOARD_OF: cluster.name, labels.RUN: run.id}
     return command(shown, 0, cluster.user, _image(run.host, cluster), own)
@@ -250,7 +250,7 @@ class Sidecars:
     `has_failed`: one that the job needs has crashed.
     """
 
-    def __init__(self, run: Launch, cluster: Cluster) -> None:
+    def __init__(self, run: Run, cluster: Cluster) -> None:
         self.has_failed = False
         self._run = run
         self._clock = run.host.clock

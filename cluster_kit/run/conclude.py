@@ -16,12 +16,12 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.run import companions, disk_space
 from cluster_kit.run.known_secrets import Known, mask_outcome, mask_verdict, values_of
 from cluster_kit.run.outcome import REASON_BY_CODE, Outcome, outcome_of
-from cluster_kit.run.run import Launch
+from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import last_lines, log_lines, save_events, save_logs, without_log
 from cluster_kit.run.run_metrics import write_metrics
 from cluster_kit.run.run_report import write_report
 from cluster_kit.run.verdict import CODES, Ending, Reason, Verdict, blamed, judge, sidecar_notes
-from cluster_kit.util import signals
+from cluster_kit.util import process
 from cluster_kit.util.masking import Mask, masked, masker
 from cluster_kit.workspace import RunDirectory
 
@@ -113,7 +113,7 @@ def without_verdict(error: BaseException) -> Verdict:
     return Verdict(False, error.exit_code, reason, "", error.message, error.hint)
 
 
-def incomplete(launch: Launch, outcome: Outcome, error: EngineError | OSError) -> KitError:
+def incomplete(launch: Run, outcome: Outcome, error: EngineError | OSError) -> KitError:
     """The error that the run ended, but was not saved or removed completely."""
     ended = f"the run ended ({outcome.reason}), but"
     if isinstance(error, EngineError):
@@ -126,8 +126,8 @@ def incomplete(launch: Launch, outcome: Outcome, error: EngineError | OSError) -
     )
 
 
-@signals.completing()
-def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -> Outcome:
+@process.completing()
+def conclude(launch: Run, cluster: Cluster, seen: RunState, ending: Ending) -> Outcome:
     """Judge, stop, save and remove a run, save it again with all timings, and return its outcome.
 
     Raises:
@@ -143,7 +143,7 @@ def conclude(launch: Launch, cluster: Cluster, seen: RunState, ending: Ending) -
 
 
 @contextlib.contextmanager
-def _removed_if_it_fails(launch: Launch) -> Iterator[None]:
+def _removed_if_it_fails(launch: Run) -> Iterator[None]:
     """Remove a run's containers if the block fails, even by a bug of the kit's own."""
     try:
         yield
@@ -155,7 +155,7 @@ def _removed_if_it_fails(launch: Launch) -> Iterator[None]:
 
 
 def _concluded(
-    launch: Launch, cluster: Cluster, seen: RunState, ending: Ending, failures: Failures
+    launch: Run, cluster: Cluster, seen: RunState, ending: Ending, failures: Failures
 ) -> Outcome:
     verdict = judge(cluster, seen, ending)
     containers: list[Container] = []
@@ -193,8 +193,8 @@ def _concluded(
     return replace(outcome, notes=[*outcome.notes, error.message])
 
 
-@signals.completing()
-def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException) -> None:
+@process.completing()
+def fail(launch: Run, cluster: Cluster, seen: RunState, error: BaseException) -> None:
     """End a run that failed before a verdict: save its outcome and logs, remove its containers.
 
     Failures of the engine or the disk are ignored here, since `error` is raised anyway.
@@ -214,7 +214,7 @@ def fail(launch: Launch, cluster: Cluster, seen: RunState, error: BaseException)
 
 
 def _saved(
-    launch: Launch,
+    launch: Run,
     cluster: Cluster,
     seen: RunState,
     containers: list[Container],
@@ -266,7 +266,7 @@ def _saved(
 
 
 def _write(
-    launch: Launch,
+    launch: Run,
     outcome: Outcome,
     containers: Sequence[Container],
     mask: Mask,
@@ -278,7 +278,7 @@ def _write(
         save_logs(launch.directory, launch.engine, containers, mask)
 
 
-def _report(launch: Launch, secrets: set[str]) -> list[str]:
+def _report(launch: Run, secrets: set[str]) -> list[str]:
     """Write page and metrics; a note for each that cannot be made, which changes no verdict.
 
     There is neither of a run whose containers were never started.

@@ -17,7 +17,7 @@ from cluster_kit.resolved import SECRETS, Cluster
 from cluster_kit.run import disk_space
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.show.view import View
-from cluster_kit.util import signals
+from cluster_kit.util import process
 from cluster_kit.util.locks import Locked, lock
 from cluster_kit.util.masking import masker
 from cluster_kit.workspace import ignore_in_git, new_id
@@ -91,7 +91,7 @@ def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: Vie
             )
         part.rename(directory)
     finally:
-        with signals.completing():
+        with process.completing():
             host.processes.run(["docker", "rm", "--force", container])
         shutil.rmtree(part, ignore_errors=True)
 

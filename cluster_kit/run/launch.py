@@ -26,7 +26,7 @@ from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Prepared, prepare_locked, read
 from cluster_kit.run.request import Request
-from cluster_kit.run.run import NOBODY, Launch, Observer, Stopwatch
+from cluster_kit.run.run import NOBODY, Observer, Run, Stopwatch
 from cluster_kit.run.start import refuse_if_not_shared
 from cluster_kit.show.view import View
 from cluster_kit.util.debug_log import Recording
@@ -71,7 +71,7 @@ def launch(
 
 def launch_detached(
     host: Host, request: Request, workspace: Workspace, view: View, *, resume: bool
-) -> Launch:
+) -> Run:
     """Start a cluster, and return its run as soon as its containers have started.
 
     `attach` continues it. The run has the cluster that was started, with its addresses.
@@ -99,7 +99,7 @@ def _ready(
     *,
     keep: bool,
     resume: bool,
-) -> Iterator[tuple[Launch, Start]]:
+) -> Iterator[tuple[Run, Start]]:
     """A run for which all is prepared, and how to start its containers; see `launch`."""
     timings = Stopwatch(host.clock)
     view.count_from(timings.began)
@@ -129,7 +129,7 @@ def _ready(
         directory = _directory(host, runs, prepared, resume=resume)
         log.keep_in(directory.path, masker(values_of(cluster, ())))
         _LOG.debug("%s: %d tasks on %s", cluster.name, len(cluster.tasks), cluster.engine)
-        run = Launch(
+        run = Run(
             host=host,
             cluster=cluster,
             workspace=workspace,
@@ -162,7 +162,7 @@ def _of_this_host(host: Host, request: Request, loaded: Loaded) -> Engine | None
     return host.connect() if platform.by_docker else host.engine_or_none()
 
 
-def _started(run: Launch, prepared: Prepared, text: str) -> Cluster:
+def _started(run: Run, prepared: Prepared, text: str) -> Cluster:
     """Fetch the data if need be, start the containers, and return the cluster they are of."""
     if run.cluster.fetch is not None:
         with run.timings.step("data"):

@@ -9,7 +9,7 @@ from cluster_kit.image.base_image import REGISTRY_BASE
 from cluster_kit.image.kit_image import SOURCE
 from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.resolved import Cluster
-from cluster_kit.util.kit_files import CLONE
+from cluster_kit.util.paths import CLONE
 
 
 def build_of(cluster: Cluster, root: Path, folder: Path) -> Build | None:

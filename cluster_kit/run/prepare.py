@@ -13,7 +13,7 @@ from cluster_kit.host import Host
 from cluster_kit.image import debugger, tensorflow_lock
 from cluster_kit.image.dockerfile_image import built_tag
 from cluster_kit.image.kit_image import Say, Variant
-from cluster_kit.machine.gather import gather, gather_networks
+from cluster_kit.machine.host_facts import gather, gather_networks
 from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.debug import debugged

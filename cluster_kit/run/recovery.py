@@ -16,14 +16,14 @@ from cluster_kit.observe.timeline import Timeline
 from cluster_kit.platforms.docker.docker_errors import START_IT
 from cluster_kit.platforms.engine import Container, reaching
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.run import Launch
+from cluster_kit.run.run import Run
 from cluster_kit.util.clock import Clock
 
 
 class Recovery:
     """Looks at one run's signs of life, and acts on what is missing."""
 
-    def __init__(self, run: Launch, cluster: Cluster, timeline: Timeline) -> None:
+    def __init__(self, run: Run, cluster: Cluster, timeline: Timeline) -> None:
         self._engine = run.engine
         self._cluster = cluster
         self._run = run

@@ -9,7 +9,7 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import Caller
 
-USUAL = "quickstart"
+DEFAULT_MANIFEST = "quickstart"
 """The manifest and the cluster of a command that names none."""
 
 
@@ -45,8 +45,8 @@ def unnamed(up: Sequence[str], own: Sequence[str], *, changes: bool = False) -> 
             f"name the one that you mean: `--name {up[0]}`",
         )
     candidates = own or up
-    if not candidates or USUAL in candidates:
-        return USUAL
+    if not candidates or DEFAULT_MANIFEST in candidates:
+        return DEFAULT_MANIFEST
     if len(candidates) > 1:
         names = ", ".join(candidates)
         raise UsageError(f"{len(candidates)} clusters are up", f"name one by `--name`: {names}")

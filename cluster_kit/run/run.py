@@ -105,7 +105,7 @@ NOBODY = Nobody()
 
 
 @dataclass(frozen=True)
-class Launch:
+class Run:
     """One run of a cluster: its plan, its host, its view, its engine and platform, its directory.
 
     The cluster that is started has another subnet if that of `cluster` is taken meanwhile.

@@ -11,12 +11,10 @@ from typing import Any
 
 from cluster_kit.errors import UsageError
 from cluster_kit.metrics.exposition import text
-from cluster_kit.metrics.tally import RunFacts, Tally, facts_of, facts_of_outcome
-from cluster_kit.metrics.values import Value, values_of
-from cluster_kit.observe import stragglers
+from cluster_kit.metrics.values import RunFacts, Tally, Value, facts_of, facts_of_outcome, values_of
+from cluster_kit.observe import task_view
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
-from cluster_kit.observe.stragglers import Straggler
-from cluster_kit.observe.task_view import State
+from cluster_kit.observe.task_view import State, Straggler
 from cluster_kit.observe.usage import sample_of
 from cluster_kit.platforms.engine import Event
 from cluster_kit.report.evidence import checkpoints_of
@@ -153,7 +151,7 @@ class RunMetrics:
         for one in sorted(told, key=lambda one: one.time):
             tally = tallies.get(one.task)
             if isinstance(one, Entry):
-                self._stragglers = stragglers.after(self._stragglers, one)
+                self._stragglers = task_view.after(self._stragglers, one)
                 if tally is not None:
                     tally.told(one)
             elif tally is not None:

@@ -30,7 +30,7 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.run import claim, disk_space, lifecycle, run_directory
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.prepare import Prepared, prepare_again
-from cluster_kit.run.run import Launch
+from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import (
     Record,
     is_recorded,
@@ -166,7 +166,7 @@ def _can_mount_closed(prepared: Prepared) -> bool:
     return prepared.cluster.one_host and not anothers
 
 
-def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
+def up(launch: Run, prepared: Prepared, text: str) -> Cluster:
     """Write the cluster's file, start its containers, and return the cluster that was started.
 
     If the subnet or a GPU has been taken since the plan, a new plan finds others; if the kit's own
@@ -211,7 +211,7 @@ def up(launch: Launch, prepared: Prepared, text: str) -> Cluster:
     raise AssertionError("unreachable")
 
 
-def _write(launch: Launch, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, str]]:
+def _write(launch: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, str]]:
     """Write the cluster's file, and with the run a copy, its sources and the record.
 
     Returns the file's path, and the hashes of the program's files.
@@ -238,7 +238,7 @@ def _program_files(prepared: Prepared) -> list[Path]:
     return files(program) if program is not None else []
 
 
-def _refuse_others(launch: Launch) -> None:
+def _refuse_others(launch: Run) -> None:
     """Raise EngineError if the containers are another run's: one of another host, say."""
     own = {container.id for container in launch.containers()}
     others = [c for c in launch.engine.containers(launch.name) if c.id not in own]
@@ -250,7 +250,7 @@ def _refuse_others(launch: Launch) -> None:
         )
 
 
-def _record(launch: Launch, cluster: Cluster, program: Mapping[str, str]) -> None:
+def _record(launch: Run, cluster: Cluster, program: Mapping[str, str]) -> None:
     timings, clock = launch.timings, launch.host.clock
     began = moment(clock, clock.monotonic() - timings.began)
     shown = without_secrets(cluster)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED, REASONS
 from cluster_kit.errors import Interrupted, TrainingFailed
-from cluster_kit.observe import heartbeats, lost_nodes, pending_requests, stragglers, task_files
+from cluster_kit.observe import heartbeats, lost_nodes, pending_requests, task_files, task_view
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, is_work
@@ -58,7 +58,7 @@ CODES = {
     if reason.kit != TrainingFailed.exit_code
 }
 """The kit's exit code by the supervisor's reason; any other reason is a failed training."""
-NOBODYS = tuple(Reason(name) for name, reason in REASONS.items() if reason.blameless)
+BLAMELESS = tuple(Reason(name) for name, reason in REASONS.items() if reason.blameless)
 """The reasons of runs whose end no task is to blame for."""
 STOP_CODES = (0, EXIT_TERMINATED)
 SURVIVED_S = 30.0
@@ -190,7 +190,7 @@ def _judge_leader(seen: RunState) -> Verdict:
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", _stopped(seen))
     reason, message, named = _end_report(end)
     if reason in CODES:
-        blame = "" if reason in NOBODYS else named or leader
+        blame = "" if reason in BLAMELESS else named or leader
         if reason == Reason.STOPPED:
             message = _stopped(seen)
         if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
@@ -338,8 +338,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     if seen.left_out:
         lines = "line" if seen.left_out == 1 else "lines"
         notes.append(f"{seen.left_out:,} {lines} of progress files left out: {LEFT_OUT}")
-    lags = [lag for lag in stragglers.periods(seen.entries) if lag.task in seen.tasks]
-    notes += map(stragglers.note, lags)
+    lags = [lag for lag in task_view.periods(seen.entries) if lag.task in seen.tasks]
+    notes += map(task_view.note, lags)
     succeeded = seen.tasks[seen.leader].exit_code == 0
     figures = seen.metrics()
     for task in cluster.tasks:

@@ -21,7 +21,7 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.run.companions import Sidecars
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.recovery import Absence, EndedByEngine, Recovery
-from cluster_kit.run.run import Launch
+from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import read_events, save_events
 from cluster_kit.run.verdict import Ending, starved
 from cluster_kit.util.masking import masker
@@ -144,7 +144,7 @@ class Watch:
 
     def __init__(
         self,
-        run: Launch,
+        run: Run,
         cluster: Cluster,
         listener: Listener,
         absence: Absence,

@@ -1,7 +1,8 @@
-"""Checks of a path that a user typed, which may be invalid or unreachable."""
+"""Paths: checks of those that a user typed, and where the kit's own files are."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -47,3 +48,45 @@ def is_zip(path: Path) -> bool:
             return file.read(4) == b"PK\x03\x04"
     except OSError:
         return False
+
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def clone_of(package: Path) -> Path | None:
+    """The clone that this package is a part of; None if it was installed from a wheel."""
+    root = package.parent
+    return (
+        root if (root / "images" / "trainer").is_dir() and (root / "Makefile").is_file() else None
+    )
+
+
+CLONE = clone_of(PACKAGE)
+"""None if the kit was installed from a wheel."""
+FILES = CLONE or PACKAGE / "files"
+"""The folder with the three below. It may be read-only, and of another user."""
+TEMPLATES = FILES / "templates"
+IMAGE = FILES / "images" / "trainer"
+"""What the trainer image is built from."""
+MANIFESTS = FILES / "compose"
+"""The manifests and scenarios that come with the kit."""
+
+CALLED_BY = "CLUSTER_KIT_CALLED_BY"
+"""The variable by which a Makefile says that it runs the kit."""
+_COMMANDS = {
+    "doctor": "cluster-kit doctor",
+    "engine": "cluster-kit engine",
+    "image": "cluster-kit image build",
+    "cluster": "cluster-kit up",
+}
+
+
+def command(target: str) -> str:
+    """What to type for this target of the kit's Makefile; for who has not used that, a verb."""
+    made = CLONE and os.environ.get(CALLED_BY) == "make"
+    return f"make {target}" if made else _COMMANDS[target]
+
+
+def extra(name: str, target: str) -> str:
+    """A sentence's end: what installs this optional part of the kit."""
+    return f"`make {target}` installs it" if CLONE else f"`pip install 'cluster-kit[{name}]'` does"

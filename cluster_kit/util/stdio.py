@@ -10,7 +10,7 @@ import stat
 import sys
 from typing import Any, NoReturn, TextIO
 
-from cluster_kit.util import signals
+from cluster_kit.util import process
 from cluster_kit.util.terminal import Guard, is_ci
 
 TAKES_S = 1.0
@@ -94,10 +94,10 @@ class _Lasting(io.FileIO):
     """
 
     def write(self, data: Any, /) -> int:
-        if signals.is_interrupted() and not _takes(self.fileno()):
+        if process.is_interrupted() and not _takes(self.fileno()):
             self._give_up()
         try:
-            return super().write(memoryview(data)[:PART] if signals.is_interrupted() else data)
+            return super().write(memoryview(data)[:PART] if process.is_interrupted() else data)
         except BrokenPipeError:
             self._give_up()
             return super().write(data)

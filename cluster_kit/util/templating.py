@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, Tem
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from cluster_kit.util.kit_files import TEMPLATES
+from cluster_kit.util.paths import TEMPLATES
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from cluster_kit.util.kit_files import FILES
+from cluster_kit.util.paths import FILES
 from docs.blocks.table import table
 
 sys.path.append(str(FILES / "images" / "trainer"))

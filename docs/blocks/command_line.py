@@ -14,8 +14,8 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from cluster_kit import cli
 from cluster_kit.cli.app import app
-from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, SET_VARIABLE
-from cluster_kit.util.kit_files import FILES
+from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, SET_VARIABLE
+from cluster_kit.util.paths import FILES
 from docs.blocks.table import table
 
 TARGET = re.compile(r"^([a-z][a-z-]*):.*\n((?:[\t#].*\n)+)", re.MULTILINE)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from cluster_kit.util.kit_files import FILES
+from cluster_kit.util.paths import FILES
 from docs.blocks.table import table
 
 sys.path.append(str(FILES / "images" / "trainer"))

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cluster_kit.drill.matrix_cells import BREAKS, PLACES, SYSTEMS
-from cluster_kit.drill.matrix_judge import ENDED, WENT_ON
+from cluster_kit.drill.matrix import BREAKS, ENDED, PLACES, SYSTEMS, WENT_ON
 from cluster_kit.drill.matrix_run import cells_of
-from cluster_kit.util.kit_files import FILES
+from cluster_kit.util.paths import FILES
 from cluster_kit.workspace import Workspace
 from docs.blocks.table import table
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cluster_kit.util.kit_files import FILES
+from cluster_kit.util.paths import FILES
 from docs.blocks.table import table
 
 FILE = FILES / "docs" / "versions.json"

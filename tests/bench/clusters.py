@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cluster_kit.machine.gather import gather
+from cluster_kit.machine.host_facts import gather
 from cluster_kit.plan.plan import OwnImages
 from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.platforms.compose.compose_file import render

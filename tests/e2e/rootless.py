@@ -78,7 +78,7 @@ class Rootless:
     def python(self) -> str:
         """A Python that may be run by them and finds the kit, "" if there is none."""
         for python in (sys.executable, "/usr/bin/python3"):
-            if self.run(python, "-c", "import cluster_kit.cli.run").returncode == 0:
+            if self.run(python, "-c", "import cluster_kit.cli.up").returncode == 0:
                 return python
         return ""
 

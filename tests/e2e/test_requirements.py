@@ -10,7 +10,7 @@ from typing import Any
 import docker
 import pytest
 
-from cluster_kit.programs.requirements import EXTRA, digest, lines_of
+from cluster_kit.programs.resolve import EXTRA, digest, lines_of
 from tests.e2e.own_program import PROGRAMS, up
 from tests.kit import Kit, mine
 

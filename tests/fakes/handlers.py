@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster_kit.util import signals
+from cluster_kit.util import process
 
 
 @pytest.fixture
 def usual_handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Python's own for Ctrl-C, none for SIGTERM; the process is not the kit's command."""
-    monkeypatch.setattr(signals, "_is_command", False)
+    monkeypatch.setattr(process, "_is_command", False)
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield

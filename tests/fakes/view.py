@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.progress import entries_of
-from cluster_kit.observe.snapshot import from_containers
+from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.platforms.engine import Container

@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
-from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION, SET_VARIABLE
-from cluster_kit.util.kit_files import CALLED_BY
+from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, SET_VARIABLE
+from cluster_kit.util.paths import CALLED_BY
 from cluster_kit.workspace import RENDERED
 from tests.make import ROOT
 

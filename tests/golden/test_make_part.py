@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.manifest.overrides import OVERRIDES
+from cluster_kit.manifest.command_line import OVERRIDES
 from cluster_kit.project.starter import make_part
-from cluster_kit.util.kit_files import CALLED_BY
+from cluster_kit.util.paths import CALLED_BY
 from cluster_kit.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

@@ -11,7 +11,7 @@ import pytest
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.run_directory import read_record
 from cluster_kit.run.run_report import report_of
-from cluster_kit.util.kit_files import IMAGE
+from cluster_kit.util.paths import IMAGE
 from cluster_kit.workspace import RunDirectory, Workspace
 from tests.fakes.slurm import Job, submit
 from tests.golden.sbatch import TWO, planned, script

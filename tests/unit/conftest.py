@@ -22,7 +22,7 @@ from cluster_kit.cli import render, verbs
 from cluster_kit.image import kit_image
 from cluster_kit.platforms.docker.docker_engine import DockerEngine
 from cluster_kit.run import prepare
-from cluster_kit.util import signals, stdio
+from cluster_kit.util import process, stdio
 from tests.fakes.hosts import Machine, fake_host
 from tests.make import host
 from tests.unit.command_line import MANIFEST, Cli, Said
@@ -77,7 +77,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> P
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(render, "image_present", lambda *_: True, raising=False)
     monkeypatch.setattr(prepare, "gather", lambda *_: host())
-    monkeypatch.setattr(signals, "interrupt_once", lambda: None)
+    monkeypatch.setattr(process, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path

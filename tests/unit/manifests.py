@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cluster_kit.plan.rules.containers import RESERVED
+from cluster_kit.plan.container_rules import RESERVED
 
 TRAPS = (
     "on", "123", "null", "~", "", " ", "0x1f", "1e3", "2024-01-01", "yes", "a: b", "a #b", "- a",

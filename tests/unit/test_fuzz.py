@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.cli import override_values
-from cluster_kit.drill import scenario_check
+from cluster_kit.cli import manifest_options
+from cluster_kit.drill import fault_plan
 from cluster_kit.drill import scenario_file as scenarios
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest.schema import Manifest
@@ -87,7 +87,7 @@ names = st.sampled_from([*Manifest.model_fields, "role.worker.cpus", "task.worke
 @given(st.lists(st.tuples(names, words).map("=".join) | words, max_size=4))
 def test_any_words_after_set(texts: list[str]) -> None:
     try:
-        given_values: dict[str, Any] = override_values.values({}, texts)
+        given_values: dict[str, Any] = manifest_options.values({}, texts)
         read = load(ROOT / "compose" / "quickstart.toml", given_values)
         plan(read, inputs(read.manifest), host(gpus=gpus(2)), OWN)
     except UsageError as error:
@@ -103,7 +103,7 @@ def test_a_scenario_of_any_text(text: str, changes: Changes, folder: Path) -> No
     file = folder / "scenario.toml"
     file.write_text(edited(text, changes), encoding="utf-8")
     try:
-        scenario_check.refuse(scenarios.load(file), cluster())
+        fault_plan.refuse(scenarios.load(file), cluster())
     except ManifestError as error:
         well_told(error)
 

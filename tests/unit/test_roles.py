@@ -184,7 +184,8 @@ def test_the_chiefs_jobs_are_those_that_a_manifest_may_name() -> None:
     assert get_args(Manifest.model_fields["chief_job"].annotation) == roles.CHIEF.jobs
 
 
-KEYS = {"manifest/overrides.py": "the keys that have options", "resolved.py": "TensorFlow's jobs",
+KEYS = {"manifest/command_line.py": "the keys that have options",
+        "resolved.py": "TensorFlow's jobs",
         "manifest/schema.py": "TensorFlow's jobs", "roles.py": "the table",
         "cli/verbs.py": "the verb `ps`"}  # fmt: skip
 """Where a text may be a role's name, and what it stands for there."""

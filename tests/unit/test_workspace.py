@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.util.kit_files import CLONE
+from cluster_kit.util.paths import CLONE
 from cluster_kit.workspace import Workspace, here, last_run, new_run, write_atomically
 
 NOW = datetime(2025, 3, 1, 10, 0, 0)

@@ -10,7 +10,7 @@ import urllib3
 from docker.errors import APIError, DockerException
 
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.util.kit_files import command
+from cluster_kit.util.paths import command
 
 _LOST = (DockerException, urllib3.exceptions.HTTPError, OSError)
 """What the SDK and its libraries raise if the connection breaks; `requests` raises OSErrors."""

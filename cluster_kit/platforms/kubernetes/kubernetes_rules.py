@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.manifest.schema import DataTable, Limits, Manifest
+from cluster_kit.plan.cluster_rules import too_many
 from cluster_kit.plan.nodes import CONSTRAINT, PLENTY, of_other_nodes
-from cluster_kit.plan.rules.counts import too_many
 from cluster_kit.platforms import refusals
 from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_host
 from cluster_kit.platforms.kubernetes.kubernetes_table import table_of

@@ -11,7 +11,7 @@ from pydantic import Field
 from cluster_kit.manifest.field_types import Strict, Text
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.resolved import Cluster
-from cluster_kit.util import kit_files
+from cluster_kit.util import paths
 
 NAME = "slurm"
 
@@ -98,7 +98,7 @@ def settings_from(manifest: Manifest) -> Mapping[str, Any]:
         options=tuple(table.options),
         image=table.image,
         python=table.python,
-        trainer="" if table.image else table.trainer or str(kit_files.IMAGE),
+        trainer="" if table.image else table.trainer or str(paths.IMAGE),
         datasets=table.datasets,
         setup=tuple(table.setup),
         output=table.output,

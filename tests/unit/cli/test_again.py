@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli import again
-from cluster_kit.machine import gather
+from cluster_kit.cli import stop
+from cluster_kit.machine import host_facts
 from cluster_kit.run import prepare
 from tests.fakes.acting import LEADS, Life, ends, says
 from tests.fakes.hosts import Machine
@@ -26,7 +26,7 @@ def stage(
 ) -> Iterator[Stage]:
     """A cluster that is up, and that nobody watches."""
     assert root == tmp_path
-    monkeypatch.setattr(prepare, "gather", gather.gather)
+    monkeypatch.setattr(prepare, "gather", host_facts.gather)
     for made in set_up(tmp_path, machine):
         made.engine.acting = {"chief-0": [LONG, LEADS]}
         assert cli("up", NAME, "--detach").code == 0
@@ -69,7 +69,7 @@ def test_stop_asks_once_in_a_terminal(
         return answers.pop(0)
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr(again.typer, "confirm", confirm)
+    monkeypatch.setattr(stop.typer, "confirm", confirm)
     said = cli("stop", NAME)
     assert (said.code, asked) == (1, ["Stop demo, 5 tasks, until `cluster-kit start`?"])
     assert "demo continues: nothing was stopped" in said.err

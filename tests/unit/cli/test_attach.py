@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.machine import gather
+from cluster_kit.machine import host_facts
 from cluster_kit.run import prepare
 from tests.fakes.acting import Life, ends
 from tests.fakes.hosts import Machine
@@ -22,7 +22,7 @@ def stage(
 ) -> Iterator[Stage]:
     """One in the workspace of the command line."""
     assert root == tmp_path
-    monkeypatch.setattr(prepare, "gather", gather.gather)
+    monkeypatch.setattr(prepare, "gather", host_facts.gather)
     yield from set_up(tmp_path, machine)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import typer
 
-from cluster_kit.cli.ending import end_with, print_metrics
+from cluster_kit.cli.verdict_lines import end_with, print_metrics
 from cluster_kit.run.outcome import Outcome, TaskOutcome
 
 

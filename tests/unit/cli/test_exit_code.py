@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.machine import gather
+from cluster_kit.machine import host_facts
 from cluster_kit.run import prepare
 from tests.fakes.acting import Life, dies, ends, says
 from tests.fakes.hosts import Machine
@@ -48,7 +48,7 @@ def stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, machine: Machine
 ) -> Iterator[Stage]:
     assert root == tmp_path
-    monkeypatch.setattr(prepare, "gather", gather.gather)
+    monkeypatch.setattr(prepare, "gather", host_facts.gather)
     yield from set_up(tmp_path, machine)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cli import gpus as verb
+from cluster_kit.cli import provision as verb
 from tests.fakes.hosts import Machine
 from tests.make import gpus, host
 from tests.unit.command_line import Cli

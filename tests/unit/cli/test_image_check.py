@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cluster_kit.cli import make
+from cluster_kit.cli import provision
 from cluster_kit.facts import HostFacts
 from cluster_kit.image import kit_image
 from cluster_kit.util.process import Completed
@@ -26,13 +26,13 @@ def ran(root: object, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list
 
     machine.starts(run=run)
     monkeypatch.setattr(kit_image, "caller_of", lambda _connect: "0:0")
-    monkeypatch.setattr(make, "image_present", lambda *_: True)
+    monkeypatch.setattr(provision, "image_present", lambda *_: True)
     machine.connects(lambda: None)
     return commands
 
 
 def on(facts: HostFacts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make, "gather", lambda *_: facts)
+    monkeypatch.setattr(provision, "gather", lambda *_: facts)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli import make
+from cluster_kit.cli import provision
 from cluster_kit.image.kit_image import image_tag
 from tests.unit.command_line import Cli
 
 
 @pytest.fixture(autouse=True)
 def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make, "image_present", lambda *_: False)
+    monkeypatch.setattr(provision, "image_present", lambda *_: False)
 
 
 def test_it_is_the_kits_own_or_the_manifests(cli: Cli, root: Path) -> None:
@@ -38,14 +38,16 @@ def test_an_image_that_is_built_has_the_registrys_name_too(
     text = 'format = 1\nname = "demo"\nengine = "kubernetes"\n'
     (root / "compose" / "demo.toml").write_text(f'{text}kubernetes.registry = "ghcr.io/me"\n')
     built, named = [], []
-    monkeypatch.setattr(make.own_build, "ensure", lambda *_: False)
+    monkeypatch.setattr(provision.own_build, "ensure", lambda *_: False)
     monkeypatch.setattr(
-        make.extra_image,
+        provision.extra_image,
         "ensure",
         lambda _host, cluster, *_, **_named: bool(built.append(cluster.image)),
     )
-    monkeypatch.setattr(make, "tag_image", lambda _host, image, name: named.append((image, name)))
-    monkeypatch.setattr(make, "image_size", lambda *_: 10**9)
+    monkeypatch.setattr(
+        provision, "tag_image", lambda _host, image, name: named.append((image, name))
+    )
+    monkeypatch.setattr(provision, "image_size", lambda *_: 10**9)
     own = image_tag("cpu")
     said = cli("image", "build", "demo")
     assert (said.code, built, named) == (0, [own], [(own, f"ghcr.io/me/{own}")])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster_kit.util import kit_files
+from cluster_kit.util import paths
 from tests.make import ROOT
 from tests.unit.command_line import Cli
 
@@ -164,6 +164,6 @@ def test_a_full_disk_takes_everything_back(
 
 
 def test_the_clone_has_its_makefile(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kit_files, "CLONE", root)
+    monkeypatch.setattr(paths, "CLONE", root)
     said = cli("new", "one", "--make")
     assert said.code == 2 and "`make cluster CLUSTER=one`" in said.err

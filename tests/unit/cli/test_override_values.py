@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli.override_values import values
+from cluster_kit.cli.manifest_options import values
 from cluster_kit.errors import UsageError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster_kit.cli import run
+from cluster_kit.cli import up
 from cluster_kit.platforms.planning import json_schema
 from cluster_kit.run.outcome import Outcome
 from tests.unit.command_line import MANIFEST, Cli
@@ -179,7 +179,7 @@ def test_up_tells_a_message_line_by_line_and_once(
         "demo", False, 5, "failed", "chief-0", message, "", [], [], {"total": 2.0}, {}, "",
         str(root / "r"),
     )  # fmt: skip
-    monkeypatch.setattr(run, "launch", lambda *_, **__: outcome)
+    monkeypatch.setattr(up, "launch", lambda *_, **__: outcome)
     said = cli("up", "demo")
     assert said.code == 5
     assert said.out.splitlines() == [

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cli import run as cli_run
 from cluster_kit.cli import serve as cli_serve
+from cluster_kit.cli import up as cli_run
 from cluster_kit.errors import HostError
 from tests.unit.cli.test_report import saved
 from tests.unit.command_line import Cli

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.machine import gather
+from cluster_kit.machine import host_facts
 from cluster_kit.run import prepare
 from tests.fakes.acting import BESIDE, Life, dies, ends, prints, says
 from tests.fakes.hosts import Machine
@@ -24,7 +24,7 @@ def stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, cli: Cli, machine: Machine
 ) -> Iterator[Stage]:
     """A cluster that is up, and that nobody watches; one of its sidecars has crashed."""
-    monkeypatch.setattr(prepare, "gather", gather.gather)
+    monkeypatch.setattr(prepare, "gather", host_facts.gather)
     for made in set_up(tmp_path, machine):
         (root / "compose" / f"{NAME}.toml").write_text(MANIFEST + SIDECARS)
         crash = Life((prints(0.2, "no such file"), dies(0.5, 3)))

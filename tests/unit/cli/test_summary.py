@@ -45,7 +45,7 @@ def test_what_cannot_be_told(words: tuple[str, ...], cli: Cli) -> None:
 def test_an_error_after_the_start_names_the_run(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cluster_kit.cli import run
+    from cluster_kit.cli import up
     from cluster_kit.errors import EngineError
 
     def launch(*_: object, **__: object) -> None:
@@ -53,6 +53,6 @@ def test_an_error_after_the_start_names_the_run(
         error.run = "/runs/demo/1"
         raise error
 
-    monkeypatch.setattr(run, "launch", launch)
+    monkeypatch.setattr(up, "launch", launch)
     said = cli("up", "demo", "--json")
     assert (said.code, json.loads(said.out)["run"]) == (4, "/runs/demo/1")

@@ -9,8 +9,8 @@ from types import TracebackType
 
 import pytest
 
-from cluster_kit.cli import watch
-from cluster_kit.machine import gather
+from cluster_kit.cli import up
+from cluster_kit.machine import host_facts
 from cluster_kit.run import prepare
 from cluster_kit.run.request import Request
 from cluster_kit.run.rerun import files_of
@@ -67,7 +67,7 @@ def stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, machine: Machine
 ) -> Iterator[Stage]:
     assert root == tmp_path
-    monkeypatch.setattr(prepare, "gather", gather.gather)
+    monkeypatch.setattr(prepare, "gather", host_facts.gather)
     for made in set_up(tmp_path, machine):
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "train.py").write_text("print(1)\n")
@@ -80,7 +80,7 @@ def stage(
 @pytest.fixture
 def changes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> FakeChanges:
     fake = FakeChanges(stage)
-    monkeypatch.setattr(watch, "Changes", fake)
+    monkeypatch.setattr(up, "Changes", fake)
     return fake
 
 

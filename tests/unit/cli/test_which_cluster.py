@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cli import down
+from cluster_kit.cli import stop
 from cluster_kit.workspace import RunDirectory
 from tests.fakes.hosts import Machine
 from tests.unit.cli.clusters_up import ClustersUp
@@ -64,7 +64,7 @@ def test_a_strangers_cluster_is_not_meant_where_one_of_this_directory_is_up(
 def test_down_says_whose_cluster_it_was(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(down, "take_down", lambda _host, engine, name: engine.remove(name))
+    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
     engine.runs("ours", root)
     (root / "runs" / "ours" / "20250301-100000" / "output").mkdir(parents=True)
     assert "ours: 1 containers" in cli("down").err
@@ -102,7 +102,7 @@ def test_a_strangers_cluster_is_entered_without_a_name_and_not_ended(
 def test_what_is_left_of_a_cluster_without_containers_is_ours_if_it_ran_here(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(down, "take_down", lambda _host, engine, name: engine.remove(name))
+    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
     engine.up["demo"] = []
     assert cli("down").code == 2
     (root / "runs" / "demo" / "20250301-100000" / "output").mkdir(parents=True)

@@ -13,7 +13,7 @@ import pytest
 from cluster_kit.compare import measure, speedup
 from cluster_kit.compare.variants import EVEN, VARIANTS, Length, plan_runs
 from cluster_kit.errors import Interrupted
-from cluster_kit.util import signals
+from cluster_kit.util import process
 from tests.fakes.hosts import fake_host
 
 
@@ -24,7 +24,7 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
     def launch(*_: object, **__: object) -> SimpleNamespace:
         seen.append(signal.getsignal(signal.SIGTERM))
-        signals.ignore()
+        process.ignore()
         code = Interrupted.exit_code if len(seen) == 3 else 5
         return SimpleNamespace(
             exit_code=code, success=False, blame="", message="x", run="/none", tasks=[]
@@ -33,8 +33,8 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     for module in (measure, speedup):
         monkeypatch.setattr(module, "launch", launch)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    monkeypatch.setattr(signals, "_is_command", True)  # without its thread
-    signals.interrupt_once()
+    monkeypatch.setattr(process, "_is_command", True)  # without its thread
+    process.interrupt_once()
     yield seen
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -50,17 +50,17 @@ def view() -> Any:
 def test_a_comparison_can_be_interrupted_in_any_run(handlers: list[Any]) -> None:
     runs = plan_runs(VARIANTS, (EVEN,), Length(2, 2), 2.0)
     with pytest.raises(Interrupted):
-        list(measure.run_all(replace(fake_host(), interrupts=signals), runs, NOWHERE, view, 0.5))
+        list(measure.run_all(replace(fake_host(), interrupts=process), runs, NOWHERE, view, 0.5))
     assert len(handlers) == 3
-    assert set(handlers) == {signals._interrupt}
+    assert set(handlers) == {process._interrupt}
 
 
 def test_a_speed_up_can_be_interrupted_in_any_run(handlers: list[Any]) -> None:
     each = speedup.machines(4, 2, 24)
     found = speedup.measure_all(
-        replace(fake_host(), interrupts=signals), (1, 2, 3, 4), each, 5, "async", NOWHERE, view
+        replace(fake_host(), interrupts=process), (1, 2, 3, 4), each, 5, "async", NOWHERE, view
     )
     with pytest.raises(Interrupted):
         list(found)
     assert len(handlers) == 3
-    assert set(handlers) == {signals._interrupt}
+    assert set(handlers) == {process._interrupt}

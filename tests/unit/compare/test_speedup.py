@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli import speedup as verb
+from cluster_kit.cli import compare as verb
 from cluster_kit.compare import speedup
 from cluster_kit.compare.speedup import Machines, Speed
 from cluster_kit.errors import Interrupted, TrainingFailed

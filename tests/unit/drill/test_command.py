@@ -11,7 +11,7 @@ import pytest
 
 from cluster_kit import __main__
 from cluster_kit.drill import picture
-from cluster_kit.util import signals, stdio
+from cluster_kit.util import process, stdio
 from tests.fakes.stage import Stage
 
 DRAW = picture.draw
@@ -24,7 +24,7 @@ def drill(stage: Stage, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     (stage.workspace.manifests / "drills").mkdir()
     monkeypatch.setattr(picture, "draw", lambda *_: True)
     monkeypatch.chdir(stage.workspace.root)
-    monkeypatch.setattr(signals, "interrupt_once", lambda: None)
+    monkeypatch.setattr(process, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
 
     def call(*words: str) -> tuple[int, str, str]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.drill import scenario_check, scenario_file
+from cluster_kit.drill import fault_plan, scenario_file
+from cluster_kit.drill.fault_plan import plan
 from cluster_kit.drill.injector import Director
-from cluster_kit.drill.plan import plan
 from cluster_kit.errors import EngineError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.planning import load as load_manifest
@@ -146,4 +146,4 @@ def test_shipped_scenarios_fit_their_clusters() -> None:
     for path in shipped:
         manifest = load_manifest(Path(ROOT, "compose", path.name))
         planned = plan_cluster(manifest, inputs(manifest.manifest), host(), OWN)
-        scenario_check.refuse(scenario_file.load(path), planned)
+        fault_plan.refuse(scenario_file.load(path), planned)

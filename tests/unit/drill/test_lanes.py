@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cluster_kit.drill.lanes import lanes_of
+from cluster_kit.drill.fault_plan import Planned
 from cluster_kit.drill.measure import Result
-from cluster_kit.drill.plan import Planned
-from cluster_kit.drill.scenario import At
+from cluster_kit.drill.result import lanes_of
+from cluster_kit.drill.scenario_file import At
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView

@@ -10,23 +10,24 @@ from typing import Any
 import pytest
 
 from cluster_kit.drill import matrix_run as matrix
-from cluster_kit.drill.matrix_cells import (
+from cluster_kit.drill.fault_plan import Planned
+from cluster_kit.drill.matrix import (
     BREAKS,
     SYSTEMS,
     Break,
     Cell,
+    Judged,
     System,
     groups,
+    judged,
     roles_of,
     scenario,
     task_of,
 )
-from cluster_kit.drill.matrix_judge import Judged, judged
 from cluster_kit.drill.matrix_run import cells_of, run_all
 from cluster_kit.drill.measure import Result
-from cluster_kit.drill.plan import Planned
 from cluster_kit.drill.result import Drill
-from cluster_kit.drill.scenario import At
+from cluster_kit.drill.scenario_file import At
 from cluster_kit.platforms.planning import load
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.workspace import Workspace

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from cluster_kit import __main__
-from cluster_kit.cli import matrix
+from cluster_kit.cli import drill
 from cluster_kit.drill import matrix_run
-from cluster_kit.drill.matrix_cells import Cell
-from cluster_kit.drill.matrix_judge import Judged
+from cluster_kit.drill.matrix import Cell, Judged
 from cluster_kit.host import Host
-from cluster_kit.util import signals, stdio
+from cluster_kit.util import process, stdio
 from tests.fakes.stage import Stage
 
 
@@ -29,9 +28,9 @@ def command(
     The fault `cut 1 s` misses the aim.
     """
     monkeypatch.chdir(stage.workspace.root)
-    monkeypatch.setattr(signals, "interrupt_once", lambda: None)
+    monkeypatch.setattr(process, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
-    monkeypatch.setattr(matrix, "SYSTEMS", ())
+    monkeypatch.setattr(drill, "SYSTEMS", ())
     monkeypatch.setattr(matrix_run, "commit", lambda _host: "0123abc")
 
     def call(*words: str) -> tuple[int, list[str], str]:
@@ -43,7 +42,7 @@ def command(
                 misses = ("detected after 13.0 s",) if str(cell.fault) == "cut 1 s" else ()
                 yield Judged(cell, "went on", misses)
 
-        monkeypatch.setattr(matrix, "run_all", run_all)
+        monkeypatch.setattr(drill, "run_all", run_all)
         monkeypatch.setattr(sys, "argv", ["cluster-kit", "matrix", "demo", *words])
         with pytest.raises(SystemExit) as ended:
             __main__.main()

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from cluster_kit.drill.fault_plan import Injected, Planned
 from cluster_kit.drill.measure import Result, results
-from cluster_kit.drill.plan import Injected, Planned
 from cluster_kit.drill.result import misses
-from cluster_kit.drill.scenario import At, Expect
+from cluster_kit.drill.scenario_file import At, Expect
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tomllib
 
-from cluster_kit.drill import scenario_check, scenario_file
+from cluster_kit.drill import fault_plan, scenario_file
+from cluster_kit.drill.fault_plan import Planned, length_of, plan, random_scenario
 from cluster_kit.drill.injector import TELL, script
 from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.plan import Planned, plan, random_scenario
-from cluster_kit.drill.scenario import At
-from cluster_kit.drill.training_length import length_of
+from cluster_kit.drill.scenario_file import At
 from tests.make import cluster
 
 SCENARIO = """
@@ -56,7 +55,7 @@ def test_random_drills_are_possible_repeatable_and_of_every_kind() -> None:
     for seed in range(40):
         written = random_scenario(DEMO, seed, 3)
         assert written == random_scenario(DEMO, seed, 3)
-        scenario_check.refuse(written, DEMO)
+        fault_plan.refuse(written, DEMO)
         faults = plan(written.scenario, DEMO, seed)
         assert [fault.number for fault in faults] == [1, 2, 3]
         assert not any(f.kind == "stop" and f.task == "chief-0" for f in faults)

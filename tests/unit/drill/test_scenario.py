@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.drill import scenario_check, scenario_file
+from cluster_kit.drill import fault_plan, scenario_file
 from cluster_kit.drill.kinds import KINDS
 from cluster_kit.errors import ManifestError, UsageError
 from tests.make import ROOT, cluster
@@ -20,7 +20,7 @@ def refused(text: str, **keys: object) -> str:
     """What is said of a scenario on a cluster; "" if it is accepted."""
     written = scenario_file.parse(tomllib.loads(text), "mine.toml")
     try:
-        scenario_check.refuse(written, cluster(**keys))
+        fault_plan.refuse(written, cluster(**keys))
     except ManifestError as error:
         return error.message
     return ""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cli import make
+from cluster_kit.cli import provision
 from cluster_kit.errors import EngineError
 from cluster_kit.image.contents import Package, packages_of
 from cluster_kit.util.process import Completed
@@ -80,13 +80,13 @@ def test_the_bill_of_materials_is_valid_and_has_every_package() -> None:
 def test_the_verb_prints_either(
     cli: Cli, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(make, "image_present", lambda *_: True)
+    monkeypatch.setattr(provision, "image_present", lambda *_: True)
     assert json.loads(cli("image", "sbom").out)["bomFormat"] == "CycloneDX"
     table = cli("image", "sbom", "--licences").out.splitlines()
     assert len(table) == 1 + len(PACKAGES)
     assert table[2].split() == ["pypi", "absl-py", "2.5.1", "Apache-2.0"]
     assert table[4].split()[-2:] == ["not", "stated"]
-    monkeypatch.setattr(make, "image_present", lambda *_: False)
+    monkeypatch.setattr(provision, "image_present", lambda *_: False)
     said = cli("image", "sbom", "--variant", "gpu")
     assert said.code != 0 and "cluster-kit image build --variant gpu" in said.err
 

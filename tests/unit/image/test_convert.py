@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli import data
+from cluster_kit.cli import provision
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.image import convert
@@ -98,8 +98,8 @@ def test_the_verbs_pass_on_every_option(cli: Cli, monkeypatch: pytest.MonkeyPatc
         asked.append(wanted)
         return "written"
 
-    monkeypatch.setattr(data, "ensure_engine", lambda *_: False)
-    monkeypatch.setattr(data, "convert", noted)
+    monkeypatch.setattr(provision, "ensure_engine", lambda *_: False)
+    monkeypatch.setattr(provision, "convert", noted)
     common = ["--to", "out", "--name", "x", "--shards", "2", "--label-map", "m", "--skip-bad"]
     assert "written" in cli("data", "convert", "coco", "a.json", "images", *common).out
     said = cli("data", "convert", "voc", "VOC", *common, "--split", "val", "--json").out

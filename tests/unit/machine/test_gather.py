@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from cluster_kit.facts import Gpu
 from cluster_kit.host import Host
-from cluster_kit.machine import gather
+from cluster_kit.machine import host_facts
 from cluster_kit.platforms.engine import Engine
 from tests.fakes.hosts import Machine, fake_host
 from tests.make import gpus, network
@@ -44,7 +44,7 @@ def machine_with(inventory: Sequence[Gpu] = ()) -> Host:
 
 
 def test_a_running_cluster_owns_its_network_and_its_bridges_route() -> None:
-    found = {(net.owner, net.cluster) for net in gather.gather(machine_with(), ENGINE).networks}
+    found = {(net.owner, net.cluster) for net in host_facts.gather(machine_with(), ENGINE).networks}
     assert found == {
         ("Docker network bridge", ""),
         ("Docker network mine_cluster", "mine"),
@@ -54,13 +54,13 @@ def test_a_running_cluster_owns_its_network_and_its_bridges_route() -> None:
 
 
 def test_the_engine_counts_cpus_and_memory() -> None:
-    facts = gather.gather(machine_with(), ENGINE)
+    facts = host_facts.gather(machine_with(), ENGINE)
     assert (facts.cpus, facts.memory, facts.gpus, facts.gpu_refusal) == (12, 34, (), "")
 
 
 def test_the_engine_is_asked_whether_it_hands_out_gpus() -> None:
     inventory: tuple[Gpu, ...] = gpus(2)
-    facts = gather.gather(machine_with(inventory), ENGINE)
+    facts = host_facts.gather(machine_with(inventory), ENGINE)
     assert (facts.gpus, facts.gpu_refusal) == (inventory, "nvidia refuses 0")
     assert facts.gpus_taken == (("0", "other"),)
     assert facts.gpus_reserved == (("1", "somebody"),)
@@ -75,12 +75,12 @@ class CdiEngine(FakeEngine):
 
 
 def test_an_engine_with_cdi_alone_hands_them_out_by_cdi() -> None:
-    facts = gather.gather(machine_with(gpus(1)), cast(Engine, CdiEngine()))
+    facts = host_facts.gather(machine_with(gpus(1)), cast(Engine, CdiEngine()))
     assert (facts.gpu_driver, facts.gpu_refusal) == ("cdi", "")
 
 
 def test_without_an_engine_the_operating_system_tells() -> None:
-    facts = gather.gather(machine_with(), None)
+    facts = host_facts.gather(machine_with(), None)
     assert facts.cpus >= 1
     assert facts.memory > 2**20
     assert facts.networks == tuple(ROUTES)

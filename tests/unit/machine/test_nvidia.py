@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.facts import Slice
-from cluster_kit.machine import nvidia
+from cluster_kit.machine import host_facts
 from cluster_kit.plan.gpus.request import devices
 from tests.make import GIB, ROOT
 
@@ -31,7 +31,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(found)
     monkeypatch.setitem(sys.modules, "fake_pynvml", module)
     found.loader.exec_module(module)
-    monkeypatch.setattr(nvidia, "pynvml", module)
+    monkeypatch.setattr(host_facts, "pynvml", module)
     monkeypatch.delenv("FAKE_NVML", raising=False)
     return module
 
@@ -43,19 +43,19 @@ def there(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_no_driver_means_no_gpu_and_says_why(fake: ModuleType) -> None:
-    assert nvidia.gpu_inventory() == ()
-    assert nvidia.driver_problem() == "NVML Shared Library Not Found"
+    assert host_facts.gpu_inventory() == ()
+    assert host_facts.driver_problem() == "NVML Shared Library Not Found"
 
 
 def test_a_driver_without_gpus_is_no_problem(there: Any) -> None:
     there()
-    assert nvidia.gpu_inventory() == ()
-    assert nvidia.driver_problem() == ""
+    assert host_facts.gpu_inventory() == ()
+    assert host_facts.driver_problem() == ""
 
 
 def test_gpus_come_in_their_order_each_with_its_own_model_and_memory(there: Any) -> None:
     there(T4, A100)
-    found = nvidia.gpu_inventory()
+    found = host_facts.gpu_inventory()
     assert [(g.index, g.uuid, g.name, g.memory) for g in found] == [
         (0, "GPU-t", "Tesla T4", 15 * GIB),
         (1, "GPU-a", "NVIDIA A100", 40 * GIB),
@@ -65,14 +65,14 @@ def test_gpus_come_in_their_order_each_with_its_own_model_and_memory(there: Any)
 
 def test_a_bus_id_is_read_where_the_driver_knows_it(there: Any) -> None:
     there(T4, {**A100, "pci": "00000000:3B:00.0", "slices": SLICES})
-    found = nvidia.gpu_inventory()
+    found = host_facts.gpu_inventory()
     assert [gpu.pci for gpu in found] == ["", "00000000:3B:00.0"]
     assert [device.pci for device in devices(found)] == ["", *["00000000:3B:00.0"] * 2]
 
 
 def test_slices_keep_their_indexes_where_there_are_holes(there: Any) -> None:
     there(T4, {**A100, "slices": SLICES})
-    plain, sliced = nvidia.gpu_inventory()
+    plain, sliced = host_facts.gpu_inventory()
     assert (plain.mig, plain.slices) == (False, ())
     assert sliced.mig
     assert sliced.slices == (
@@ -85,25 +85,25 @@ def test_slices_keep_their_indexes_where_there_are_holes(there: Any) -> None:
 
 def test_a_gpu_that_could_be_sliced_and_is_not_is_whole(there: Any) -> None:
     there({**A100, "slices": None})
-    assert [d.short for d in devices(nvidia.gpu_inventory())] == ["0"]
+    assert [d.short for d in devices(host_facts.gpu_inventory())] == ["0"]
 
 
 def test_a_gpu_in_mig_mode_without_slices_has_nothing_to_hand_out(there: Any) -> None:
     there({**A100, "slices": {}}, T4)
-    assert [d.short for d in devices(nvidia.gpu_inventory())] == ["1"]
+    assert [d.short for d in devices(host_facts.gpu_inventory())] == ["1"]
 
 
 def test_a_gpu_that_does_not_answer_is_left_out_and_the_others_keep_their_indexes(
     there: Any,
 ) -> None:
     there({**A100, "lost": True}, T4)
-    assert [(gpu.index, gpu.uuid) for gpu in nvidia.gpu_inventory()] == [(1, "GPU-t")]
+    assert [(gpu.index, gpu.uuid) for gpu in host_facts.gpu_inventory()] == [(1, "GPU-t")]
 
 
 def test_the_library_is_left_as_it_was_found(there: Any, fake: ModuleType) -> None:
     there(A100, {**T4, "lost": True})
-    nvidia.gpu_inventory()
-    nvidia.driver_problem()
+    host_facts.gpu_inventory()
+    host_facts.driver_problem()
     assert fake._users == 0
 
 
@@ -111,7 +111,7 @@ def test_processes_that_compute_are_named_as_far_as_they_are_known(there: Any) -
     busy = {"7": ["/usr/bin/python3 train.py", 3 * GIB], "5": ["", None]}
     on_slice = {"1": {**SLICES["1"], "processes": {"9": ["a.out", GIB // 2]}}}
     there({**T4, "processes": busy}, A100, {**A100, "slices": on_slice})
-    named, quiet, sliced = nvidia.gpu_inventory()
+    named, quiet, sliced = host_facts.gpu_inventory()
     assert named.users == ("process 5", "process 7 (python3), 3.0 GiB")
     assert (quiet.users, sliced.users) == ((), ())
     assert sliced.slices[0].users == ("process 9 (a.out), 0.5 GiB",)
@@ -122,4 +122,4 @@ def test_processes_that_compute_are_named_as_far_as_they_are_known(there: Any) -
 
 def test_a_driver_that_does_not_tell_of_processes_is_no_problem(there: Any) -> None:
     there({**T4, "processes": "unknown"})
-    assert nvidia.gpu_inventory()[0].users == ()
+    assert host_facts.gpu_inventory()[0].users == ()

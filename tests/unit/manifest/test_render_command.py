@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli.override_values import values
-from cluster_kit.manifest.command_line import render_command
-from cluster_kit.manifest.overrides import OVERRIDES, SET_OPTION
+from cluster_kit.cli.manifest_options import values
+from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, render_command
 
 ROOT = Path("/home/you/kit")
 MANIFEST = ROOT / "compose" / "demo.toml"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cli.metrics import DASHBOARD
+from cluster_kit.cli.results import DASHBOARD
 from cluster_kit.metrics.table import FAMILIES, STATES
 from tests.unit.command_line import Cli
 

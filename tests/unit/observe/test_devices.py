@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster_kit.observe.devices import by_task
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import by_task
 from cluster_kit.show.task_table import remarks, status_table
 from tests.make import cluster, gpus, host
 from tests.unit.show.consoles import console, shown

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.observe.figures import LONGEST_TEXT, weight
 from cluster_kit.observe.progress import (
     KEPT,
+    LONGEST_TEXT,
     WEIGHT,
     WEIGHT_PER_S,
     Entry,
     ProgressReader,
+    weight,
     without_values,
 )
 from cluster_kit.util.masking import masker

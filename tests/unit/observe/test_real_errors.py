@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.observe.log_throttle import Shown
+from cluster_kit.observe.logs import Shown
 from cluster_kit.observe.tracebacks import last_words
 from cluster_kit.show.view import visible
 from cluster_kit.this_host import SystemClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.observe.log_throttle import HOLD_S, LAST, MOST, MOST_HELD, WINDOW_S, Shown
+from cluster_kit.observe.logs import HOLD_S, LAST, MOST, MOST_HELD, WINDOW_S, Shown
 from tests.fakes.clock import Clock
 
 

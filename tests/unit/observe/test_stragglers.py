@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.observe import stragglers
+from cluster_kit.observe import task_view
 from cluster_kit.observe.progress import Entry
-from cluster_kit.observe.snapshot import from_containers
+from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.observe.state import RunState
 from tests.make import cluster
 from tests.unit.stories import container
@@ -30,7 +30,7 @@ def over(time: float = 140.0, **different: Any) -> Entry:
 
 
 def test_a_straggler_has_what_its_leader_said() -> None:
-    found = stragglers.current([begins()])["worker-1"]
+    found = task_view.current([begins()])["worker-1"]
     assert (found.since, found.by, found.steps_per_s) == (80.0, "chief-0", 3.1)
     assert (found.others_steps_per_s, found.share, found.cause, found.limit) == (
         12.4, 0.2, "cpu-limit", 0.2,
@@ -49,8 +49,8 @@ def test_a_straggler_has_what_its_leader_said() -> None:
     ],
 )
 def test_odd_values_are_unknown(odd: dict[str, Any]) -> None:
-    assert len(stragglers.current([begins(**odd)])) == 1
-    assert stragglers.note(stragglers.periods([begins(**odd)])[0])
+    assert len(task_view.current([begins(**odd)])) == 1
+    assert task_view.note(task_view.periods([begins(**odd)])[0])
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def test_odd_values_are_unknown(odd: dict[str, Any]) -> None:
     ids=["said", "of another", "ready again", "ended", "another starts", "leader starts", "step"],
 )
 def test_when_it_is_over(entry: Entry, is_over: bool) -> None:
-    before = stragglers.current([begins()])
-    assert (stragglers.after(before, entry) == {}) is is_over
-    assert (stragglers.after(before, entry) is before) is not is_over
-    [period] = stragglers.periods([begins(), entry])
+    before = task_view.current([begins()])
+    assert (task_view.after(before, entry) == {}) is is_over
+    assert (task_view.after(before, entry) is before) is not is_over
+    [period] = task_view.periods([begins(), entry])
     assert period.until == (140.0 if is_over else None)
     assert period.share == (0.25 if entry == over() else 0.2)
 
 
 def test_the_notes_have_each_time_with_its_share() -> None:
     entries = [begins(), over(), begins(200.0, of="worker-0", seconds=40.0)]
-    first, second = map(stragglers.note, stragglers.periods(entries))
+    first, second = map(task_view.note, task_view.periods(entries))
     assert first.startswith("it is slow (from ") and first.endswith(
         ", 60 s, with 25% of the steps)"
     )
@@ -107,13 +107,13 @@ def test_a_task_that_does_not_work_does_not_lag(state: str, lags: bool) -> None:
 
 @pytest.mark.parametrize("seconds", [1e29, 2**63, -1e29, 1e300])
 def test_a_time_that_cannot_be_is_none_before_the_first(seconds: float) -> None:
-    (period,) = stragglers.periods([begins(seconds=seconds)])
+    (period,) = task_view.periods([begins(seconds=seconds)])
     assert period.begin.since == 100.0
-    assert stragglers.note(period)
+    assert task_view.note(period)
 
 
 def test_thousands_of_times_take_one_pass() -> None:
     many = [begins(100.0 + at) for at in range(20_000)]
     began = time.process_time()
-    assert len(stragglers.periods([*many, over(90_000.0)])) == stragglers.MOST_LASTING
+    assert len(task_view.periods([*many, over(90_000.0)])) == task_view.MOST_LASTING
     assert time.process_time() - began < 2.0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, sizes
-from cluster_kit.observe.snapshot import from_containers
+from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.usage import Usage, of_samples, sample_of
 from cluster_kit.platforms.engine import Event

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.image.requirements_layer import pip_errors
-from cluster_kit.programs.requirements import faults, lines_of
-from cluster_kit.programs.resolve import resolve
+from cluster_kit.programs.resolve import lines_of, requirement_faults, resolve
 from tests.make import OWN, cluster, manifest, problems
 
 FILE = """\
@@ -29,7 +28,7 @@ def test_comments_and_blank_lines_say_nothing_and_continued_lines_are_one() -> N
         "--extra-index-url https://wheels.example/simple#frag",
         "package @ https://wheels.example/package-1.0-py3-none-any.whl",
     ]
-    assert not list(faults(lines_of(FILE)))
+    assert not list(requirement_faults(lines_of(FILE)))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_comments_and_blank_lines_say_nothing_and_continued_lines_are_one() -> N
     ],
 )
 def test_what_lies_outside_of_the_file_is_not_there_for_the_build(line: str, fault: str) -> None:
-    (found,) = faults(["iniconfig", line])
+    (found,) = requirement_faults(["iniconfig", line])
     assert found.startswith(f'"{line}": ')
     assert fault in found
 

@@ -8,7 +8,7 @@ from cluster_kit.errors import HostError
 from cluster_kit.host import Host
 from cluster_kit.platforms.platform import Tool
 from cluster_kit.run import bug_report as told
-from cluster_kit.util.kit_files import FILES
+from cluster_kit.util.paths import FILES
 from cluster_kit.version import __version__
 from tests.fakes.clock import Clock
 from tests.fakes.engine import FakeEngine

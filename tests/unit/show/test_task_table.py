@@ -8,8 +8,7 @@ import pytest
 
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.stragglers import Straggler
-from cluster_kit.observe.task_view import State, TaskView
+from cluster_kit.observe.task_view import State, Straggler, TaskView
 from cluster_kit.observe.usage import Usage
 from cluster_kit.platforms.engine import Event
 from cluster_kit.show.task_table import remarks, status_table

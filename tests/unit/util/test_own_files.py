@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.util import kit_files
+from cluster_kit.util import paths
 from tests.make import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -25,21 +25,21 @@ def test_the_wheel_has_all_that_the_kit_reads() -> None:
 
 
 def test_a_package_in_a_clone_is_told_from_an_installed_one(tmp_path: Path) -> None:
-    assert kit_files.clone_of(ROOT / "cluster_kit") == ROOT
-    assert kit_files.clone_of(tmp_path / "site-packages" / "cluster_kit") is None
+    assert paths.clone_of(ROOT / "cluster_kit") == ROOT
+    assert paths.clone_of(tmp_path / "site-packages" / "cluster_kit") is None
 
 
 def test_commands_are_called_as_they_exist_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kit_files.CALLED_BY, "make")
-    assert kit_files.command("engine") == "make engine"
-    monkeypatch.delenv(kit_files.CALLED_BY)
-    assert kit_files.command("engine") == "cluster-kit engine", "who does not use make is told so"
-    monkeypatch.setenv(kit_files.CALLED_BY, "make")
-    assert kit_files.extra("compare", "drill") == "`make drill` installs it"
-    monkeypatch.setattr(kit_files, "CLONE", None)
-    assert kit_files.command("engine") == "cluster-kit engine"
-    assert kit_files.command("image") == "cluster-kit image build"
-    assert kit_files.extra("compare", "drill") == "`pip install 'cluster-kit[compare]'` does"
+    monkeypatch.setenv(paths.CALLED_BY, "make")
+    assert paths.command("engine") == "make engine"
+    monkeypatch.delenv(paths.CALLED_BY)
+    assert paths.command("engine") == "cluster-kit engine", "who does not use make is told so"
+    monkeypatch.setenv(paths.CALLED_BY, "make")
+    assert paths.extra("compare", "drill") == "`make drill` installs it"
+    monkeypatch.setattr(paths, "CLONE", None)
+    assert paths.command("engine") == "cluster-kit engine"
+    assert paths.command("image") == "cluster-kit image build"
+    assert paths.extra("compare", "drill") == "`pip install 'cluster-kit[compare]'` does"
 
 
 def test_every_command_that_is_told_exists_in_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_every_command_that_is_told_exists_in_both_ways(monkeypatch: pytest.Monk
     assert {"engine", "image", "cluster", "doctor"} <= told
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in told:
-        assert kit_files.command(target).startswith("cluster-kit ")
+        assert paths.command(target).startswith("cluster-kit ")
         assert re.search(rf"^(\w+ )*{target}( \w+)*:", makefile, re.MULTILINE), target
 
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from cluster_kit import __main__
-from cluster_kit.cli import run
+from cluster_kit.cli import up
 from cluster_kit.show.view import LiveView, PlainView
 from cluster_kit.util import stdio
 from cluster_kit.util.stdio import lasting
@@ -64,7 +64,7 @@ def test_up_outlives_its_readers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
     """Only verbs that do more than print: `logs -f | head` shall end with head."""
     done: list[str] = []
     monkeypatch.setattr(stdio, "outlive_readers", lambda: done.append("lasting"))
-    monkeypatch.setattr(run, "launch", lambda *_, **__: done.append("launched") or sys.exit(0))
+    monkeypatch.setattr(up, "launch", lambda *_, **__: done.append("launched") or sys.exit(0))
     cli("up", "demo")
     assert done == ["lasting", "launched"]
     cli("render", "demo")

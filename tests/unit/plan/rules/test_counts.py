@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.plan.rules.counts import last_indexes, too_many
+from cluster_kit.plan.cluster_rules import last_indexes, too_many
 from tests.make import manifest, problems, problems_of
 
 HEAD = 'format = 1\nname = "demo"\n'

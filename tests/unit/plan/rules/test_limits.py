@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.plan.rules.containers import check_limits
+from cluster_kit.plan.container_rules import check_limits
 from tests.make import GIB, host, manifest
 
 HOST = host(cpus=4, memory=8 * GIB)

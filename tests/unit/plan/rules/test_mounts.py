@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import UsageError
+from cluster_kit.plan import container_rules
+from cluster_kit.plan.container_rules import WHOLE
 from cluster_kit.plan.portable import everywhere, moved, neutral
-from cluster_kit.plan.rules import containers
-from cluster_kit.plan.rules.containers import WHOLE
 from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve
 from tests.make import OWN, cluster, problems, problems_of
@@ -27,7 +27,7 @@ def at(target: str, **more: Any) -> dict[str, Any]:
     return {"source": "cache", "target": target, **more}
 
 
-@pytest.mark.parametrize("target", [str(path) for path in (*containers.OWN, *WHOLE)])
+@pytest.mark.parametrize("target", [str(path) for path in (*container_rules.OWN, *WHOLE)])
 def test_what_the_kit_or_the_system_uses_is_refused(target: str) -> None:
     assert mounted(at(target)) == ["mount.0.target"]
 

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 import pytest
 
 from cluster_kit.plan import addresses
-from cluster_kit.plan.rules.network import check_port, find_subnet
+from cluster_kit.plan.cluster_rules import check_port, find_subnet
 from tests.make import cluster, host, manifest, network, problems
 
 

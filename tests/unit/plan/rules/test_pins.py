@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit.plan.rules.network import find_pins
+from cluster_kit.plan.cluster_rules import find_pins
 from tests.make import cluster, manifest
 
 SUBNET = IPv4Network("172.28.0.0/24")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.facts import GpuSetup
-from cluster_kit.machine import gpu_setup as module
-from cluster_kit.machine.gpu_setup import gpu_setup
+from cluster_kit.machine import host_facts as module
+from cluster_kit.machine.host_facts import gpu_setup
 from cluster_kit.run.doctor import gpu_checks
 from tests.make import gpus, host
 

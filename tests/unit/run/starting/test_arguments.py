@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.cli import run as verbs
+from cluster_kit.cli import up as verbs
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from cluster_kit.cli import doctor as doctor_verb
-from cluster_kit.cli import make
-from cluster_kit.machine import gather
+from cluster_kit.cli import provision
+from cluster_kit.machine import host_facts
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.run import prepare
 from cluster_kit.run.request import Request
@@ -39,10 +39,10 @@ def asked(
     counts: Counter[str] = Counter()
     engine = stage.engine
     machine.connects(lambda: engine)
-    monkeypatch.setattr(make, "image_size", lambda *_: 10**9)
+    monkeypatch.setattr(provision, "image_size", lambda *_: 10**9)
     machine.host = replace(machine.host, gpus=counted(counts, "driver", lambda: gpus(2)))
     monkeypatch.setattr(prepare, "load", counted(counts, "manifest", prepare.load))
-    counting = counted(counts, "facts", gather.gather)
+    counting = counted(counts, "facts", host_facts.gather)
     monkeypatch.setattr(prepare, "gather", counting)
     monkeypatch.setattr(doctor_verb, "gather", counting)
     monkeypatch.setattr(doctor_verb, "check_strangers", lambda *_: [])

@@ -1,24 +1,30 @@
-"""Verbs that end and start tasks without ending the run: restart, stop, start."""
+"""`stop`, `start`, `restart` and `down`: end or repeat tasks of a cluster that is up."""
 
 from __future__ import annotations
 
+import os
+import pwd
 import sys
 from typing import Annotated
 
 import typer
 
-from cluster_kit.cli import options
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, named, print_json, say
 from cluster_kit.cli.inside import task_named
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.run import lifecycle
-from cluster_kit.run.reach import cluster_name
+from cluster_kit.run.reach import cluster_name, reach
+from cluster_kit.run.run_directory import run_of
+from cluster_kit.run.take_down import take_down
 from cluster_kit.workspace import here
 
 
 @app.command()
 def restart(
-    task: options.TaskName, name: options.OfCluster = None, json_: options.Json = False
+    task: manifest_options.TaskName,
+    name: manifest_options.OfCluster = None,
+    json_: manifest_options.Json = False,
 ) -> None:
     """End a task and start it again, with its name and address; with the leader, all tasks."""
     engine = current_host().connect()
@@ -33,9 +39,9 @@ def restart(
 
 @app.command()
 def stop(
-    name: options.ClusterName = None,
+    name: manifest_options.ClusterName = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    json_: options.Json = False,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Stop a cluster's tasks until `start`; they keep their addresses and files."""
     engine, cluster = _named(name)
@@ -49,7 +55,7 @@ def stop(
 
 
 @app.command()
-def start(name: options.ClusterName = None, json_: options.Json = False) -> None:
+def start(name: manifest_options.ClusterName = None, json_: manifest_options.Json = False) -> None:
     """Start the tasks of a stopped cluster again, with the same addresses."""
     engine, cluster = _named(name)
     done = lifecycle.start(current_host(), engine, cluster)
@@ -75,3 +81,50 @@ def _named(name: str | None) -> tuple[Engine, str]:
     engine = current_host().connect()
     up = engine.clusters()
     return engine, cluster_name(named(name, engine, up, changes=True), here(), up)
+
+
+@app.command()
+def down(
+    name: manifest_options.ClusterName = None,
+    engine: manifest_options.OnEngine = None,
+    json_: manifest_options.Json = False,
+) -> None:
+    """Remove a cluster's containers and network, found by their labels."""
+    _down(name, reach(current_host(), name, here(), engine), json_=json_)
+
+
+def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
+    up = engine.clusters()
+    cluster = cluster_name(named(name, engine, up, changes=True), here(), up)
+    if cluster not in up:
+        others = ", ".join(up) or "none"
+        if json_:
+            print_json({"cluster": cluster, "removed": 0})
+        else:
+            say(f"nothing to remove: no cluster {cluster} is up (up: {others})")
+        return
+    whose = _whose(engine, cluster)
+    count = take_down(current_host(), engine, cluster)
+    if json_:
+        print_json({"cluster": cluster, "removed": count})
+    else:
+        say(f"{cluster}{whose}: {count} containers and their network removed")
+
+
+def _whose(engine: Engine, cluster: str) -> str:
+    """` (of alice, in /home/alice/project)` if another user has started it, else ""."""
+    containers = engine.containers(cluster)
+    if not containers or not containers[0].output:
+        return ""
+    run = run_of(containers)
+    try:
+        owner = run.owner
+    except OSError:  # of a node of a swarm, or removed by now
+        return ""
+    if owner == os.getuid():
+        return ""
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = f"user {owner}"
+    return f" (of {name}, in {run.path.parents[2]})"

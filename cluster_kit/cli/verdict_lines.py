@@ -9,9 +9,9 @@ import typer
 from rich.text import Text
 
 from cluster_kit.cli.app import out, print_json, say, short
-from cluster_kit.observe.figures import words
+from cluster_kit.observe.progress import words
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.run import Launch
+from cluster_kit.run.run import Run
 from cluster_kit.run.verdict import Reason
 from cluster_kit.util.clock import duration
 from cluster_kit.workspace import RunDirectory
@@ -88,7 +88,7 @@ def print_metrics(outcome: Outcome) -> None:
         say(f"  {words(key.replace('_', ' '))[:LONGEST]}: {words(shown)[:LONGEST]}", to=out)
 
 
-def print_started(run: Launch, *, as_json: bool) -> None:
+def print_started(run: Run, *, as_json: bool) -> None:
     """Print that a cluster was started and left, and how to go on with it."""
     name = run.name
     if as_json:

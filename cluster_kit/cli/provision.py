@@ -1,22 +1,26 @@
-"""Verbs that prepare a machine: image, engine."""
+"""`engine`, `image`, `data` and `gpus`: what clusters need on this host."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.cli import options
+from cluster_kit.advice.of_manifest import GPU_HINT
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import Group, app, current_host, out, print_json, say
-from cluster_kit.cli.requested import requested
+from cluster_kit.cli.manifest_options import requested
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.facts import HostFacts
 from cluster_kit.image import dockerfile_image as own_build
 from cluster_kit.image import push as pushing
 from cluster_kit.image import requirements_layer as extra_image
 from cluster_kit.image.contents import packages_of
+from cluster_kit.image.convert import Conversion, convert
 from cluster_kit.image.kit_image import (
     CheckLine,
     check_image,
@@ -26,8 +30,10 @@ from cluster_kit.image.kit_image import (
     tag_image,
 )
 from cluster_kit.machine.engine_install import ensure_engine
-from cluster_kit.machine.gather import gather
+from cluster_kit.machine.host_facts import gather
+from cluster_kit.plan.gpus.request import Device, devices, find, in_use
 from cluster_kit.platforms.registry import platform_of
+from cluster_kit.run.doctor import HANDS_OUT
 from cluster_kit.run.prepare import prepare_locked
 from cluster_kit.run.request import Request
 from cluster_kit.workspace import here
@@ -46,7 +52,7 @@ def build(
     ] = "",
     variant: Variant = "cpu",
     quiet: Quiet = False,
-    json_: options.Json = False,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Build the shared image if it is missing or its inputs have changed."""
     if manifest:
@@ -77,7 +83,7 @@ def build(
 
 @image.command("tag")
 @requested
-def tag(request: Request, *, json_: options.Json = False) -> None:
+def tag(request: Request, *, json_: manifest_options.Json = False) -> None:
     """Print the name of a manifest's image; it changes with the image's contents."""
     name = prepare_locked(
         current_host(), request, here(), current_host().engine_or_none(), say
@@ -100,7 +106,7 @@ def push(
             help="Target: ssh://USER@NODE, unix://, tcp://, or a Docker context; can be repeated.",
         ),
     ],
-    json_: options.Json = False,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Copy a manifest's image to other engines, without a registry."""
     pushing.check_targets(to)
@@ -120,7 +126,7 @@ def check(
         bool,
         typer.Option("--gpu", help="Check the GPU variant, with one step on a GPU of this host."),
     ] = False,
-    json_: options.Json = False,
+    json_: manifest_options.Json = False,
 ) -> None:
     """Try the image: import TensorFlow and tf_keras, run one step and a server round trip."""
     driver = _gpu_driver() if gpu else ""
@@ -190,7 +196,7 @@ def _print_lines(lines: list[CheckLine]) -> None:
 
 
 @app.command()
-def engine(quiet: Quiet = False, json_: options.Json = False) -> None:
+def engine(quiet: Quiet = False, json_: manifest_options.Json = False) -> None:
     """Install and start a Docker engine if none answers and that is possible."""
     changed = ensure_engine(current_host(), say, typer.confirm)
     version = current_host().connect().info().get("ServerVersion", "?")
@@ -198,3 +204,120 @@ def engine(quiet: Quiet = False, json_: options.Json = False) -> None:
         print_json({"engine": version, "changed": changed})
     elif changed or not quiet:
         say(f"Docker Engine {version} answers")
+
+
+data = typer.Typer(cls=Group, help="Data sets for the built-in programs.", no_args_is_help=True)
+converting = typer.Typer(
+    cls=Group, help="Write detection's TFRecords and label map.", no_args_is_help=True
+)
+app.add_typer(data, name="data")
+data.add_typer(converting, name="convert")
+
+To = Annotated[Path, typer.Option("--to", help="The directory to write to.")]
+Name = Annotated[str, typer.Option("--name", help="Name of the files: train, validate.")]
+Shards = Annotated[int, typer.Option("--shards", min=1, max=99999, help="Number of files.")]
+Labels = Annotated[
+    Path | None, typer.Option("--label-map", help="Use the numbers of this label map.")
+]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip images with invalid annotations.")]
+
+
+@converting.command("coco")
+def coco(
+    annotations: Annotated[Path, typer.Argument(help="COCO's JSON file of the annotations.")],
+    images: Annotated[Path, typer.Argument(help="The folder of the images.")],
+    to: To,
+    name: Name = "train",
+    shards: Shards = 4,
+    label_map: Labels = None,
+    skip_bad: SkipBad = False,
+    json_: manifest_options.Json = False,
+) -> None:
+    """Convert a COCO JSON file and its images to TFRecords for detection."""
+    given = _options(name, shards, skip_bad)
+    _convert(Conversion("coco", (annotations, images), to, label_map, given), json_)
+
+
+@converting.command("voc")
+def voc(
+    directory: Annotated[Path, typer.Argument(help="Directory with Annotations/ and JPEGImages/.")],
+    to: To,
+    split: Annotated[
+        str, typer.Option("--split", help="Only the images of ImageSets/Main/SPLIT.txt.")
+    ] = "",
+    name: Name = "train",
+    shards: Shards = 4,
+    label_map: Labels = None,
+    skip_bad: SkipBad = False,
+    json_: manifest_options.Json = False,
+) -> None:
+    """Convert a Pascal VOC directory to TFRecords for detection."""
+    given = (*_options(name, shards, skip_bad), *([f"--split={split}"] if split else []))
+    _convert(Conversion("voc", (directory,), to, label_map, given), json_)
+
+
+def _options(name: str, shards: int, skip_bad: bool) -> tuple[str, ...]:
+    return (f"--name={name}", f"--shards={shards}", *(["--skip-bad"] if skip_bad else []))
+
+
+def _convert(wanted: Conversion, as_json: bool) -> None:
+    ensure_engine(current_host(), say, typer.confirm)
+    said = convert(current_host(), wanted, say)
+    if as_json:
+        print_json({"to": str(wanted.to.absolute()), "said": said.splitlines()})
+        return
+    out.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def gpus(json_: manifest_options.Json = False) -> None:
+    """Show this host's GPUs: index, UUID, memory, MIG slices, and which cluster has them."""
+    facts = gather(current_host(), current_host().connect())
+    present = devices(facts.gpus)
+    if json_:
+        print_json(_facts(facts, present))
+    elif not present:
+        say(f"no GPU: {facts.no_gpu}")
+    else:
+        out.print(_table(facts, present))
+        for device, what in in_use(facts).items():
+            say(f"{device.short} is used by {what}", to=out)
+        if not facts.gpu_refusal:
+            say(f"the engine hands them out by {HANDS_OUT[facts.gpu_driver]}")
+    if facts.gpu_refusal:
+        say(f"the engine refuses them: {facts.gpu_refusal}\n  → {GPU_HINT}")
+        raise typer.Exit(HostError.exit_code)
+
+
+def _holders(facts: HostFacts, device: Device, present: tuple[Device, ...]) -> list[str]:
+    return sorted({cluster for held, cluster in facts.gpus_taken if find(held, present) == device})
+
+
+def _facts(facts: HostFacts, present: tuple[Device, ...]) -> dict[str, object]:
+    used = in_use(facts)
+    return {
+        "driver": facts.gpu_driver if present else None,
+        "refusal": facts.gpu_refusal or None,
+        "gpus": [
+            {
+                "index": device.short,
+                "uuid": device.uuid,
+                "name": device.name,
+                "memory": device.memory,
+                "clusters": _holders(facts, device, present),
+                "used_by": used.get(device),
+            }
+            for device in present
+        ],
+    }
+
+
+def _table(facts: HostFacts, present: tuple[Device, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    for heading in ("gpu", "uuid", "name", "memory", "cluster"):
+        table.add_column(heading, no_wrap=True)
+    for device in present:
+        size = f"{device.memory / 2**30:.0f} GiB"
+        holders = ", ".join(_holders(facts, device, present)) or "-"
+        table.add_row(device.short, device.uuid, device.name, size, holders)
+    return table

@@ -1,0 +1,261 @@
+"""Options that several verbs have: a manifest's name, its keys, and how results are printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cluster_kit.cli import completion
+from cluster_kit.errors import UsageError
+from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, Caller, Kind, Override
+from cluster_kit.platforms.registry import PLATFORMS
+from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
+from cluster_kit.roles import ROLES
+from cluster_kit.run.request import DEFAULT_MANIFEST, Request
+
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[tuple(PLATFORMS)]
+
+
+def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[str, Any]:
+    """The overridden keys and their values, as nested tables.
+
+    Args:
+        texts: the text of each option by the manifest's key, None if it was not given.
+        sets: the texts of `--set`, each `key=value`.
+    Raises:
+        UsageError: a text of `--args` or `--set` is invalid.
+    """
+    overridden: dict[str, Any] = {}
+    if texts.get("program") is not None:
+        # The manifest's arguments and what else is for its own program go with that.
+        overridden |= {role.name: 0 for role in ROLES.values() if role.sidecar}
+        overridden |= {"args": [], "requirements": "", "tf1": False}
+    for override in OVERRIDES:
+        text = texts.get(override.key)
+        if text is not None:
+            # Arguments are added to the manifest's own, every other key is replaced.
+            key = "extra_args" if override.kind == "words" else override.key
+            overridden[key] = _VALUES[override.kind](text)
+    for text in sets:
+        _set(overridden, text)
+    return overridden
+
+
+def keys_of(sets: Iterable[str]) -> frozenset[str]:
+    """The keys that the texts of `--set` give."""
+    return frozenset(text.partition("=")[0].strip() for text in sets)
+
+
+def _count(text: str) -> int | str:
+    """A whole number; any other text stays as it is, and `load` reports it as invalid."""
+    return int(text) if COUNT.fullmatch(text) else text
+
+
+COUNT = re.compile(r"[+-]?[0-9]{1,18}")
+HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+"""A template's `{{ … }}` or `{% … %}` (see `arguments`)."""
+STAND_IN = re.compile("\ue000([0-9]+)\ue001")
+"""Replaces a hole while the text is split as a shell would; of private-use characters."""
+
+
+def _split(args: str) -> list[str]:
+    """The words of a text as a shell splits it, except inside `{{ … }}`; raises UsageError."""
+    holes: list[str] = []
+
+    def hide(hole: re.Match[str]) -> str:
+        holes.append(hole[0])
+        return f"\ue000{len(holes) - 1}\ue001"
+
+    try:
+        words = shlex.split(HOLE.sub(hide, STAND_IN.sub("", args)))
+    except ValueError as error:
+        raise UsageError(f"--args {args!r}: {error}", "close the quote") from None
+    return [STAND_IN.sub(lambda match: holes[int(match[1])], word) for word in words]
+
+
+def _gpus(text: str) -> str | list[str]:
+    if text in ("none", "auto", "require"):
+        return text
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _from_here(text: str, known: Iterable[str] = ()) -> str:
+    """The absolute path: on the command line it is relative to the current directory.
+
+    A `~` that the shell has left, since it was quoted, is the home directory. A known name and ""
+    stay as they are.
+    """
+    if text in known or not text:
+        return text
+    try:
+        return str(Path(text).expanduser().absolute())
+    except RuntimeError:  # a user that does not exist: no such file
+        return str(Path(text).absolute())
+
+
+def _set(overridden: dict[str, Any], text: str) -> None:
+    """Set the key of `a.b=value` in nested tables; a value that is not TOML is a string."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(
+            f"--set {text!r} is not key=value", "for example `--set deadline.start=30`"
+        )
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except (ValueError, RecursionError):
+        parsed = value
+    *tables, last = key.strip().split(".")
+    inner = overridden
+    for table in tables:
+        inner = inner.setdefault(table, {})
+        if not isinstance(inner, dict):
+            raise UsageError(
+                f"--set {text!r}: {table} has been given a value already", f"give {table} once"
+            )
+    inner[last] = parsed
+
+
+_VALUES: Mapping[Kind, Callable[[str], object]] = {
+    "count": _count,
+    "text": str,
+    "program": lambda text: _from_here(text, PROGRAMS),
+    "data": lambda text: _from_here(text, DATA_SETS),
+    "file": _from_here,
+    "words": _split,
+    "gpus": _gpus,
+    "switch": lambda _: True,
+}
+
+
+Reference = Annotated[
+    str,
+    typer.Argument(
+        help="A manifest's path or its name in compose/.", autocompletion=completion.manifests
+    ),
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(SET_OPTION, help="Set any other key, value in TOML: --set deadline.start=30"),
+]
+
+
+Perhaps = Annotated[
+    str,
+    typer.Argument(
+        help="Also check what this manifest needs: its path or its name.",
+        autocompletion=completion.manifests,
+    ),
+]
+
+
+def requested(verb: Callable[..., None]) -> Callable[..., None]:
+    """The command of a verb that takes a `Request`: manifest, an option per override, own ones."""
+    return _command(verb, _parameter("manifest", Reference, DEFAULT_MANIFEST))
+
+
+def perhaps_requested(verb: Callable[..., None]) -> Callable[..., None]:
+    """The same for a verb that says something without a manifest, too: `manifest` is "" then."""
+    return _command(verb, _parameter("manifest", Perhaps, ""))
+
+
+def _command(verb: Callable[..., None], reference: Parameter) -> Callable[..., None]:
+    """The verb with its options.
+
+    typer makes options from a function's signature. Setting `__signature__` (PEP 362) makes them
+    from the table of overrides.
+    """
+    _, *own = signature(verb, eval_str=True).parameters.values()
+
+    @wraps(verb)
+    def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
+        options = {override.key: given.pop(override.key) for override in OVERRIDES}
+        texts = {key: option and str(option) for key, option in options.items()}
+        request = Request(
+            manifest,
+            values(texts, sets or ()),
+            by_set=keys_of(sets or ()),
+            caller=Caller.of(os.environ),
+        )
+        verb(request, **given)
+
+    keys = [_parameter(override.key, _option(override)) for override in OVERRIDES]
+    parameters = Signature([reference, *keys, _parameter("sets", Sets), *own])
+    command.__signature__ = parameters  # type: ignore[attr-defined]
+    return command
+
+
+def _parameter(name: str, annotation: Any, default: str | None = None) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _option(override: Override) -> Any:
+    """The annotation from which typer makes the override's option."""
+    names = sorted({override.option, f"--{override.key}"}, key=override.option.__ne__)
+    metavar = f"[{'|'.join(PLATFORMS)}]" if override.key == "engine" else override.metavar
+    option = typer.Option(*names, help=override.help, metavar=metavar)
+    if override.kind == "switch":
+        return Annotated[bool | None, option]
+    return Annotated[str | None, option]
+
+
+ClusterName = Annotated[
+    str | None,
+    typer.Argument(
+        help="A cluster's name or its manifest's path, also as `--name`. Default: the only cluster "
+        "of this directory that is up, else quickstart.",
+        autocompletion=completion.clusters,
+    ),
+]
+OfCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        help="The cluster's name or its manifest's path, also as the first word. Default: the only "
+        "cluster of this directory that is up, else quickstart.",
+        autocompletion=completion.clusters,
+    ),
+]
+OnEngine = Annotated[
+    EngineName | None,
+    typer.Option(
+        "--engine",
+        help="Where to look: compose, swarm or kubernetes. Default: this host and its swarm, or "
+        "where the last run was started.",
+    ),
+]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Argument(help="Only these tasks: chief-0 …", autocompletion=completion.tasks),
+]
+TaskName = Annotated[
+    str, typer.Argument(help="A task: chief-0, worker-1 …", autocompletion=completion.tasks)
+]
+AnyCluster = Annotated[
+    str,
+    typer.Argument(
+        help="A cluster's name. Default: all clusters.", autocompletion=completion.clusters
+    ),
+]
+Keep = Annotated[
+    bool, typer.Option("--keep", help="Keep the containers after the end, to look into them.")
+]
+ExitCode = Annotated[
+    Literal["kit", "program"],
+    typer.Option(
+        "--exit-code",
+        help="The exit code to return: the kit's, which tells why the run ended, or the program's.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]

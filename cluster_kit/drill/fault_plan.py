@@ -1,0 +1,250 @@
+"""From a scenario to the faults of one cluster, or all that is wrong with it there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from types import MappingProxyType
+
+from cluster_kit.contract import events as contract
+from cluster_kit.contract.times import STOP_GRACE_S
+from cluster_kit.drill.kinds import KINDS
+from cluster_kit.drill.scenario_file import CHECKPOINT, RANDOM, At, Fault, Scenario, Written
+from cluster_kit.errors import ManifestError
+from cluster_kit.problem import Problem
+from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.resolved import Cluster
+from cluster_kit.roles import ROLES
+from cluster_kit.util.nearest import proposal
+
+
+@dataclass(frozen=True)
+class Length:
+    """Steps and epochs of a training; None if that is not known."""
+
+    steps: int | None = None
+    epochs: int | None = None
+
+
+OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "classifier": ("--epochs", "--steps-per-epoch"),
+        "linear-regression": ("--steps",),
+        "detection": ("--steps",),
+    }
+)
+"""By program, the options whose values, multiplied, are its steps."""
+
+
+def length_of(cluster: Cluster) -> Length:
+    """The length of the leader's program; an argument that is not given leaves it unknown."""
+    command = cluster.leader.command
+    program = command[1] if len(command) > 1 else ""
+    values = {option: _last(option, command[2:]) for option in OPTIONS.get(program, ())}
+    epochs = values.get("--epochs")
+    steps = 1
+    for value in values.values():
+        if value is None:
+            return Length(None, epochs)
+        steps *= value
+    return Length(steps if values else None, epochs)
+
+
+def _last(option: str, arguments: Sequence[str]) -> int | None:
+    """The option's last value, as in `--steps 5` or `--steps=5`; None if there is none."""
+    found = None
+    for name, following in zip(arguments, (*arguments[1:], ""), strict=False):
+        given, equals, value = name.partition("=")
+        text = value if equals else following
+        if given == option and text.isdecimal():
+            found = int(text)
+    return found
+
+
+SLOW_CPUS = 0.1
+DELAY_S, LOSS_PERCENT, RATE = 0.1, 5.0, 10 * 10**6
+EARLIEST, LATEST = 0.1, 0.7
+"""The part of the training in which random faults come."""
+RANDOM_SECONDS = (2.0, 10.0)
+"""The same of a program whose length is not known."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A fault of one task. `number` is that of its row in the scenario, from 1.
+
+    `lasts` are seconds, None for good; `grace` and `delay` are in seconds, `cpus` in cores, `rate`
+    in bits per second; `sources` are the tasks that it is cut off from, () for all.
+    """
+
+    number: int
+    kind: str
+    task: str
+    at: At
+    lasts: float | None = None
+    grace: float = STOP_GRACE_S
+    cpus: float = SLOW_CPUS
+    sources: tuple[str, ...] = ()
+    delay: float = DELAY_S
+    percent: float = LOSS_PERCENT
+    rate: int = RATE
+
+    def __str__(self) -> str:
+        lasts = f" for {self.lasts:g} s" if self.lasts else ""
+        apart = f" from {', '.join(self.sources)}" if self.sources else ""
+        return f"fault {self.number} ({self.kind} of {self.task}{apart}{lasts} {self.at})"
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A fault that was injected at `time`; the newest checkpoint was then from `saved_at`.
+
+    Both in Unix seconds; `saved_at` is None if there was no checkpoint yet.
+    """
+
+    fault: Planned
+    time: float
+    saved_at: float | None = None
+
+
+def plan(scenario: Scenario, cluster: Cluster, seed: int) -> tuple[Planned, ...]:
+    """All faults, in the scenario's order; one of a role is one for each of its tasks."""
+    random = Random(seed)
+    return tuple(
+        Planned(
+            number,
+            fault.kind,
+            task,
+            fault.at,
+            fault.lasts,
+            STOP_GRACE_S if fault.grace is None else fault.grace,
+            SLOW_CPUS if fault.cpus is None else fault.cpus,
+            fault.sources or (),
+            DELAY_S if fault.delay is None else fault.delay,
+            LOSS_PERCENT if fault.percent is None else fault.percent,
+            RATE if fault.rate is None else fault.rate,
+        )
+        for number, fault in enumerate(scenario.fault, 1)
+        for task in _tasks(fault, cluster, random)
+    )
+
+
+def _tasks(fault: Fault, cluster: Cluster, random: Random) -> Sequence[str]:
+    if fault.role is not None:
+        return [task.name for task in cluster.of(fault.role)]
+    if fault.task == RANDOM:
+        names = candidates(fault.kind, cluster)
+        return [random.choice([name for name in names if name not in (fault.sources or ())])]
+    return [str(fault.task)]
+
+
+def candidates(kind: str, cluster: Cluster) -> list[str]:
+    """The names of the tasks that a fault of this kind may meet by chance."""
+    spared = cluster.leader if KINDS[kind].spares_leader else None
+    return [task.name for task in cluster.tasks if task is not spared]
+
+
+def random_scenario(cluster: Cluster, seed: int, faults: int) -> Written:
+    """So many faults of any kind that every host allows, on any task, at any time.
+
+    The run has to succeed all the same.
+    """
+    random = Random(f"faults {seed}")
+    chosen = tuple(_any(random, cluster) for _ in range(faults))
+    numbers = tuple(range(1, faults + 1))
+    return Written(Scenario(fault=chosen, seed=seed), f"{faults} random faults", numbers=numbers)
+
+
+def _any(random: Random, cluster: Cluster) -> Fault:
+    kind = random.choice([kind for kind in KINDS.values() if not kind.beside])
+    given: dict[str, object] = {
+        "kind": kind.name,
+        "task": random.choice(candidates(kind.name, cluster)),
+    }
+    steps, part = length_of(cluster).steps, random.uniform(EARLIEST, LATEST)
+    if steps is not None:
+        given["at"] = {"step": max(1, round(part * steps))}
+    else:
+        given["at"] = {"seconds": round(random.uniform(*RANDOM_SECONDS), 1)}
+    if kind.lasts:
+        given["for"] = random.choice(kind.lasts)
+    return Fault.model_validate(given)
+
+
+EVENTS = tuple(name for name in contract.EVENTS if name not in ("usage", "end"))
+"""Those of the contract but `end`, the last one, and `usage`, which never ends."""
+
+
+def refuse(written: Written, cluster: Cluster) -> None:
+    """Raises ManifestError with every problem of the scenario, of its shape or on this cluster."""
+    length = length_of(cluster)
+    problems = list(written.problems)
+    for number, fault in zip(written.numbers, written.scenario.fault, strict=True):
+        problems += _problems(f"fault {number}", fault, cluster, length)
+    if problems:
+        raise ManifestError(written.source, sorted(problems, key=_place))
+
+
+def _place(problem: Problem) -> tuple[bool, int]:
+    """Faults first, in the file's order."""
+    words = problem.key_path.partition(":")[0].split()
+    number = words[1] if words[:1] == ["fault"] and len(words) > 1 else ""
+    return not number, int(number or 0)
+
+
+def _problems(where: str, fault: Fault, cluster: Cluster, length: Length) -> Iterator[Problem]:
+    names = [task.name for task in cluster.tasks]
+    if fault.task is not None and fault.task not in (*names, RANDOM):
+        rule = f"the cluster {cluster.name} has no such task"
+        hint = proposal(fault.task, [*names, RANDOM])
+        yield Problem(f"{where}: task", f'"{fault.task}"', rule, hint)
+    roles = [role for role in ROLES if cluster.of(role)]
+    if fault.role is not None and fault.role not in roles:
+        rule = f"the cluster {cluster.name} has no task of this role"
+        yield Problem(f"{where}: role", f'"{fault.role}"', rule, proposal(fault.role, roles))
+    yield from _apart(where, fault, names, cluster)
+    yield from _too_wide(where, fault, cluster)
+    yield from _too_late(f"{where}: at", fault.at, cluster, length)
+    builtin = cluster.leader.command[1:2] and cluster.leader.command[1] in PROGRAMS
+    if builtin and fault.at.after not in (None, CHECKPOINT, *EVENTS):
+        hint = proposal(str(fault.at.after), [CHECKPOINT, *EVENTS])
+        yield Problem(f"{where}: at.after", f'"{fault.at.after}"', "no such event", hint)
+
+
+def _apart(where: str, fault: Fault, names: Sequence[str], cluster: Cluster) -> Iterator[Problem]:
+    """Tasks to cut it off from that there are not, or that are the task itself."""
+    own = [task.name for task in cluster.of(fault.role)] if fault.role else [fault.task]
+    for name in fault.sources or ():
+        if name not in names:
+            rule = f"the cluster {cluster.name} has no such task"
+            yield Problem(f"{where}: from", f'"{name}"', rule, proposal(name, names))
+        elif name in own:
+            rule = "a task cannot be cut off from itself"
+            yield Problem(f"{where}: from", f'"{name}"', rule, "name other tasks")
+    if fault.task == RANDOM and set(fault.sources or ()) >= set(names):
+        rule = "no task is left that could be cut off from all of these"
+        yield Problem(f"{where}: from", "", rule, "name fewer tasks")
+
+
+def _too_wide(where: str, fault: Fault, cluster: Cluster) -> Iterator[Problem]:
+    """More bandwidth than the task has by the manifest."""
+    for task in cluster.tasks if fault.kind == "bandwidth" else ():
+        rate = RATE if fault.rate is None else fault.rate
+        meant = fault.task == task.name or fault.role == task.role
+        if meant and task.bandwidth is not None and rate >= task.bandwidth:
+            rule = f"{task.name} has only {task.bandwidth} bits per second as it is"
+            yield Problem(f"{where}: rate", f"{rate}", rule, "choose less")
+
+
+def _too_late(where: str, at: At, cluster: Cluster, length: Length) -> Iterator[Problem]:
+    """A moment that can only come after the job's end."""
+    for key, last in (("step", length.steps), ("epoch", length.epochs)):
+        value = getattr(at, key)
+        if value is not None and last is not None and value >= last:
+            rule = f"the job ends at {key} {last}: it would end before the fault"
+            yield Problem(f"{where}.{key}", str(value), rule, f"choose one below {last}")
+    job = cluster.deadlines.job
+    if at.seconds is not None and at.seconds >= job:
+        rule = f"the job ends within deadline.job, {job:g} s: it would end before the fault"
+        yield Problem(f"{where}.seconds", f"{at.seconds:g}", rule, f"choose fewer than {job:g}")
