@@ -36,8 +36,8 @@ def test_each_verb_is_in_the_module_that_is_named() -> None:
 @pytest.mark.parametrize(
     ("words", "imported"),
     [
-        (["up", "smoke"], ["run"]),
-        (["--verbose", "up", "smoke"], ["run"]),
+        (["up", "smoke"], ["up"]),
+        (["--verbose", "up", "smoke"], ["up"]),
         (["status"], ["look"]),
         (["runs", "list"], ["runs"]),
         (["init", "demo"], ["new"]),
