@@ -38,9 +38,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
     found = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, found.split("\0")):
-        if (ROOT / name).is_file():
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+            shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     return folder
 
 
