@@ -202,6 +202,11 @@ class RunDirectory:
         """The id of the user whose run it is; raises OSError."""
         return self.path.stat().st_uid
 
+    @property
+    def workspace(self) -> Path:
+        """The folder of `runs/CLUSTER/TIME`; its own if it lies elsewhere, as of plain Compose."""
+        return next(iter(self.path.parents[2:3]), self.path)
+
     def close_to_others(self) -> None:
         """Let only its owner look in while tasks run: they can make programs that run as him."""
         self.path.chmod(0o700)

@@ -127,4 +127,4 @@ def _whose(engine: Engine, cluster: str) -> str:
         name = pwd.getpwuid(owner).pw_name
     except KeyError:
         name = f"user {owner}"
-    return f" (of {name}, in {run.path.parents[2]})"
+    return f" (of {name}, in {run.workspace})"

@@ -21,6 +21,7 @@ from cluster_kit.manifest.schema import (
 from cluster_kit.plan import addresses
 from cluster_kit.plan.tasks import shares_image
 from cluster_kit.problem import Problem, Setting
+from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.toml_text import to_toml
@@ -28,6 +29,10 @@ from cluster_kit.util.toml_text import to_toml
 IDLE_SERVER = 82 << 20
 """Bytes that TensorFlow's server takes if it is idle, and so any task at least."""
 ENOUGH = "512m"
+_LOADED = re.compile(r"PATH|(LD|PYTHON)[A-Z0-9_]*")
+"""Variables that say from where programs, libraries and modules are loaded."""
+_LOADED_BY_HOME = ("HOME",)
+"""The same where Python looks for modules below the home directory: not in the kit's image."""
 
 
 def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
@@ -36,6 +41,8 @@ def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     tables |= {f"task.{name}": limits for name, limits in manifest.task.items()}
     for key_path, limits in tables.items():
         yield from _check_table(key_path, limits, facts)
+        if facts.user == OWNER or _is_shaped(manifest, key_path):
+            yield from _check_start(manifest, key_path, limits)
     total = _memory_limits(manifest)
     alone = all((limits.memory or 0) <= facts.memory for limits in tables.values())
     if alone and total > facts.memory:
@@ -76,6 +83,30 @@ def _check_table(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Pr
         if key in limits.environment:
             rule = "it has a value in `environment`, too"
             yield Problem(f"{key_path}.secrets", to_toml(key), rule, "take one of them out")
+
+
+def _is_shaped(manifest: Manifest, key_path: str) -> bool:
+    """Whether a task of this table has a `bandwidth`, by this table or another one."""
+    table, _, name = key_path.partition(".")
+    if table == "task":
+        found = TASK.fullmatch(name)  # another rule refuses other names
+        of_task = manifest.limits_of(found[1], int(found[2])) if found else None
+        return of_task is not None and of_task.bandwidth is not None
+    of_tasks = [limits for key, limits in manifest.task.items() if key.startswith(f"{name}-")]
+    return any(one.bandwidth is not None for one in (manifest.limits(name), *of_tasks))
+
+
+def _check_start(manifest: Manifest, key_path: str, limits: Limits) -> Iterator[Problem]:
+    """Yields variables by which a container that starts as root would load what tasks write."""
+    written = [OUTPUT, *(m.target for _, m in placed(manifest) if not m.read_only)]
+    for name, value in limits.environment.items():
+        by_home = name in _LOADED_BY_HOME and not manifest.runs_in_kits_image
+        places = [posixpath.normpath(word) for word in re.split("[: ]", value) if word]
+        below = [p for p in places for top in written if PurePosixPath(p).is_relative_to(top)]
+        if below and (by_home or _LOADED.fullmatch(name)):
+            rule = "its container starts as root, which would run what programs have put there"
+            hint = "name a directory that tasks cannot write, or set it in the program"
+            yield Problem(f"{key_path}.environment.{name}", to_toml(value), rule, hint)
 
 
 def check_name(key_path: str, value: str, key: str) -> Iterator[Problem]:

@@ -47,7 +47,7 @@ def take_down(host: Host, engine: Engine, name: str) -> int:
         from cluster_kit.run.attach import attach  # the whole story of a run: a third of `down`
 
         engine.stop(name)
-        workspace = Workspace(run_of(containers).path.parents[2])
+        workspace = Workspace(run_of(containers).workspace)
         try:
             attach(host, name, workspace, QuietView(Console(quiet=True)), keep=False)
         except KitError:

@@ -10,7 +10,7 @@ import pytest
 
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.util.paths import CLONE
-from cluster_kit.workspace import Workspace, here, last_run, new_run, write_atomically
+from cluster_kit.workspace import RunDirectory, Workspace, here, last_run, new_run, write_atomically
 
 NOW = datetime(2025, 3, 1, 10, 0, 0)
 
@@ -101,3 +101,8 @@ def test_a_cluster_is_known_by_what_the_kit_wrote_and_by_nothing_else(tmp_path: 
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     assert Workspace(tmp_path).known() == ["a", "b", "c", "d"]
+
+
+def test_a_run_that_lies_in_no_workspace_has_none_above() -> None:
+    assert RunDirectory(Path("/home/me/runs/demo/1")).workspace == Path("/home/me")
+    assert RunDirectory(Path("/out")).workspace == Path("/out")

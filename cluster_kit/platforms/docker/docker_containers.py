@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +12,9 @@ from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, E
 from cluster_kit.platforms.secret_values import secret_in
 from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.util.masking import looks_secret, option_values
+
+_INDEX = re.compile("[0-9]{1,9}")
+"""An image can bring labels of its own: a container that has none of a task's is no error."""
 
 
 def container_of(attributes: Mapping[str, Any]) -> Container:
@@ -24,10 +28,10 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
     return Container(
         id=attributes["Id"],
         cluster=tags[labels.CLUSTER],
-        name=tags.get(labels.SIDECAR) or f"{tags[labels.ROLE]}-{tags[labels.INDEX]}",
-        role=tags.get(labels.ROLE, SIDECAR),
-        index=int(tags.get(labels.INDEX, 0)),
-        leader=tags.get(labels.LEADER) == "true",
+        name=tags.get(labels.SIDECAR) or f"{tags.get(labels.ROLE)}-{tags.get(labels.INDEX)}",
+        role=_role(tags),
+        index=int(index) if _INDEX.fullmatch(index := tags.get(labels.INDEX, "")) else 0,
+        leader=tags.get(labels.LEADER) == "true" and _role(tags) != SIDECAR,
         ip=next((address for address in addresses if address), ""),
         gpus=reserved_gpus(attributes),
         state=state["Status"],
@@ -44,6 +48,11 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
     )
 
 
+def _role(tags: Mapping[str, str]) -> str:
+    """A task's role; SIDECAR whatever else a sidecar's image says."""
+    return SIDECAR if labels.SIDECAR in tags else tags.get(labels.ROLE, SIDECAR)
+
+
 def summary_of(listed: Mapping[str, Any]) -> ContainerSummary:
     """A container with the kit's labels, from a line of `docker ps`."""
     tags = listed["Labels"]
@@ -53,7 +62,7 @@ def summary_of(listed: Mapping[str, Any]) -> ContainerSummary:
         cluster=tags[labels.CLUSTER],
         run=tags.get(labels.RUN, ""),
         name=tags.get(labels.SIDECAR) or f"{tags.get(labels.ROLE)}-{tags.get(labels.INDEX)}",
-        role=tags.get(labels.ROLE, SIDECAR),
+        role=_role(tags),
         state=str(listed.get("State", "")),
         output=next(iter(outputs), ""),
     )

@@ -52,6 +52,24 @@ MISTAKES = {
     "no bandwidth": (
         '[task.ps-0]\nbandwidth = "0mbit"', "task.ps-0.bandwidth", '"0mbit"', "at least 64", "100"
     ),
+    "modules of tasks for a container that starts as root": (
+        '[role.ps]\nbandwidth = "9mbit"\nenvironment = { PYTHONPATH = "/a:/opt/../output/b" }',
+        "role.ps.environment.PYTHONPATH", '"/a:/opt/../output/b"', "starts as root", "name",
+    ),
+    "libraries of tasks for one task that starts as root": (
+        '[role.ps]\nbandwidth = "9mbit"\n'
+        '[task.ps-1]\nenvironment = { LD_PRELOAD = "/output/a.so" }',
+        "task.ps-1.environment.LD_PRELOAD", '"/output/a.so"', "starts as root", "name a directory",
+    ),
+    "compiled modules of tasks for a role of which one task starts as root": (
+        '[task.ps-1]\nbandwidth = "9mbit"\n[role.ps]\n'
+        'environment = { PYTHONPYCACHEPREFIX = "/output/c" }',
+        "role.ps.environment.PYTHONPYCACHEPREFIX", '"/output/c"', "starts as root", "name",
+    ),
+    "a home of tasks for an image that starts as root": (
+        'image = "mine:1"\n[role.ps]\nbandwidth = "9mbit"\nenvironment = { HOME = "/output" }',
+        "role.ps.environment.HOME", '"/output"', "starts as root", "name a directory",
+    ),
     "negative deadline": ("deadline.job = -1", "deadline.job", "-1", "more than 0", "program"),
     "deadline in days": ('deadline.job = "3d"', "deadline.job", '"3d"', "a duration is", "program"),
     "endless deadline": ("deadline.job = inf", "deadline.job", "inf", "at most a year", "program"),

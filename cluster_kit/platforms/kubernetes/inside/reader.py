@@ -32,10 +32,22 @@ def scan(known: dict[str, tuple[int, int]], root: str = ROOT) -> Iterator[dict[s
     A program can put anything there: only regular files are read, of each so many bytes at once
     and in all, and no link is followed.
     """
-    for name in _names(Path(root, FOLDER)):
+    try:
+        folder = os.open(Path(root, FOLDER), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:  # a link, or not there
+        return
+    try:
+        yield from _scan(known, folder)
+    finally:
+        os.close(folder)
+
+
+def _scan(known: dict[str, tuple[int, int]], folder: int) -> Iterator[dict[str, Any]]:
+    """Yields what is new in an open directory, whatever has its name meanwhile."""
+    for name in _names(folder):
         path = f"{FOLDER}/{name}"
         try:
-            file = os.open(Path(root, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         except OSError:  # a link, or gone by now
             continue
         try:
@@ -59,17 +71,10 @@ def scan(known: dict[str, tuple[int, int]], root: str = ROOT) -> Iterator[dict[s
             yield {"path": path, "at": at + start, "data": part}
 
 
-def _names(folder: Path) -> list[str]:
-    """The first names in a directory, sorted; none if it is a link, or is not there."""
-    try:
-        found = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return []
-    try:
-        with os.scandir(found) as entries:
-            return sorted(entry.name for entry in itertools.islice(entries, MOST_FILES))
-    finally:
-        os.close(found)
+def _names(folder: int) -> list[str]:
+    """The first names in an open directory, sorted."""
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in itertools.islice(entries, MOST_FILES))
 
 
 def main() -> None:

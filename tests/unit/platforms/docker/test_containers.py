@@ -147,3 +147,15 @@ def test_gpus_of_any_container_however_it_was_started(
     host_config: dict[str, Any], env: list[str] | None, ids: tuple[str, ...]
 ) -> None:
     assert gpus_of({"HostConfig": host_config, "Config": {"Env": env}}) == ids
+
+
+@pytest.mark.parametrize("index", ["x", "", "-1", "9" * 5000, "\u0663"])
+def test_labels_that_an_image_brings_are_no_error_and_make_no_task(index: str) -> None:
+    shown = inspected()
+    shown["Config"]["Labels"] |= {labels.INDEX: index}
+    assert container_of(shown).index == 0
+    shown["Config"]["Labels"] |= {labels.SIDECAR: "cache", labels.LEADER: "true"}
+    found = container_of(shown)
+    assert (found.name, found.role, found.leader) == ("cache", SIDECAR, False)
+    shown["Config"]["Labels"] = {labels.CLUSTER: "demo"}
+    assert container_of(shown).role == SIDECAR

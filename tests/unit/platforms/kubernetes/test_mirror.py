@@ -73,3 +73,17 @@ def test_the_reader_follows_no_link_blocks_on_nothing_and_reads_a_bounded_part(
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "progress").symlink_to(progress)
     assert list(scan({}, str(tmp_path / "linked"))) == []
+
+
+def test_a_link_that_takes_the_directorys_place_meanwhile_is_not_followed(tmp_path: Path) -> None:
+    files = tmp_path / "progress"
+    files.mkdir()
+    for name in ("a", "b"):
+        (files / name).write_text("mine")
+        (tmp_path / name).write_text("private")
+    scanned = scan({}, str(tmp_path))
+    first = next(scanned)
+    files.rename(tmp_path / "moved")
+    files.symlink_to(tmp_path)
+    said = [base64.b64decode(one["data"]) for one in (first, *scanned)]
+    assert said == [b"mine", b"mine"]
