@@ -186,15 +186,17 @@ def bug_report(
 ) -> None:
     """Write one archive for a bug report: versions, doctor, manifest, logs, events, debug log."""
     found = run_named(run, here())
-    default = Path(f"bug-report-{found.path.parent.name}-{found.path.name}.tar.gz")
-    path = output or default
+    beside = f"bug-report-{found.path.parent.name}-{found.path.name}.tar.gz"
+    path = output or found.path.parent / beside  # below runs/, which Git ignores
     try:
         made = archive(current_host(), found, path)
     except FileExistsError:
-        raise UsageError(f"{path} exists already", "name another: --output FILE.tar.gz") from None
+        raise UsageError(
+            f"{short(path)} exists already", "name another: --output FILE.tar.gz"
+        ) from None
     except OSError as error:
         raise HostError(
-            f"{path} cannot be written: {error.strerror}",
+            f"{short(path)} cannot be written: {error.strerror}",
             "name a file that you may write: --output FILE.tar.gz",
         ) from error
     say(f"written: {short(path.absolute())}, {len(made.names)} files")

@@ -48,11 +48,16 @@ def homes(model: type[Manifest]) -> Mapping[str, str]:
     return of_platforms | own | _NETWORK | top
 
 
-def nearest_key(key_path: Sequence[str], model: type[Manifest]) -> str:
-    """The hint for an unknown key: the most similar known one and its table, or all known keys."""
+def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = None) -> str:
+    """The hint for an unknown key: the most similar known one and its table, or all known keys.
+
+    For a table (`value`) in the plural, `[secrets]`, that is the one that is there, `[secret]`.
+    """
     table = _table(key_path, model)
     known = sorted(table.model_fields) if table else []
-    near = nearest(key_path[-1], [*known, *homes(model)])
+    one = key_path[-1].removesuffix("s")
+    of_this = isinstance(value, Mapping) and one in known
+    near = one if of_this else nearest(key_path[-1], [*known, *homes(model)])
     if near is None:
         return f"known keys: {', '.join(known)}"
     question = "" if near == key_path[-1] else f"did you mean `{near}`?"
@@ -129,11 +134,13 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
         example = Setting(key, 1 if key == "format" else "my-cluster")
         return Problem(key, "", "is required", ("add ", example))
     if kind == "extra_forbidden":
-        return Problem(key, value, "no such key", nearest_key(key_path, model))
+        return Problem(key, value, "no such key", nearest_key(key_path, model, detail.get("input")))
     if key == "format":
         rule = "this kit reads format 1"
         return Problem(key, value, rule, ("write ", Setting(key, 1), ", or use the kit it is for"))
     hint = _proposal(key_path, detail, model) or meaning(key_path, model)
+    if key_path[-1] == "secrets" and isinstance(detail.get("input"), Mapping):
+        hint = "write it as [secret], at the end of the manifest: secrets by name, in files"
     return Problem(key, value, _rule(key, detail), hint)
 
 

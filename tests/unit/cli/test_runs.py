@@ -226,7 +226,7 @@ def archived(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda *_: ["cluster-kit 1"])
     said = cli("bug-report")
     assert said.code == 0, said.err
-    with tarfile.open(root / "bug-report-demo-20261122-090000.tar.gz") as made:
+    with tarfile.open(root / "runs" / "demo" / "bug-report-demo-20261122-090000.tar.gz") as made:
         assert all(one.isfile() for one in made.getmembers())
         return {name.partition("/")[2]: made.extractfile(name).read().decode()  # type: ignore[union-attr]
                 for name in made.getnames()}  # fmt: skip
@@ -269,7 +269,7 @@ def test_without_the_values_of_secrets_what_tasks_wrote_is_left_out(
     monkeypatch.setenv("MINE", "another value than that of the run")
     found = archived(cli, root, monkeypatch)
     assert "hunter22" not in str(found) and not [name for name in found if "output" in name]
-    (root / "bug-report-demo-20261122-090000.tar.gz").unlink()
+    (root / "runs" / "demo" / "bug-report-demo-20261122-090000.tar.gz").unlink()
     said = cli("bug-report")
     assert "left out: 2 files" in said.err and "no secrets" not in said.err
 

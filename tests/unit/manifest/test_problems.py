@@ -43,3 +43,14 @@ def test_a_wrong_type_is_answered_with_an_example(tmp_path: Path) -> None:
     hints = {problem.key_path: problem.hint_text() for problem in load(file).problems}
     assert hints["ps"].startswith("for example `ps = 2`: ")
     assert hints["deadline.start"].startswith("for example `start = 120`: ")
+
+
+def test_secrets_that_are_written_as_a_table_are_told_the_table_for_them(tmp_path: Path) -> None:
+    """`secrets` is a list of variables, and a key of roles and tasks."""
+    head = 'format = 1\nname = "mine"\n'
+    (top,) = problems_of(head + '[secrets]\ntoken = "t.txt"\n', tmp_path)
+    assert top.hint_text() == "did you mean `secret`?"
+    (role,) = problems_of(head + '[role.chief.secrets]\ntoken = "t.txt"\n', tmp_path)
+    assert role.rule == "must be a list" and "[secret]" in role.hint_text()
+    (text,) = problems_of(head + "secrets = 3\n", tmp_path)
+    assert "under [role.worker]" in text.hint_text()
