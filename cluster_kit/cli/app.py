@@ -91,16 +91,25 @@ class Verbs(Group):
             return super().invoke(ctx)
 
 
+ERRORS = ("NoSuchOption", "UsageError", "MissingParameter", "BadParameter", "BadOptionUsage")
+"""Names of typer's classes, whose module depends on its version."""
+
+
 @contextlib.contextmanager
 def _options_are_proposed() -> Iterator[None]:
-    """Turn typer's error about an unknown option into the kit's, with the nearest option."""
+    """Turn typer's errors about a command line into the kit's; of an unknown option the nearest."""
     try:
         yield
     except Exception as error:
-        if type(error).__name__ != "NoSuchOption":
-            raise
         wrong: Any = error
-        name, command = wrong.option_name, wrong.ctx.command_path
+        if isinstance(error, UsageError) or type(error).__name__ not in ERRORS:
+            raise
+        command = wrong.ctx.command_path if wrong.ctx else "cluster-kit"
+        if type(error).__name__ != "NoSuchOption":
+            message = wrong.format_message().rstrip(".")
+            text = f"{command}: {message[:1].lower()}{message[1:]}"
+            raise UsageError(text, f"`{command} --help` shows what it takes") from None
+        name = wrong.option_name
         known = [option for one in wrong.ctx.command.params for option in one.opts]
         near = did_you_mean(name, known)
         if "--set" in known and not near:

@@ -22,13 +22,14 @@ from cluster_kit.drill.matrix_run import ALL, Store, cells_of, run_all
 from cluster_kit.drill.result import Drill
 from cluster_kit.drill.run import drill as run_drill
 from cluster_kit.errors import DrillFailed, UsageError
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.util.clock import duration
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import extra
-from cluster_kit.workspace import here
+from cluster_kit.workspace import Workspace, here
 
 ScenarioFile = Annotated[
     str,
@@ -63,10 +64,7 @@ def drill(
     stdio.outlive_readers()
     workspace = here()
     if faults is None:
-        reference = scenario or Path(request.manifest).stem
-        written = scenario_file.load(
-            scenario_file.find(reference, workspace.manifests / scenario_file.FOLDER)
-        )
+        written = scenario_file.load(_scenario(request, scenario, workspace))
         seed = written.scenario.seed if seed is None else seed
     number = secrets.randbelow(SEEDS) if seed is None else seed
     view = make_view(err)
@@ -182,3 +180,19 @@ def _chosen(cells: Sequence[Cell], words: list[str] | None, option: str, of: Of)
         if word not in known:
             raise UsageError(f"{option} {word}: not found", proposal(word, known))
     return [cell for cell in cells if not words or set(words) & set(of(cell))]
+
+
+def _scenario(request: Request, given: str, workspace: Workspace) -> Path:
+    """The file of the scenario; raises UsageError, also if none was given for this manifest."""
+    folder = workspace.manifests / scenario_file.FOLDER
+    name = Path(request.manifest).stem
+    try:
+        return scenario_file.find(given or name, folder)
+    except UsageError as error:
+        if given:
+            raise
+        drawn = "FAULTS=3" if request.caller is Caller.MAKE else "--faults 3"
+        raise UsageError(
+            f"no scenario for {name}: {short(folder / name)}.toml was not found",
+            f"`{drawn}` draws some faults; or write one, or name one: {error.hint}",
+        ) from None

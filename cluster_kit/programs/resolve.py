@@ -284,7 +284,9 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
         rule += ", which is a directory"
         return name, (), [Problem("program", f'"{name}"', rule, _file_in(name, path))]
     fix = "fix the path; in a manifest it is relative to the manifest's folder"
-    hint = did_you_mean_or(path.name, PROGRAMS, fix)
+    beside = path.with_name(f"{path.name}.py")
+    known = [beside.name] if is_file(beside) else PROGRAMS
+    hint = did_you_mean_or(path.name, known, fix)
     return name, (), [Problem("program", f'"{name}"', rule, hint)]
 
 

@@ -80,8 +80,8 @@ def test_a_port_that_is_taken_is_told(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--port", "65536"), "Error"),
-        (("--port", "x"), "Error"),
+        (("--port", "65536"), "error: cluster-kit serve: "),
+        (("--port", "x"), "error: cluster-kit serve: "),
         (("--host", "192.0.2.1"), "192.0.2.1 is not an address of this machine"),
     ],
 )

@@ -105,7 +105,8 @@ def test_a_scenarios_seed_counts_unless_another_is_given(stage: Stage, drill: An
     [
         (["demo", "mine.toml", "--faults", "2"], "--faults 2 with the scenario mine.toml"),
         (["demo", "nonsense"], "no scenario `nonsense`"),
-        (["demo"], "no scenario `demo`"),
+        (["demo"], "no scenario for demo: compose/drills/demo.toml was not found"),
+        (["demo"], "`--faults 3` draws some faults"),
         (["nonsense", "broken"], "no manifest `nonsense`"),
         (["demo", "broken"], "fault 1: task = \"worker-8\": the cluster demo has no such task"),
     ],

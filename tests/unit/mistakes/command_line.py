@@ -163,6 +163,13 @@ MISTAKES: dict[str, CommandLine] = {
     "an image for a TPU": (
         ("image", "build", "--variant", "tpu"), "'--variant'", "'tpu' is not one of", "--help",
     ),
+    "a word too many": (
+        ("gpus", "x"), "cluster-kit gpus: ", "unexpected", "`cluster-kit gpus --help`",
+    ),
+    "an option without its value": (("drill", "--seed"), "'--seed'", "requires", "--help"),
+    "a program without its ending": (
+        (*RENDER, "--program", "train"), "--program", "nor a file at", "did you mean `train.py`?",
+    ),
     "a scenario that is not there": (
         ("drill", "demo", "quikstart"), "`quikstart`", "no scenario", "did you mean `quickstart`?",
     ),

@@ -61,6 +61,7 @@ def test_a_mistake_on_the_command_line_exits_with_2_place_rule_and_hint(
     words: tuple[str, ...], key_path: str, rule: str, hint: str, cli: Cli, root: Path
 ) -> None:
     (root / "notes.txt").write_text("root:x:0:0\n", encoding="utf-8")
+    (root / "train.py").touch()
     said = cli(*words)
     text = " ".join(said.err.replace("│", " ").split())
     assert (said.code, said.out) == (2, "")
