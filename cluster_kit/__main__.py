@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import stat
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -14,6 +16,7 @@ from cluster_kit.util import process, stdio
 def main() -> NoReturn:
     """Run the command line, and end the process with its exit code, whatever its threads do."""
     stdio.guard_against_commands()
+    os.umask(os.umask(stat.S_IRWXO) | stat.S_IWOTH)  # others change nothing that runs
     stdio.leave(_exit_code(_run))
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from cluster_kit.run.run_metrics import write_metrics
 from cluster_kit.run.run_report import write_report
 from cluster_kit.summary.markdown import markdown
 from cluster_kit.summary.read import read
+from tests.fakes.acting import Life, dies, prints, says
 from tests.fakes.hosts import fake_host
 from tests.fakes.stage import Stage, set_up
 
@@ -158,3 +160,23 @@ def play(stage: Stage, victim: Path, during: Any, after: Any, patch: pytest.Monk
     assert stage.saved()["reason"]
     leave(stage.directory.output, victim, after, own=True)
     look(stage)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "\r2026-99-99T99:99:99Z an hour that no day has",
+        "\u20280000-00-00T00:00:00Z a year that none is",
+        "/output/_temp" * 50_000,
+        "/output/x.tmp;No such" * 40_000,
+        "GPU " * 100_000,
+    ],
+    ids=["time", "year", "temporary", "missing", "gpu"],
+)
+def test_no_last_word_keeps_a_run_from_its_verdict(tmp_path: Path, word: str) -> None:
+    ends_so = (says(0.1, "start", attempt=1), prints(0.5, word, stderr=True), dies(1.0, 3))
+    for stage in set_up(tmp_path):
+        began = time.process_time()
+        outcome = stage.up({"chief-0": [Life(ends_so)]}, retries=0)
+        assert (outcome.exit_code, outcome.blame) == (5, "chief-0")
+        assert stage.is_clean() and time.process_time() - began < 10

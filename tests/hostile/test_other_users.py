@@ -92,3 +92,13 @@ def test_a_directory_that_cannot_be_read_is_closed_to_others() -> None:
             [sys.executable, "-c", AS_NOBODY, folder], capture_output=True, text=True, check=False
         )
         assert done.stdout.split() == ["0o700"] * 4 + ["0o755"], done.stderr
+
+
+def test_others_cannot_change_what_is_written_however_open_the_caller_is(tmp_path: Path) -> None:
+    (tmp_path / "compose").mkdir()
+    command = [sys.executable, "-m", "cluster_kit", "new", "demo"]
+    subprocess.run(command, cwd=tmp_path, umask=0, check=True, capture_output=True)
+    written = [path for path in tmp_path.rglob("*") if path.name != "compose"]
+    assert [path for path in written if path.stat().st_mode & 0o002] == []
+    modes = {path.name: path.stat().st_mode & 0o777 for path in written}
+    assert modes["train.py"] == 0o664, "and his group still can"
