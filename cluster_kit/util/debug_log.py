@@ -131,11 +131,28 @@ _FORMAT = _OneLine()
 
 
 def _add(handler: logging.Handler) -> None:
+    """Start listening. Handlers of others get no more of the kit than they had without."""
+    if KIT.level == logging.NOTSET:
+        for other in _others():
+            other.addFilter(_not_asked_for)
     KIT.addHandler(handler)
     KIT.setLevel(logging.DEBUG)
 
 
 def _remove(handler: logging.Handler) -> None:
     KIT.removeHandler(handler)
-    if all(isinstance(one, logging.NullHandler) for one in KIT.handlers):
+    others = _others()
+    if len(others) == len(KIT.handlers):
         KIT.setLevel(logging.NOTSET)
+        for other in others:
+            other.removeFilter(_not_asked_for)
+
+
+def _others() -> list[logging.Handler]:
+    """The handlers that are not of this module; pytest adds some to keep what a test has logged."""
+    return [one for one in KIT.handlers if not isinstance(one, (Recording, _Lines))]
+
+
+def _not_asked_for(record: logging.LogRecord) -> bool:
+    """Whether a record is not one that is only made since the kit keeps it itself."""
+    return record.levelno > logging.DEBUG or not record.name.startswith(f"{KIT.name}.")

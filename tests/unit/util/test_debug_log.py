@@ -47,6 +47,25 @@ def test_nothing_is_measured_nor_passed_on_while_nobody_listens(
     assert not LOG.isEnabledFor(logging.DEBUG) and not debug_log.KIT.propagate
 
 
+def test_handlers_of_others_get_no_more_because_a_run_keeps_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """pytest has one at every logger that does not propagate, and prints it if a test fails."""
+    seen: list[logging.LogRecord] = []
+    other = logging.Handler()
+    other.emit = seen.append  # type: ignore[method-assign]
+    monkeypatch.setattr(debug_log.KIT, "handlers", [other])
+    with debug_log.Recording(), debug_log.Recording():
+        LOG.debug("a request")
+        LOG.warning("a warning")
+    assert [record.getMessage() for record in seen] == ["a warning"]
+    assert other.filters == [] and debug_log.KIT.level == logging.NOTSET
+    monkeypatch.setattr(debug_log.KIT, "level", logging.DEBUG)
+    with debug_log.Recording():
+        LOG.debug("one that was asked for")
+    assert len(seen) == 2
+
+
 def test_a_log_is_bounded_and_its_newest_lines_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
