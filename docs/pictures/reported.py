@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cluster_kit.errors import HostError
 from cluster_kit.run.history import run_named
+from cluster_kit.run.known_secrets import known_of
 from cluster_kit.run.run_report import write_together
 from cluster_kit.workspace import here
 from tests.browser.chromium import opened, started, why_none
@@ -22,6 +23,6 @@ def draw(picture: Path) -> None:
     run = run_named("quickstart", here())
     with tempfile.TemporaryDirectory() as folder, started() as browser:
         page = Path(folder) / "report.html"
-        write_together([run], page)
+        write_together({run: known_of(run)}, page)
         with opened(browser, page) as one:
             one.page.screenshot(path=str(picture), clip=SHOWN, full_page=True)

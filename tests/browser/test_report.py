@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from pathlib import Path
@@ -13,6 +14,9 @@ from cluster_kit.platforms.engine import Event
 from cluster_kit.report.facts import facts_of
 from cluster_kit.report.lanes import Fault
 from cluster_kit.report.page import page
+from cluster_kit.run.known_secrets import Known
+from cluster_kit.workspace import RunDirectory, Workspace
+from docs.pictures import reported
 from tests.browser.chromium import Opened, opened
 from tests.browser.looked_at import check
 from tests.make import cluster
@@ -306,3 +310,17 @@ def test_no_label_of_the_clusters_picture_lies_on_another(
             })"""
             assert not picture.locator("svg").evaluate(outside), width
         assert one.complaints == []
+
+
+def test_the_picture_of_readme_can_be_made(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reported, "started", lambda: contextlib.nullcontext(browser))
+    run = RunDirectory(tmp_path / "runs" / "quickstart" / "20261122-101500")
+    run.output.mkdir(parents=True)
+    (run.path / "report.json").write_text(json.dumps(facts_of(trained())))
+    monkeypatch.setattr(reported, "here", lambda: Workspace(tmp_path))
+    monkeypatch.setattr(reported, "known_of", lambda _run: Known(frozenset(), are_all=False))
+    picture = tmp_path / "report.png"
+    reported.draw(picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
