@@ -25,4 +25,4 @@ def draw(picture: Path) -> None:
         page = Path(folder) / "report.html"
         write_together({run: known_of(run)}, page)
         with opened(browser, page) as one:
-            one.page.screenshot(path=str(picture), clip=SHOWN, full_page=True)
+            picture.write_bytes(one.page.screenshot(clip=SHOWN, full_page=True))

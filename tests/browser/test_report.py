@@ -14,12 +14,11 @@ from cluster_kit.platforms.engine import Event
 from cluster_kit.report.facts import facts_of
 from cluster_kit.report.lanes import Fault
 from cluster_kit.report.page import page
-from cluster_kit.run.known_secrets import Known
-from cluster_kit.workspace import RunDirectory, Workspace
 from docs.pictures import reported
 from tests.browser.chromium import Opened, opened
 from tests.browser.looked_at import check
 from tests.make import cluster
+from tests.unit.metrics.runs import begun
 from tests.unit.report.runs import TAKEN, changed, started, told, trained, used
 
 EVIL = "</script><img src=x onerror=\"document.title='caught'\">"
@@ -316,11 +315,8 @@ def test_the_picture_of_readme_can_be_made(
     browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reported, "started", lambda: contextlib.nullcontext(browser))
-    run = RunDirectory(tmp_path / "runs" / "quickstart" / "20261122-101500")
-    run.output.mkdir(parents=True)
-    (run.path / "report.json").write_text(json.dumps(facts_of(trained())))
-    monkeypatch.setattr(reported, "here", lambda: Workspace(tmp_path))
-    monkeypatch.setattr(reported, "known_of", lambda _run: Known(frozenset(), are_all=False))
+    run = begun(tmp_path)
+    monkeypatch.setattr(reported, "run_named", lambda *_: run)
     picture = tmp_path / "report.png"
     reported.draw(picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
