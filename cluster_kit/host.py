@@ -50,7 +50,7 @@ class Processes(Protocol):
 
 
 class Interrupts(Protocol):
-    """What Ctrl-C does, as in the module `util.signals`, which says what each function is for."""
+    """What Ctrl-C does, as in the module `util.process`, which says what each function is for."""
 
     def interrupt_once(self) -> None: ...
 

@@ -53,8 +53,8 @@ def test_serve_ends_while_clients_send_nothing_and_take_nothing(
 
 STUCK = """
 import signal, sys, time
-from cluster_kit.util import signals
-signals.interrupt_once()
+from cluster_kit.util import process
+process.interrupt_once()
 try:
     print("ready", flush=True)
     time.sleep(60)
@@ -79,7 +79,7 @@ def test_a_command_that_hangs_after_an_interrupt_is_ended(tmp_path: Path) -> Non
 
 
 def test_what_saves_and_removes_is_completed() -> None:
-    longer = "with signals.completing(): time.sleep(signals.GRACE_S + 1); print('saved')"
+    longer = "with process.completing(): time.sleep(process.GRACE_S + 1); print('saved')"
     with stuck(longer) as process:
         process.send_signal(signal.SIGTERM)
         assert process.stdout is not None and process.stdout.read() == "saved\n"
@@ -88,12 +88,12 @@ def test_what_saves_and_removes_is_completed() -> None:
 
 def test_a_reader_that_takes_nothing_does_not_keep_an_interrupted_command() -> None:
     code = (
-        "import sys; from cluster_kit.util import signals, stdio\n"
-        "signals.interrupt_once(); stdio.outlive_readers()\n"
+        "import sys; from cluster_kit.util import process, stdio\n"
+        "process.interrupt_once(); stdio.outlive_readers()\n"
         "try:\n"
         "    while True: print('x' * 1000)\n"
         "except KeyboardInterrupt:\n"
-        "    with signals.completing(): print('x' * 1_000_000)\n"
+        "    with process.completing(): print('x' * 1_000_000)\n"
         "    stdio.leave(130)\n"
     )
     with subprocess.Popen(
@@ -105,8 +105,8 @@ def test_a_reader_that_takes_nothing_does_not_keep_an_interrupted_command() -> N
 
 def test_a_command_that_ignores_sigterm_is_killed() -> None:
     code = (
-        "from cluster_kit.util import signals, process\n"
-        "signals.interrupt_once(); print('ready', flush=True)\n"
+        "from cluster_kit.util import process\n"
+        "process.interrupt_once(); print('ready', flush=True)\n"
         "process.{run}(['sh', '-c', 'trap \"\" TERM INT; sleep 100 & wait; sleep 100'])\n"
     )
     for run in ("run", "hand_over"):

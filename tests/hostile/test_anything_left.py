@@ -104,7 +104,9 @@ def leave(output: Path, victim: Path, left: Sequence[tuple[str, str, bytes]], *,
             elif kind == "socket" and not os.path.lexists(path):
                 with socket.socket(socket.AF_UNIX) as made:
                     made.bind(str(path))
-            elif kind in ("file", "sparse") and (path.is_file() or not os.path.lexists(path)):
+            elif kind in ("file", "sparse") and (
+                not os.path.lexists(path) or (path.is_file() and not path.is_symlink())
+            ):
                 with path.open("ab") as file:
                     file.write(b"\n" + content + b"\n")
                     if kind == "sparse":
@@ -117,7 +119,7 @@ def look(stage: Stage) -> None:
     for act in (
         lambda: write_report(run, known_of(run)),
         lambda: write_metrics(run),
-        lambda: archive(fake_host(), run, run.path / "bug.tar.gz"),
+        lambda: archive(stage.host, run, run.path / "bug.tar.gz"),
         lambda: size_of(read_run(run)),
         lambda: markdown(read(str(run.path), stage.workspace)),
     ):

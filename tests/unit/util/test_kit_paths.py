@@ -12,7 +12,7 @@ from cluster_kit.util import paths
 from tests.make import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-TOLD = re.compile(r"(?:[^.\w]|kit_files\.)command\(['\"](\w+)['\"]\)")
+TOLD = re.compile(r"(?:[^.\w]|paths\.)command\(['\"](\w+)['\"]\)")
 WHEEL = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
 
 
