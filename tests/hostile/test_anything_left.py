@@ -26,7 +26,6 @@ from cluster_kit.run.run_report import write_report
 from cluster_kit.summary.markdown import markdown
 from cluster_kit.summary.read import read
 from tests.fakes.acting import Life, dies, prints, says
-from tests.fakes.hosts import fake_host
 from tests.fakes.stage import Stage, set_up
 
 EXAMPLES = 200
