@@ -194,13 +194,12 @@ def _refuse_together(*, keep: bool, detach: bool, watch: bool, serve: bool, exit
 
 def _print_help(request: Request) -> None:
     """Print the help of the program that would be run; no cluster is started."""
+    host = current_host()
     with contextlib.closing(make_view(err)) as view:
-        cluster = prepare_locked(
-            current_host(), request, here(), current_host().engine_or_none(), view.phase
-        ).cluster
+        cluster = prepare_locked(host, request, here(), host.engine_or_none(), view.phase).cluster
         if cluster.leader.command[1] not in PROGRAMS:
-            ensure_image(current_host(), cluster, here(), view)
-        typer.echo(program_help(current_host(), cluster), nl=False)
+            ensure_image(host, cluster, here(), view)
+        typer.echo(program_help(host, cluster), nl=False)
 
 
 @app.command()

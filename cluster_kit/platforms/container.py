@@ -43,7 +43,7 @@ class SharedSpec:
     """What all containers of a cluster have in common.
 
     `labels` are on the cluster's network, too. `output` is the path in the container of the run's
-    output directory (`Backend.up` knows the one on the host).
+    output directory (`Platform.up` knows the one on the host).
     `image_is_local` means that no registry has the image. `entrypoint` is () for the image's own.
     `tmpfs` maps directories in memory to their modes; `bounds` has the size of each.
     """
