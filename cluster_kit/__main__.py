@@ -43,18 +43,17 @@ def _run() -> None:
     process.interrupt_once()
     gc.disable()  # skip garbage collection during imports: saves about 10 %
     try:
-        from cluster_kit.cli import verbs
+        from cluster_kit.cli import app
 
-        verbs.load(verbs.typed(sys.argv[1:]))
-        from cluster_kit.cli import app as application
+        app.load(app.typed(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     gc.freeze()
     gc.enable()
     try:
-        application.app(prog_name="cluster-kit")
+        app.app(prog_name="cluster-kit")
     except KitError as error:
-        application.print_error(error, as_json="--json" in sys.argv)
+        app.print_error(error, as_json="--json" in sys.argv)
         sys.exit(error.exit_code)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cluster_kit.errors import HostError
 from cluster_kit.facts import Gpu, Network
-from cluster_kit.parts import DEFAULT_ENGINE
+from cluster_kit.resolved import DEFAULT_ENGINE
 from cluster_kit.util.clock import Clock
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host
-from cluster_kit.parts import DEFAULT_ENGINE
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.resolved import DEFAULT_ENGINE
 from cluster_kit.util import process
 from cluster_kit.util.locks import Locks
 

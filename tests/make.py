@@ -10,17 +10,15 @@ from typing import Any
 
 import yaml
 
-from cluster_kit.errors import ManifestError
+from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.facts import Gpu, HostFacts, Network
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import DataTable, Manifest
-from cluster_kit.parts import Dockerfile, Fetch, Mount
 from cluster_kit.plan.plan import OwnImages
 from cluster_kit.platforms.planning import load, manifest_model, plan
-from cluster_kit.problem import Problem
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.programs.resolve import Inputs, resolve
-from cluster_kit.resolved import SECRETS, TRAINER, Cluster
+from cluster_kit.resolved import SECRETS, TRAINER, Cluster, Dockerfile, Fetch, Mount
 
 GIB = 2**30
 OWN = OwnImages(

@@ -7,7 +7,7 @@ from pathlib import Path
 from cluster_kit.advice.sources import Hint
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan.gpus.request import devices, in_use
+from cluster_kit.plan.gpus import devices, in_use
 from cluster_kit.programs.data import IN_CONTAINER
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.masking import looks_secret

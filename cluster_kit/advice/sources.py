@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster_kit.problem import HintText, KeyStyle, hint_text
-from cluster_kit.programs import syntax
-from cluster_kit.programs.syntax import Fault
+from cluster_kit.errors import HintText, KeyStyle, hint_text
+from cluster_kit.programs import style
+from cluster_kit.programs.style import Fault
 
 
 @dataclass(frozen=True)
@@ -74,15 +74,15 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
         path = waiting.pop(0)
         name = path.relative_to(program.parent).as_posix()
         try:
-            text = syntax.content(path)
+            text = style.content(path)
             source = _parse(text, name)
         except SyntaxError as error:
-            found = syntax.fault_of(error, text, name)
-            hints.append(_syntax_hint(found, syntax.hint(found.message, text)))
+            found = style.fault_of(error, text, name)
+            hints.append(_syntax_hint(found, style.hint(found.message, text)))
             continue
-        except syntax.UNREADABLE:
+        except style.UNREADABLE:
             continue
-        if fault := syntax.too_new(text, name):
+        if fault := style.too_new(text, name):
             hints.append(_version_hint(fault))
         sources[path] = source
         modules = [file for file in _own_modules(source, path, program.parent) if file not in seen]
@@ -103,13 +103,13 @@ def _syntax_hint(fault: Fault, hint: str) -> Hint:
 
 
 def _version_hint(fault: Fault) -> Hint:
-    oldest = ".".join(map(str, syntax.OLDEST))
+    oldest = ".".join(map(str, style.OLDEST_PYTHON))
     rule = f"the image's Python is {oldest}, unless you chose another base: {fault.message}"
     return Hint(fault.location, fault.line, rule, f"write it as Python {oldest} knows it")
 
 
 def _parse(text: bytes, name: str) -> Source:
-    nodes = tuple(ast.walk(syntax.tree(text)))
+    nodes = tuple(ast.walk(style.tree(text)))
     module = name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     return Source(name, module, nodes, _bindings(nodes))
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit.advice.sources import Hint, Source
+from cluster_kit.errors import TOML_STYLE, Problem, Setting
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.problem import TOML_STYLE, Problem, Setting
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.style import ALL_TASKS, style_of
 from cluster_kit.roles import CHIEF, PS, ROLES

@@ -81,7 +81,7 @@ def _up(connect: Connect, workspace: Workspace) -> tuple[Sequence[ContainerSumma
         TimeoutError: the engine does not answer soon.
         KitError: it does not answer at all.
     """
-    from cluster_kit.run.reach import of_workspace
+    from cluster_kit.run.find import of_workspace
 
     answers: queue.SimpleQueue[tuple[Sequence[ContainerSummary], Sequence[str]] | Exception]
     answers = queue.SimpleQueue()

@@ -15,12 +15,22 @@ from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, err, out, print_json, say, short
 from cluster_kit.cli.manifest_options import requested
 from cluster_kit.cli.verdict_lines import print_metrics
-from cluster_kit.drill import picture, result, scenario_file
+from cluster_kit.drill import result, scenario_file
 from cluster_kit.drill.fault_plan import random_scenario
-from cluster_kit.drill.matrix import BREAKS, PLACES, SYSTEMS, Cell, System, line
-from cluster_kit.drill.matrix_run import ALL, Store, cells_of, run_all
+from cluster_kit.drill.injector import drill as run_drill
+from cluster_kit.drill.matrix import (
+    ALL,
+    BREAKS,
+    PLACES,
+    SYSTEMS,
+    Cell,
+    Store,
+    System,
+    cells_of,
+    line,
+    run_all,
+)
 from cluster_kit.drill.result import Drill
-from cluster_kit.drill.run import drill as run_drill
 from cluster_kit.errors import DrillFailed, UsageError
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.run.request import Request
@@ -79,7 +89,7 @@ def drill(
             workspace,
             view,
         )
-    drawn = done.lanes is not None and picture.draw(
+    drawn = done.lanes is not None and result.draw(
         done.lanes, _title(done), Path(done.outcome.run) / PICTURE
     )
     if json_:

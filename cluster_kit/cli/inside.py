@@ -15,9 +15,9 @@ from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run import task_exec
 from cluster_kit.run.companions import EventFiles, name_of, serving
+from cluster_kit.run.find import cluster_name
 from cluster_kit.run.history import run_named
-from cluster_kit.run.profiling import profile, refuse_seconds
-from cluster_kit.run.reach import cluster_name
+from cluster_kit.run.task_exec import profile, refuse_seconds
 from cluster_kit.show.profile_lines import HOW, ops_table, remarks, size, tasks_table
 from cluster_kit.workspace import here
 

@@ -32,8 +32,8 @@ from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.platforms.container import START
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
 from cluster_kit.run import lifecycle
+from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.history import PastRun, merged, newest_run, saved_logs
-from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.run.verdict import crashed
 from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
 from cluster_kit.util.paths import command

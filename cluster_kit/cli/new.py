@@ -16,8 +16,7 @@ from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.field_types import near_name
 from cluster_kit.platforms.planning import json_schema
 from cluster_kit.project import starter
-from cluster_kit.project.ci import SYSTEMS, ci_files, source
-from cluster_kit.project.starter import Addition, make_part
+from cluster_kit.project.starter import SYSTEMS, Addition, ci_files, make_part, source
 from cluster_kit.roles import Style
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import CLONE

@@ -16,10 +16,8 @@ from cluster_kit.cli.app import Group, app, current_host, out, print_json, say
 from cluster_kit.cli.manifest_options import requested
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.facts import HostFacts
-from cluster_kit.image import dockerfile_image as own_build
 from cluster_kit.image import push as pushing
-from cluster_kit.image import requirements_layer as extra_image
-from cluster_kit.image.contents import packages_of
+from cluster_kit.image import requirements_layer, user_image
 from cluster_kit.image.convert import Conversion, convert
 from cluster_kit.image.kit_image import (
     CheckLine,
@@ -29,9 +27,10 @@ from cluster_kit.image.kit_image import (
     image_size,
     tag_image,
 )
+from cluster_kit.image.sbom import packages_of
 from cluster_kit.machine.engine_install import ensure_engine
 from cluster_kit.machine.host_facts import gather
-from cluster_kit.plan.gpus.request import Device, devices, find, in_use
+from cluster_kit.plan.gpus import Device, devices, find, in_use
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.run.doctor import HANDS_OUT
 from cluster_kit.run.prepare import prepare_locked
@@ -64,8 +63,8 @@ def build(
         platform = platform_of(prepared.cluster.engine)
         local = platform.local_name(prepared.manifest.manifest, tag)
         cluster = replace(prepared.cluster, image=local)
-        built = own_build.ensure(current_host(), cluster, say, _unsaid if json_ else say)
-        built |= extra_image.ensure(current_host(), cluster, folder, say, show=not json_)
+        built = user_image.build(current_host(), cluster, say, _unsaid if json_ else say)
+        built |= requirements_layer.ensure(current_host(), cluster, folder, say, show=not json_)
         if local != tag:
             tag_image(current_host(), local, tag)
     else:

@@ -17,8 +17,7 @@ from cluster_kit.cli.manifest_options import requested
 from cluster_kit.errors import UsageError
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.platforms.registry import platform_of
-from cluster_kit.run.portable_build import build_of
-from cluster_kit.run.prepare import Prepared, prepare, refuse_unlocked
+from cluster_kit.run.prepare import Prepared, build_of, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
 from cluster_kit.util.paths import command
 from cluster_kit.workspace import RENDERED, Workspace, here, ignore_in_git

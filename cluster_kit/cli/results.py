@@ -19,8 +19,7 @@ from cluster_kit.run.known_secrets import known_of
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.run_metrics import exposition
 from cluster_kit.run.run_report import write_report, write_together
-from cluster_kit.summary.markdown import markdown
-from cluster_kit.summary.read import read, values
+from cluster_kit.summary.markdown import markdown, read, values
 from cluster_kit.util.paths import TEMPLATES
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import here, write_atomically

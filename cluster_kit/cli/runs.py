@@ -197,7 +197,7 @@ def _used() -> set[Path] | None:
 
 def _up(found: list[Run]) -> dict[str, str]:
     """What is so of runs whose containers are there, by the run's name; {} without an engine."""
-    from cluster_kit.run.claim import is_claimed
+    from cluster_kit.run.cluster_lock import is_claimed
 
     if (engine := current_host().engine_or_none()) is None:
         return {}

@@ -15,7 +15,7 @@ from cluster_kit.errors import KitError
 from cluster_kit.manifest.load import find
 from cluster_kit.platforms.planning import load
 from cluster_kit.resolved import LOOPBACK
-from cluster_kit.run.reach import cluster_name
+from cluster_kit.run.find import cluster_name
 from cluster_kit.run.request import Request
 from cluster_kit.workspace import Workspace, here
 

@@ -14,7 +14,7 @@ from cluster_kit.cli.app import app, current_host, named, print_json, say
 from cluster_kit.cli.inside import task_named
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.run import lifecycle
-from cluster_kit.run.reach import cluster_name, reach
+from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.run_directory import run_of
 from cluster_kit.run.take_down import take_down
 from cluster_kit.workspace import here

@@ -19,13 +19,11 @@ from cluster_kit.errors import HostError, Interrupted, ManifestError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.run import attach as going_on
-from cluster_kit.run.arguments import program_help, wants_help
-from cluster_kit.run.launch import launch, launch_detached
+from cluster_kit.run.find import reach
+from cluster_kit.run.launch import UntilChanged, files_of, launch, launch_detached
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import prepare_locked
-from cluster_kit.run.reach import reach
+from cluster_kit.run.prepare import prepare_locked, program_help, wants_help
 from cluster_kit.run.request import Request
-from cluster_kit.run.rerun import UntilChanged, files_of
 from cluster_kit.run.start import ensure_image
 from cluster_kit.run.verdict import Reason
 from cluster_kit.show.view import QuietView, make_view

@@ -9,10 +9,8 @@ from types import MappingProxyType
 
 from cluster_kit.contract import events as contract
 from cluster_kit.contract.times import STOP_GRACE_S
-from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.scenario_file import CHECKPOINT, RANDOM, At, Fault, Scenario, Written
-from cluster_kit.errors import ManifestError
-from cluster_kit.problem import Problem
+from cluster_kit.drill.scenario_file import CHECKPOINT, KINDS, RANDOM, At, Fault, Scenario, Written
+from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES

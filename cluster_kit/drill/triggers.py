@@ -8,8 +8,7 @@ from math import inf
 from pathlib import Path
 
 from cluster_kit.drill.fault_plan import Injected
-from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.scenario_file import CHECKPOINT, At
+from cluster_kit.drill.scenario_file import CHECKPOINT, KINDS, At
 from cluster_kit.observe import heartbeats
 from cluster_kit.observe.heartbeats import HEARD, SILENT
 from cluster_kit.observe.progress import Entry

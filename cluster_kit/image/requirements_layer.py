@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from cluster_kit.errors import EngineError, ManifestError
+from cluster_kit.errors import EngineError, ManifestError, Problem
 from cluster_kit.host import Host
 from cluster_kit.image.base_image import choose_base
 from cluster_kit.image.kit_image import (
@@ -16,12 +16,11 @@ from cluster_kit.image.kit_image import (
     build_command,
     ensure_image,
     image_present,
+    lock_file,
     turn,
 )
 from cluster_kit.image.pip_config import build_secrets
-from cluster_kit.image.tensorflow_lock import lock_file
 from cluster_kit.platforms.docker.docker_errors import disk_hint
-from cluster_kit.problem import Problem
 from cluster_kit.programs.resolve import EXTRA, digest
 from cluster_kit.resolved import Cluster
 

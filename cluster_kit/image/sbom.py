@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model.bom import Bom
@@ -10,8 +13,43 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot5
 from packageurl import PackageURL
 
-from cluster_kit.image.contents import Package
+from cluster_kit.errors import EngineError
+from cluster_kit.host import Host
+from cluster_kit.image.base_image import CONFINED
 from cluster_kit.version import __version__
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package in an image: Python's own, one from PyPI, or one of Debian's or Ubuntu's.
+
+    `licence` is an SPDX expression or what else the package says, "" if it says nothing.
+    """
+
+    kind: Literal["python", "pypi", "deb"]
+    name: str
+    version: str
+    licence: str
+    system: str = ""
+    """Whose package it is: `debian` or `ubuntu`."""
+
+
+def packages_of(host: Host, tag: str) -> list[Package]:
+    """All packages of an image of the kit, asked in a container of it.
+
+    Raises:
+        EngineError: the container did not start, or the image is not one of the kit's.
+    """
+    command = (
+        *("docker", "run", *CONFINED),
+        *("--entrypoint=python3", tag, "/opt/trainer/list_packages.py"),
+    )
+    done = host.processes.run(command)
+    if not done.ok:
+        raise EngineError(
+            f"{tag} does not tell what is inside:\n{done.tail()}", "run `cluster-kit image build`"
+        )
+    return [Package(**json.loads(line)) for line in done.output.splitlines()]
 
 
 def sbom(tag: str, packages: Sequence[Package]) -> str:

@@ -11,8 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from cluster_kit.errors import ManifestError
-from cluster_kit.problem import TOML_STYLE, Problem, Setting
+from cluster_kit.errors import TOML_STYLE, ManifestError, Problem, Setting
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import MASK, looks_secret
 from cluster_kit.util.paths import CALLED_BY

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cluster_kit.metrics.table import FAMILIES
-from cluster_kit.metrics.values import Value
+from cluster_kit.metrics.values import FAMILIES, Value
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

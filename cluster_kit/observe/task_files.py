@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster_kit.observe.progress import number
 from cluster_kit.observe.state import RunState
-from cluster_kit.parts import ProfileAt
+from cluster_kit.resolved import ProfileAt
 from cluster_kit.util.untrusted import files
 
 INDEX = ".index"

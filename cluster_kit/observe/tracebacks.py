@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import dropwhile, takewhile
 
+from cluster_kit.errors import TOML_STYLE, HintText, KeyStyle, Setting, hint_text
 from cluster_kit.observe import log_patterns
-from cluster_kit.parts import Mount
-from cluster_kit.problem import TOML_STYLE, HintText, KeyStyle, Setting, hint_text
+from cluster_kit.resolved import Mount
 from cluster_kit.roles import CHIEF
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from cluster_kit.problem import Problem
+from cluster_kit.errors import Problem
 from cluster_kit.resolved import OUTPUT, Cluster, Task
 from cluster_kit.roles import ROLES, Role
 from cluster_kit.util.nearest import proposal

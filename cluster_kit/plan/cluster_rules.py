@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
 
+from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.field_types import IMAGE, NAME, OWN_IMAGE, TASK, near_name
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
-from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.programs.style import check_style
 from cluster_kit.roles import ROLES, Role
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Network
 from pathlib import PurePosixPath
 
+from cluster_kit.errors import Problem, Setting
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.field_types import IMAGE, NAME, TASK, near_name
 from cluster_kit.manifest.schema import (
@@ -20,7 +21,6 @@ from cluster_kit.manifest.schema import (
 )
 from cluster_kit.plan import addresses
 from cluster_kit.plan.tasks import shares_image
-from cluster_kit.problem import Problem, Setting
 from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal

@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 
+from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.field_types import OWN_IMAGE
 from cluster_kit.manifest.schema import Manifest, SidecarTable
-from cluster_kit.parts import Mount, Port, Sidecar, Ulimit
 from cluster_kit.plan import addresses
-from cluster_kit.plan.gpus.assign import GpuGrant
-from cluster_kit.plan.nodes import constraints
+from cluster_kit.plan.gpus import GpuGrant
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program
-from cluster_kit.resolved import OWNER, Cluster, Task
+from cluster_kit.resolved import OWNER, Cluster, Mount, Port, Sidecar, Task, Ulimit
 from cluster_kit.roles import ROLES
+
+PLENTY = 2**60
+"""Cores and bytes: what the hosts have that will run it is not known."""
+CONSTRAINT = re.compile(r"([\w./-]+)\s*(==|!=)\s*([\w.:/-]+)", re.ASCII)
+
+
+def of_other_nodes(facts: HostFacts) -> HostFacts:
+    """Returns the facts to plan with if the containers may run on any node, not on this host.
+
+    Networks stay: whatever is taken here cannot be the cluster's.
+    """
+    return replace(facts, cpus=PLENTY, memory=PLENTY, gpus=())
+
+
+def constraints(nodes: str) -> tuple[str, ...]:
+    """Returns swarm's constraints for the text of the key `nodes`: a bare name is a node's label.
+
+    What is no constraint is left out (each platform refuses it).
+    """
+    found = (CONSTRAINT.fullmatch(part.strip()) for part in nodes.split(","))
+    return tuple(f"{_full(m[1])} {m[2]} {m[3]}" for m in found if m)
+
+
+def _full(name: str) -> str:
+    return name if name.startswith(("node.", "engine.")) else f"node.labels.{name}"
 
 
 def tasks_of(

@@ -15,11 +15,22 @@ from ipaddress import IPv4Address, IPv4Network
 from cluster_kit import labels
 from cluster_kit.contract.times import STOP_GRACE_S
 from cluster_kit.facts import Driver
-from cluster_kit.parts import Bounds, Mount, Port, Sidecar, Ulimit
 from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.platforms.secret_values import hides, without_secrets
 from cluster_kit.platforms.variables import own_variables, shared_variables
-from cluster_kit.resolved import OUTPUT, OWNER, SECRETS, TRAINER, Cluster, Task
+from cluster_kit.resolved import (
+    OUTPUT,
+    OWNER,
+    SECRETS,
+    TRAINER,
+    Bounds,
+    Cluster,
+    Mount,
+    Port,
+    Sidecar,
+    Task,
+    Ulimit,
+)
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
 

@@ -18,11 +18,10 @@ from cluster_kit.resolved import Cluster, Task
 from cluster_kit.workspace import Workspace
 
 if TYPE_CHECKING:  # making the manifest's models takes long, and many commands read none
+    from cluster_kit.errors import Problem
     from cluster_kit.manifest.field_types import Strict
     from cluster_kit.manifest.schema import Manifest
-    from cluster_kit.plan.gpus.assign import GpuGrant
-    from cluster_kit.plan.gpus.request import GpuRequest
-    from cluster_kit.problem import Problem
+    from cluster_kit.plan.gpus import GpuGrant, GpuRequest
 
 
 class SubnetTaken(EngineError):
@@ -104,7 +103,7 @@ class Platform(ABC):
 
     def facts(self, manifest: Manifest, facts: HostFacts) -> HostFacts:
         """The facts to plan with: without what only this host has, if tasks run elsewhere."""
-        from cluster_kit.plan.nodes import of_other_nodes
+        from cluster_kit.plan.tasks import of_other_nodes
 
         return facts if self.one_host else of_other_nodes(facts)
 
@@ -112,7 +111,7 @@ class Platform(ABC):
         self, manifest: Manifest, request: GpuRequest, facts: HostFacts
     ) -> tuple[dict[str, GpuGrant], list[Problem]]:
         """The GPUs of each task that gets some, by its name, and the problems of the request."""
-        from cluster_kit.plan.gpus.assign import assign, of_nodes
+        from cluster_kit.plan.gpus import assign, of_nodes
 
         return assign(manifest.name, request, facts) if self.one_host else of_nodes(request)
 

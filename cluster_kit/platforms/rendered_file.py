@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cluster_kit.parts import Mount
 from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.platforms.variables import GROWING, TRAINING, shared_variables
 from cluster_kit.platforms.yaml import comment
-from cluster_kit.resolved import SECRETS, Cluster, Task
+from cluster_kit.resolved import SECRETS, Cluster, Mount, Task
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
 

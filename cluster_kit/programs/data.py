@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.manifest.schema import RESERVED, DataTable, Manifest
-from cluster_kit.parts import Fetch, Mount
-from cluster_kit.problem import HintText, Problem, Setting
-from cluster_kit.programs import syntax
+from cluster_kit.programs import style
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
+from cluster_kit.resolved import Fetch, Mount
 from cluster_kit.util.nearest import did_you_mean
 from cluster_kit.util.paths import is_directory, is_file, is_zip, seen_from
 from cluster_kit.util.toml_text import to_toml
@@ -177,7 +177,7 @@ def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, li
     if not table.fetch or not is_file(script):
         rule = f"no file at {script}"
         problems.append(Problem("data.fetch", to_toml(table.fetch), rule, MEND))
-    elif not is_zip(script) and (fault := syntax.fault(script)):
+    elif not is_zip(script) and (fault := style.fault(script)):
         rule = f"not valid Python: {fault.message}"
         problems.append(
             Problem(fault.location, fault.line, rule, "fix the line, or the one before")

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cluster_kit.errors import Problem
 from cluster_kit.manifest.schema import RESERVED, DataTable, Manifest, PlainMount, SidecarTable
-from cluster_kit.parts import Dockerfile, Fetch, Mount
-from cluster_kit.problem import Problem
-from cluster_kit.programs import syntax
+from cluster_kit.programs import style
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.data import IN_CONTAINER, find_data, find_fetch
-from cluster_kit.resolved import SECRETS, TRAINER
+from cluster_kit.resolved import SECRETS, TRAINER, Dockerfile, Fetch, Mount
 from cluster_kit.util import paths
 from cluster_kit.util.nearest import did_you_mean_or
 from cluster_kit.util.paths import exists, is_directory, is_file, is_zip, seen_from
@@ -316,11 +315,11 @@ def _syntax_problems(program: Path) -> list[Problem]:
         return [
             Problem("program", f'"{program.name}"', "a notebook, which Python cannot run", hint)
         ]
-    fault = None if is_zip(program) else syntax.fault(program)
+    fault = None if is_zip(program) else style.fault(program)
     if fault is None:
         return []
     rule = f"not valid Python: {fault.message}"
     line = f"`{fault.line}`" if fault.line else ""
-    hint = syntax.hint(fault.message, syntax.content(program))
+    hint = style.hint(fault.message, style.content(program))
     hint = hint or "fix the line, or the one before it"
     return [Problem(fault.location, line, rule, hint, ("program", "image"))]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.field_types import NAME, near_name
 from cluster_kit.roles import Style
 from cluster_kit.util import paths, templating
+from cluster_kit.version import __version__
 from cluster_kit.workspace import Workspace, write_new
 
 PROGRAM_BY_STYLE: dict[Style, str] = {"coordinator": "coordinator.py", "all-tasks": "all_tasks.py"}
@@ -115,3 +120,166 @@ def make_part(name: str, workspace: Workspace) -> Addition:
     makefile = "your Makefile" if (workspace.root / "Makefile").exists() else "a Makefile"
     line = f"write `include {FILE}` into {makefile}; then {run}"
     return Addition({path: text}, {path: "targets for make: cluster, cluster-logs …"}, (line,))
+
+
+PACKAGE = "cluster-kit"
+_HINT = (
+    "say what pip installs it from there: `--kit PATH/TO.whl` copies a wheel into your repository "
+    "(in a clone of the kit `make wheel` builds one); or `--kit 'cluster-kit @ git+https://…'`"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A requirement for pip, or a wheel that has to lie in the repository."""
+
+    requirement: str = ""
+    wheel: Path | None = None
+
+
+def source(given: str) -> Source:
+    """What `--kit` says; without it what this kit was installed from, as its installer noted it.
+
+    Raises:
+        UsageError: the wheel was not found, or this kit came from what CI does not have.
+    """
+    if not given:
+        return installed_from(_noted())
+    if given.endswith(".whl") and "://" not in given:
+        wheel = Path(given).expanduser()
+        if not wheel.is_file():
+            raise UsageError(f"--kit {given}: no such file", _HINT)
+        return Source(wheel=wheel.resolve())
+    if not given.isprintable() or Path(given).is_dir():
+        raise UsageError(f"--kit {given!r} is neither a wheel nor a requirement for pip", _HINT)
+    return Source(given)
+
+
+def installed_from(noted: Mapping[str, Any] | None) -> Source:
+    """The source by direct_url.json (PEP 610), which is None of a package from an index.
+
+    Raises:
+        UsageError: it was installed from a directory, or from a wheel that is gone.
+    """
+    if noted is None:
+        return Source(f"{PACKAGE}=={__version__}")
+    url = str(noted.get("url", ""))
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        wheel = Path(unquote(parts.path))
+        if wheel.suffix == ".whl" and wheel.is_file():
+            return Source(wheel=wheel)
+        raise UsageError(
+            f"this kit was installed from {wheel}, which a machine of CI does not have", _HINT
+        )
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    if version := noted.get("vcs_info"):
+        return Source(f"{PACKAGE} @ {version['vcs']}+{bare}@{version['commit_id']}")
+    return Source(f"{PACKAGE} @ {bare}")
+
+
+def _noted() -> Mapping[str, Any] | None:
+    try:
+        text = distribution(PACKAGE).read_text("direct_url.json")
+    except PackageNotFoundError:
+        raise UsageError(
+            "this kit was not installed, so that CI cannot do the same", _HINT
+        ) from None
+    found: Mapping[str, Any] | None = json.loads(text) if text else None
+    return found
+
+
+ACTION = Path(".github", "actions", "cluster-kit")
+GITLAB = Path(".gitlab")
+
+
+def ci_files(system: str, name: str, workspace: Workspace, kit: Source) -> Addition:
+    """The files by which this CI runs the cluster `name`; they go into the repository's root.
+
+    Raises:
+        UsageError: one of the files is there, and is another.
+    """
+    return SYSTEMS[system](name, workspace.root.resolve(), kit)
+
+
+def repository(folder: Path) -> Path:
+    """The root of the git repository that the folder is in; the folder itself without one."""
+    above = (path for path in (folder, *folder.parents) if (path / ".git").exists())
+    return next(above, folder)
+
+
+def _github(name: str, folder: Path, kit: Source) -> Addition:
+    """A workflow, and the kit's action beside it, so that it needs nothing but this repository."""
+    root = repository(folder)
+    workflow = root / ".github" / "workflows" / f"cluster-{name}.yml"
+    text = _rendered("github", name, folder, root, kit, ACTION)
+    files: dict[Path, str | bytes] = {workflow: text}
+    about = {workflow: "the workflow: runs the cluster on each push"}
+    action = root / ACTION / "action.yml"
+    content = (paths.FILES / "action.yml").read_bytes()
+    _add(action, content, "what the workflow does, step by step", files, about)
+    _add_wheel(root / ACTION, kit, files, about)
+    return Addition(files, about, ("commit them, and push: the workflow runs",))
+
+
+def _gitlab(name: str, folder: Path, kit: Source) -> Addition:
+    """A job in a file of its own, and a .gitlab-ci.yml that includes it if there is none."""
+    root = repository(folder)
+    job, main = root / GITLAB / f"cluster-{name}.yml", root / ".gitlab-ci.yml"
+    local = job.relative_to(root).as_posix()
+    files: dict[Path, str | bytes] = {job: _rendered("gitlab", name, folder, root, kit, GITLAB)}
+    about = {job: "the job: runs the cluster in each pipeline"}
+    lines = ["commit them, and push: the pipeline has the job"]
+    if main.exists():
+        lines.insert(0, f"write `- local: {local}` below `include:` in .gitlab-ci.yml")
+    else:
+        files[main] = f"include:\n  - local: {local}\n"
+        about[main] = "the pipeline, which includes the job"
+    _add_wheel(root / GITLAB, kit, files, about)
+    return Addition(files, about, tuple(lines))
+
+
+SYSTEMS: dict[str, Callable[[str, Path, Source], Addition]] = {"github": _github, "gitlab": _gitlab}
+
+
+def _rendered(system: str, name: str, folder: Path, root: Path, kit: Source, wheels: Path) -> str:
+    """The template's text; values are JSON, which is YAML."""
+    requirement = (wheels / kit.wheel.name).as_posix() if kit.wheel else kit.requirement
+    below = folder.relative_to(root).as_posix()
+    return templating.kit_template(f"ci/{system}.yml.j2").render(
+        name=name,
+        manifest=json.dumps(name),
+        kit=json.dumps(requirement),
+        folder=json.dumps(below),
+        below=below != ".",
+        runs=json.dumps("runs/" if below == "." else f"{below}/runs/"),
+    )
+
+
+def _add_wheel(
+    folder: Path, kit: Source, files: dict[Path, str | bytes], about: dict[Path, str]
+) -> None:
+    if kit.wheel:
+        _add(folder / kit.wheel.name, kit.wheel.read_bytes(), "the kit itself", files, about)
+
+
+def _add(
+    path: Path,
+    content: bytes,
+    what: str,
+    files: dict[Path, str | bytes],
+    about: dict[Path, str],
+) -> None:
+    """Add a file that clusters share, unless it is there as it would be written.
+
+    Raises:
+        UsageError: it is there, and is another.
+    """
+    if path.is_file() and path.read_bytes() == content:
+        return
+    if path.exists():
+        raise UsageError(
+            f"{path} exists already, and is not what this version of the kit writes",
+            "move it away first: the clusters that use it take the new one",
+        )
+    files[path], about[path] = content, what

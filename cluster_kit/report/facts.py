@@ -9,9 +9,8 @@ from typing import Any
 from cluster_kit.observe.progress import Entry, number
 from cluster_kit.observe.usage import Sample
 from cluster_kit.report.curves import DIGITS, Chart, charts_of
-from cluster_kit.report.evidence import Evidence
 from cluster_kit.report.lanes import Lane, Mark, Span, lanes_of, thinned, with_faults
-from cluster_kit.report.profiles import profile_facts
+from cluster_kit.report.page import Evidence, profile_facts
 
 
 def placement_of(entries: Sequence[Entry]) -> list[dict[str, Any]]:

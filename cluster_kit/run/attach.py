@@ -11,11 +11,11 @@ from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.registry import platform_of
-from cluster_kit.run.attend import join
-from cluster_kit.run.claim import Watched, claim
+from cluster_kit.run.cluster_lock import Watched, claim
+from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.known_secrets import values_of
+from cluster_kit.run.launch import join
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.reach import cluster_name, reach
 from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import Record, read_outcome, read_record, run_of
 from cluster_kit.run.verdict import Reason

@@ -13,7 +13,7 @@ from cluster_kit.observe.tracebacks import known_hint, last_words, on_host, with
 from cluster_kit.platforms.docker.docker_errors import START_AGAIN
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
 from cluster_kit.resolved import Cluster
-from cluster_kit.run import companions, disk_space
+from cluster_kit.run import companions, run_directory
 from cluster_kit.run.known_secrets import Known, mask_outcome, mask_verdict, values_of
 from cluster_kit.run.outcome import REASON_BY_CODE, Outcome, outcome_of
 from cluster_kit.run.run import Run
@@ -76,7 +76,7 @@ def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
     if verdict.reason not in (Reason.DISK_FULL, Reason.OUTPUT_LOST):
         return verdict
     output = run.output
-    if verdict.reason == Reason.DISK_FULL or _says_full(said) or disk_space.is_full(output):
+    if verdict.reason == Reason.DISK_FULL or _says_full(said) or run_directory.is_full(output):
         return _full(verdict, run)
     gone = "was removed" if not output.is_dir() else "cannot be written any more"
     message = f"the output directory {output} {gone} while the run went on"
@@ -85,8 +85,8 @@ def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
 
 def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
     """As a program fails, it may free what it had begun to write: then the disk was full."""
-    free = disk_space.free(run.output)
-    full = f"was full ({free} now)" if disk_space.has_room(run.output) else f"is full ({free})"
+    free = run_directory.free(run.output)
+    full = f"was full ({free} now)" if run_directory.has_room(run.output) else f"is full ({free})"
     return replace(
         verdict,
         exit_code=CODES[Reason.DISK_FULL],
@@ -121,8 +121,8 @@ def incomplete(launch: Run, outcome: Outcome, error: EngineError | OSError) -> K
                            error.hint)  # fmt: skip
     return HostError(
         f"{ended} its evidence in {launch.directory.path} is not complete: "
-        f"{disk_space.why(error, launch.directory.path)}",
-        disk_space.HINT,
+        f"{run_directory.why(error, launch.directory.path)}",
+        run_directory.HINT,
     )
 
 
@@ -240,7 +240,7 @@ def _saved(
     verdict = explained(verdict, said, directory)
     launch.followed.finish(_logs(launch.engine, containers, mask), told if verdict.blame else "")
     hint = verdict.hint or hint
-    disk_space.release(directory)
+    run_directory.release(directory)
     with failures:
         save_events(directory, seen.events)
     outcome = outcome_of(
@@ -291,7 +291,9 @@ def _report(launch: Run, secrets: set[str]) -> list[str]:
         except UsageError:
             pass
         except OSError as error:
-            notes.append(f"no {what} of this run: {disk_space.why(error, launch.directory.path)}")
+            notes.append(
+                f"no {what} of this run: {run_directory.why(error, launch.directory.path)}"
+            )
         except Exception as error:  # noqa: BLE001 a bug here must not change the verdict
             notes.append(f"no {what} of this run: {masked(repr(error), secrets)}")
     return notes

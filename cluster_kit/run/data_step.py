@@ -12,9 +12,8 @@ from cluster_kit.errors import DataFailed, HostError
 from cluster_kit.host import Host
 from cluster_kit.image.base_image import RIGHTLESS, TMP
 from cluster_kit.image.pip_config import PROXY_VARIABLES, network
-from cluster_kit.parts import Fetch
-from cluster_kit.resolved import SECRETS, Cluster
-from cluster_kit.run import disk_space
+from cluster_kit.resolved import SECRETS, Cluster, Fetch
+from cluster_kit.run import run_directory
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.show.view import View
 from cluster_kit.util import process
@@ -38,14 +37,17 @@ def ensure_data(host: Host, cluster: Cluster, view: View) -> None:
     if step is None or Path(step.directory).is_dir():
         return
     directory = Path(step.directory)
-    with disk_space.writing(directory.parent):
+    with run_directory.writing(directory.parent):
         directory.parent.mkdir(parents=True, exist_ok=True)
         ignore_in_git(directory.parent)
     _refuse_if_unset(step)
     told = False
     while not directory.is_dir():
         try:
-            with disk_space.writing(directory.parent), lock(_beside(directory, "lock"), _about()):
+            with (
+                run_directory.writing(directory.parent),
+                lock(_beside(directory, "lock"), _about()),
+            ):
                 if not directory.is_dir():
                     _fetch(host, cluster, step, directory, view)
         except Locked as held:

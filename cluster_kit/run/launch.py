@@ -4,34 +4,188 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from cluster_kit.errors import EngineError, ManifestError
 from cluster_kit.host import Host
-from cluster_kit.manifest.load import Loaded
+from cluster_kit.manifest.load import Loaded, find
+from cluster_kit.observe.listener import Listener
 from cluster_kit.observe.logs import Followed
 from cluster_kit.observe.progress import sizes
+from cluster_kit.observe.reconcile import missed
+from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.planning import load
 from cluster_kit.platforms.registry import platform_of
-from cluster_kit.resolved import Cluster
-from cluster_kit.run import companions, disk_space, start
-from cluster_kit.run.arguments import check_arguments
-from cluster_kit.run.attend import Start, attend, begin
-from cluster_kit.run.claim import claim
+from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.programs.resolve import find_dockerfile
+from cluster_kit.resolved import LOOPBACK, Cluster, Task
+from cluster_kit.run import companions, run_directory, start
+from cluster_kit.run.cluster_lock import claim
+from cluster_kit.run.conclude import conclude, fail
 from cluster_kit.run.data_step import ensure_data
 from cluster_kit.run.doctor import refuse_if_unfit
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.prepare import Prepared, prepare_locked, read
+from cluster_kit.run.prepare import Prepared, check_arguments, prepare_locked, read
+from cluster_kit.run.recovery import Absence
 from cluster_kit.run.request import Request
-from cluster_kit.run.run import NOBODY, Observer, Run, Stopwatch
+from cluster_kit.run.run import NOBODY, Nobody, Observer, Run, Stopwatch, Superseded
+from cluster_kit.run.run_directory import read_events, save_events
 from cluster_kit.run.start import refuse_if_not_shared
+from cluster_kit.run.verdict import Ending
+from cluster_kit.run.watch import Watch
 from cluster_kit.show.view import View
+from cluster_kit.util.changes import Watched
 from cluster_kit.util.debug_log import Recording
 from cluster_kit.util.masking import masker
+from cluster_kit.util.paths import seen_from
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new_run
+
+
+def task_of(cluster: Cluster) -> Task | None:
+    """The task whose program waits for a debugger, None if none does."""
+    return next((task for task in cluster.tasks if task.debug), None)
+
+
+def words(task: Task) -> str:
+    """A sentence for a person, once the containers have started."""
+    return (
+        f"{task.name} waits for a debugger on {LOOPBACK}:{task.debug}; no deadline counts, and "
+        "Ctrl-C ends it"
+    )
+
+
+Start = Callable[[], Cluster]
+"""Starts the containers, and returns the cluster that was started."""
+
+
+def attend(run: Run, start: Start) -> Outcome:
+    """Start a run, watch it to its end and conclude it; an error is raised after that."""
+    with closing(Listener(run.host.clock, run.engine, run.name, run.since, run=run.id)) as listener:
+        return _attend(run, start, listener)
+
+
+def join(run: Run, *, leaves: bool) -> Outcome:
+    """Go on watching a run that was started before, to its end, and conclude it.
+
+    Args:
+        leaves: on an interrupt, raise KeyboardInterrupt and leave the run as it is.
+    """
+    known = read_events(run.directory, run.since)
+    listener = Listener(
+        run.host.clock, run.engine, run.name, run.since, run=run.id, known=known, joins=True
+    )
+    with closing(listener):
+        return _attend(run, lambda: run.cluster, listener, leaves=leaves)
+
+
+def begin(run: Run, start: Start) -> Cluster:
+    """Start a run that nobody watches, and return the cluster that was started.
+
+    One that fails to start is concluded.
+    """
+    seen = RunState.of(run.cluster)
+    try:
+        cluster = start()
+        _note_starts(run, cluster)
+        companions.begin(run, cluster)
+        if waiting := task_of(cluster):
+            run.view.phase(words(waiting))
+        return cluster
+    except KeyboardInterrupt:
+        _say_interrupted(run)
+        conclude(run, run.cluster, seen, "interrupted")
+        raise
+    except BaseException as error:
+        run.host.interrupts.ignore()
+        fail(run, run.cluster, seen, error)
+        raise
+
+
+def _note_starts(run: Run, cluster: Cluster) -> None:
+    """Save when the containers of a run that nobody watches have started.
+
+    The engine may have forgotten it by the time that somebody asks.
+    """
+    with contextlib.suppress(EngineError, OSError):  # who goes on with the run asks again
+        events = missed(RunState.of(cluster), run.containers(), run.host.clock.time())
+        save_events(run.directory, events)
+
+
+def _attend(run: Run, start: Start, listener: Listener, *, leaves: bool = False) -> Outcome:
+    cluster, now = run.cluster, run.host.clock.time()
+    joined_at = now if listener.is_behind else None
+    watch: Watch | None = None
+    ending: Ending = "interrupted"
+    try:
+        cluster = start()
+        watch = _watch(run, cluster, listener)
+        beside = f"{_published(cluster)}{companions.begin(run, cluster)}"
+        run.view.phase(f"running {cluster.name} on {run.platform.place(cluster)}{beside}")
+        if waiting := task_of(cluster):
+            run.view.phase(words(waiting))
+        _follow(run, joined_at)
+        ending = watch.until_ended(lambda seen: _show(run, cluster, seen))
+        run.host.interrupts.ignore()
+    except KeyboardInterrupt:
+        if leaves:
+            raise
+        _say_interrupted(run)
+    except Superseded:
+        run.view.phase("its files have changed: stopping the containers")
+        ending = "superseded"
+    except BaseException as error:
+        run.host.interrupts.ignore()
+        fail(run, cluster, _seen(watch, cluster), error)
+        raise
+    return conclude(run, cluster, _seen(watch, cluster), ending)
+
+
+def _seen(watch: Watch | None, cluster: Cluster) -> RunState:
+    """The state so far; nothing has been seen of a cluster that did not start."""
+    return watch.seen if watch else RunState.of(cluster)
+
+
+def _published(cluster: Cluster) -> str:
+    """What to say of published ports; "" if there are none."""
+    return "".join(
+        f", {name}:{port.container} at {LOOPBACK}:{port.host}" for name, port in cluster.ports
+    )
+
+
+def _show(run: Run, cluster: Cluster, seen: RunState) -> None:
+    run.view.update(seen)
+    run.followed.settle()
+    run.observer.observe(run.engine, cluster, seen)
+
+
+def _watch(run: Run, cluster: Cluster, listener: Listener) -> Watch:
+    def back() -> None:
+        _follow(run, run.host.clock.time())
+
+    title = run.platform.engine_title
+    absence = Absence(run.host.clock, cluster.deadlines.engine, run.view.phase, back, title)
+    return Watch(run, cluster, listener, absence, back)
+
+
+def _follow(run: Run, since: float | None) -> None:
+    """Pass log lines of the leader, the evaluators and a debugged task to the view as they come."""
+    tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.evaluators)}
+    tasks |= {task.name for task in run.cluster.tasks if task.debug}
+    containers = [c for c in run.containers() if c.name in tasks]
+    mask = masker(values_of(run.cluster, containers))
+    log = run.view.log
+    run.followed.follow(run.engine, containers, lambda task, line: log(task, mask(line)), since)
+
+
+def _say_interrupted(run: Run) -> None:
+    run.view.phase("interrupted: stopping the containers, saving the evidence and cleaning up")
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -173,7 +327,7 @@ def _started(run: Run, prepared: Prepared, text: str) -> Cluster:
 
 def _directory(host: Host, runs: Path, prepared: Prepared, *, resume: bool) -> RunDirectory:
     refuse_if_not_shared(host, prepared.facts.kind, prepared.cluster.image, runs)
-    with disk_space.writing(runs):
+    with run_directory.writing(runs):
         return (
             last_run(runs) if resume else new_run(runs, datetime.fromtimestamp(host.clock.time()))
         )
@@ -181,3 +335,48 @@ def _directory(host: Host, runs: Path, prepared: Prepared, *, resume: bool) -> R
 
 def _starting(count: int) -> str:
     return f"starting {count} container{'s' if count > 1 else ''}"
+
+
+def files_of(request: Request, workspace: Workspace) -> Watched:
+    """The manifest, the program's whole folder (which containers see) and its requirements.
+
+    What runs write is left out. A file that is wrong or absent is waited for.
+
+    Raises:
+        UsageError: the manifest was not found.
+    """
+    path = find(request.manifest, workspace.manifests).resolve()
+    files, folders = [path], []
+    ignored = [workspace.root / "runs", workspace.root / "portable"]
+    try:
+        manifest = load(path, request.overrides).manifest
+    except ManifestError:
+        return Watched((), tuple(files))
+    ignored.append(workspace.generated(manifest.name).parent)
+    if manifest.program not in PROGRAMS:
+        program = seen_from(path.parent, manifest.program).resolve()
+        folders += [program.parent] if program.parent.is_dir() else []
+    dockerfile, _ = find_dockerfile(manifest.build, path.parent)
+    if dockerfile is not None:
+        folders.append(Path(dockerfile.context))
+    if manifest.requirements:
+        files.append(seen_from(path.parent, manifest.requirements).resolve())
+    return Watched(tuple(folders), tuple(files), tuple(one.resolve() for one in ignored))
+
+
+class UntilChanged(Nobody):
+    """Ends a run as soon as its files change.
+
+    Args:
+        changed: returns what has changed since it was last called.
+    """
+
+    def __init__(self, changed: Callable[[], Sequence[Path]]) -> None:
+        self._changed = changed
+        self.seen: tuple[Path, ...] = ()
+        """What has ended the run."""
+
+    def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
+        self.seen = tuple(self._changed())
+        if self.seen:
+            raise Superseded

@@ -14,7 +14,7 @@ from cluster_kit.host import Host
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
-from cluster_kit.run import disk_space
+from cluster_kit.run import run_directory
 
 AT_ONCE = 8
 
@@ -147,7 +147,7 @@ def note(host: Host, containers: Sequence[Container], what: str, tasks: Sequence
         raise HostError(
             f"{run / user_requests.FILE} cannot be written, which tells whoever watches the run "
             f"that a person asked for it: {error.strerror}",
-            disk_space.HINT,
+            run_directory.HINT,
         ) from None
 
 

@@ -17,7 +17,7 @@ from cluster_kit.observe.progress import USAGE, Entry, ProgressReader
 from cluster_kit.observe.task_view import State, Straggler
 from cluster_kit.observe.usage import sample_of
 from cluster_kit.platforms.engine import Event
-from cluster_kit.report.evidence import checkpoints_of
+from cluster_kit.report.page import checkpoints_of
 from cluster_kit.run.known_secrets import Connect, Known, known_of
 from cluster_kit.run.run_directory import Record, read_events, read_record
 from cluster_kit.util.masking import masker

@@ -10,11 +10,16 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.progress import without_values
-from cluster_kit.report.evidence import Evidence, checkpoints_of, entries_of, samples_of
 from cluster_kit.report.facts import FORMAT, facts_of
 from cluster_kit.report.lanes import faults_of
-from cluster_kit.report.page import page
-from cluster_kit.report.profiles import profiles_of
+from cluster_kit.report.page import (
+    Evidence,
+    checkpoints_of,
+    entries_of,
+    page,
+    profiles_of,
+    samples_of,
+)
 from cluster_kit.run.known_secrets import Known, known_of
 from cluster_kit.run.run_directory import read_events, read_record
 from cluster_kit.util.masking import masked_facts, masker

@@ -10,11 +10,10 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_kit.advice.sources import files
-from cluster_kit.errors import EngineError, HostError
+from cluster_kit.errors import EngineError, HostError, Setting
 from cluster_kit.facts import EngineKind
 from cluster_kit.host import Host
-from cluster_kit.image import debugger, dockerfile_image
-from cluster_kit.image import requirements_layer as extra_image
+from cluster_kit.image import debugger, requirements_layer, user_image
 from cluster_kit.image import user_image as own_image
 from cluster_kit.image.base_image import bind
 from cluster_kit.image.kit_image import image_present
@@ -24,10 +23,9 @@ from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
 from cluster_kit.platforms.registry import platform_of
 from cluster_kit.platforms.secret_values import without_secrets
-from cluster_kit.problem import Setting
 from cluster_kit.programs import resolve
 from cluster_kit.resolved import Cluster
-from cluster_kit.run import claim, disk_space, lifecycle, run_directory
+from cluster_kit.run import cluster_lock, lifecycle, run_directory
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.prepare import Prepared, prepare_again
 from cluster_kit.run.run import Run
@@ -61,19 +59,23 @@ def turn(host: Host, engine: Engine, cluster: Cluster) -> Iterator[None]:
     """
     with contextlib.ExitStack() as held:
         if any(task.gpus for task in cluster.tasks):
-            key = claim.lock_of(engine, ".gpus")  # no name of a cluster begins with a dot
+            key = cluster_lock.lock_of(engine, ".gpus")  # no name of a cluster begins with a dot
             now = datetime.fromtimestamp(host.clock.time())
             about = f"process {os.getpid()} ({cluster.name}) since {now:%H:%M:%S}"
             try:
-                held.enter_context(locks.lock(claim.file_of(host, key), about, wait_s=WAIT_S))
-                held.enter_context(host.locks.between_users(key, claim.may_use_engine, WAIT_S))
+                held.enter_context(
+                    locks.lock(cluster_lock.file_of(host, key), about, wait_s=WAIT_S)
+                )
+                held.enter_context(
+                    host.locks.between_users(key, cluster_lock.may_use_engine, WAIT_S)
+                )
             except locks.Locked as locked:
                 raise HostError(
                     f"for {WAIT_S:.0f} s GPUs have been handed out by {locked.about}",
                     "end that process if it hangs, then try again",
                 ) from None
             except OSError as error:
-                raise claim.no_lock(error) from None
+                raise cluster_lock.no_lock(error) from None
         yield
 
 
@@ -147,7 +149,7 @@ def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View)
         return
     if any(task.debug for task in cluster.tasks):
         debugger.ensure(host, view.phase)
-    dockerfile_image.ensure(host, cluster, view.phase, lambda line: view.log(BUILD, line))
+    user_image.build(host, cluster, view.phase, lambda line: view.log(BUILD, line))
     if cluster.mounts_trainer:
         own_image.refuse_if_unfit(host, cluster, view.phase)
     for one in cluster.sidecars:
@@ -157,7 +159,7 @@ def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View)
         return
     view.phase(f"building the shared image {cluster.image}")
     view.close()
-    extra_image.ensure(host, cluster, workspace.manifests, view.phase, show=view.draws)
+    requirements_layer.ensure(host, cluster, workspace.manifests, view.phase, show=view.draws)
 
 
 def _can_mount_closed(prepared: Prepared) -> bool:
@@ -216,7 +218,7 @@ def _write(launch: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[st
 
     Returns the file's path, and the hashes of the program's files.
     """
-    with disk_space.writing(launch.workspace.root):
+    with run_directory.writing(launch.workspace.root):
         file = launch.platform.write(launch.workspace, prepared.cluster, text)
         ignore_in_git(file.parent, RENDERED)
         shown = without_secrets(prepared.cluster)
@@ -226,7 +228,7 @@ def _write(launch: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[st
         command = prepared.cluster.origin.command
         run_directory.keep_manifest(launch.directory, prepared.manifest, command, mask)
         program = run_directory.keep_program(launch.directory, _program_files(prepared), mask)
-        disk_space.reserve(launch.directory)
+        run_directory.reserve(launch.directory)
         _record(launch, prepared.cluster, program)
     return file, program
 
@@ -273,7 +275,7 @@ def refuse_if_not_shared(host: Host, kind: EngineKind, image: str, runs: Path) -
     """
     if not kind.remote:
         return
-    with disk_space.writing(runs):
+    with run_directory.writing(runs):
         runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".shared-", dir=runs) as folder:
         mount = bind(Path(folder).resolve(), "/mnt")

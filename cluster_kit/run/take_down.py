@@ -11,7 +11,7 @@ from cluster_kit.errors import KitError
 from cluster_kit.host import Host
 from cluster_kit.observe import user_requests
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.run.claim import is_claimed
+from cluster_kit.run.cluster_lock import is_claimed
 from cluster_kit.run.run_directory import run_of, unjudged
 from cluster_kit.show.view import QuietView
 from cluster_kit.workspace import Workspace

@@ -7,15 +7,27 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
-from cluster_kit.errors import HostError, UsageError
+from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.host import Host
+from cluster_kit.metrics.exposition import CONTENT_TYPE, text
+from cluster_kit.metrics.values import PREFIX, Value
+from cluster_kit.observe import user_requests
+from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
 from cluster_kit.resolved import LOOPBACK
-from cluster_kit.serve import control, pages
+from cluster_kit.run import lifecycle
+from cluster_kit.run.known_secrets import Known, known_of
+from cluster_kit.run.run_metrics import RunMetrics, masked_labels
+from cluster_kit.run.task_exec import CRASH, refuse_idle, task_of
+from cluster_kit.serve import pages
 from cluster_kit.serve.logs import Logs
-from cluster_kit.serve.metrics import Scraped
 from cluster_kit.serve.pages import Feed, Overview, overview
 from cluster_kit.serve.server import (
     TEXT,
@@ -29,7 +41,144 @@ from cluster_kit.serve.server import (
     stream,
 )
 from cluster_kit.serve.site import Site
-from cluster_kit.workspace import write_atomically
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.untrusted import files
+from cluster_kit.workspace import RunDirectory, write_atomically
+
+
+def _stop(host: Host, engine: Engine, container: Container) -> str:
+    _note(host, container, user_requests.END)
+    engine.end(container.id)
+    return "stopped: `restart` starts it again"
+
+
+def _kill(host: Host, engine: Engine, container: Container) -> str:
+    refuse_idle(container)
+    _note(host, container, user_requests.KILL)
+    reaching(engine).execute(container.id, CRASH)
+    return "killed, as if it had crashed"
+
+
+def _freeze(host: Host, engine: Engine, container: Container) -> str:
+    if container.state != State.RUNNING:
+        raise HostError(f"{container.name} is {container.state}: only one that runs can be frozen")
+    _note(host, container, user_requests.FREEZE)
+    reaching(engine).freeze(container.id)
+    return "frozen: `thaw` lets it continue"
+
+
+def _thaw(host: Host, engine: Engine, container: Container) -> str:
+    if container.state != State.PAUSED:
+        raise HostError(f"{container.name} is not frozen")
+    _note(host, container, user_requests.THAW)
+    reaching(engine).thaw(container.id)
+    return "goes on"
+
+
+def _note(host: Host, container: Container, what: str) -> None:
+    """Say what is done before it is done: the report shows it as a person's."""
+    if container.output:  # a sidecar has none
+        lifecycle.note(host, [container], what, [container.name])
+
+
+def _restart(host: Host, engine: Engine, container: Container) -> str:
+    names = lifecycle.restart(host, engine, container)
+    return "restarted" if len(names) == 1 else f"restarted, and with it {', '.join(names)}"
+
+
+OF_TASK: Mapping[str, Callable[[Host, Engine, Container], str]]
+OF_TASK = {"stop": _stop, "kill": _kill, "freeze": _freeze, "thaw": _thaw, "restart": _restart}
+OF_CLUSTER: Mapping[str, Callable[[Host, Engine, str], bool]]
+OF_CLUSTER = {"stop": lifecycle.stop, "start": lifecycle.start}
+
+
+def to_task(host: Host, engine: Engine, cluster: str, task: str, verb: str) -> str:
+    """Do something to a task; a sentence that says what was done.
+
+    Raises:
+        UsageError: it is not known what, or to which task.
+        HostError: the task is in no state for it.
+        EngineError: the engine refuses, or does not answer.
+    """
+    if verb not in OF_TASK:
+        raise UsageError(f"{verb} was not found", proposal(verb, list(OF_TASK)))
+    return f"{task}: {OF_TASK[verb](host, engine, task_of(engine, cluster, task))}"
+
+
+def to_cluster(host: Host, engine: Engine, cluster: str, verb: str) -> str:
+    """The same for all tasks of a cluster."""
+    if verb not in OF_CLUSTER:
+        raise UsageError(f"{verb} was not found", proposal(verb, list(OF_CLUSTER)))
+    done = OF_CLUSTER[verb](host, engine, cluster)
+    return f"{cluster}: {'done' if done else 'it was so already'}"
+
+
+LATELY_S = 600.0
+"""A run is told for so long after its last word, so that its verdict is scraped, too."""
+
+
+class Scraped:
+    """Answers each scrape; what was read for one is not read for the next."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._known: dict[Path, RunMetrics] = {}
+        self._secrets: dict[Path, Known] = {}
+        self._lock = threading.Lock()
+
+    def response(self) -> Response:
+        with self._lock:
+            return Response(text(self._values()).encode(), CONTENT_TYPE)
+
+    def _values(self) -> Iterator[Value]:
+        found = self._runs()
+        yield Value(f"{PREFIX}engine_up", {}, not self._site.trouble)
+        self._known = {
+            path: self._known.get(path) or RunMetrics(RunDirectory(path)) for path in sorted(found)
+        }
+        for path, metrics in self._known.items():
+            try:
+                yield from masked_labels(metrics.values(found[path]), self._secrets_of(path))
+            except UsageError:
+                continue  # it is about to begin, or was removed just now
+
+    def _secrets_of(self, path: Path) -> Known:
+        """The secrets of a run, asked for until all are known: later its containers are gone."""
+        if not (path in self._secrets and self._secrets[path].are_all):
+            self._secrets[path] = known_of(RunDirectory(path), self._engine)
+        return self._secrets[path]
+
+    def _engine(self) -> Engine | None:
+        try:
+            return self._site.engine()
+        except (EngineError, HostError):
+            return None
+
+    def _runs(self) -> dict[Path, Mapping[str, State]]:
+        """The states of containers by task, by the directory of their run."""
+        found: dict[Path, dict[str, State]] = {}
+        for one in self._site.glance():
+            if one.output and one.role != SIDECAR:
+                path = Path(one.output).parent
+                found.setdefault(path, {})[one.name] = State.of_engine(one.state)
+        ended: dict[Path, dict[str, State]] = {
+            path.resolve(): {}
+            for path in self._site.workspace.latest_runs().values()
+            if time.time() - _last_word(path) < LATELY_S
+        }
+        return {**ended, **found}
+
+
+def _last_word(run: Path) -> float:
+    """When a run's outcome, record or what a task used was written last, Unix seconds; 0: never."""
+    own = files(run, matches=lambda name: name.endswith(".json"), deepest=0)
+    told = files(
+        run / "output",
+        "progress",
+        matches=lambda name: name.endswith((".usage", ".beat")),
+        deepest=0,
+    )
+    return max((file.changed for file in chain(own, told)), default=0.0)
 
 
 def routes_of(site: Site) -> Sequence[Route]:
@@ -65,13 +214,11 @@ def _control(site: Site) -> Sequence[Route]:
     return (
         _post(
             "/control/{cluster}/{task}/{verb}",
-            lambda cluster, task, verb: control.to_task(
-                site.host, site.engine(), cluster, task, verb
-            ),
+            lambda cluster, task, verb: to_task(site.host, site.engine(), cluster, task, verb),
         ),
         _post(
             "/control/{cluster}/{verb}",
-            lambda cluster, verb: control.to_cluster(site.host, site.engine(), cluster, verb),
+            lambda cluster, verb: to_cluster(site.host, site.engine(), cluster, verb),
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_kit.drill.kinds import KINDS
+from cluster_kit.drill.scenario_file import KINDS
 from docs.blocks.table import table
 
 

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cluster_kit.drill.matrix import BREAKS, ENDED, PLACES, SYSTEMS, WENT_ON
-from cluster_kit.drill.matrix_run import cells_of
+from cluster_kit.drill.matrix import BREAKS, ENDED, PLACES, SYSTEMS, WENT_ON, cells_of
 from cluster_kit.util.paths import FILES
 from cluster_kit.workspace import Workspace
 from docs.blocks.table import table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 
-from cluster_kit.image.contents import packages_of
 from cluster_kit.image.kit_image import image_tag
+from cluster_kit.image.sbom import packages_of
 from cluster_kit.this_host import this_host
 from tests.kit import Kit
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.metrics.table import FAMILIES
+from cluster_kit.metrics.values import FAMILIES
 from cluster_kit.platforms.engine import ContainerSummary
 from cluster_kit.run.run_metrics import RunMetrics, write_metrics
 from cluster_kit.serve.site import Site

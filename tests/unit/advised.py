@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.advice import Hint, advise
+from cluster_kit.advice.of_program import Hint, advise
 from tests.make import manifest
 
 COORDINATED = """\

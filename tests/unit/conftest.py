@@ -18,7 +18,7 @@ import pytest
 import typer.main
 
 from cluster_kit import __main__, this_host
-from cluster_kit.cli import render, verbs
+from cluster_kit.cli import app, render
 from cluster_kit.image import kit_image
 from cluster_kit.platforms.docker.docker_engine import DockerEngine
 from cluster_kit.run import prepare
@@ -46,7 +46,7 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", _refuse("starts a program"))
 
 
-verbs.load_all()  # not by each process of tests: those of `make test-unit` are forked from this one
+app.load_all()  # not by each process of tests: those of `make test-unit` are forked from this one
 
 
 @pytest.fixture(scope="session", autouse=True)

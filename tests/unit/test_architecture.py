@@ -66,7 +66,7 @@ MAY_TOUCH_OUTPUT = {
     "platforms/swarm/swarm_platform.py: write: (file.parent / 'output').mkdir": "rendered",
     "cli/runs.py: _used: Path(one.output).parent.resolve": "the run's directory",
     "run/conclude.py: explained: output.is_dir": "output itself",
-    "serve/metrics.py: _runs: path.resolve": "the run's directory",
+    "serve/start.py: _runs: path.resolve": "the run's directory",
     "cli/runs.py: _up: Path(one.output).parent.resolve": "the run's directory",
 }
 """Each with the reason why it can do no harm; what is not needed any more fails, too."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.errors import KitError
-from cluster_kit.problem import Problem, Setting
+from cluster_kit.errors import KitError, Problem, Setting
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_the_chiefs_jobs_are_those_that_a_manifest_may_name() -> None:
 KEYS = {"manifest/command_line.py": "the keys that have options",
         "resolved.py": "TensorFlow's jobs",
         "manifest/schema.py": "TensorFlow's jobs", "roles.py": "the table",
-        "cli/verbs.py": "the verb `ps`"}  # fmt: skip
+        "cli/app.py": "the verb `ps`"}  # fmt: skip
 """Where a text may be a role's name, and what it stands for there."""
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.parts import Mount, Port
 from cluster_kit.platforms.container import (
     ContainerSpec,
     NetworkSpec,
@@ -21,7 +20,7 @@ from cluster_kit.platforms.docker.container_keys import limits, logging, ulimits
 from cluster_kit.platforms.rendered_file import Build, header
 from cluster_kit.platforms.variables import BEACON_SECRET
 from cluster_kit.platforms.yaml import Verbatim, block, present
-from cluster_kit.resolved import LOOPBACK, OWNER, Cluster
+from cluster_kit.resolved import LOOPBACK, OWNER, Cluster, Mount, Port
 from cluster_kit.util import templating
 from cluster_kit.workspace import RENDERED, ignore_in_git, write_atomically
 

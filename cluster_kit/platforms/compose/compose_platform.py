@@ -17,8 +17,8 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
 
 if TYPE_CHECKING:
+    from cluster_kit.errors import Problem
     from cluster_kit.manifest.schema import Manifest
-    from cluster_kit.problem import Problem
 
 FILE = "compose.yaml"
 IGNORE_RESULTS = "# Results are not committed; this file keeps their directory.\n*\n!.gitignore\n"

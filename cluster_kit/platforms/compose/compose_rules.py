@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.platforms import refusals
 from cluster_kit.platforms.refusals import refused
-from cluster_kit.problem import HintText, Problem, Setting
 
 _BY_COMPOSE: dict[str, tuple[str, HintText]] = {
     "nodes": (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster_kit.parts import Bounds
 from cluster_kit.platforms.container import ContainerSpec
 from cluster_kit.platforms.yaml import OneLine, Verbatim
+from cluster_kit.resolved import Bounds
 
 LOG_FILES = 2
 """In how many files an engine keeps what a container prints; it drops the oldest one."""

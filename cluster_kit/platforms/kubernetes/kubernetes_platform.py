@@ -18,11 +18,10 @@ from cluster_kit.resolved import Cluster, Task
 from cluster_kit.workspace import Workspace, write_atomically
 
 if TYPE_CHECKING:
+    from cluster_kit.errors import Problem
     from cluster_kit.manifest.field_types import Strict
     from cluster_kit.manifest.schema import Manifest
-    from cluster_kit.plan.gpus.assign import GpuGrant
-    from cluster_kit.plan.gpus.request import GpuRequest
-    from cluster_kit.problem import Problem
+    from cluster_kit.plan.gpus import GpuGrant, GpuRequest
 
 FILE = "kubernetes.yaml"
 NO_DEBUGGER = UsageError(
@@ -65,7 +64,7 @@ class Kubernetes(Platform):
     def grants(
         self, manifest: Manifest, request: GpuRequest, facts: HostFacts
     ) -> tuple[dict[str, GpuGrant], list[Problem]]:
-        from cluster_kit.plan.gpus.assign import assign
+        from cluster_kit.plan.gpus import assign
 
         return assign(manifest.name, request, facts)
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.manifest.schema import DataTable, Limits, Manifest
 from cluster_kit.plan.cluster_rules import too_many
-from cluster_kit.plan.nodes import CONSTRAINT, PLENTY, of_other_nodes
+from cluster_kit.plan.tasks import CONSTRAINT, PLENTY, of_other_nodes
 from cluster_kit.platforms import refusals
 from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_host
 from cluster_kit.platforms.kubernetes.kubernetes_table import table_of
 from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
-from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.resolved import Task
 from cluster_kit.roles import PS, WORKER
 from cluster_kit.util.toml_text import to_toml

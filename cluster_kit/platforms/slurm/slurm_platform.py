@@ -14,9 +14,9 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
 
 if TYPE_CHECKING:
+    from cluster_kit.errors import Problem
     from cluster_kit.manifest.field_types import Strict
     from cluster_kit.manifest.schema import Manifest
-    from cluster_kit.problem import Problem
 
 
 def not_run_by_the_kit(name: str = "NAME") -> UsageError:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.manifest.schema import DataTable, Manifest
 from cluster_kit.plan.arguments import names_in
 from cluster_kit.platforms import refusals
 from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
 from cluster_kit.platforms.slurm.slurm_table import SlurmTable, table_of
-from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.util.toml_text import to_toml
 

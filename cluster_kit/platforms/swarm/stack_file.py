@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.parts import Mount
 from cluster_kit.platforms import rendered_file
 from cluster_kit.platforms.container import (
     ContainerSpec,
@@ -19,7 +18,7 @@ from cluster_kit.platforms.docker.container_keys import limits, logging, ulimits
 from cluster_kit.platforms.rendered_file import FileSecret, file_secrets, header, is_secret
 from cluster_kit.platforms.variables import BEACON_SECRET, GROWING, SHARED
 from cluster_kit.platforms.yaml import Anchored, OneLine, Verbatim, block, present
-from cluster_kit.resolved import Cluster, Task
+from cluster_kit.resolved import Cluster, Mount, Task
 from cluster_kit.util import templating
 
 GPU_KIND = "GPU"

@@ -14,12 +14,11 @@ from typing import Any
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host import Host
-from cluster_kit.parts import Mount
-from cluster_kit.plan.nodes import CONSTRAINT
+from cluster_kit.plan.tasks import CONSTRAINT
 from cluster_kit.platforms.platform import Check
 from cluster_kit.platforms.swarm.stack_file import GPU_KIND
 from cluster_kit.platforms.swarm.swarm_engine import NodeSaid, Probe, SwarmEngine
-from cluster_kit.resolved import Cluster
+from cluster_kit.resolved import Cluster, Mount
 
 DEFAULT_MTU = 1500
 """What an overlay takes the nodes' network to carry; its own packets are 50 bytes smaller."""

@@ -15,7 +15,6 @@ from docker.types import Mount as SdkMount
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.parts import Mount
 from cluster_kit.platforms.docker.docker_changes import remove_all
 from cluster_kit.platforms.docker.docker_containers import board_of, of_cluster
 from cluster_kit.platforms.docker.docker_engine import DockerConnection
@@ -36,6 +35,7 @@ from cluster_kit.platforms.swarm.swarm_tasks import (
     state_of,
     with_lost,
 )
+from cluster_kit.resolved import Mount
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import masked
 

@@ -20,8 +20,8 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace, write_atomically
 
 if TYPE_CHECKING:
+    from cluster_kit.errors import Problem
     from cluster_kit.manifest.schema import Manifest
-    from cluster_kit.problem import Problem
 
 MINIMUM = (23, 0)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan.nodes import CONSTRAINT
+from cluster_kit.plan.tasks import CONSTRAINT
 from cluster_kit.platforms import refusals
 from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
-from cluster_kit.problem import HintText, Problem, Setting
 from cluster_kit.util.toml_text import to_toml
 
 LONGEST_NAME = 39

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.advice import advise, sources
+from cluster_kit.advice import sources
+from cluster_kit.advice.of_program import advise
 from cluster_kit.advice.sources import read
-from cluster_kit.programs import syntax
-from cluster_kit.programs.syntax import too_new
+from cluster_kit.programs import style
+from cluster_kit.programs.style import too_new
 from tests.make import ROOT, manifest
 from tests.unit.advised import KERAS_3_FIT, hints
 
@@ -175,7 +176,7 @@ def each_file_parsed_once() -> Iterator[None]:
     """Programs of one package import the same modules."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "_parse", functools.cache(sources._parse))
-        patch.setattr(syntax, "too_new", functools.cache(syntax.too_new))
+        patch.setattr(style, "too_new", functools.cache(style.too_new))
         yield
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.advice import fit
+from cluster_kit.advice.of_program import fit
 from cluster_kit.cli.manifest_options import values
 from cluster_kit.platforms.planning import load
 from tests.unit.advised import hints

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.advice import advise
+from cluster_kit.advice.of_program import advise
 from tests.make import ROOT, manifest
 from tests.unit.advised import hints
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli import completion, verbs
+from cluster_kit.cli import app, completion
 from cluster_kit.errors import HostError
 from cluster_kit.platforms.engine import ContainerSummary
 from cluster_kit.workspace import new_run
@@ -104,7 +104,7 @@ def test_an_engine_that_hangs_is_not_waited_for(
 
 def test_only_the_verb_of_the_line_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("_CLUSTER_KIT_COMPLETE", raising=False)
-    assert verbs.typed(["up", "demo"]) == ["up", "demo"]
+    assert app.typed(["up", "demo"]) == ["up", "demo"]
     monkeypatch.setenv("_CLUSTER_KIT_COMPLETE", "complete_zsh")
     monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "cluster-kit attach d")
-    assert verbs.typed([]) == ["attach", "d"]
+    assert app.typed([]) == ["attach", "d"]

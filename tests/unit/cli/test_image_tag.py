@@ -38,9 +38,9 @@ def test_an_image_that_is_built_has_the_registrys_name_too(
     text = 'format = 1\nname = "demo"\nengine = "kubernetes"\n'
     (root / "compose" / "demo.toml").write_text(f'{text}kubernetes.registry = "ghcr.io/me"\n')
     built, named = [], []
-    monkeypatch.setattr(provision.own_build, "ensure", lambda *_: False)
+    monkeypatch.setattr(provision.user_image, "build", lambda *_: False)
     monkeypatch.setattr(
-        provision.extra_image,
+        provision.requirements_layer,
         "ensure",
         lambda _host, cluster, *_, **_named: bool(built.append(cluster.image)),
     )

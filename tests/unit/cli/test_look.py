@@ -158,7 +158,7 @@ def test_without_a_name_the_only_cluster_that_is_up_is_meant(
 ) -> None:
     meant: list[str] = []
     monkeypatch.setattr(
-        "cluster_kit.run.reach.of_workspace", lambda _engine, _workspace, up: list(up)
+        "cluster_kit.run.find.of_workspace", lambda _engine, _workspace, up: list(up)
     )
     monkeypatch.setattr(engine, "containers", lambda name: meant.append(name) or [])
     engine.up = {"other": []}

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cluster_kit.image.base_image import REGISTRY_BASE
-from cluster_kit.run import portable_build
+from cluster_kit.run import prepare
 from tests.unit.cli.rendering import PORTABLE, manifest, stale
 from tests.unit.command_line import Cli
 
@@ -20,7 +20,7 @@ def test_the_image_is_built_by_compose_where_its_source_is_there(
     without = cli("render", "demo", "--portable", "--dry-run").out
     assert "build:" not in without
     assert "`cluster-kit image build --variant cpu` builds it" in without
-    monkeypatch.setattr(portable_build, "SOURCE", root.resolve() / "images/trainer")
+    monkeypatch.setattr(prepare, "SOURCE", root.resolve() / "images/trainer")
     text = cli("render", "demo", "--portable", "--dry-run").out
     services = yaml.safe_load(text)["services"]
     assert [name for name, service in services.items() if "build" in service] == ["chief-0"]
@@ -31,10 +31,10 @@ def test_the_image_is_built_by_compose_where_its_source_is_there(
     assert build["args"] == {
         "BASE": f"${{CLUSTER_KIT_BASE:-{REGISTRY_BASE}}}", "INPUTS": inputs, "VARIANT": "cpu"
     }  # fmt: skip
-    monkeypatch.setattr(portable_build, "CLONE", None)
+    monkeypatch.setattr(prepare, "CLONE", None)
     installed = cli("render", "demo", "--portable", "--dry-run").out
     assert "build:" not in installed, "a wheel in .venv is not copied with the folder"
-    monkeypatch.setattr(portable_build, "CLONE", root)
+    monkeypatch.setattr(prepare, "CLONE", root)
     (root / "more.txt").write_text("left-pad==1.0\n")
     extra = cli("render", "demo", "--portable", "--dry-run", "--requirements", "more.txt").out
     assert "build:" not in extra

@@ -11,7 +11,7 @@ import pytest
 
 from cluster_kit.cli import render
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.plan.debug import debugged
+from cluster_kit.plan.portable import debugged
 from cluster_kit.platforms.slurm.slurm_platform import Slurm
 from cluster_kit.workspace import Workspace
 from tests.fakes.hosts import Machine

@@ -87,7 +87,7 @@ def test_a_run_whose_containers_are_there_is_up(
     run = new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
     engine = ClustersUp({"demo": [container("chief-0", output=str(run.output))]})
     machine.connects(lambda: engine)
-    monkeypatch.setattr("cluster_kit.run.claim.is_claimed", lambda *_: watched)
+    monkeypatch.setattr("cluster_kit.run.cluster_lock.is_claimed", lambda *_: watched)
     assert cli("runs").out.splitlines()[1].endswith(f"  {told}")
 
 

@@ -11,8 +11,7 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
-from cluster_kit.cli import verbs
-from cluster_kit.cli.app import app
+from cluster_kit.cli import app
 from cluster_kit.util import debug_log
 from tests.unit.command_line import Cli
 
@@ -26,11 +25,11 @@ def modules_of(command: object) -> Iterator[str]:
 
 
 def test_each_verb_is_in_the_module_that_is_named() -> None:
-    verbs.load_all()
-    made = typer.main.get_command(app)
+    app.load_all()
+    made = typer.main.get_command(app.app)
     assert isinstance(made, TyperGroup)
     found = {name: set(modules_of(command)) for name, command in made.commands.items()}
-    assert found == {name: {f"cluster_kit.cli.{v.module}"} for name, v in verbs.VERBS.items()}
+    assert found == {name: {f"cluster_kit.cli.{v.module}"} for name, v in app.VERBS.items()}
 
 
 @pytest.mark.parametrize(
@@ -52,17 +51,17 @@ def test_no_other_module_is_imported(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(importlib, "import_module", asked.append)
-    verbs.load(words)
+    app.load(words)
     assert asked == [f"cluster_kit.cli.{module}" for module in imported]
 
 
 def test_help_has_the_groups_of_a_day_the_most_used_first_and_no_twins(cli: Cli) -> None:
     said = cli("--help").out
-    groups = [said.index(f"─ {group} ─") for group in verbs.GROUPS]
-    assert next(iter(verbs.GROUPS)) == "Run" and groups == sorted(groups)
+    groups = [said.index(f"─ {group} ─") for group in app.GROUPS]
+    assert next(iter(app.GROUPS)) == "Run" and groups == sorted(groups)
     listed = [line.split()[1] for line in said.splitlines() if line.startswith("│ ")]
-    named = [word for word in listed if word in verbs.VERBS]
-    assert named == [verb.name for verb in verbs.VERBS.values() if not verb.hidden]
+    named = [word for word in listed if word in app.VERBS]
+    assert named == [verb.name for verb in app.VERBS.values() if not verb.hidden]
     assert {"ps", "init"}.isdisjoint(named)
     assert all(cli(twin, "--help").code == 0 for twin in ("ps", "init"))
 

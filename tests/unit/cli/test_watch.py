@@ -12,8 +12,8 @@ import pytest
 from cluster_kit.cli import up
 from cluster_kit.machine import host_facts
 from cluster_kit.run import prepare
+from cluster_kit.run.launch import files_of
 from cluster_kit.run.request import Request
-from cluster_kit.run.rerun import files_of
 from cluster_kit.util.changes import Watched
 from cluster_kit.workspace import Workspace
 from tests.fakes.acting import LEADS, Life, ends, says

@@ -6,8 +6,8 @@ import tomllib
 from typing import Any
 
 from cluster_kit.drill import scenario_file
+from cluster_kit.drill.injector import drill
 from cluster_kit.drill.result import Drill
-from cluster_kit.drill.run import drill
 from cluster_kit.run.request import Request
 from tests.fakes.acting import Life, ends, says
 from tests.fakes.stage import NAME, Stage

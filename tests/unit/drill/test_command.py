@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from cluster_kit import __main__
-from cluster_kit.drill import picture
+from cluster_kit.drill import result
 from cluster_kit.util import process, stdio
 from tests.fakes.stage import Stage
 
-DRAW = picture.draw
+DRAW = result.draw
 CRASH = '[[fault]]\nkind = "crash"\ntask = "worker-1"\nat = {{ {at} }}\n'
 
 
@@ -22,7 +22,7 @@ CRASH = '[[fault]]\nkind = "crash"\ntask = "worker-1"\nat = {{ {at} }}\n'
 def drill(stage: Stage, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
     """Calls `cluster-kit drill` with these words; (exit code, stdout, stderr)."""
     (stage.workspace.manifests / "drills").mkdir()
-    monkeypatch.setattr(picture, "draw", lambda *_: True)
+    monkeypatch.setattr(result, "draw", lambda *_: True)
     monkeypatch.chdir(stage.workspace.root)
     monkeypatch.setattr(process, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
@@ -57,7 +57,7 @@ def test_the_manifests_own_scenario_is_the_usual_one(stage: Stage, drill: Any) -
 def test_the_picture_is_in_the_runs_directory(
     stage: Stage, drill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picture, "draw", DRAW)
+    monkeypatch.setattr(result, "draw", DRAW)
     write(stage, "demo", CRASH.format(at="step = 1"))
     _, out, _ = drill("demo")
     assert "the picture of it: runs/demo/" in out
@@ -67,7 +67,7 @@ def test_the_picture_is_in_the_runs_directory(
 def test_without_matplotlib_it_is_said_that_there_is_none(
     stage: Stage, drill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picture, "draw", DRAW)
+    monkeypatch.setattr(result, "draw", DRAW)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     write(stage, "demo", CRASH.format(at="step = 1"))
     code, out, _ = drill("demo")

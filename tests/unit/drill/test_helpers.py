@@ -11,8 +11,7 @@ import pytest
 from cluster_kit.drill.fault_plan import Planned
 from cluster_kit.drill.injector import PROGRAMS, helper_of, refuse_if_unable, trial_of
 from cluster_kit.drill.inside import fill_disk
-from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.scenario_file import At
+from cluster_kit.drill.scenario_file import KINDS, At
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.platforms.engine import Helper
 from tests.fakes.clock import Clock

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.drill import matrix_run as matrix
+from cluster_kit.drill import matrix as matrix
 from cluster_kit.drill.fault_plan import Planned
 from cluster_kit.drill.matrix import (
     BREAKS,
@@ -18,13 +18,14 @@ from cluster_kit.drill.matrix import (
     Cell,
     Judged,
     System,
+    cells_of,
     groups,
     judged,
     roles_of,
+    run_all,
     scenario,
     task_of,
 )
-from cluster_kit.drill.matrix_run import cells_of, run_all
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.result import Drill
 from cluster_kit.drill.scenario_file import At

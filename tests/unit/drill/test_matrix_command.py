@@ -12,7 +12,7 @@ import pytest
 
 from cluster_kit import __main__
 from cluster_kit.cli import drill
-from cluster_kit.drill import matrix_run
+from cluster_kit.drill import matrix
 from cluster_kit.drill.matrix import Cell, Judged
 from cluster_kit.host import Host
 from cluster_kit.util import process, stdio
@@ -31,7 +31,7 @@ def command(
     monkeypatch.setattr(process, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
     monkeypatch.setattr(drill, "SYSTEMS", ())
-    monkeypatch.setattr(matrix_run, "commit", lambda _host: "0123abc")
+    monkeypatch.setattr(matrix, "commit", lambda _host: "0123abc")
 
     def call(*words: str) -> tuple[int, list[str], str]:
         ran: list[str] = []

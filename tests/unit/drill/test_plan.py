@@ -7,8 +7,7 @@ import tomllib
 from cluster_kit.drill import fault_plan, scenario_file
 from cluster_kit.drill.fault_plan import Planned, length_of, plan, random_scenario
 from cluster_kit.drill.injector import TELL, script
-from cluster_kit.drill.kinds import KINDS
-from cluster_kit.drill.scenario_file import At
+from cluster_kit.drill.scenario_file import KINDS, At
 from tests.make import cluster
 
 SCENARIO = """

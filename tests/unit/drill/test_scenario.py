@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.drill import fault_plan, scenario_file
-from cluster_kit.drill.kinds import KINDS
+from cluster_kit.drill.scenario_file import KINDS
 from cluster_kit.errors import ManifestError, UsageError
 from tests.make import ROOT, cluster
 

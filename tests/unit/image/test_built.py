@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import EngineError, ManifestError
-from cluster_kit.image import dockerfile_image
-from cluster_kit.parts import Dockerfile
+from cluster_kit.image import user_image
+from cluster_kit.resolved import Dockerfile
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
 from tests.make import cluster
@@ -51,13 +51,13 @@ def own(tmp_path: Path) -> Dockerfile:
 
 
 def tag(own: Dockerfile, written: Sequence[Path] = ()) -> str:
-    made, problems = dockerfile_image.built_tag(own, written)
+    made, problems = user_image.built_tag(own, written)
     assert not problems
     return made
 
 
 def test_the_same_files_give_the_same_tag_wherever_they_are(own: Dockerfile) -> None:
-    assert dockerfile_image.built_tag(own, ())[0].startswith("cluster-kit/built:")
+    assert user_image.built_tag(own, ())[0].startswith("cluster-kit/built:")
     root = Path(own.context)
     copy = root.parent / f"{root.name}-copy"
     (copy / "src").mkdir(parents=True)
@@ -103,8 +103,8 @@ def test_a_file_that_cannot_be_read_is_a_problem(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "/x/secret")
 
-    monkeypatch.setattr(dockerfile_image, "files_of", refuse)
-    made, (problem,) = dockerfile_image.built_tag(own, ())
+    monkeypatch.setattr(user_image, "files_of", refuse)
+    made, (problem,) = user_image.built_tag(own, ())
     assert made == "" and problem.key_path == "build"
     assert problem.rule == "/x/secret cannot be read: Permission denied"
     assert ".dockerignore" in problem.hint_text()
@@ -125,13 +125,11 @@ def build(
             return Completed(command, code, "", says)
 
         machine.locks_in(tmp_path)
-        monkeypatch.setattr(dockerfile_image, "present", lambda *_: False)
+        monkeypatch.setattr(user_image, "present", lambda *_: False)
         machine.starts(stream=stream)
         machine.starts(run=lambda command: Completed((), 0, "", ""))
         machine.starts(run=lambda command: Completed((), 0, "mine", ""))
-        assert dockerfile_image.ensure(
-            machine.host, cluster(build="image"), said.append, said.append
-        )
+        assert user_image.build(machine.host, cluster(build="image"), said.append, said.append)
         return said
 
     return run
@@ -172,6 +170,6 @@ def test_a_build_that_fails_is_told_in_its_own_words(
 
 
 def test_one_that_is_there_is_not_built(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
-    monkeypatch.setattr(dockerfile_image, "present", lambda *_: True)
-    assert not dockerfile_image.ensure(machine.host, cluster(build="image"), print, print)
-    assert not dockerfile_image.ensure(machine.host, cluster(), print, print)
+    monkeypatch.setattr(user_image, "present", lambda *_: True)
+    assert not user_image.build(machine.host, cluster(build="image"), print, print)
+    assert not user_image.build(machine.host, cluster(), print, print)

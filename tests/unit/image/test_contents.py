@@ -12,7 +12,7 @@ import pytest
 
 from cluster_kit.cli import provision
 from cluster_kit.errors import EngineError
-from cluster_kit.image.contents import Package, packages_of
+from cluster_kit.image.sbom import Package, packages_of
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
 from tests.unit.command_line import Cli

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, ManifestError, UsageError
-from cluster_kit.image import kit_image, requirements_layer, tensorflow_lock
+from cluster_kit.image import kit_image, requirements_layer
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
@@ -36,7 +36,7 @@ def asked(version: str = "2.16") -> Cluster:
     from dataclasses import replace
 
     made = cluster(tensorflow=version)
-    return replace(made, image=f"cluster-kit/trainer:cpu-tf{version}-{tensorflow_lock.UNLOCKED}")
+    return replace(made, image=f"cluster-kit/trainer:cpu-tf{version}-{kit_image.UNLOCKED}")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def pip(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Any]:
         return Completed(command, 0, "", "")
 
     machine.starts(run=run)
-    monkeypatch.setattr(tensorflow_lock, "choose_base", lambda *_: "python:3.11-slim")
+    monkeypatch.setattr(kit_image, "choose_base", lambda *_: "python:3.11-slim")
     monkeypatch.setattr(kit_image, "_engines_own_builder", lambda *_: "default")
     monkeypatch.setattr("cluster_kit.image.pip_config._pip_config_list", lambda *_: "")
     return builds
@@ -65,16 +65,16 @@ def pip(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Any]:
 def test_a_lock_file_is_written_once_and_its_text_is_in_the_tag(
     pip: list[Any], tmp_path: Path, machine: Machine
 ) -> None:
-    assert tensorflow_lock.tag(tmp_path, "2.16", "cpu").endswith("-unlocked")
-    assert tensorflow_lock.ensure(machine.host, asked(), tmp_path, print)
-    file = tensorflow_lock.lock_file(tmp_path, "2.16", "cpu")
+    assert kit_image.tag(tmp_path, "2.16", "cpu").endswith("-unlocked")
+    assert kit_image.ensure_lock(machine.host, asked(), tmp_path, print)
+    file = kit_image.lock_file(tmp_path, "2.16", "cpu")
     assert file.read_text() == LOCK
-    first = tensorflow_lock.tag(tmp_path, "2.16", "cpu")
+    first = kit_image.tag(tmp_path, "2.16", "cpu")
     assert first.startswith("cluster-kit/trainer:cpu-tf2.16-")
     file.write_text(LOCK.replace("2.16.2", "2.16.1"))
-    assert tensorflow_lock.tag(tmp_path, "2.16", "cpu") not in (first, kit_image.image_tag("cpu"))
-    assert not tensorflow_lock.ensure(machine.host, cluster(tensorflow="2.16"), tmp_path, print)
-    assert not tensorflow_lock.ensure(machine.host, cluster(), tmp_path, print)
+    assert kit_image.tag(tmp_path, "2.16", "cpu") not in (first, kit_image.image_tag("cpu"))
+    assert not kit_image.ensure_lock(machine.host, cluster(tensorflow="2.16"), tmp_path, print)
+    assert not kit_image.ensure_lock(machine.host, cluster(), tmp_path, print)
     assert len(pip) == 1
 
 
@@ -83,7 +83,7 @@ def test_a_python_that_has_no_such_wheel_is_told_with_those_that_there_are(
 ) -> None:
     pip.append(NONE_FOR_IT)
     with pytest.raises(ManifestError) as told:
-        tensorflow_lock.ensure(machine.host, asked("2.15"), tmp_path, print)
+        kit_image.ensure_lock(machine.host, asked("2.15"), tmp_path, print)
     text = str(told.value)
     assert "no such TensorFlow for Python 3.12" in text and "it has 2.16, 2.17, 2.21" in text
     assert 'write `tensorflow = "2.21"`, or name a base' in text
@@ -95,7 +95,7 @@ def test_an_index_without_nightly_builds_is_told(
 ) -> None:
     pip.append(NO_NIGHTLY)
     with pytest.raises(ManifestError, match="has no nightly TensorFlow"):
-        tensorflow_lock.ensure(machine.host, asked("nightly"), tmp_path, print)
+        kit_image.ensure_lock(machine.host, asked("nightly"), tmp_path, print)
 
 
 def test_any_other_failure_has_pips_own_words(
@@ -103,7 +103,7 @@ def test_any_other_failure_has_pips_own_words(
 ) -> None:
     pip.append("#7 2.0 ERROR: no route to the index")
     with pytest.raises(EngineError, match="no route to the index"):
-        tensorflow_lock.ensure(machine.host, asked(), tmp_path, print)
+        kit_image.ensure_lock(machine.host, asked(), tmp_path, print)
 
 
 def test_a_folder_that_cannot_be_written_is_named(
@@ -111,7 +111,7 @@ def test_a_folder_that_cannot_be_written_is_named(
 ) -> None:
     (tmp_path / "compose").write_text("a file")
     with pytest.raises(HostError, match="cannot be written"):
-        tensorflow_lock.ensure(machine.host, asked(), tmp_path / "compose", print)
+        kit_image.ensure_lock(machine.host, asked(), tmp_path / "compose", print)
 
 
 def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
@@ -124,7 +124,7 @@ def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
     made = cluster(tensorflow="2.16", image="trainer")
     assert requirements_layer.ensure(machine.host, made, tmp_path, print)
     assert built["tag"] == made.image
-    assert built["lock"] == tensorflow_lock.lock_file(tmp_path, "2.16", "cpu")
+    assert built["lock"] == kit_image.lock_file(tmp_path, "2.16", "cpu")
     with kit_image._context_of(Path(__file__)) as (argument,):
         assert argument.startswith("--build-context=lock=")
         assert Path(argument.rpartition("=")[2], "locked.txt").exists()
@@ -135,7 +135,7 @@ def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
 def test_up_resolves_plans_anew_and_starts_what_was_locked(stage: Stage, pip: list[Any]) -> None:
     assert stage.up(tensorflow="2.16").success
     (file,) = stage.docker.ups
-    tag = tensorflow_lock.tag(stage.workspace.manifests, "2.16", "cpu")
+    tag = kit_image.tag(stage.workspace.manifests, "2.16", "cpu")
     assert f"image: '{tag}'" in file.read_text() and "unlocked" not in tag
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from cluster_kit.errors import EngineError, ManifestError
 from cluster_kit.image import user_image
-from cluster_kit.parts import Mount
-from cluster_kit.resolved import TRAINER
+from cluster_kit.resolved import TRAINER, Mount
 from cluster_kit.util.process import Completed
 from tests.fakes.docker import ALL_THERE
 from tests.fakes.hosts import Machine

@@ -12,7 +12,7 @@ import pytest
 
 from cluster_kit.facts import Slice
 from cluster_kit.machine import host_facts
-from cluster_kit.plan.gpus.request import devices
+from cluster_kit.plan.gpus import devices
 from tests.make import GIB, ROOT
 
 A100 = {"uuid": "GPU-a", "name": "NVIDIA A100", "memory": 40 * GIB}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.advice import Hint
+from cluster_kit.advice.of_program import Hint
+from cluster_kit.errors import Problem, Setting
 from cluster_kit.manifest.command_line import Caller, CommandLine
-from cluster_kit.problem import Problem, Setting
 from cluster_kit.util.paths import CALLED_BY
 from tests.unit.command_line import MANIFEST, Cli
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.manifest.problems import homes, meaning, nearest_key, words_of
+from cluster_kit.errors import Setting
+from cluster_kit.manifest.load import homes, meaning, nearest_key, words_of
 from cluster_kit.manifest.schema import (
     DataTable,
     DeadlineTable,
@@ -18,7 +19,6 @@ from cluster_kit.manifest.schema import (
 from cluster_kit.platforms.kubernetes.kubernetes_table import KubernetesTable
 from cluster_kit.platforms.planning import manifest_model
 from cluster_kit.platforms.slurm.slurm_table import SlurmTable
-from cluster_kit.problem import Setting
 
 MODEL = manifest_model()
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.errors import ManifestError
+from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.platforms.planning import load, plan
-from cluster_kit.problem import Problem
 from tests.make import OWN, ROOT, gpus, host, inputs
 
 BROKEN = {

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.errors import ManifestError
+from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.manifest.load import Loaded
-from cluster_kit.problem import Problem
 from tests.make import manifest
 
 BROKEN = Problem("worker", '"3"', "must be a whole number", "write one")

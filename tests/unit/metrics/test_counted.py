@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cluster_kit.metrics.table import FAMILIES
+from cluster_kit.metrics.values import FAMILIES
 from cluster_kit.observe.task_view import State
 from cluster_kit.run.run_metrics import RunMetrics
 from cluster_kit.workspace import RunDirectory

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from cluster_kit.metrics.exposition import text
-from cluster_kit.metrics.table import FAMILIES, STATES
+from cluster_kit.metrics.values import FAMILIES, STATES
 from cluster_kit.run.known_secrets import Known
 from cluster_kit.run.run_metrics import exposition, write_metrics
 from cluster_kit.workspace import RunDirectory

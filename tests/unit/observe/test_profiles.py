@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster_kit.observe.task_files import notes
-from cluster_kit.parts import ProfileAt
+from cluster_kit.resolved import ProfileAt
 from tests.unit.stories import Story
 
 ASKED = ProfileAt(100, 2.0)

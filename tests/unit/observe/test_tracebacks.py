@@ -7,7 +7,7 @@ import time
 import pytest
 
 from cluster_kit.observe.tracebacks import known_hint, last_words, on_host, without_message
-from cluster_kit.parts import Mount
+from cluster_kit.resolved import Mount
 
 NOISE = """\
 2025-03-01 10:00:00.100000: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. \

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.parts import Mount, Port
-from cluster_kit.plan.debug import PATIENCE_S, debugged
+from cluster_kit.plan.portable import PATIENCE_S, debugged
 from cluster_kit.platforms.container import container_specs
+from cluster_kit.resolved import Mount, Port
 from tests.make import cluster
 
 WEEK = PATIENCE_S

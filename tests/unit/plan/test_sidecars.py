@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import ManifestError
-from cluster_kit.parts import Mount, Port
 from cluster_kit.plan.portable import check_portable, everywhere, moved
 from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve
+from cluster_kit.resolved import Mount, Port
 from tests.make import OWN, cluster, host, manifest
 
 TEXT = """

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from cluster_kit.contract import interface
-from cluster_kit.plan.debug import debugged
+from cluster_kit.plan.portable import debugged
 from cluster_kit.platforms import variables
 from cluster_kit.platforms.compose.compose_file import render as compose_file
 from cluster_kit.platforms.container import container_specs

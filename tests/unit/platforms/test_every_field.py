@@ -14,7 +14,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from cluster_kit.parts import Bounds, Mount, Port, Ulimit
 from cluster_kit.platforms.container import ContainerSpec, Devices, SharedSpec, container_specs
 from cluster_kit.platforms.kubernetes import kubernetes_file, kubernetes_jobs
 from cluster_kit.platforms.kubernetes import kubernetes_file as kubernetes
@@ -22,7 +21,7 @@ from cluster_kit.platforms.registry import platform_of
 from cluster_kit.platforms.slurm import sbatch_script as slurm
 from cluster_kit.platforms.slurm import sbatch_texts
 from cluster_kit.platforms.swarm import stack_file as swarm
-from cluster_kit.resolved import Cluster
+from cluster_kit.resolved import Bounds, Cluster, Mount, Port, Ulimit
 from tests.make import ROOT, cluster, problems
 from tests.unit.plan.rules import test_engine, test_kubernetes, test_slurm
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.parts import Dockerfile
 from cluster_kit.programs.resolve import find_dockerfile
+from cluster_kit.resolved import Dockerfile
 from tests.make import problems, problems_of
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.parts import Mount
 from cluster_kit.programs.resolve import resolve
+from cluster_kit.resolved import Mount
 from tests.make import manifest
 
 

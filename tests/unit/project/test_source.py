@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.project import ci as module
-from cluster_kit.project.ci import Source, installed_from, source
+from cluster_kit.project import starter as module
+from cluster_kit.project.starter import Source, installed_from, source
 from cluster_kit.version import __version__
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

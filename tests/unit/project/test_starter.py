@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.advice import advise
+from cluster_kit.advice.of_program import advise
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve

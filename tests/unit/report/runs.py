@@ -8,7 +8,7 @@ from typing import Any
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
 from cluster_kit.platforms.engine import Event
-from cluster_kit.report.evidence import Evidence
+from cluster_kit.report.page import Evidence
 from cluster_kit.resolved import Cluster
 from tests.make import cluster
 

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.report.curves import MOST_VALUES, charts_of
-from cluster_kit.report.evidence import samples_of
 from cluster_kit.report.facts import Edge, edges_of, facts_of, repeated
-from cluster_kit.report.page import page
-from cluster_kit.report.profiles import profiles_of
+from cluster_kit.report.page import page, profiles_of, samples_of
 from tests.make import cluster
 from tests.unit.metrics.runs import SINCE, begun, uses
 from tests.unit.report.runs import CLUSTER, TAKEN, changed, started, told, trained, used

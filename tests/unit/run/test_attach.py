@@ -7,7 +7,7 @@ import os
 import pytest
 
 from cluster_kit.errors import EngineError
-from cluster_kit.run import attend
+from cluster_kit.run import launch
 from cluster_kit.run.outcome import Outcome
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
 from tests.fakes.stage import Stage
@@ -23,7 +23,7 @@ def up_is_killed(
 ) -> None:
     """`up`, which is killed as the stage has it."""
     with patch.context() as here, pytest.raises(Killed):
-        here.setattr(attend, "fail", lambda *_: None)
+        here.setattr(launch, "fail", lambda *_: None)
         stage.up(acting, resume=resume)
 
 
@@ -154,7 +154,7 @@ def test_a_story_that_a_busy_engine_has_forgotten_is_whole(
 
     stage.clock.at(5.0, kill)
     with monkeypatch.context() as here, pytest.raises(Killed):
-        here.setattr(attend, "fail", lambda *_: None)
+        here.setattr(launch, "fail", lambda *_: None)
         stage.attach()
     stage.engine.remember()
     outcome = stage.attach()

@@ -10,7 +10,7 @@ import pytest
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.platforms.container import plan_hash
-from cluster_kit.run.claim import Watched, claim
+from cluster_kit.run.cluster_lock import Watched, claim
 from cluster_kit.run.run_directory import read_record
 from tests.fakes.acting import Life, ends
 from tests.fakes.stage import NAME, Stage

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import HostError
-from cluster_kit.run import conclude, disk_space, launch, run_directory, start
+from cluster_kit.run import conclude, launch, run_directory, start
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
 from tests.fakes.stage import Stage
 
@@ -31,7 +31,7 @@ def raising(error: OSError) -> Callable[..., None]:
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the system says of a disk of 64 MB."""
     disk = namedtuple("disk", "f_bavail f_frsize f_blocks")
-    monkeypatch.setattr(disk_space.os, "statvfs", lambda _path: disk(0, 4096, 16_000))
+    monkeypatch.setattr(run_directory.os, "statvfs", lambda _path: disk(0, 4096, 16_000))
 
 
 @pytest.mark.usefixtures("full_disk")
@@ -47,7 +47,7 @@ def test_a_full_disk_is_named_with_its_room(stage: Stage) -> None:
 def test_a_leader_that_could_not_say_why_is_understood(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_space, "is_full", lambda _folder: True)
+    monkeypatch.setattr(run_directory, "is_full", lambda _folder: True)
     outcome = stage.up(LOST)
     assert (outcome.reason, outcome.exit_code) == ("disk-full", 3)
     assert {task.name: task.restarts for task in outcome.tasks}["chief-0"] == 0
@@ -90,7 +90,7 @@ def test_room_is_kept_for_the_end_and_given_back(stage: Stage) -> None:
     stage.clock.at(2.0, lambda: sizes.append((stage.directory.path / reserve).stat().st_size))
     saved = run_directory.save_events
     assert stage.up().success
-    assert sizes == [disk_space.RESERVED_BYTES]
+    assert sizes == [run_directory.RESERVED_BYTES]
     assert not (stage.directory.path / reserve).exists()
     assert saved is run_directory.save_events
 
@@ -98,7 +98,12 @@ def test_room_is_kept_for_the_end_and_given_back(stage: Stage) -> None:
 @pytest.mark.usefixtures("full_disk")
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(launch, "new_run"), (start, "write_atomically"), (start, "_record"), (disk_space, "reserve")],
+    [
+        (launch, "new_run"),
+        (start, "write_atomically"),
+        (start, "_record"),
+        (run_directory, "reserve"),
+    ],
 )
 def test_a_workspace_that_is_full_is_told_before_anything_starts(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, module: object, name: str
@@ -112,8 +117,8 @@ def test_a_workspace_that_is_full_is_told_before_anything_starts(
 
 
 def test_free_room_is_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
-    assert disk_space.free(tmp_path / "not" / "there") == disk_space.free(tmp_path)
-    assert not disk_space.is_full(tmp_path)
+    assert run_directory.free(tmp_path / "not" / "there") == run_directory.free(tmp_path)
+    assert not run_directory.is_full(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

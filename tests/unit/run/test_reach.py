@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.run.reach import reach
+from cluster_kit.run.find import reach
 from cluster_kit.workspace import Workspace
 from tests.fakes.hosts import fake_host
 

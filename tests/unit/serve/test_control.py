@@ -8,9 +8,8 @@ import pytest
 
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.observe import user_requests
-from cluster_kit.serve.control import to_cluster, to_task
 from cluster_kit.serve.server import Refused, Request, answer
-from cluster_kit.serve.start import routes_of
+from cluster_kit.serve.start import routes_of, to_cluster, to_task
 from tests.fakes.hosts import fake_host
 from tests.unit.serve.made_up import MadeUp
 

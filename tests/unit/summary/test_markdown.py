@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_kit.run.outcome import without_run
-from cluster_kit.summary.markdown import MOST_ROWS, MOST_WORDS, block, leader_of, markdown, text
-from cluster_kit.summary.read import Evidence
+from cluster_kit.summary.markdown import (
+    MOST_ROWS,
+    MOST_WORDS,
+    Evidence,
+    block,
+    leader_of,
+    markdown,
+    text,
+)
 from tests.unit.summary.runs import ENTRIES, EVENTS, NEVER_STARTED, failed, outcome, task
 
 EVIL = "<img src=x onerror=1> | **no** [l](http://x) `code` # h\n## not a heading\n```\n~~~"

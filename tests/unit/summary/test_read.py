@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.summary import read as module
-from cluster_kit.summary.read import read, values
+from cluster_kit.summary import markdown as module
+from cluster_kit.summary.markdown import read, values
 from cluster_kit.workspace import Workspace
 from tests.unit.summary.runs import EVENTS, NEVER_STARTED, failed, outcome, saved
 

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_kit.advice.of_manifest import gpus_in_use
 from cluster_kit.facts import HostFacts
-from cluster_kit.plan.gpus.request import in_use
+from cluster_kit.plan.gpus import in_use
 from tests.make import cluster, gpus, host, manifest, problems
 from tests.unit.inventories import gpu
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_kit.facts import Driver
-from cluster_kit.plan.gpus.request import Device, devices
+from cluster_kit.plan.gpus import Device, devices
 from tests.make import cluster, gpus, host, problems
 from tests.unit.inventories import gpu, inventories
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.plan.nodes import constraints
+from cluster_kit.plan.tasks import constraints
 from tests.make import cluster, gpus, host, problems
 
 REFUSED: dict[str, dict[str, Any]] = {

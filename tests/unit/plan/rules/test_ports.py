@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.parts import Port
+from cluster_kit.resolved import Port
 from tests.make import cluster, problems, problems_of
 
 LEAST = 'format = 1\nname = "demo"\n'

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.parts import ProfileAt
 from cluster_kit.platforms.container import container_specs
+from cluster_kit.resolved import ProfileAt
 from tests.make import cluster, problems_of
 
 LEAST = 'format = 1\nname = "demo"\n'

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.parts import Ulimit
+from cluster_kit.resolved import Ulimit
 from tests.make import cluster, host, problems, problems_of
 
 LEAST = 'format = 1\nname = "demo"\n'

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.parts import Mount
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
 from cluster_kit.platforms.container import plan_hash
 from cluster_kit.platforms.yaml import quote
+from cluster_kit.resolved import Mount
 from tests.make import cluster, gpus, host, parse_compose
 from tests.unit.manifests import texts
 from tests.unit.platforms.compose.parsed import service, services

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.parts import Mount
 from cluster_kit.platforms.kubernetes.carried_files import LARGEST, MOST, Carried, read
 from cluster_kit.platforms.kubernetes.kubernetes_file import objects
+from cluster_kit.resolved import Mount
 from tests.make import cluster
 
 

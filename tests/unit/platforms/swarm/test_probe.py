@@ -9,9 +9,9 @@ import pytest
 from docker.errors import APIError
 
 from cluster_kit.errors import EngineError
-from cluster_kit.parts import Mount
 from cluster_kit.platforms.swarm import swarm_engine
 from cluster_kit.platforms.swarm.swarm_engine import NodeSaid, Probe, run_on_each_node
+from cluster_kit.resolved import Mount
 
 ASKED = Probe("probe-1", "demo:1", "7:7", "true", (Mount("/runs", "/probe", read_only=False),))
 

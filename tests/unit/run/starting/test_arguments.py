@@ -13,7 +13,7 @@ from cluster_kit.cli import up as verbs
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.planning import load, plan
 from cluster_kit.programs.resolve import resolve
-from cluster_kit.run import arguments
+from cluster_kit.run import prepare
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage
@@ -48,7 +48,7 @@ TOLD = {
 @pytest.mark.parametrize("rule", TOLD)
 def test_the_wrong_word_comes_first(rule: str) -> None:
     message, near = TOLD[rule]
-    assert arguments.told("classifier", f"{USAGE}{rule}\n") == (
+    assert prepare.told("classifier", f"{USAGE}{rule}\n") == (
         message, f"{near}`--args --help` lists all of them"
     )  # fmt: skip
 
@@ -168,4 +168,4 @@ def test_the_kits_own_manifests_have_no_option_that_does_nothing(path: Path) -> 
     read = load(path, {"data": "digits"})
     cluster = plan(read, resolve(read.manifest, path.parent), host(), OWN)
     given = options.parse(cluster.leader.command[2:], Path("/data"), Path("/output"))
-    option_rules.check(given, read_task(arguments._place(cluster)))
+    option_rules.check(given, read_task(prepare._place(cluster)))

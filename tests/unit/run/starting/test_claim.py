@@ -10,8 +10,8 @@ import pytest
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.run import claim as claims
-from cluster_kit.run.claim import Watched, claim, is_claimed
+from cluster_kit.run import cluster_lock as claims
+from cluster_kit.run.cluster_lock import Watched, claim, is_claimed
 from cluster_kit.run.run_directory import read_record
 from cluster_kit.workspace import Workspace
 from tests.fakes.clock import Clock

@@ -1,1 +1,0 @@
-"""Assigns GPUs to tasks. Pure."""
