@@ -13,7 +13,7 @@ from typing import Any
 from cluster_kit.advice.sources import Hint, Source
 from cluster_kit.errors import Problem, Setting
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan.arguments import TRAINING, names_in
+from cluster_kit.plan.tasks import TRAINING, names_in
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.style import (
     ALL_TASKS,

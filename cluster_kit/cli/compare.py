@@ -11,7 +11,18 @@ from rich.table import Table
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, err, out, print_json, say
 from cluster_kit.compare import measure, picture
-from cluster_kit.compare.measure import Result, number, run_all, write_json
+from cluster_kit.compare.measure import (
+    SCENARIOS,
+    VARIANTS,
+    Length,
+    Result,
+    Scenario,
+    Variant,
+    number,
+    plan_runs,
+    run_all,
+    write_json,
+)
 from cluster_kit.compare.speedup import (
     Machines,
     Speed,
@@ -20,7 +31,6 @@ from cluster_kit.compare.speedup import (
     measure_all,
     speedups,
 )
-from cluster_kit.compare.variants import SCENARIOS, VARIANTS, Length, Scenario, Variant, plan_runs
 from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
 from cluster_kit.machine.host_facts import gather
 from cluster_kit.show.view import make_view

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from cluster_kit.cli import completion, manifest_options
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, named, out, print_json, say, short
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import Container, Engine
@@ -18,8 +21,70 @@ from cluster_kit.run.companions import EventFiles, name_of, serving
 from cluster_kit.run.find import cluster_name
 from cluster_kit.run.history import run_named
 from cluster_kit.run.task_exec import profile, refuse_seconds
-from cluster_kit.show.profile_lines import HOW, ops_table, remarks, size, tasks_table
 from cluster_kit.workspace import here
+
+KINDS = ("compute", "waiting", "sending", "input", "dispatch", "idle")
+"""In profile.json, and of the columns; at each moment a task does one of these."""
+OPS = 3
+HOW = "open it at https://ui.perfetto.dev (the file stays in your browser) or in chrome://tracing"
+
+
+def tasks_table(facts: Mapping[str, Any]) -> Table:
+    """One row for each task that was traced."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("task")
+    for heading in ("runs", "ms each", *KINDS):
+        table.add_column(heading, justify="right")
+    table.add_column("waits for")
+    for name, row in facts["tasks"].items():
+        shares = (f"{100 * row['shares'].get(kind, 0.0):.0f} %" for kind in KINDS)
+        table.add_row(
+            Text(name), str(row["runs"] or "-"), each(row), *shares, Text(row["waits_for"])
+        )
+    return table
+
+
+def ops_table(facts: Mapping[str, Any]) -> Table:
+    """The longest ops of each task."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("task")
+    table.add_column("longest ops")
+    table.add_column("times", justify="right")
+    table.add_column("ms", justify="right")
+    for name, row in facts["tasks"].items():
+        for place, op in enumerate(row["longest_ops"][:OPS]):
+            label = f"{op['name']} ({op['op']})"
+            table.add_row(
+                Text("" if place else name), Text(label), str(op["count"]), f"{op['ms']:.1f}"
+            )
+    return table
+
+
+def each(row: Mapping[str, Any]) -> str:
+    """Milliseconds from one run of a task's graph to the next."""
+    return f"{1000 * row['seconds'] / row['runs']:.1f}" if row["runs"] else "-"
+
+
+def remarks(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What a person should know besides: tasks without a trace, no step, what it cost."""
+    for task, why in facts["missing"].items():
+        yield f"{task} is missing in the trace: {why}"
+    if not any(row["runs"] for row in facts["tasks"].values()):
+        yield (
+            f"no step was made in these {facts['seconds']:g} s: profile while it trains, "
+            "or for longer (--seconds)"
+        )
+    before, during = facts["steps_per_s"]["before"], facts["steps_per_s"]["during"]
+    if before and during is not None:
+        change = 100 * (1 - during / before)
+        slower = f"{change:.0f} % slower" if change >= 1 else "no slower"
+        yield f"steps/s: {before:g} before, {during:g} while it was traced ({slower})"
+
+
+def size(count: int) -> str:
+    """Bytes, as people read them."""
+    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"
+
 
 AS_IT_IS = {"ignore_unknown_options": True}
 """What is no option of ours is the command's: `exec chief-0 ls -l`."""
@@ -104,7 +169,7 @@ def tensorboard(
         typer.Argument(
             help="A cluster's name for its newest run, or a run's directory; several are shown "
             "together. The newest run of all without one.",
-            autocompletion=completion.runs,
+            autocompletion=manifest_options.runs,
         ),
     ] = None,
     port: Annotated[

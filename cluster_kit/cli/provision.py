@@ -10,14 +10,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.advice.of_manifest import GPU_HINT
+from cluster_kit.advice.of_program import GPU_HINT
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import Group, app, current_host, out, print_json, say
 from cluster_kit.cli.manifest_options import requested
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.facts import HostFacts
 from cluster_kit.image import push as pushing
-from cluster_kit.image import requirements_layer, user_image
+from cluster_kit.image import user_image
 from cluster_kit.image.convert import Conversion, convert
 from cluster_kit.image.kit_image import (
     CheckLine,
@@ -63,8 +63,8 @@ def build(
         platform = platform_of(prepared.cluster.engine)
         local = platform.local_name(prepared.manifest.manifest, tag)
         cluster = replace(prepared.cluster, image=local)
-        built = user_image.build(current_host(), cluster, say, _unsaid if json_ else say)
-        built |= requirements_layer.ensure(current_host(), cluster, folder, say, show=not json_)
+        built = user_image.build_dockerfile(current_host(), cluster, say, _unsaid if json_ else say)
+        built |= user_image.build_layer(current_host(), cluster, folder, say, show=not json_)
         if local != tag:
             tag_image(current_host(), local, tag)
     else:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.cli import completion, manifest_options
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, out, print_json, say, short
 from cluster_kit.cli.verdict_lines import print_outcome
 from cluster_kit.errors import HostError, UsageError
@@ -35,7 +35,7 @@ def report(
         typer.Argument(
             help="A run's directory, or a cluster's name for its newest run; several are shown "
             "side by side. Default: the newest run of all.",
-            autocompletion=completion.runs,
+            autocompletion=manifest_options.runs,
         ),
     ] = None,
     output: Annotated[
@@ -73,7 +73,7 @@ def summary(
         typer.Argument(
             help="A run's directory, its outcome.json, what `up --json` printed, or a cluster's "
             "name for its newest run; the newest run of all without one.",
-            autocompletion=completion.runs,
+            autocompletion=manifest_options.runs,
         ),
     ] = "",
     as_markdown: Annotated[
@@ -126,7 +126,7 @@ def metrics(
         typer.Argument(
             help="A cluster's name for its newest run, or a run's directory; several are printed "
             "together. Default: the newest run of all.",
-            autocompletion=completion.runs,
+            autocompletion=manifest_options.runs,
         ),
     ] = None,
     output: Annotated[
@@ -176,7 +176,7 @@ def bug_report(
         str,
         typer.Argument(
             help="A run's directory, or a cluster's name for its newest run.",
-            autocompletion=completion.runs,
+            autocompletion=manifest_options.runs,
         ),
     ] = "",
     output: Annotated[

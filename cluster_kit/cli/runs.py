@@ -15,7 +15,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from cluster_kit.cli import completion, manifest_options
+from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import Group, app, current_host, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.run.history import (
@@ -91,14 +91,14 @@ def diff(
         str,
         typer.Argument(
             help="A run's directory, CLUSTER/RUN, or a cluster's name for its newest run.",
-            autocompletion=completion.runs,
+            autocompletion=manifest_options.runs,
         ),
     ],
     second: Annotated[
         str,
         typer.Argument(
             help="A run's directory, CLUSTER/RUN, or a cluster's name for its newest run.",
-            autocompletion=completion.runs,
+            autocompletion=manifest_options.runs,
         ),
     ],
     json_: manifest_options.Json = False,

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.compare.measure import Measured, Result
-from cluster_kit.compare.variants import SCENARIOS, VARIANTS
+from cluster_kit.compare.measure import SCENARIOS, VARIANTS, Measured, Result
 
 COLORS = {"even": "#2f7d6d", "straggler": "#c2782d", "system-a": "#3b6ea8"}
 LINES = ("#2f7d6d", "#7fb8a4", "#3b6ea8", "#9dbcdd", "#c2452d", "#8a6bb1")

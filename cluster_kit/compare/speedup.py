@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cluster_kit.compare.variants import MACHINE_CPUS, MACHINE_GB, MACHINE_MBIT
+from cluster_kit.compare.measure import MACHINE_CPUS, MACHINE_GB, MACHINE_MBIT
 from cluster_kit.errors import Interrupted, KitError
 from cluster_kit.host import Host
 from cluster_kit.roles import CHIEF, PS, WORKER

@@ -16,11 +16,20 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from cluster_kit.drill.fault_plan import Injected, Planned, plan, refuse
+from cluster_kit.drill.fault_plan import (
+    Injected,
+    Planned,
+    calm_since,
+    ended_at,
+    is_due,
+    over_at,
+    plan,
+    refuse,
+    saved_at,
+)
 from cluster_kit.drill.measure import results
 from cluster_kit.drill.result import Drill, lanes_of, misses
 from cluster_kit.drill.scenario_file import CHECKPOINT, DISK, KINDS, PACKETS, SHAPE, Written
-from cluster_kit.drill.triggers import calm_since, ended_at, is_due, over_at, saved_at
 from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
 from cluster_kit.host import Host
 from cluster_kit.observe.state import RunState

@@ -1,4 +1,4 @@
-"""The matrix of faults: its cells, and what must be true of each. Pure."""
+"""The matrix of faults: its cells, what must be true of each, and how the cells are run."""
 
 from __future__ import annotations
 

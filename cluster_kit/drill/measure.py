@@ -6,9 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from cluster_kit.drill.fault_plan import Injected, Planned
+from cluster_kit.drill.fault_plan import (
+    Injected,
+    Planned,
+    ended_at,
+    over_at,
+    progress,
+    ready_at,
+    starts_of,
+    steps,
+)
 from cluster_kit.drill.scenario_file import KINDS
-from cluster_kit.drill.triggers import ended_at, over_at, progress, ready_at, starts_of, steps
 from cluster_kit.observe.heartbeats import SILENT, UNANSWERED
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
 from cluster_kit.platforms.engine import Event

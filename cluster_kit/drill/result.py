@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.table import Table
 
+from cluster_kit.drill.fault_plan import ready_at, starts_of, steps
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.scenario_file import Bounds, Expect
-from cluster_kit.drill.triggers import ready_at, starts_of, steps
 from cluster_kit.observe.heartbeats import HEARD, SILENT
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.outcome import Outcome

@@ -1,7 +1,7 @@
-"""An image of the user's own, into which the trainer is mounted: what it lacks for that.
+"""Images that users bring or have built: one of their own, a Dockerfile's, requirements on top.
 
-A container of it is asked before anything is started, as a task would run: the caller's user, a
-read-only system, no network.
+An image of the user's own gets the trainer mounted. Before anything starts, a container of it is
+asked what it lacks for that, as a task would run: the caller's user, a read-only system, no network.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Collection, Iterator
@@ -17,12 +18,21 @@ from pathlib import Path
 
 from cluster_kit.errors import EngineError, ManifestError, Problem
 from cluster_kit.host import Host
-from cluster_kit.image.base_image import CONFINED, TMP, bind, present
-from cluster_kit.image.kit_image import Say, build_command, turn
+from cluster_kit.image.base_image import CONFINED, TMP, bind, choose_base, present
+from cluster_kit.image.kit_image import (
+    SOURCE,
+    Say,
+    build_command,
+    ensure_image,
+    image_present,
+    lock_file,
+    turn,
+)
 from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.platforms.docker.build_context import files_of, ignore_file, patterns_of
 from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE, PROGRAMS
+from cluster_kit.programs.resolve import EXTRA, digest
 from cluster_kit.resolved import OUTPUT, TRAINER, Cluster, Dockerfile
 from cluster_kit.util import paths
 from cluster_kit.util.toml_text import to_toml
@@ -213,7 +223,7 @@ def _add(digest: hashlib._Hash, name: str, content: bytes, mode: int) -> None:
     digest.update(head.encode(errors="surrogateescape") + content)
 
 
-def build(host: Host, cluster: Cluster, say: Say, each: Say) -> bool:
+def build_dockerfile(host: Host, cluster: Cluster, say: Say, each: Say) -> bool:
     """Build a cluster's image if it is absent; returns whether it was built.
 
     Args:
@@ -229,11 +239,11 @@ def build(host: Host, cluster: Cluster, say: Say, each: Say) -> bool:
         if present(host, cluster.image):
             return False
         say(f"building {cluster.image} from {cluster.dockerfile.file}")
-        _build(host, cluster, cluster.dockerfile, each)
+        _run_build(host, cluster, cluster.dockerfile, each)
     return True
 
 
-def _build(host: Host, cluster: Cluster, dockerfile: Dockerfile, each: Say) -> None:
+def _run_build(host: Host, cluster: Cluster, dockerfile: Dockerfile, each: Say) -> None:
     file = Path(dockerfile.file)
     with build_secrets(host) as secrets:
         command = build_command(
@@ -269,3 +279,104 @@ def _failure(said: str) -> str:
 
 def _of_build(dockerfile: Dockerfile, rule: str, hint: str) -> Problem:
     return Problem("build", to_toml(dockerfile.named), rule, hint)
+
+
+_LAYER_STEP = re.compile(r"^#\d+ \d+\.\d+ ")
+"""BuildKit's prefix of each line that a step prints, with plain progress."""
+_LINE = re.compile(r"-r /mnt/requirements\.txt \(line (\d+)\)")
+_REASON = re.compile(r"The conflict is caused by:|    (The user requested|\S+ \S+ depends on) ")
+_PIN = "The user requested (constraint) "
+"""Pip's prefix for a package of the image: the build passes all of them as constraints."""
+_ADVICE = ("To fix this", "1. ", "2. ", "[notice]", "ERROR: ResolutionImpossible")
+_NO_INDEX = ("Retrying (", "Could not fetch URL", "Temporary failure in name resolution")
+_HINT = (
+    "a package that cannot be fetched means that pip's configuration (`pip config list`, "
+    "https_proxy) does not reach an index from this host"
+)
+
+
+def build_layer(
+    host: Host, cluster: Cluster, folder: Path, say: Say, *, show: bool = False
+) -> bool:
+    """Build a cluster's image if it is absent; returns whether it was built.
+
+    Args:
+        folder: of the manifests, where the lock file of another TensorFlow lies.
+
+    Raises:
+        HostError: no base image can be pulled or made on this host.
+        ManifestError: a requirement was not found, or conflicts with the image's packages.
+        EngineError: the build failed otherwise.
+    """
+    if cluster.variant is None or image_present(host, cluster.image):
+        return False
+    trainer = cluster.image.partition(EXTRA)[0]
+    with turn(host, trainer, say):
+        if image_present(host, cluster.image):
+            return False
+        if cluster.tensorflow:
+            lock = lock_file(folder, cluster.tensorflow, cluster.variant)
+            ensure_image(host, cluster.variant, say, show=show, tag=trainer, lock=lock)
+        else:
+            ensure_image(host, cluster.variant, say, show=show)
+        if cluster.requirements:
+            _run_pip(host, cluster, say)
+    return True
+
+
+def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
+    packages = cluster.requirements.count("\n")
+    say(f"installing {packages} requirement{'s' if packages > 1 else ''} into {cluster.image}")
+    base = choose_base(host, say)
+    with (
+        tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder,
+        build_secrets(host) as secrets,
+    ):
+        context = Path(folder)
+        (context / "requirements.txt").write_text(cluster.requirements, encoding="utf-8")
+        shutil.copy(SOURCE / "recipe" / "extra.py", context)
+        arguments = {"BASE": base, "TRAINER": cluster.image.rpartition(EXTRA)[0]}
+        arguments["REQUIREMENTS"] = digest(cluster.requirements)
+        command = build_command(
+            host,
+            cluster.image,
+            arguments,
+            secrets,
+            context,
+            file=SOURCE / "recipe" / "Dockerfile.extra",
+        )
+        done = host.processes.run(command, env={"DOCKER_BUILDKIT": "1"})
+    if done.ok:
+        return
+    errors = pip_errors(done.errors, cluster.requirements)
+    if errors and not any(sign in done.errors for sign in _NO_INDEX):
+        rule = "pip cannot install it beside what the image has:\n      " + "\n      ".join(errors)
+        hint = "take the version out, or name one that fits the image's packages"
+        raise ManifestError(cluster.source, [Problem("requirements", "", rule, hint)])
+    details = "\n".join(errors) or done.tail()
+    hint = disk_hint(details) or _HINT
+    raise EngineError(f"building {cluster.image} failed (exit {done.code}):\n{details}", hint)
+
+
+def pip_errors(output: str, requirements: str) -> list[str]:
+    """Pip's errors in a build's output, from the first one on, and then the reasons for them.
+
+    Pip prints errors and reasons to two streams, which a build mixes in any order.
+    """
+    lines = [
+        _LAYER_STEP.sub("", line).rstrip()
+        for line in output.splitlines()
+        if _LAYER_STEP.match(line)
+    ]
+    reasons = [line for line in lines if _REASON.match(line)]
+    start = next((i for i, line in enumerate(lines) if line.startswith("ERROR: ")), len(lines))
+    errors = [
+        line.removeprefix("ERROR: ")
+        for line in lines[start:]
+        if line and not line.startswith(_ADVICE) and line not in reasons
+    ]
+    required = requirements.splitlines()
+    return [
+        _LINE.sub(lambda match: required[int(match[1]) - 1], line).replace(_PIN, "The image has ")
+        for line in (*errors, *reasons)
+    ]

@@ -14,7 +14,6 @@ from cluster_kit.facts import HostFacts, is_closed
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.plan import addresses
-from cluster_kit.plan.arguments import MASTER, check_arguments, fill, names_in
 from cluster_kit.plan.cluster_rules import (
     check_counts,
     check_names,
@@ -33,7 +32,15 @@ from cluster_kit.plan.container_rules import (
     check_sidecars,
 )
 from cluster_kit.plan.gpus import GpuGrant, GpuRequest, devices, find, in_use, request_of
-from cluster_kit.plan.tasks import mounts_of, sidecars_of, tasks_of
+from cluster_kit.plan.tasks import (
+    MASTER,
+    check_arguments,
+    fill,
+    mounts_of,
+    names_in,
+    sidecars_of,
+    tasks_of,
+)
 from cluster_kit.programs.resolve import EXTRA, Inputs, digest
 from cluster_kit.programs.style import check_pins, check_version, style_of
 from cluster_kit.resolved import OWNER, Bounds, Cluster, Deadlines, Origin, ProfileAt, Task

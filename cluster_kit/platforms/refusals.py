@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.manifest.schema import Limits, Manifest
-from cluster_kit.plan.arguments import names_in
+from cluster_kit.plan.tasks import names_in
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.toml_text import to_toml
 

@@ -1,4 +1,4 @@
-"""Runs a cluster: load, plan, render, check the host, build, up, watch, judge, save, remove."""
+"""Runs a cluster from its manifest to its verdict: plan, check the host, start, watch, conclude."""
 
 from __future__ import annotations
 

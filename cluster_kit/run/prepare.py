@@ -1,4 +1,4 @@
-"""The tags of the images that a manifest may run on."""
+"""From a request to a cluster that can start: its manifest, images, plan and program arguments."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from cluster_kit.advice.of_manifest import gpus_in_use, portable_hints, refused_gpus
-from cluster_kit.advice.of_program import Fitted, Hint, fit
+from cluster_kit.advice.of_program import (
+    Fitted,
+    Hint,
+    fit,
+    gpus_in_use,
+    portable_hints,
+    refused_gpus,
+)
 from cluster_kit.errors import EngineError, Problem, Setting, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host import Host

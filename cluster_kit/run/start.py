@@ -13,7 +13,7 @@ from cluster_kit.advice.sources import files
 from cluster_kit.errors import EngineError, HostError, Setting
 from cluster_kit.facts import EngineKind
 from cluster_kit.host import Host
-from cluster_kit.image import debugger, requirements_layer, user_image
+from cluster_kit.image import debugger, user_image
 from cluster_kit.image import user_image as own_image
 from cluster_kit.image.base_image import bind
 from cluster_kit.image.kit_image import image_present
@@ -142,14 +142,14 @@ def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View)
     A debugger that a program waits for is fetched, too.
 
     Raises:
-        HostError, ManifestError, EngineError: see `image.extra.ensure`, `image.own`,
-            `image.built.ensure`, `image.debugger`.
+        HostError, ManifestError, EngineError: see `image.user_image` and
+            `image.debugger`.
     """
     if platform_of(cluster.engine).pulls_images:
         return
     if any(task.debug for task in cluster.tasks):
         debugger.ensure(host, view.phase)
-    user_image.build(host, cluster, view.phase, lambda line: view.log(BUILD, line))
+    user_image.build_dockerfile(host, cluster, view.phase, lambda line: view.log(BUILD, line))
     if cluster.mounts_trainer:
         own_image.refuse_if_unfit(host, cluster, view.phase)
     for one in cluster.sidecars:
@@ -159,7 +159,7 @@ def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View)
         return
     view.phase(f"building the shared image {cluster.image}")
     view.close()
-    requirements_layer.ensure(host, cluster, workspace.manifests, view.phase, show=view.draws)
+    user_image.build_layer(host, cluster, workspace.manifests, view.phase, show=view.draws)
 
 
 def _can_mount_closed(prepared: Prepared) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_kit.plan.arguments import NAMES
+from cluster_kit.plan.tasks import NAMES
 from docs.blocks.table import table
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.manifest.schema import DataTable, Manifest
-from cluster_kit.plan.arguments import names_in
+from cluster_kit.plan.tasks import names_in
 from cluster_kit.platforms import refusals
 from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
 from cluster_kit.platforms.slurm.slurm_table import SlurmTable, table_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli import app, completion
+from cluster_kit.cli import app, manifest_options
 from cluster_kit.errors import HostError
 from cluster_kit.platforms.engine import ContainerSummary
 from cluster_kit.workspace import new_run
@@ -93,7 +93,7 @@ def test_an_engine_that_hangs_is_not_waited_for(
 ) -> None:
     over = threading.Event()
     machine.connects(over.wait)
-    monkeypatch.setattr(completion, "WITHIN_S", 0.1)
+    monkeypatch.setattr(manifest_options, "WITHIN_S", 0.1)
     began = time.monotonic()
     try:
         assert tab("attach ") == []

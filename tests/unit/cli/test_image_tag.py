@@ -38,10 +38,10 @@ def test_an_image_that_is_built_has_the_registrys_name_too(
     text = 'format = 1\nname = "demo"\nengine = "kubernetes"\n'
     (root / "compose" / "demo.toml").write_text(f'{text}kubernetes.registry = "ghcr.io/me"\n')
     built, named = [], []
-    monkeypatch.setattr(provision.user_image, "build", lambda *_: False)
+    monkeypatch.setattr(provision.user_image, "build_dockerfile", lambda *_: False)
     monkeypatch.setattr(
-        provision.requirements_layer,
-        "ensure",
+        provision.user_image,
+        "build_layer",
         lambda _host, cluster, *_, **_named: bool(built.append(cluster.image)),
     )
     monkeypatch.setattr(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.compare import measure, speedup
-from cluster_kit.compare.variants import EVEN, VARIANTS, Length, plan_runs
+from cluster_kit.compare.measure import EVEN, VARIANTS, Length, plan_runs
 from cluster_kit.errors import Interrupted
 from cluster_kit.util import process
 from tests.fakes.hosts import fake_host

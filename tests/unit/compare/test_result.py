@@ -15,9 +15,18 @@ from rich.console import Console
 from cluster_kit.cli import compare as verb
 from cluster_kit.compare import measure
 from cluster_kit.compare import measure as running
-from cluster_kit.compare.measure import Result, result, run_all
+from cluster_kit.compare.measure import (
+    SCENARIOS,
+    STRAGGLER,
+    VARIANTS,
+    Length,
+    Result,
+    Run,
+    plan_runs,
+    result,
+    run_all,
+)
 from cluster_kit.compare.picture import draw
-from cluster_kit.compare.variants import SCENARIOS, STRAGGLER, VARIANTS, Length, Run, plan_runs
 from cluster_kit.errors import EngineError, Interrupted
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.run.outcome import Outcome, TaskOutcome

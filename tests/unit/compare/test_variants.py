@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.compare.measure import BASE
-from cluster_kit.compare.variants import (
+from cluster_kit.compare.measure import (
+    BASE,
     EVEN,
     SCENARIOS,
     STRAGGLER,

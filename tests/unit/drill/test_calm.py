@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.drill.fault_plan import Injected, Planned
+from cluster_kit.drill.fault_plan import Injected, Planned, calm_since, over_at
 from cluster_kit.drill.scenario_file import At
-from cluster_kit.drill.triggers import calm_since, over_at
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, TaskView

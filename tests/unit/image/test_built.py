@@ -129,7 +129,9 @@ def build(
         machine.starts(stream=stream)
         machine.starts(run=lambda command: Completed((), 0, "", ""))
         machine.starts(run=lambda command: Completed((), 0, "mine", ""))
-        assert user_image.build(machine.host, cluster(build="image"), said.append, said.append)
+        assert user_image.build_dockerfile(
+            machine.host, cluster(build="image"), said.append, said.append
+        )
         return said
 
     return run
@@ -171,5 +173,5 @@ def test_a_build_that_fails_is_told_in_its_own_words(
 
 def test_one_that_is_there_is_not_built(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     monkeypatch.setattr(user_image, "present", lambda *_: True)
-    assert not user_image.build(machine.host, cluster(build="image"), print, print)
-    assert not user_image.build(machine.host, cluster(), print, print)
+    assert not user_image.build_dockerfile(machine.host, cluster(build="image"), print, print)
+    assert not user_image.build_dockerfile(machine.host, cluster(), print, print)

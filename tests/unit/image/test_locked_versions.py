@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, ManifestError, UsageError
-from cluster_kit.image import kit_image, requirements_layer
+from cluster_kit.image import kit_image, user_image
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
@@ -119,10 +119,10 @@ def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
 ) -> None:
     built: dict[str, Any] = {}
     machine.locks_in(tmp_path)
-    monkeypatch.setattr(requirements_layer, "image_present", lambda *_: False)
-    monkeypatch.setattr(requirements_layer, "ensure_image", lambda *_, **keys: built.update(keys))
+    monkeypatch.setattr(user_image, "image_present", lambda *_: False)
+    monkeypatch.setattr(user_image, "ensure_image", lambda *_, **keys: built.update(keys))
     made = cluster(tensorflow="2.16", image="trainer")
-    assert requirements_layer.ensure(machine.host, made, tmp_path, print)
+    assert user_image.build_layer(machine.host, made, tmp_path, print)
     assert built["tag"] == made.image
     assert built["lock"] == kit_image.lock_file(tmp_path, "2.16", "cpu")
     with kit_image._context_of(Path(__file__)) as (argument,):

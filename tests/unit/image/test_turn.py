@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image import requirements_layer
+from cluster_kit.image import user_image
 from cluster_kit.util import locks
 from tests.fakes.hosts import Machine
 from tests.make import cluster
@@ -23,19 +23,19 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> 
     """The images that are there; building one adds it."""
     there: list[str] = []
     machine.locks_in(tmp_path)
-    monkeypatch.setattr(requirements_layer, "image_present", lambda _host, tag: tag in there)
+    monkeypatch.setattr(user_image, "image_present", lambda _host, tag: tag in there)
 
     def build(_host: object, _variant: str, _say: object, *, show: bool) -> None:
         assert locks.is_locked(tmp_path / LOCK) and not show
         there.append(TAG)
 
-    monkeypatch.setattr(requirements_layer, "ensure_image", build)
+    monkeypatch.setattr(user_image, "ensure_image", build)
     return there
 
 
 def test_it_is_built_once_under_a_lock(built: list[str], tmp_path: Path, machine: Machine) -> None:
-    assert requirements_layer.ensure(machine.host, OWN, Path(), lambda _line: None)
-    assert not requirements_layer.ensure(machine.host, OWN, Path(), lambda _line: None)
+    assert user_image.build_layer(machine.host, OWN, Path(), lambda _line: None)
+    assert not user_image.build_layer(machine.host, OWN, Path(), lambda _line: None)
     assert built == [TAG] and not locks.is_locked(tmp_path / LOCK)
 
 
@@ -51,7 +51,7 @@ def test_who_comes_second_waits_and_builds_nothing(
             built.append(TAG)
             other.close()
 
-        assert not requirements_layer.ensure(machine.host, OWN, Path(), say)
+        assert not user_image.build_layer(machine.host, OWN, Path(), say)
     assert said == [f"waiting for process 7, which builds {TAG}"]
     assert built == [TAG]
 
@@ -60,7 +60,7 @@ def test_where_no_lock_can_be_made_it_is_built_all_the_same(
     built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     machine.locks_in(tmp_path / "missing")
-    monkeypatch.setattr(requirements_layer, "ensure_image", lambda *_, **__: built.append(TAG))
+    monkeypatch.setattr(user_image, "ensure_image", lambda *_, **__: built.append(TAG))
     said: list[str] = []
-    assert requirements_layer.ensure(machine.host, OWN, Path(), said.append)
+    assert user_image.build_layer(machine.host, OWN, Path(), said.append)
     assert "cannot be locked" in said[0]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_kit.errors import ManifestError
-from cluster_kit.plan.arguments import NAMES
+from cluster_kit.plan.tasks import NAMES
 from tests.make import cluster, problems, problems_of
 
 FIXED = {"subnet": "172.28.0.0/24", "style": "all-tasks"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.image.requirements_layer import pip_errors
+from cluster_kit.image.user_image import pip_errors
 from cluster_kit.programs.resolve import lines_of, requirement_faults, resolve
 from tests.make import OWN, cluster, manifest, problems
 

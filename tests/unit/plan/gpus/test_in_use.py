@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cluster_kit.advice.of_manifest import gpus_in_use
+from cluster_kit.advice.of_program import gpus_in_use
 from cluster_kit.facts import HostFacts
 from cluster_kit.plan.gpus import in_use
 from tests.make import cluster, gpus, host, manifest, problems

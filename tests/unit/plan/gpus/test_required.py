@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.advice.of_manifest import refused_gpus
+from cluster_kit.advice.of_program import refused_gpus
 from tests.make import cluster, gpus, host, manifest, problems
 
 REFUSAL = 'could not select device driver "nvidia"'
