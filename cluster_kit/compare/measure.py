@@ -1,4 +1,4 @@
-"""Computes the comparison's figures from a run's outcome and progress. Pure."""
+"""Trains the variants of a comparison, and computes their figures."""
 
 from __future__ import annotations
 

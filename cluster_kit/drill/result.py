@@ -1,4 +1,4 @@
-"""A drill's result as a table for people and as facts for scripts. Pure."""
+"""A drill's result: facts for scripts, a table, a picture (matplotlib is optional)."""
 
 from __future__ import annotations
 

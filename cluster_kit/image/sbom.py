@@ -1,4 +1,4 @@
-"""An image's packages as a software bill of materials, in the format of CycloneDX."""
+"""An image's packages with their licences, as a list and as CycloneDX."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Images that users bring or have built: one of their own, a Dockerfile's, requirements on top.
 
 An image of the user's own gets the trainer mounted. Before anything starts, a container of it is
-asked what it lacks for that, as a task would run: the caller's user, a read-only system, no network.
+asked what it lacks for that. It runs as a task would: as the caller, read-only, without a network.
 """
 
 from __future__ import annotations

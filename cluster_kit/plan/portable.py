@@ -1,4 +1,4 @@
-"""Planning for no host in particular: the same cluster wherever it is planned. Pure."""
+"""Plans for no host in particular (`render --portable`), and a plan with a debugger. Pure."""
 
 from __future__ import annotations
 

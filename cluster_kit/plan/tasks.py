@@ -1,4 +1,4 @@
-"""The tasks of a cluster with their TF_CONFIG, and the services beside them. Pure."""
+"""The tasks of a cluster (arguments, TF_CONFIG, mounts, node constraints), its services. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the files of a new cluster: a commented manifest and a program that trains at once."""
+"""Writes the files of a new project: a commented manifest, a program, workflows for CI."""
 
 from __future__ import annotations
 

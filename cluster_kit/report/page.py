@@ -1,4 +1,4 @@
-"""The page: one file that holds all it needs, and asks no other for anything."""
+"""The page of a report: one HTML file that loads nothing, with evidence and profiles."""
 
 from __future__ import annotations
 

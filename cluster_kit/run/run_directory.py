@@ -1,4 +1,4 @@
-"""What a run keeps in its directory: its record, its sources, its events and its logs."""
+"""What a run keeps in its directory (record, sources, events, logs); the disk's free space."""
 
 from __future__ import annotations
 

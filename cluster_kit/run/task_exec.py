@@ -1,4 +1,4 @@
-"""Commands that a person runs inside a task's container: which container, and how."""
+"""What a person runs inside a task: a command, or a profile of its training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts the server of the live page, and ends it."""
+"""Starts and ends the server of the live page; its `/metrics`; what a page may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's verdict, tasks, metrics and pictures as Markdown, for a job summary of CI. Pure."""
+"""A run's verdict, tasks, metrics and pictures as Markdown, for the job summary of CI."""
 
 from __future__ import annotations
 
