@@ -250,6 +250,7 @@ speedup: engine image ## Measure what further workers bring on machines of 2 vCP
 
 .PHONY: wheel
 wheel: $(KIT) ## Build dist/cluster_kit-*.whl, to be installed in projects of your own
+	@rm -f dist/cluster_kit-*.whl
 	@.venv/bin/pip --quiet --disable-pip-version-check wheel --no-deps --wheel-dir dist . && ls dist/cluster_kit-*.whl
 
 # Measurements of minutes to hours, below build/.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import secrets
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -288,6 +290,7 @@ def _prepared(path: Path) -> RunDirectory:
             "there",
             "remove it, or run without --resume",
         )
+    _refuse_anothers(run)
     run.logs.mkdir(exist_ok=True)
     locked = [path for path in run.kept_files() if not os.access(path, os.W_OK)]
     if locked:
@@ -296,6 +299,26 @@ def _prepared(path: Path) -> RunDirectory:
             f"`sudo chown {os.getuid()} {' '.join(map(str, locked))}`, or run without --resume",
         )
     return run
+
+
+def _refuse_anothers(run: RunDirectory) -> None:
+    """Raise HostError for root in another user's run: in a container root may not write there."""
+    about = run.output.stat()
+    if os.geteuid() != 0 or about.st_uid == 0 or about.st_mode & stat.S_IWOTH:
+        return
+    name = user_name(about.st_uid)
+    raise HostError(
+        f"{run.path} belongs to {name}, and tasks that root starts cannot write there",
+        f"`sudo -u {name} cluster-kit up … --resume` continues it, or run without --resume",
+    )
+
+
+def user_name(uid: int) -> str:
+    """The name of a user of this host, `#1001` if the number has none; `sudo -u` takes both."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"#{uid}"
 
 
 def _point_latest(runs: Path, name: str) -> None:

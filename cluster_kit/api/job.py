@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit import this_host
+from cluster_kit.advice import fit
 from cluster_kit.api import host_chief
 from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.load import Loaded, find
+from cluster_kit.plan.plan import check_manifest
 from cluster_kit.platforms import planning
 from cluster_kit.platforms.registry import DEFAULT, platform_of
+from cluster_kit.programs import resolve
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.launch import launch, launch_detached
@@ -163,14 +166,16 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
             to the manifest's `args`. `chief="host"`: the caller is the chief, see `up`.
     Raises:
         UsageError: the manifest was not found.
-        ManifestError: it is invalid; it has every problem.
+        ManifestError: it is invalid on any host; it has every problem.
     """
     workspace = here() if root is None else Workspace(Path(root).absolute())
     meant = host_chief.overrides_of(overrides)
     given = {key: _from_here(key, value) for key, value in meant.items()}
     path = find(str(manifest), workspace.manifests)
     with _in_python(path):
-        planning.load(path, given).refuse()
+        loaded = planning.load(path, given)
+        fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded).loaded.manifest
+        loaded.refuse(check_manifest(fitted, platform_of(fitted.engine)))
     return Job(path, given, workspace.root)
 
 

@@ -27,7 +27,7 @@ from cluster_kit.errors import KitError, UsageError
 from cluster_kit.roles import ROLES
 from cluster_kit.run.request import DEFAULT_MANIFEST, unnamed
 from cluster_kit.util import debug_log
-from cluster_kit.util.nearest import did_you_mean, proposal
+from cluster_kit.util.nearest import did_you_mean, nearest, proposal
 from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
 
@@ -249,9 +249,16 @@ def _options_are_proposed() -> Iterator[None]:
         name = wrong.option_name
         known = [option for one in wrong.ctx.command.params for option in one.opts]
         near = did_you_mean(name, known)
-        if "--set" in known and not near:
-            near = f"`--set {name.lstrip('-')}=…` sets a key of the manifest; "
+        if "--set" in known and not near and (key := _key_of(name)):
+            near = f"`--set {key}=…` sets a key of the manifest; "
         raise UsageError(f"no such option: {name}", f"{near}`{command} --help` lists all") from None
+
+
+def _key_of(option: str) -> str:
+    """The key of the manifest that an unknown option means, `--gpu-check` for one; "" if none."""
+    from cluster_kit.manifest.schema import Manifest  # imported only after a mistake
+
+    return nearest(option.lstrip("-").replace("-", "_"), Manifest.model_fields) or ""
 
 
 def _show_requests(wanted: bool) -> None:

@@ -45,10 +45,17 @@ LEAST = 12
 
 
 @runs.callback()
-def every_run(context: typer.Context) -> None:
-    """Past runs: list them, compare two, prune old ones. Alone, it lists all of them."""
+def every_run(context: typer.Context, json_: manifest_options.Json = False) -> None:
+    """Past runs: list them, compare two, prune old ones. Alone, it lists all of them.
+
+    Raises:
+        UsageError: `--json` stands before a verb, which takes it itself or has none.
+    """
     if context.invoked_subcommand is None:
-        list_runs()
+        list_runs(json_=json_)
+    elif json_:
+        verb = f"`cluster-kit runs {context.invoked_subcommand}`"
+        raise UsageError(f"--json stands before the verb of {verb}", f"write it after {verb}")
 
 
 @runs.command("list")

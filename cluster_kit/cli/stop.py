@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import sys
 from typing import Annotated
 
@@ -17,7 +16,7 @@ from cluster_kit.run import lifecycle
 from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.run_directory import run_of
 from cluster_kit.run.take_down import take_down
-from cluster_kit.workspace import here
+from cluster_kit.workspace import here, user_name
 
 
 @app.command()
@@ -123,8 +122,4 @@ def _whose(engine: Engine, cluster: str) -> str:
         return ""
     if owner == os.getuid():
         return ""
-    try:
-        name = pwd.getpwuid(owner).pw_name
-    except KeyError:
-        name = f"user {owner}"
-    return f" (of {name}, in {run.workspace})"
+    return f" (of {user_name(owner)}, in {run.workspace})"

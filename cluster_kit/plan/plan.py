@@ -174,7 +174,9 @@ def plan(
     pins, pin_problems = find_pins(manifest, subnet)
     loaded.refuse(
         [
-            *_broken_rules(manifest, facts, platform),
+            *check_manifest(manifest, platform),
+            *check_limits(manifest, facts),
+            *check_resources(manifest, facts),
             *check_pins(manifest, inputs.requirements),
             *inputs.problems,
             *subnet_problems,
@@ -190,19 +192,17 @@ def plan(
     return cluster
 
 
-def _broken_rules(manifest: Manifest, facts: HostFacts, platform: PlannedFor) -> Iterator[Problem]:
-    """Yields the problems of all rules that need no more than the manifest and the host."""
+def check_manifest(manifest: Manifest, platform: PlannedFor) -> Iterator[Problem]:
+    """Yields the problems of all rules that need no more than the manifest."""
     yield from check_names(manifest)
     yield from platform.refusals(manifest)
     yield from check_version(manifest)
     yield from check_counts(manifest)
     yield from check_port(manifest)
     yield from check_tasks_exist(manifest)
-    yield from check_limits(manifest, facts)
     yield from check_arguments(manifest.args)
     yield from check_mounts(manifest)
     yield from check_secret_files(manifest)
-    yield from check_resources(manifest, facts)
     yield from check_sidecars(manifest)
     yield from check_ports(manifest)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -306,6 +307,12 @@ CUT_OFF = "cut-off"
 """The reason of a worker that was stopped when its grace after the leader's end was over."""
 NO_PART = "had no part in the training: it made no step before the others were done"
 CAME_BACK = "ran out of memory (raise its `memory` limit), and was started again"
+OVER_THE_END = re.compile(
+    r"killed by SIG|[Cc]onnection|Socket closed|Broken ?[Pp]ipe|[Cc]ollective"
+    r"|(Unavailable|Aborted|Cancelled|Internal|Unknown|FailedPrecondition|NotFound|DeadlineExceeded"
+    r"|Timeout)Error"
+)
+"""What programs say of servers and tasks that have ended, which is no fault of theirs."""
 LEFT_OUT = "invalid, about tasks that the run does not have, or more than anybody needs"
 MOST = 200
 """Notes of a run."""
@@ -327,7 +334,7 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     """One line for each silence, for each node that went down, for each restart and stop on
     request, for each cut between two tasks, for what training waited for, for each time in which a
     task was a straggler, and for each task that was cut off, failed while the leader ended without
-    it, ran out of memory and came back, or never made a step.
+    it or after its end, ran out of memory and came back, or never made a step.
     """
     notes = [_silence(entry, seen) for entry in heartbeats.all_of(seen)]
     notes += lost_nodes.notes(seen)
@@ -350,6 +357,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             notes.append(f"{task.name}: {end.fields.get('message', '')}")
         elif failures and succeeded and task.name not in seen.evaluators:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
+        elif end is not None and (late := _late_failure(end, cluster)):
+            notes.append(f"{task.name}: {late}")
         elif succeeded and out_of_memory(seen, task.name):
             notes.append(f"{task.name} {CAME_BACK}")
     return notes
@@ -364,13 +373,24 @@ def _silence(entry: Entry, seen: RunState) -> str:
     return heartbeats.words(entry)
 
 
+def _late_failure(end: Entry, cluster: Cluster) -> str:
+    """How a task's program failed after a job that ended well; "" if only over that end."""
+    message = str(end.fields.get("message", ""))
+    if not end.fields.get("after_job") or OVER_THE_END.search(message):
+        return ""
+    return f"its program failed {_first_line(message, cluster)}; the verdict is the leader's"
+
+
+def _first_line(message: str, cluster: Cluster) -> str:
+    """The first line, with the host's paths, of bounded length."""
+    line = on_host(message.partition("\n")[0], cluster.all_mounts)
+    return f"{line[: LONGEST - 1]}…" if len(line) > LONGEST else line
+
+
 def _left_out(failures: Sequence[Entry], cluster: Cluster) -> str:
     count, last = len(failures), failures[-1].fields
     times = {1: "once", 2: "twice"}.get(count, f"{count} times")
-    first_line = str(last.get("message", "")).partition("\n")[0]
-    message = on_host(first_line, cluster.all_mounts)
-    if len(message) > LONGEST:
-        message = f"{message[: LONGEST - 1]}…"
+    message = _first_line(str(last.get("message", "")), cluster)
     note = f"failed {times} (exit code {last.get('exit_code')}), and the leader ended without it"
     return f"{note}; its last words: {message}" if message else note
 

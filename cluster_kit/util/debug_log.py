@@ -130,29 +130,45 @@ class _OneLine(logging.Formatter):
 _FORMAT = _OneLine()
 
 
+class _AsBefore(logging.Filter):
+    """Passes on what a handler of another's would have had if the kit kept nothing itself."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__()
+        self.level = level
+        """That of the kit's logger while nobody of this module listens."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        ours = record.name == KIT.name or record.name.startswith(f"{KIT.name}.")
+        return not ours or record.levelno >= (self.level or logging.INFO)
+
+
+_before: list[_AsBefore] = []
+"""The filter of the others' handlers, while one of this module listens."""
+
+
 def _add(handler: logging.Handler) -> None:
     """Start listening. Handlers of others get no more of the kit than they had without."""
-    if KIT.level == logging.NOTSET:
+    if not _before:
+        _before.append(_AsBefore(KIT.level))
         for other in _others():
-            other.addFilter(_not_asked_for)
+            other.addFilter(_before[0])
     KIT.addHandler(handler)
     KIT.setLevel(logging.DEBUG)
 
 
 def _remove(handler: logging.Handler) -> None:
+    """Stop listening; after the last one the logger has the level that its user had given it."""
     KIT.removeHandler(handler)
     others = _others()
-    if len(others) == len(KIT.handlers):
-        KIT.setLevel(logging.NOTSET)
+    if len(others) == len(KIT.handlers) and _before:
+        filtered = _before.pop()
+        if KIT.level == logging.DEBUG:  # else it was changed meanwhile
+            KIT.setLevel(filtered.level)
         for other in others:
-            other.removeFilter(_not_asked_for)
+            other.removeFilter(filtered)
 
 
 def _others() -> list[logging.Handler]:
     """The handlers that are not of this module; pytest adds some to keep what a test has logged."""
     return [one for one in KIT.handlers if not isinstance(one, (Recording, _Lines))]
-
-
-def _not_asked_for(record: logging.LogRecord) -> bool:
-    """Whether a record is not one that is only made since the kit keeps it itself."""
-    return record.levelno > logging.DEBUG or not record.name.startswith(f"{KIT.name}.")

@@ -36,8 +36,11 @@ def installed(elsewhere: Path) -> Path:
     """The command `cluster-kit` of a clean environment, installed from the wheel."""
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
     make = ("make", "--no-print-directory", "wheel")
+    (ROOT / "dist").mkdir(exist_ok=True)
+    (ROOT / "dist" / "cluster_kit-0.0.1-py3-none-any.whl").touch()  # of an older version
     said = subprocess.run(make, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     (made,) = (line for line in said.splitlines() if line.startswith("dist/"))
+    assert [path.name for path in (ROOT / "dist").glob("*.whl")] == [Path(made).name]
     wheel = ROOT / made
     venv = elsewhere / "venv"
     subprocess.run([python_for_all(elsewhere), "-m", "venv", "--without-pip", venv], check=True)

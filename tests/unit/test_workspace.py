@@ -10,7 +10,15 @@ import pytest
 
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.util.paths import CLONE
-from cluster_kit.workspace import RunDirectory, Workspace, here, last_run, new_run, write_atomically
+from cluster_kit.workspace import (
+    RunDirectory,
+    Workspace,
+    here,
+    last_run,
+    new_run,
+    user_name,
+    write_atomically,
+)
 
 NOW = datetime(2025, 3, 1, 10, 0, 0)
 
@@ -65,6 +73,21 @@ def test_a_file_that_cannot_be_written_is_named_before_the_run(
     with pytest.raises(HostError, match=r"logs/chief-0\.log cannot be written") as refused:
         last_run(tmp_path)
     assert f"sudo chown {os.getuid()} {log}" in refused.value.hint
+
+
+def test_root_is_told_who_can_continue_the_run_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run(tmp_path, datetime(2026, 1, 1))
+    if os.geteuid() == 0:
+        os.chown(run.output, 54321, 54321)
+    name = user_name(run.output.stat().st_uid)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(HostError, match=f"belongs to {name}, and tasks that root") as refused:
+        last_run(tmp_path)
+    assert f"sudo -u {name} cluster-kit up … --resume" in refused.value.hint
+    run.output.chmod(0o777)
+    assert last_run(tmp_path).path == run.path
 
 
 def test_without_a_run_there_is_nothing_to_resume(tmp_path: Path) -> None:

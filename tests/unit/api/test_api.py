@@ -60,7 +60,9 @@ def test_an_interrupt_stays_one_when_all_is_saved_and_removed(stage: Stage) -> N
 
 def test_errors_are_the_kits_own_and_name_keys(stage: Stage) -> None:
     with pytest.raises(ck.ManifestError, match=r"worker = -1: a cluster needs at least") as caught:
-        load(stage, worker=-1).plan()
+        load(stage, worker=-1)
+    with pytest.raises(ck.ManifestError, match=r"2 problems"):
+        load(stage, worker=0, wrker=3)
     assert "--workers" not in str(caught.value) and caught.value.exit_code == 2
     with pytest.raises(ck.ManifestError, match="wrker = 3: no such key"):
         load(stage, wrker=3)

@@ -54,6 +54,9 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     assert [(one["success"], one["verdict"], one["newest"]) for one in found] == [
         (False, "failed, blame ps-0: gone", True)
     ]
+    assert json.loads(cli("runs", "--json").out) == json.loads(cli("runs", "list", "--json").out)
+    refused = cli("runs", "--json", "prune")
+    assert refused.code == 2 and "write it after `cluster-kit runs prune`" in refused.out
 
 
 def test_one_long_verdict_cuts_nothing_but_itself(

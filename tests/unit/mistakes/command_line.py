@@ -136,6 +136,9 @@ MISTAKES: dict[str, CommandLine] = {
         ("render", "notes.txt"), "notes.txt", "not valid TOML", "fix the line",
     ),
     "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "no such option", "--help"),
+    "a short option that no key resembles": (
+        (*RENDER, "-o", "x"), "-o", "no such option", "→ `cluster-kit render --help` lists all",
+    ),
     "the option of a manifest's key": (
         (*RENDER, "--evaluator", "2"), "--evaluator", "no such option", "`--set evaluator=…`",
     ),

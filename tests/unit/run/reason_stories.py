@@ -90,9 +90,19 @@ STORIES = {
         overrides=ALL_TASKS,
     ),
     "a worker falls over the end of a job that went well": Story(
-        {"worker-1": [Life(TRAINING, last=ends(0.0, 0, "finished", "after the job's end: E",
+        {"worker-1": [Life(TRAINING, last=ends(0.0, 0, "finished",
+                                               "after the job's end: UnavailableError: Socket",
                                                after_job=True))]},
         Reason.FINISHED, 0, None, overrides=ALL_TASKS,
+    ),
+    "a worker fails by itself after the end of a job that went well": Story(
+        {"worker-1": [Life(TRAINING, last=ends(0.0, 0, "finished",
+                                               "after the job's end: ValueError: no\n  more",
+                                               after_job=True))]},
+        Reason.FINISHED, 0, None,
+        notes=["worker-1: its program failed after the job's end: ValueError: no; the verdict is "
+               "the leader's"],
+        overrides=ALL_TASKS,
     ),
     "a ps loses its leader and ends by itself": Story(
         {"ps-0": [Life((says(0.2, "ready"),), last=ends(0.0, 0, "leader-lost", "gone for 30 s"))]},

@@ -60,10 +60,17 @@ def test_handlers_of_others_get_no_more_because_a_run_keeps_it(
         LOG.warning("a warning")
     assert [record.getMessage() for record in seen] == ["a warning"]
     assert other.filters == [] and debug_log.KIT.level == logging.NOTSET
-    monkeypatch.setattr(debug_log.KIT, "level", logging.DEBUG)
-    with debug_log.Recording():
-        LOG.debug("one that was asked for")
-    assert len(seen) == 2
+    try:
+        debug_log.KIT.setLevel(logging.DEBUG)
+        with debug_log.Recording():
+            LOG.debug("one that was asked for")
+        assert len(seen) == 2 and debug_log.KIT.level == logging.DEBUG
+        debug_log.KIT.setLevel(logging.ERROR)
+        with debug_log.Recording():
+            LOG.warning("one that was not")
+        assert len(seen) == 2 and debug_log.KIT.level == logging.ERROR
+    finally:
+        debug_log.KIT.setLevel(logging.NOTSET)
 
 
 def test_a_log_is_bounded_and_its_newest_lines_are_kept(
