@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit import this_host
-from cluster_kit.advice import fit
+from cluster_kit.advice.of_program import fit
 from cluster_kit.api import host_chief
 from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
 from cluster_kit.errors import ManifestError, UsageError

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from cluster_kit.plan.gpus import Device, devices
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import Gpu, HostFacts
+from cluster_kit.plan.gpus import Device, devices
 from cluster_kit.platforms.compose.compose_file import render
 from cluster_kit.resolved import Cluster
 from tests.make import cluster, host, parse_compose
