@@ -6,7 +6,6 @@ import contextlib
 import os
 import pwd
 import secrets
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -303,10 +302,9 @@ def _prepared(path: Path) -> RunDirectory:
 
 def _refuse_anothers(run: RunDirectory) -> None:
     """Raise HostError for root in another user's run: in a container root may not write there."""
-    about = run.output.stat()
-    if os.geteuid() != 0 or about.st_uid == 0 or about.st_mode & stat.S_IWOTH:
+    if os.geteuid() != 0 or run.owner == 0:
         return
-    name = user_name(about.st_uid)
+    name = user_name(run.owner)
     raise HostError(
         f"{run.path} belongs to {name}, and tasks that root starts cannot write there",
         f"`sudo -u {name} cluster-kit up … --resume` continues it, or run without --resume",

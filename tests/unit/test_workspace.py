@@ -80,13 +80,13 @@ def test_root_is_told_who_can_continue_the_run_of_another_user(
 ) -> None:
     run = new_run(tmp_path, datetime(2026, 1, 1))
     if os.geteuid() == 0:
-        os.chown(run.output, 54321, 54321)
-    name = user_name(run.output.stat().st_uid)
+        os.chown(run.path, 54321, 54321)
+    name = user_name(run.owner)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(HostError, match=f"belongs to {name}, and tasks that root") as refused:
         last_run(tmp_path)
     assert f"sudo -u {name} cluster-kit up … --resume" in refused.value.hint
-    run.output.chmod(0o777)
+    monkeypatch.setattr(os, "geteuid", lambda: run.owner)
     assert last_run(tmp_path).path == run.path
 
 
