@@ -16,7 +16,6 @@ from tests.docs.commands import (
     ELSEWHERE,
     RUN,
     SHOWN,
-    Command,
     everywhere,
     in_blocks,
     in_prose,
@@ -33,7 +32,7 @@ from tests.unit.command_line import Cli
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 PAGES = list(all_pages().values())
-by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+WITH_COMMANDS = [p for p in PAGES if any(c.mark == RUN for c in in_blocks(p))]
 STACK = (
     "deploy --resolve-image never -c stack.yaml cluster-kit-quickstart",
     "ps cluster-kit-quickstart",
@@ -69,10 +68,6 @@ ONLY_OF_UP = {
 WITHOUT_ENGINE = ("render", "new", "schema")
 
 
-def id_of(command: Command) -> str:
-    return f"{command.page}: {command.line}"
-
-
 def test_no_page_guesses_which_image_is_meant() -> None:
     """An engine may have those of several versions of TensorFlow: `image tag` knows."""
     lines = {c.line for page in PAGES for c in in_blocks(page)}
@@ -80,41 +75,47 @@ def test_no_page_guesses_which_image_is_meant() -> None:
     assert [line for line in lines if "docker images" in line or "docker image ls" in line] == []
 
 
-@by_name
-def test_a_block_of_commands_says_what_became_of_them(page: Page) -> None:
-    for block in page.blocks:
-        language, _, rest = block.info.partition(" ")
-        if language == "console":
-            assert rest in (RUN, ELSEWHERE) or date.fromisoformat(rest.removeprefix(f"{SHOWN} "))
-        elif page.name != "CONTRIBUTING.md" and language:
-            assert not block.text.startswith(("$ ", "make ", "cluster-kit ", "docker "))
+def test_a_block_of_commands_says_what_became_of_them(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=page.name):
+            for block in page.blocks:
+                language, _, rest = block.info.partition(" ")
+                if language == "console":
+                    assert rest in (RUN, ELSEWHERE) or date.fromisoformat(
+                        rest.removeprefix(f"{SHOWN} ")
+                    )
+                elif page.name != "CONTRIBUTING.md" and language:
+                    assert not block.text.startswith(("$ ", "make ", "cluster-kit ", "docker "))
 
 
-@by_name
-def test_every_command_of_the_kit_exists(page: Page) -> None:
-    for command in (*in_blocks(page), *in_prose(page)):
-        words = words_for_kit(command)
-        if words is not None:
-            parsed(words)
+def test_every_command_of_the_kit_exists(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=page.name):
+            for command in (*in_blocks(page), *in_prose(page)):
+                words = words_for_kit(command)
+                if words is not None:
+                    parsed(words)
 
 
-@pytest.mark.parametrize("command", [c for c in everywhere() if c.mark == RUN], ids=id_of)
-def test_a_command_is_run_by_a_test(command: Command) -> None:
-    words = words_for_kit(command) or [""]
-    known = command.line in RUN_BY or command.page in BY_THE_PAGE
-    assert known or words[0] in WITHOUT_ENGINE, (
-        f"enter `{command.line}` in tests/docs/run_by.py, with the test that runs it"
-    )
+def test_a_command_is_run_by_a_test(subtests: pytest.Subtests) -> None:
+    for command in (c for c in everywhere() if c.mark == RUN):
+        with subtests.test(page=command.page, command=command.line):
+            words = words_for_kit(command) or [""]
+            known = command.line in RUN_BY or command.page in BY_THE_PAGE
+            assert known or words[0] in WITHOUT_ENGINE, (
+                f"enter `{command.line}` in tests/docs/run_by.py, with the test that runs it"
+            )
 
 
 def test_only_what_is_shown_is_entered() -> None:
     assert RUN_BY.keys() <= {command.line for command in everywhere() if command.mark == RUN}
 
 
-@pytest.mark.parametrize("test", sorted({*RUN_BY.values(), *BY_THE_PAGE.values()}))
-def test_the_test_that_runs_a_command_is_there(test: str) -> None:
-    file, _, name = test.partition("::")
-    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+def test_the_test_that_runs_a_command_is_there(subtests: pytest.Subtests) -> None:
+    for test in sorted({*RUN_BY.values(), *BY_THE_PAGE.values()}):
+        with subtests.test(test=test):
+            file, _, name = test.partition("::")
+            assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
 def test_what_no_test_can_run_is_known() -> None:
@@ -145,7 +146,7 @@ def things(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-@by_name
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 def test_what_needs_no_engine_is_run_here_and_every_cluster_is_planned(
     page: Page, cli: Cli, things: Path
 ) -> None:

@@ -13,7 +13,6 @@ from tests.make import ROOT
 MOST_WORDS = 1500
 PAGES = list(all_pages().values())
 USERS = [page for page in PAGES if page.name == "README.md" or page.name.startswith("docs/")]
-by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def target(page: Page, link: Link) -> tuple[Path, str]:
@@ -41,37 +40,44 @@ def test_every_page_is_reached_from_readme() -> None:
     assert all_pages().keys() - reached == set()
 
 
-@by_name
-def test_every_link_leads_somewhere(page: Page) -> None:
-    for link in page.links:
-        if is_outside(link):
-            continue
-        file, anchor = target(page, link)
-        assert file.exists(), f"{page.name}: {link.target}"
-        assert file.is_relative_to(ROOT), f"{page.name}: {link.target} leads out of the clone"
-        if anchor:
-            assert anchor in Page(file).anchors, f"{page.name}: {link.target}"
+def test_every_link_leads_somewhere(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=page.name):
+            for link in page.links:
+                if is_outside(link):
+                    continue
+                file, anchor = target(page, link)
+                assert file.exists(), f"{page.name}: {link.target}"
+                assert file.is_relative_to(ROOT), (
+                    f"{page.name}: {link.target} leads out of the clone"
+                )
+                if anchor:
+                    assert anchor in Page(file).anchors, f"{page.name}: {link.target}"
 
 
-@by_name
-def test_a_picture_says_what_it_shows(page: Page) -> None:
-    assert all(link.text for link in page.links if link.is_picture)
+def test_a_picture_says_what_it_shows(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=page.name):
+            assert all(link.text for link in page.links if link.is_picture)
 
 
-@by_name
-def test_nothing_in_the_prose_is_taken_for_html(page: Page) -> None:
-    prose = re.sub(r"<!--.*?-->", "", page.prose, flags=re.DOTALL)
-    assert not HTML.findall(SPAN.sub("code", prose))
+def test_nothing_in_the_prose_is_taken_for_html(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=page.name):
+            prose = re.sub(r"<!--.*?-->", "", page.prose, flags=re.DOTALL)
+            assert not HTML.findall(SPAN.sub("code", prose))
 
 
-@by_name
-def test_every_fence_is_closed_at_the_beginning_of_a_line(page: Page) -> None:
-    assert page.prose.count("```") == 0
+def test_every_fence_is_closed_at_the_beginning_of_a_line(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=page.name):
+            assert page.prose.count("```") == 0
 
 
-@pytest.mark.parametrize("page", USERS, ids=lambda page: page.name)
-def test_every_block_says_what_it_holds(page: Page) -> None:
-    assert all(block.info for block in page.blocks), "give it a language, or `text`"
+def test_every_block_says_what_it_holds(subtests: pytest.Subtests) -> None:
+    for page in USERS:
+        with subtests.test(page=page.name):
+            assert all(block.info for block in page.blocks), "give it a language, or `text`"
 
 
 def test_the_pictures_of_readme_are_there_and_drawn() -> None:

@@ -125,5 +125,7 @@ def set_up(root: Path, machine: Machine | None = None) -> Iterator[Stage]:
     (root / "compose").mkdir(exist_ok=True)
     (root / "compose" / f"{NAME}.toml").write_text(MANIFEST)
     made = Stage(root, machine)
-    yield made
-    made.engine.finish()
+    try:
+        yield made
+    finally:
+        made.engine.finish()

@@ -33,18 +33,22 @@ print(sys.version_info[:2])
 """
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_its_syntax_is_python_3_9(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
-    newer = [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Match)
-        or (isinstance(node, ast.keyword) and node.arg == "strict")
-        or (isinstance(node, ast.alias) and node.name in ("pairwise", "tomllib", "Self", "StrEnum"))
-        or (isinstance(node, ast.keyword) and node.arg in ("slots", "kw_only"))
-    ]
-    assert not newer, f"lines {newer} need a newer Python"
+def test_its_syntax_is_python_3_9(subtests: pytest.Subtests) -> None:
+    for path in FILES:
+        with subtests.test(path=path):
+            tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
+            newer = [
+                node.lineno
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Match)
+                or (isinstance(node, ast.keyword) and node.arg == "strict")
+                or (
+                    isinstance(node, ast.alias)
+                    and node.name in ("pairwise", "tomllib", "Self", "StrEnum")
+                )
+                or (isinstance(node, ast.keyword) and node.arg in ("slots", "kw_only"))
+            ]
+            assert not newer, f"lines {newer} need a newer Python"
 
 
 @pytest.mark.processes

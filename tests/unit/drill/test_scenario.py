@@ -36,9 +36,7 @@ def test_a_good_one_is_accepted() -> None:
     assert refused(fault('task = "random"', "at = { after = 'checkpoint' }")) == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+MISTAKES = [
         (fault('kind = "freze"'),
          'fault 1: kind = "freze": no such kind\n    → did you mean `freeze`'),
         (fault('task = "worker-7"'),
@@ -88,10 +86,13 @@ def test_a_good_one_is_accepted() -> None:
         (fault() + "[expect.metrics.loss]", "needs min or max"),
         (fault() + "[expect]\nlooses_at_most = 3", "did you mean `loses_at_most`"),
         (fault() + "[expects]\nsuccess = true", "expects"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_told_with_its_hint(text: str, said: str) -> None:
-    assert said in refused(text, **STEPS)
+    ]  # fmt: skip
+
+
+def test_a_mistake_is_told_with_its_hint(subtests: pytest.Subtests) -> None:
+    for text, said in MISTAKES:
+        with subtests.test(text=text, said=said):
+            assert said in refused(text, **STEPS)
 
 
 def test_more_bandwidth_than_the_task_has_is_no_fault() -> None:

@@ -28,26 +28,30 @@ def queries() -> Iterator[str]:
         yield variable["query"]["query"]
 
 
-@pytest.mark.parametrize("query", sorted(set(queries())))
-def test_a_query_uses_what_there_is(query: str) -> None:
-    found = SELECTOR.findall(query)
-    assert found
-    for name, selector in found:
-        labels = set(re.findall(r"(\w+)\s*(?:=~|=)", selector))
-        assert labels <= set(FAMILIES[name].all_labels)
-        assert ("rate(" in query or "increase(" in query) <= (FAMILIES[name].kind == "counter")
-    asked = set(re.findall(r"label_values\(.*, (\w+)\)", query))
-    assert asked <= set(FAMILIES[found[0][0]].all_labels)
+def test_a_query_uses_what_there_is(subtests: pytest.Subtests) -> None:
+    for query in sorted(set(queries())):
+        with subtests.test(query=query):
+            found = SELECTOR.findall(query)
+            assert found
+            for name, selector in found:
+                labels = set(re.findall(r"(\w+)\s*(?:=~|=)", selector))
+                assert labels <= set(FAMILIES[name].all_labels)
+                assert ("rate(" in query or "increase(" in query) <= (
+                    FAMILIES[name].kind == "counter"
+                )
+            asked = set(re.findall(r"label_values\(.*, (\w+)\)", query))
+            assert asked <= set(FAMILIES[found[0][0]].all_labels)
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
-def test_a_panel_has_the_unit_of_its_metric(panel: dict[str, Any]) -> None:
-    query = panel["targets"][0]["expr"]
-    name = SELECTOR.findall(query)[0][0]
-    if "rate(" in query or "/" in query or panel["type"] == "table":
-        return
-    for end, unit in UNITS.items():
-        assert (panel["fieldConfig"]["defaults"]["unit"] == unit) == name.endswith(end)
+def test_a_panel_has_the_unit_of_its_metric(subtests: pytest.Subtests) -> None:
+    for panel in PANELS:
+        with subtests.test(panel=panel["title"]):
+            query = panel["targets"][0]["expr"]
+            name = SELECTOR.findall(query)[0][0]
+            if "rate(" in query or "/" in query or panel["type"] == "table":
+                continue
+            for end, unit in UNITS.items():
+                assert (panel["fieldConfig"]["defaults"]["unit"] == unit) == name.endswith(end)
 
 
 def test_all_states_have_a_name_and_a_place() -> None:

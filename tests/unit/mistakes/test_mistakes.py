@@ -22,52 +22,51 @@ NETWORKS = (
 HOST = host(cpus=8, memory=16 * GIB, gpus=gpus(2), networks=NETWORKS)
 
 
-@pytest.mark.parametrize(
-    ("text", "key_path", "value", "rule", "hint"),
-    [pytest.param(*mistake, id=name) for name, mistake in MISTAKES],
-)
 def test_a_mistake_is_reported_alone_with_place_value_rule_and_hint(
-    text: str, key_path: str, value: str, rule: str, hint: str, tmp_path: Path
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    (problem,) = problems_of(HEAD + text, tmp_path, HOST)
-    assert (problem.key_path, problem.value) == (key_path, value)
-    assert rule in problem.rule
-    assert hint in problem.hint_text(CommandLine())
+    for name, (text, *expected) in MISTAKES:
+        with subtests.test(mistake=name):
+            assert_reported_alone(text, tmp_path, *expected)
 
 
-@pytest.mark.parametrize(
-    ("made", "text", "key_path", "value", "rule", "hint"),
-    [pytest.param(*mistake, id=name) for name, mistake in files.MISTAKES.items()],
-)
 def test_a_file_that_cannot_be_used_is_reported_alone(
-    made: files.Files, text: str, key_path: str, value: str, rule: str, hint: str, tmp_path: Path
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    for name, content in made.items():
-        file = tmp_path / name
-        (file if name.endswith("/") else file.parent).mkdir(parents=True, exist_ok=True)
-        if not name.endswith("/"):
-            file.write_bytes(content)
-    (problem,) = problems_of(HEAD + text, tmp_path, HOST)
+    for number, (name, (made, text, *expected)) in enumerate(files.MISTAKES.items()):
+        with subtests.test(mistake=name):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            for path, content in made.items():
+                file = folder / path
+                (file if path.endswith("/") else file.parent).mkdir(parents=True, exist_ok=True)
+                if not path.endswith("/"):
+                    file.write_bytes(content)
+            assert_reported_alone(text, folder, *expected)
+
+
+def assert_reported_alone(
+    text: str, folder: Path, key_path: str, value: str, rule: str, hint: str
+) -> None:
+    (problem,) = problems_of(HEAD + text, folder, HOST)
     assert (problem.key_path, problem.value) == (key_path, value)
     assert rule in problem.rule
     assert hint in problem.hint_text(CommandLine())
 
 
-@pytest.mark.parametrize(
-    ("words", "key_path", "rule", "hint"),
-    [pytest.param(*mistake, id=name) for name, mistake in command_line.MISTAKES.items()],
-)
 def test_a_mistake_on_the_command_line_exits_with_2_place_rule_and_hint(
-    words: tuple[str, ...], key_path: str, rule: str, hint: str, cli: Cli, root: Path
+    cli: Cli, root: Path, subtests: pytest.Subtests
 ) -> None:
-    (root / "notes.txt").write_text("root:x:0:0\n", encoding="utf-8")
-    (root / "train.py").touch()
-    said = cli(*words)
-    text = " ".join(said.err.replace("│", " ").split())
-    assert (said.code, said.out) == (2, "")
-    assert "Traceback" not in text
-    assert key_path in text and rule in text and hint in text, said.err
-    assert not (root / "compose" / "demo").exists()
+    for name, (words, key_path, rule, hint) in command_line.MISTAKES.items():
+        with subtests.test(mistake=name):
+            (root / "notes.txt").write_text("root:x:0:0\n", encoding="utf-8")
+            (root / "train.py").touch()
+            said = cli(*words)
+            text = " ".join(said.err.replace("│", " ").split())
+            assert (said.code, said.out) == (2, "")
+            assert "Traceback" not in text
+            assert key_path in text and rule in text and hint in text, said.err
+            assert not (root / "compose" / "demo").exists()
 
 
 def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path: Path) -> None:

@@ -136,9 +136,7 @@ def test_only_tasks_of_the_run_are_read_and_named(output: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "moment", ["1e999", "-1", "NaN", "1e300", "null", "[]", '"x"', str(time.time() + 1e6)]
-)
+@pytest.mark.parametrize("moment", ["1e999", "-1", "NaN", "1e300", "null", "[]", '"x"', "9e9"])
 def test_times_are_within_the_run(output: Path, moment: str) -> None:
     found = read(output, f'{{"time": {moment}, "event": "step", "step": 1}}\n' + line(1, "ready"))
     assert [entry.event for entry in found] == ["ready"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from cluster_kit.observe.logs import Shown
@@ -15,34 +17,36 @@ RAISED = sorted({path.stem for path in ERRORS.glob("*.words")} - {"says_and_exit
 FLOOD = "".join(f"step {step}: loss 0.5\n" for step in range(2000))
 
 
-@pytest.mark.parametrize("after", ["", FLOOD])
-@pytest.mark.parametrize("name", RAISED)
-def test_the_programs_own_line_is_among_the_last_words(name: str, after: str) -> None:
-    log = (ERRORS / f"{name}.log").read_text() + after
-    words = (ERRORS / f"{name}.words").read_text()
-    said = last_words(log, error=words)
-    assert f'File "/program/{name}.py", line ' in said
-    assert "step 1999" not in said
-    assert len(said.splitlines()) <= 12
+def test_the_programs_own_line_is_among_the_last_words(subtests: pytest.Subtests) -> None:
+    for name, after in itertools.product(RAISED, ("", FLOOD)):
+        with subtests.test(name=name, flood=bool(after)):
+            log = (ERRORS / f"{name}.log").read_text() + after
+            words = (ERRORS / f"{name}.words").read_text()
+            said = last_words(log, error=words)
+            assert f'File "/program/{name}.py", line ' in said
+            assert "step 1999" not in said
+            assert len(said.splitlines()) <= 12
 
 
-@pytest.mark.parametrize("name", RAISED)
-def test_without_the_programs_own_words_its_error_is_whole(name: str) -> None:
+def test_without_the_programs_own_words_its_error_is_whole(subtests: pytest.Subtests) -> None:
     """As of a program that is not run by the kit's runner."""
-    log = (ERRORS / f"{name}.log").read_text()
-    last = (ERRORS / f"{name}.words").read_text().rstrip().splitlines()[-1]
-    if "Original stack trace" not in log:
-        assert last.strip() in last_words(log)
+    for name in RAISED:
+        with subtests.test(name=name):
+            log = (ERRORS / f"{name}.log").read_text()
+            last = (ERRORS / f"{name}.words").read_text().rstrip().splitlines()[-1]
+            if "Original stack trace" not in log:
+                assert last.strip() in last_words(log)
 
 
-@pytest.mark.parametrize("name", RAISED)
-def test_an_error_that_the_outcome_tells_is_not_shown_in_pieces(name: str) -> None:
-    log = (ERRORS / f"{name}.log").read_text()
-    words = (ERRORS / f"{name}.words").read_text()
-    lines: list[str] = []
-    shown = Shown(SystemClock(), "chief-0", lambda _task, text: lines.append(text))
-    shown.finish(stamped(log, 1).splitlines(), f"{last_words(log, error=words)}\n{words}")
-    assert [line for line in lines if visible(line)] == []
+def test_an_error_that_the_outcome_tells_is_not_shown_in_pieces(subtests: pytest.Subtests) -> None:
+    for name in RAISED:
+        with subtests.test(name=name):
+            log = (ERRORS / f"{name}.log").read_text()
+            words = (ERRORS / f"{name}.words").read_text()
+            lines: list[str] = []
+            shown = Shown(SystemClock(), "chief-0", lambda _task, text, to=lines: to.append(text))
+            shown.finish(stamped(log, 1).splitlines(), f"{last_words(log, error=words)}\n{words}")
+            assert [line for line in lines if visible(line)] == []
 
 
 def stamped(text: str, second: int) -> str:

@@ -205,104 +205,104 @@ def test_after_an_error_of_graph_mode_a_program_may_still_say_what_it_died_of() 
     assert "No such file or directory" in said
 
 
-@pytest.mark.parametrize(
-    ("words", "advice"),
-    [
-        (GRAPH_ERROR, "save below /output"),
-        ("OSError: [Errno 30] Read-only file system: 'ckpt'", "write below /output"),
-        ("ModuleNotFoundError: No module named 'pandas'", '`requirements = "FILE"`'),
-        ("ModuleNotFoundError: No module named 'tensorflow_hub'", '`requirements = "FILE"`'),
-        ("ModuleNotFoundError: No module named 'tensorflow.examples'", "`tf1 = true`"),
-        ("ModuleNotFoundError: No module named 'tensorflow.contrib'", "`tf1 = true`"),
-        ("AttributeError: module 'tensorflow' has no attribute 'placeholder'", "`tf1 = true`"),
-        ("ModuleNotFoundError: No module named 'tensorflow.examples.tutorials.word2vec'", ""),
-        ("AttributeError: module 'tensorflow' has no attribute 'estimator'", '"2.15"'),
-        ("AttributeError: module 'tensorflow.compat.v1' has no attribute 'estimator'", '"2.15"'),
-        ("ModuleNotFoundError: No module named 'tensorflow_estimator'", '"2.15"'),
-        ("ModuleNotFoundError: No module named 'tensorflow.compat.v1.estimator'", '"2.15"'),
-        ("ImportError: cannot import name 'estimator' from 'tensorflow' (/opt/v)", '"2.15"'),
-        (
-            "NotImplementedError: tf.keras.estimator.model_to_estimator function not available in "
-            "your installation.",
-            '"2.15"',
-        ),
-        (
-            'ValueError: If "cluster" is set in TF_CONFIG, it must have one "chief" node.',
-            "`chief = 1`",
-        ),
-        (
-            "ValueError: If `master` node exists in `cluster`, task_type `evaluator` is not "
-            "supported.",
-            'chief_job = "chief"',
-        ),
-        ("AttributeError: module 'tensorflow' has no attribute 'no_such'", ""),
-        (
-            "Exception: URL fetch failure on https://storage.googleapis.com/mnist.npz: None -- "
-            "[Errno -2] Name or service not known",
-            "`[data] fetch`",
-        ),
-        ("urllib.error.URLError: <urlopen error [Errno -2] Name or service>", '`data = "DIR"`'),
-        ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='h')", "`[[mount]]`"),
-        ("FileNotFoundError: [Errno 2] No such file or directory: '/tmp/vocab.txt'", "/tmp of its"),
-        (
-            "NotFoundError: {{node}} /tmp/a/b; No such file or directory [Op:ReadFile]",
-            "/tmp of its",
-        ),
-        (
-            "NotFoundError: Unsuccessful TensorSliceReader constructor: Failed to find any "
-            "matching files for /tmp/x/ckpt",
-            "/tmp of its",
-        ),
-        ("OSError: No file or directory found at /tmp/x/model.h5", "/tmp of its"),
-        ("FileNotFoundError: [Errno 2] No such file or directory: '/output/tmp/a'", ""),
-        ("FileNotFoundError: [Errno 2] No such file or directory: 'vocab.txt'", ""),
-        (
-            "RuntimeError: Collective ops must be configured at program startup",
-            "make the strategy first",
-        ),
-        ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),
-        (
-            "InvalidArgumentError: Could not satisfy device specification '/job:localhost/replica:0"
-            "/task:0/device:GPU:0'. enable_soft_placement=0.",
-            '`gpus = "auto"`',
-        ),
-        (
-            "InvalidArgumentError: Cannot assign a device for operation x: Could not satisfy "
-            "explicit device specification '/device:GPU:0' because",
-            '`gpus = "auto"`',
-        ),
-        (
-            "InvalidArgumentError: Cannot assign a device for operation Variable: {{node Variable}}"
-            " was explicitly assigned to /job:worker/task:0/device:GPU:0 but available devices are",
-            '`gpus = "auto"`',
-        ),
-        (
-            "InvalidArgumentError: allow_missing_files was set to false and "
-            "/output/model/ckpt_temp/part-00000-of-00001 did not exist.NOT_FOUND: no",
-            "let one task save",
-        ),
-        (
-            "NotFoundError: /output/model/ckpt-1_temp/part-00000-of-00001.data-00000-of-00001; No "
-            "such file or directory",
-            "let one task save",
-        ),
-        (
-            "NotFoundError: Failed to rename: /output/m/checkpoint.tmp1f to: /output/m/checkpoint "
-            ": /output/m/checkpoint.tmp1f; No such file or directory",
-            "let one task save",
-        ),
-        (
-            "BlockingIOError: [Errno 11] Unable to synchronously open file (unable to lock file, "
-            "errno = 11, error message = 'Resource temporarily unavailable')",
-            "let one task save",
-        ),
-        ("ValueError: shapes do not match", ""),
-        ("", ""),
-    ],
-)
-def test_an_error_that_people_meet_often_has_a_hint(words: str, advice: str) -> None:
-    assert advice in known_hint(words)
-    assert bool(advice) == bool(known_hint(words))
+KNOWN_ERRORS = [
+    (GRAPH_ERROR, "save below /output"),
+    ("OSError: [Errno 30] Read-only file system: 'ckpt'", "write below /output"),
+    ("ModuleNotFoundError: No module named 'pandas'", '`requirements = "FILE"`'),
+    ("ModuleNotFoundError: No module named 'tensorflow_hub'", '`requirements = "FILE"`'),
+    ("ModuleNotFoundError: No module named 'tensorflow.examples'", "`tf1 = true`"),
+    ("ModuleNotFoundError: No module named 'tensorflow.contrib'", "`tf1 = true`"),
+    ("AttributeError: module 'tensorflow' has no attribute 'placeholder'", "`tf1 = true`"),
+    ("ModuleNotFoundError: No module named 'tensorflow.examples.tutorials.word2vec'", ""),
+    ("AttributeError: module 'tensorflow' has no attribute 'estimator'", '"2.15"'),
+    ("AttributeError: module 'tensorflow.compat.v1' has no attribute 'estimator'", '"2.15"'),
+    ("ModuleNotFoundError: No module named 'tensorflow_estimator'", '"2.15"'),
+    ("ModuleNotFoundError: No module named 'tensorflow.compat.v1.estimator'", '"2.15"'),
+    ("ImportError: cannot import name 'estimator' from 'tensorflow' (/opt/v)", '"2.15"'),
+    (
+        "NotImplementedError: tf.keras.estimator.model_to_estimator function not available in "
+        "your installation.",
+        '"2.15"',
+    ),
+    (
+        'ValueError: If "cluster" is set in TF_CONFIG, it must have one "chief" node.',
+        "`chief = 1`",
+    ),
+    (
+        "ValueError: If `master` node exists in `cluster`, task_type `evaluator` is not supported.",
+        'chief_job = "chief"',
+    ),
+    ("AttributeError: module 'tensorflow' has no attribute 'no_such'", ""),
+    (
+        "Exception: URL fetch failure on https://storage.googleapis.com/mnist.npz: None -- "
+        "[Errno -2] Name or service not known",
+        "`[data] fetch`",
+    ),
+    ("urllib.error.URLError: <urlopen error [Errno -2] Name or service>", '`data = "DIR"`'),
+    ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='h')", "`[[mount]]`"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: '/tmp/vocab.txt'", "/tmp of its"),
+    (
+        "NotFoundError: {{node}} /tmp/a/b; No such file or directory [Op:ReadFile]",
+        "/tmp of its",
+    ),
+    (
+        "NotFoundError: Unsuccessful TensorSliceReader constructor: Failed to find any "
+        "matching files for /tmp/x/ckpt",
+        "/tmp of its",
+    ),
+    ("OSError: No file or directory found at /tmp/x/model.h5", "/tmp of its"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: '/output/tmp/a'", ""),
+    ("FileNotFoundError: [Errno 2] No such file or directory: 'vocab.txt'", ""),
+    (
+        "RuntimeError: Collective ops must be configured at program startup",
+        "make the strategy first",
+    ),
+    ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),
+    (
+        "InvalidArgumentError: Could not satisfy device specification '/job:localhost/replica:0"
+        "/task:0/device:GPU:0'. enable_soft_placement=0.",
+        '`gpus = "auto"`',
+    ),
+    (
+        "InvalidArgumentError: Cannot assign a device for operation x: Could not satisfy "
+        "explicit device specification '/device:GPU:0' because",
+        '`gpus = "auto"`',
+    ),
+    (
+        "InvalidArgumentError: Cannot assign a device for operation Variable: {{node Variable}}"
+        " was explicitly assigned to /job:worker/task:0/device:GPU:0 but available devices are",
+        '`gpus = "auto"`',
+    ),
+    (
+        "InvalidArgumentError: allow_missing_files was set to false and "
+        "/output/model/ckpt_temp/part-00000-of-00001 did not exist.NOT_FOUND: no",
+        "let one task save",
+    ),
+    (
+        "NotFoundError: /output/model/ckpt-1_temp/part-00000-of-00001.data-00000-of-00001; No "
+        "such file or directory",
+        "let one task save",
+    ),
+    (
+        "NotFoundError: Failed to rename: /output/m/checkpoint.tmp1f to: /output/m/checkpoint "
+        ": /output/m/checkpoint.tmp1f; No such file or directory",
+        "let one task save",
+    ),
+    (
+        "BlockingIOError: [Errno 11] Unable to synchronously open file (unable to lock file, "
+        "errno = 11, error message = 'Resource temporarily unavailable')",
+        "let one task save",
+    ),
+    ("ValueError: shapes do not match", ""),
+    ("", ""),
+]
+
+
+def test_an_error_that_people_meet_often_has_a_hint(subtests: pytest.Subtests) -> None:
+    for words, advice in KNOWN_ERRORS:
+        with subtests.test(words=words):
+            assert advice in known_hint(words)
+            assert bool(advice) == bool(known_hint(words))
 
 
 MISSING_DATA = (

@@ -6,6 +6,7 @@ asks for it is refused, or the page on these backends says what holds instead.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from ipaddress import IPv4Address
@@ -26,6 +27,7 @@ from tests.make import ROOT, cluster, problems
 from tests.unit.plan.rules import test_engine, test_kubernetes, test_slurm
 
 Specs = tuple[ContainerSpec, ...]
+Change = Callable[[Any], Any]
 REFUSED = {
     "swarm": test_engine.REFUSED,
     "kubernetes": test_kubernetes.REFUSED,
@@ -140,7 +142,7 @@ def another(value: object, hint: Any) -> object:
     raise AssertionError(f"how does a value of {hint} differ? SAMPLES has none")
 
 
-def changes(kind: type, path: str = "") -> Iterator[tuple[str, Callable[[Any], Any]]]:
+def changes(kind: type, path: str = "") -> Iterator[tuple[str, Change]]:
     """Each field by its path, and what changes it alone."""
     hints = get_type_hints(kind)
     for field in fields(kind):
@@ -162,38 +164,39 @@ def rendered(engine: str, made: Cluster) -> str:
     return platform_of(engine).render(made)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("engine", CLUSTERS)
-@pytest.mark.parametrize("field", CHANGES)
 def test_a_field_is_said_or_told_not_to_be(
-    field: str, engine: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    made = CLUSTERS[engine]
-    before = rendered(engine, made)
+    for field, engine in itertools.product(CHANGES, CLUSTERS):
+        with subtests.test(field=field, engine=engine):
+            made = CLUSTERS[engine]
+            before = rendered(engine, made)
 
-    def changed(cluster: Cluster) -> Specs:
-        return tuple(map(CHANGES[field], container_specs(cluster)))
+            def changed(cluster: Cluster, change: Change = CHANGES[field]) -> Specs:
+                return tuple(map(change, container_specs(cluster)))
 
-    for module in RENDERERS:
-        monkeypatch.setattr(module, "container_specs", changed)
-    is_said = rendered(engine, made) != before
-    instead = NOT_SAID[engine].get(field)
-    assert is_said or instead is not None, (
-        f"{field} changes nothing in the file for {engine}: render it, refuse the key that asks "
-        f"for it, or say in docs/{engine}.md what holds instead; then enter it in NOT_SAID"
-    )
-    assert not (is_said and instead), f"{field} is said by now: take it out of NOT_SAID"
+            with monkeypatch.context() as patch:
+                for module in RENDERERS:
+                    patch.setattr(module, "container_specs", changed)
+                is_said = rendered(engine, made) != before
+            instead = NOT_SAID[engine].get(field)
+            assert is_said or instead is not None, (
+                f"{field} changes nothing in the file for {engine}: render it, refuse the key "
+                f"that asks for it, or say in docs/{engine}.md what holds instead; then enter it "
+                "in NOT_SAID"
+            )
+            assert not (is_said and instead), f"{field} is said by now: take it out of NOT_SAID"
 
 
-@pytest.mark.parametrize(
-    ("engine", "field"), [(engine, field) for engine, own in NOT_SAID.items() for field in own]
-)
-def test_what_is_not_said_is_refused_or_on_the_page(engine: str, field: str) -> None:
-    instead = NOT_SAID[engine][field]
-    if isinstance(instead, Refused):
-        keys = REFUSED[engine][instead.place]
-        assert instead.place in [one.place for one in problems(engine=engine, **keys)]
-    else:
-        assert instead.words in PAGES[engine]
+def test_what_is_not_said_is_refused_or_on_the_page(subtests: pytest.Subtests) -> None:
+    for engine, not_said in NOT_SAID.items():
+        for field, instead in not_said.items():
+            with subtests.test(engine=engine, field=field):
+                if isinstance(instead, Refused):
+                    keys = REFUSED[engine][instead.place]
+                    assert instead.place in [one.place for one in problems(engine=engine, **keys)]
+                else:
+                    assert instead.words in PAGES[engine]
 
 
 def test_every_field_of_both_values_is_asked_for() -> None:

@@ -8,12 +8,25 @@ import yaml
 from cluster_kit.platforms.yaml import Anchored, OneLine, Verbatim, block, present
 from tests.unit.manifests import TRAPS
 
+TEXTS = ["null", "true", "1e3", "2024-01-01", "012", "", *TRAPS]
 
-@pytest.mark.parametrize("text", ["null", "true", "1e3", "2024-01-01", "012", "", *TRAPS])
-def test_a_text_stays_a_text(text: str) -> None:
-    data = {"one": text, "list": [text], "inner": {"deep": text}, "short": OneLine({"a": text})}
-    read = yaml.safe_load(block(data).replace("$$", "$"))
-    assert read == {"one": text, "list": [text], "inner": {"deep": text}, "short": {"a": text}}
+
+def test_a_text_stays_a_text(subtests: pytest.Subtests) -> None:
+    for text in TEXTS:
+        with subtests.test(text=text):
+            data = {
+                "one": text,
+                "list": [text],
+                "inner": {"deep": text},
+                "short": OneLine({"a": text}),
+            }
+            read = yaml.safe_load(block(data).replace("$$", "$"))
+            assert read == {
+                "one": text,
+                "list": [text],
+                "inner": {"deep": text},
+                "short": {"a": text},
+            }
 
 
 @pytest.mark.parametrize("name", ["yes", "12", "a b", "cluster-kit.role", "<<"])

@@ -3,6 +3,7 @@ starts. Without TensorFlow."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -62,22 +63,24 @@ def parse(way: str, *arguments: str) -> Options:
     return options.parse([*WAYS[way][1], *arguments], Path("/data"), Path("/output"))
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("given", KNOWN_IN, ids=" ".join)
-def test_an_option_works_or_is_refused(given: tuple[str, ...], way: str) -> None:
-    chosen = parse(way, *given)
-    modes = {option_rules.mode_of(way.partition(" ")[0], update) for update in ("async", "sync")}
-    assert way in modes
-    if way in KNOWN_IN[given]:
-        option_rules.check(chosen, task_of(way))
-        return
-    with pytest.raises(ContractError) as caught:
-        option_rules.check(chosen, task_of(way))
-    said = str(caught.value)
-    assert caught.value.exit_code == EXIT_USAGE
-    assert said.startswith(f"{given[0]}")
-    assert f"does nothing with --strategy {way.partition(' ')[0]}" in said
-    assert "; leave it out, or " in said
+def test_an_option_works_or_is_refused(subtests: pytest.Subtests) -> None:
+    for given, way in itertools.product(KNOWN_IN, WAYS):
+        with subtests.test(given=given, way=way):
+            chosen = parse(way, *given)
+            modes = {
+                option_rules.mode_of(way.partition(" ")[0], update) for update in ("async", "sync")
+            }
+            assert way in modes
+            if way in KNOWN_IN[given]:
+                option_rules.check(chosen, task_of(way))
+                continue
+            with pytest.raises(ContractError) as caught:
+                option_rules.check(chosen, task_of(way))
+            said = str(caught.value)
+            assert caught.value.exit_code == EXIT_USAGE
+            assert said.startswith(f"{given[0]}")
+            assert f"does nothing with --strategy {way.partition(' ')[0]}" in said
+            assert "; leave it out, or " in said
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -106,35 +107,37 @@ def tried(how: str, arguments: list[str], train: TrainConfig = PLAIN) -> str:
     return ""
 
 
-@pytest.mark.parametrize("how", BOTH)
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in WORKS_IN.items() for value in values]
-)
-def test_an_option_works_or_is_refused_with_the_way_out(how, name, value):
-    option = "--steps" if name == "num_steps" else f"--{name.replace('_', '-')}"
-    said = tried(how, [option, value] if value else [option])
-    if how in WORKS_IN[name][value] or (name == "update" and how != "coordinator"):
-        assert said == ""
-    else:
-        words = option if option in said else name
-        assert words in said
-        assert "take --mode" in said or "add --update sync" in said or "in graph mode --log" in said
+def test_an_option_works_or_is_refused_with_the_way_out(subtests):
+    for how, (name, values) in itertools.product(BOTH, WORKS_IN.items()):
+        for value in values:
+            with subtests.test(how=how, name=name, value=value):
+                option = "--steps" if name == "num_steps" else f"--{name.replace('_', '-')}"
+                said = tried(how, [option, value] if value else [option])
+                if how in WORKS_IN[name][value] or (name == "update" and how != "coordinator"):
+                    assert said == ""
+                else:
+                    words = option if option in said else name
+                    assert words in said
+                    assert (
+                        "take --mode" in said
+                        or "add --update sync" in said
+                        or "in graph mode --log" in said
+                    )
 
 
-@pytest.mark.parametrize("how", BOTH)
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in SETTINGS.items() for value in values]
-)
-def test_a_setting_works_or_is_refused_with_the_way_out(how, name, value):
-    if name == "use_moving_average":
-        train = PLAIN.model_copy(update={"optimizer": Adam(use_moving_average=value)})
-    else:
-        train = PLAIN.model_copy(update={name: value})
-    said = tried(how, [] if how == "coordinator" else ["--update", how], train)
-    if how in SETTINGS[name][value]:
-        assert said == ""
-    else:
-        assert name in said and "--set train_config." in said
+def test_a_setting_works_or_is_refused_with_the_way_out(subtests):
+    for how, (name, values) in itertools.product(BOTH, SETTINGS.items()):
+        for value in values:
+            with subtests.test(how=how, name=name, value=value):
+                if name == "use_moving_average":
+                    train = PLAIN.model_copy(update={"optimizer": Adam(use_moving_average=value)})
+                else:
+                    train = PLAIN.model_copy(update={name: value})
+                said = tried(how, [] if how == "coordinator" else ["--update", how], train)
+                if how in SETTINGS[name][value]:
+                    assert said == ""
+                else:
+                    assert name in said and "--set train_config." in said
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,12 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("key_path", REFUSED)
-def test_what_kubernetes_cannot_do_is_refused_by_its_key(key_path: str) -> None:
-    found = problems(host(gpus=gpus(8)), engine="kubernetes", **REFUSED[key_path])
-    assert key_path in [problem.key_path for problem in found]
-    assert all(problem.hint_text() for problem in found)
+def test_what_kubernetes_cannot_do_is_refused_by_its_key(subtests: pytest.Subtests) -> None:
+    for key_path in REFUSED:
+        with subtests.test(key_path=key_path):
+            found = problems(host(gpus=gpus(8)), engine="kubernetes", **REFUSED[key_path])
+            assert key_path in [problem.key_path for problem in found]
+            assert all(problem.hint_text() for problem in found)
 
 
 @pytest.mark.parametrize("output", ["pvc:", "pvc:A", "hostPath"])

@@ -55,12 +55,13 @@ WITHOUT_IMAGE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("key_path", REFUSED)
-def test_what_slurm_cannot_keep_is_refused_by_its_key(key_path: str) -> None:
-    keys = {"slurm": IMAGE, **REFUSED[key_path]}
-    found = problems(host(gpus=gpus(8)), engine="slurm", **keys)
-    assert key_path in [problem.key_path for problem in found]
-    assert all(problem.hint_text() for problem in found)
+def test_what_slurm_cannot_keep_is_refused_by_its_key(subtests: pytest.Subtests) -> None:
+    for key_path in REFUSED:
+        with subtests.test(key_path=key_path):
+            keys = {"slurm": IMAGE, **REFUSED[key_path]}
+            found = problems(host(gpus=gpus(8)), engine="slurm", **keys)
+            assert key_path in [problem.key_path for problem in found]
+            assert all(problem.hint_text() for problem in found)
 
 
 @pytest.mark.parametrize("key_path", WITHOUT_IMAGE)

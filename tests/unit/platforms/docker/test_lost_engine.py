@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -84,22 +85,23 @@ def test_every_method_of_the_interface_is_tried_here() -> None:
     assert {name for name in methods if not name.startswith("_")} == {*CALLS, "answers", "close"}
 
 
-@pytest.mark.parametrize("method", CALLS)
-@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 def test_an_engine_that_is_lost_is_an_engine_error_with_its_words(
-    method: str, error: Exception
+    subtests: pytest.Subtests,
 ) -> None:
-    with pytest.raises(EngineError, match=f"does not answer: {error}") as caught:
-        CALLS[method](connected(Broken(error)))
-    assert "cluster-kit down NAME" in caught.value.hint
+    for error, method in itertools.product(LOST, CALLS):
+        with subtests.test(error=error, method=method):
+            with pytest.raises(EngineError, match=f"does not answer: {error}") as caught:
+                CALLS[method](connected(Broken(error)))
+            assert "cluster-kit down NAME" in caught.value.hint
 
 
-@pytest.mark.parametrize("method", CALLS)
-def test_what_the_engine_refuses_is_told_in_its_own_words(method: str) -> None:
-    refused = APIError("500 Server Error", explanation="no space left on device")
-    with pytest.raises(EngineError, match="refused: no space left on device") as caught:
-        CALLS[method](connected(Broken(refused)))
-    assert "docker system df" in caught.value.hint
+def test_what_the_engine_refuses_is_told_in_its_own_words(subtests: pytest.Subtests) -> None:
+    for method in CALLS:
+        with subtests.test(method=method):
+            refused = APIError("500 Server Error", explanation="no space left on device")
+            with pytest.raises(EngineError, match="refused: no space left on device") as caught:
+                CALLS[method](connected(Broken(refused)))
+            assert "docker system df" in caught.value.hint
 
 
 @pytest.mark.parametrize("error", [LOST[0], LOST[3], LOST[4]], ids=lambda e: type(e).__name__)
