@@ -12,7 +12,7 @@ ENGINE    ?= auto
 # Processes of tests: for those with containers, each of which keeps a core busy or two, and for the others,
 # a third of whose time is spent waiting.
 JOBS      ?= 2
-UNIT_JOBS ?= 6
+UNIT_JOBS ?= 4
 export ENGINE
 
 # On WSL the host's name, in every environment.
@@ -171,12 +171,13 @@ $(DEV): $(KIT) requirements-dev.lock
 # Tests start hundreds of Pythons, each of which would compile all modules again.
 test test-more test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-# Collected once and run in forks of that process, which takes half of the CPU; the others follow.
+# Those without containers first, each file of tests in one process.
 WITHOUT_ENGINE := tests/unit tests/docs tests/golden tests/trainer tests/ci
+SPREAD = --numprocesses=$(UNIT_JOBS) --dist=loadfile --no-loadscope-reorder $(WITHOUT_ENGINE)
 
 .PHONY: test
 test: $(DEV) engine image browser prometheus ## Run the tests, including those on real containers; print what was skipped and why   [JOBS]
-	@.venv/bin/pytest --forks=$(UNIT_JOBS) $(WITHOUT_ENGINE); first=$$?; \
+	@.venv/bin/pytest $(SPREAD); first=$$?; \
 	  .venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10 $(WITHOUT_ENGINE:%=--ignore=%) && exit $$first
 
 .PHONY: test-failed
@@ -201,12 +202,16 @@ test-versions: $(DEV) engine ## Run three systems on the oldest, a middle and th
 
 .PHONY: test-unit
 test-unit: $(DEV) ## Run only the tests that need no Docker, no TensorFlow and no processes of their own   [UNIT_JOBS]
-	@.venv/bin/pytest --forks=$(UNIT_JOBS) -m "not processes and not draws" $(WITHOUT_ENGINE)
+	@.venv/bin/pytest -m "not processes and not draws" $(SPREAD)
 
 .PHONY: fuzz
 fuzz: $(DEV) ## Test properties with a thousand random examples each (minutes)
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal --hypothesis-profile=thorough \
 	  -m hypothesis tests/unit tests/hostile tests/trainer/agent/beacon
+
+.PHONY: mutate
+mutate: $(DEV) ## Change 60 places of cluster_kit at random, one at a time, and count how many the unit tests notice (an hour)   [ARGS]
+	@.venv/bin/python -m tests.mutate $(ARGS)
 
 .PHONY: check
 check: $(DEV) ## Check lint, formatting, types, import rules, generated files, known vulnerabilities

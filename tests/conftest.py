@@ -19,7 +19,7 @@ import yaml
 from hypothesis import settings
 
 from cluster_kit.util import stdio
-from tests import forks, grammars, in_memory, reports, threads
+from tests import grammars, reports, threads
 from tests.alone import turn
 
 gc.disable()  # as long as tests are collected
@@ -84,19 +84,6 @@ def _fixtures(item: pytest.Item) -> list[str]:
     return getattr(item, "fixturenames", [])
 
 
-pytest_addoption = forks.add_option
-pytest_configure = in_memory.write_there
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    return forks.run_forked(session)
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    reports.tell_less(session.config)
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     reports.forget_groups(session.config)
@@ -124,7 +111,5 @@ HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signa
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    if item.config.option.forks:  # which take turns for several tests at once
-        return (yield)
     with turn(alone=item.get_closest_marker("alone") is not None):
         return (yield)
