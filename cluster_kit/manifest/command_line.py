@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from cluster_kit.errors import TOML_STYLE, ManifestError, Problem, Setting
 from cluster_kit.roles import ROLES
-from cluster_kit.util.masking import MASK, looks_secret
+from cluster_kit.util.masking import MASK, looks_secret, without_values
 from cluster_kit.util.paths import CALLED_BY
 from cluster_kit.util.toml_text import to_toml
 
@@ -84,7 +84,8 @@ def render_command(manifest: Path, overrides: Mapping[str, Any], root: Path) -> 
     for key, value in sorted(_flat(rest)):
         if not _implied(key, overrides):
             secret = looks_secret(key.rpartition(".")[2])
-            words += [SET_OPTION, f"{key}={MASK if secret else to_toml(value, DEEPEST)}"]
+            shown = MASK if secret else to_toml(without_values(value), DEEPEST)
+            words += [SET_OPTION, f"{key}={shown}"]
     return shlex.join(words)
 
 
@@ -120,7 +121,7 @@ def _words(override: Override, value: Any, root: Path) -> list[str]:
 def _text(override: Override, value: Any, root: Path) -> str:
     """The text of an option that gives this value."""
     if override.kind == "words":
-        return " ".join(map(quoted, value))
+        return " ".join(map(quoted, without_values(value)))
     if override.kind == "gpus" and not isinstance(value, str):
         return ",".join(value)
     if override.kind in ("program", "data", "file") and Path(value).is_absolute():

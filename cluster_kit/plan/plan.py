@@ -44,7 +44,7 @@ from cluster_kit.plan.tasks import (
 from cluster_kit.programs.resolve import EXTRA, Inputs, digest
 from cluster_kit.programs.style import check_pins, check_version, style_of
 from cluster_kit.resolved import OWNER, Bounds, Cluster, Deadlines, Origin, ProfileAt, Task
-from cluster_kit.util.masking import MASK, looks_secret
+from cluster_kit.util.masking import MASK, looks_secret, without_values
 from cluster_kit.version import __version__
 
 PATHS = ("program", "data", "requirements")
@@ -92,12 +92,13 @@ def _host(loaded: Loaded, inputs: Inputs, facts: HostFacts, subnet: IPv4Network)
 
 
 def _masked(written: dict[str, Any]) -> dict[str, Any]:
-    """The tables with MASK for values of variables that look like secrets: a hash is in a file."""
+    """The tables with MASK for values of variables that look like secrets, in arguments and in
+    addresses: a hash is in a file."""
     masked = {}
     for key, value in written.items():
-        if isinstance(value, dict):
-            value = _masked(value)
-        masked[key] = MASK if isinstance(value, str) and looks_secret(key) else value
+        secret = isinstance(value, str) and looks_secret(key)
+        shown = _masked(value) if isinstance(value, dict) else without_values(value)
+        masked[key] = MASK if secret else shown
     return masked
 
 

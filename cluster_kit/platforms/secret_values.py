@@ -5,13 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from cluster_kit.errors import UsageError
-from cluster_kit.resolved import SECRETS, Cluster, Task
-from cluster_kit.util.masking import MASK, looks_secret, option_values, parts, without_option_values
+from cluster_kit.resolved import SECRETS, Cluster, Sidecar, Task
+from cluster_kit.util.masking import (
+    LEAST_RANDOM,
+    MASK,
+    is_mixed,
+    looks_secret,
+    option_values,
+    parts,
+    url_passwords,
+    without_option_values,
+    without_url_passwords,
+)
 
 
 def hides(name: str, value: str) -> bool:
@@ -21,26 +31,90 @@ def hides(name: str, value: str) -> bool:
 
 def mode_of(cluster: Cluster) -> int | None:
     """The permissions of a file that has all that a cluster's tasks have, None for the usual."""
-    return 0o600 if any(option_values(task.arguments) for task in cluster.tasks) else None
+    return 0o600 if _options(cluster) or _in_addresses(cluster) else None
 
 
 def without_secrets(cluster: Cluster) -> Cluster:
-    """The cluster with MASK for every value of a variable or an option that looks like a secret."""
-    beside = (replace(one, environment=shown(one.environment)) for one in cluster.sidecars)
-    return replace(cluster, tasks=tuple(map(_task_without, cluster.tasks)), sidecars=tuple(beside))
+    """The cluster with MASK for every value of a variable or an option that looks like a secret,
+    and for passwords in addresses."""
+    fetch = cluster.fetch
+    return replace(
+        cluster,
+        tasks=tuple(map(_task_without, cluster.tasks)),
+        sidecars=tuple(map(_sidecar_without, cluster.sidecars)),
+        fetch=fetch and replace(fetch, args=_words_without(fetch.args)),
+        requirements=without_url_passwords(cluster.requirements),
+    )
 
 
 def _task_without(task: Task) -> Task:
+    command = (*task.command[:2], *_words_without(task.arguments))
+    return replace(task, environment=shown(task.environment), command=command)
+
+
+def _sidecar_without(one: Sidecar) -> Sidecar:
+    words = _words_without((*(one.entrypoint or ()), *one.command))
+    begin = len(one.entrypoint or ())
     return replace(
-        task,
-        environment=shown(task.environment),
-        command=(*task.command[:2], *without_option_values(task.arguments)),
+        one,
+        environment=shown(one.environment),
+        entrypoint=None if one.entrypoint is None else words[:begin],
+        command=words[begin:],
     )
+
+
+def _words_without(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(without_url_passwords, without_option_values(words)))
 
 
 def shown(environment: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """The variables, with MASK for every value of one that looks like a secret."""
-    return tuple((name, MASK if looks_secret(name) else value) for name, value in environment)
+    return tuple(
+        (name, MASK if looks_secret(name) else without_url_passwords(value))
+        for name, value in environment
+    )
+
+
+def has_secrets(words: Iterable[str]) -> bool:
+    """Whether a command line has the value of an option to hide, or a password in an address."""
+    given = tuple(words)
+    return _words_without(given) != given
+
+
+def _commands(cluster: Cluster) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yields each command line of a manifest that containers are given, with whose it is."""
+    yield from ((task.role, task.arguments) for task in cluster.tasks)
+    yield from ((one.name, (*(one.entrypoint or ()), *one.command)) for one in cluster.sidecars)
+    if cluster.fetch is not None:
+        yield "[data]", cluster.fetch.args
+
+
+def _options(cluster: Cluster) -> dict[str, str]:
+    """Where values of options that look like secrets come from, by the value."""
+    return {
+        value: f"an argument of {whose}"
+        for whose, words in _commands(cluster)
+        for value in option_values(words)
+    }
+
+
+def _in_addresses(cluster: Cluster) -> dict[str, str]:
+    """Where passwords in addresses come from, by the password: of any other words they may be."""
+    texts = [(f"an argument of {whose}", w) for whose, words in _commands(cluster) for w in words]
+    variables = [pair for task in cluster.tasks for pair in task.environment]
+    variables += [pair for one in cluster.sidecars for pair in one.environment]
+    texts += [(name, value) for name, value in variables if not looks_secret(name)]
+    texts.append(("the requirements", cluster.requirements))
+    return {
+        password: f"{where}, in an address"
+        for where, text in texts
+        for password in passwords_in(text)
+    }
+
+
+def passwords_in(text: str) -> set[str]:
+    """The passwords of addresses in a text, but for such as `postgres`: others say these, too."""
+    return {password for password in url_passwords(text) if any(_unmistakable(password))}
 
 
 MOST_BYTES = 64 * 1024
@@ -83,22 +157,18 @@ LEAST_MIXED, LEAST = 8, 12
 and of any kind. `postgres` is also the name of an image."""
 _PLACE = re.compile(r"(/|~|[a-z][a-z0-9+]*://)[^\s@]*")
 """A path or an address without a password, which other keys may have for good."""
-LEAST_RANDOM = 16
-"""Characters of a segment of an address that is a key if it has letters and digits: webhooks."""
 
 
 def known_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
     """Where each value comes from, by the value.
 
     Args:
-        options: whether to add those that are arguments of a program (`--token VALUE`).
+        options: whether to add those in arguments (`--token VALUE`) and in addresses.
     """
-    found = dict[str, str]()
+    found = {**_options(cluster), **_in_addresses(cluster)} if options else dict[str, str]()
     for task in cluster.tasks:
         found |= {value: name for name, value in task.environment if looks_secret(name)}
         found |= dict.fromkeys(secret_variables(task.env_file), task.env_file)
-        if options:
-            found |= dict.fromkeys(option_values(task.arguments), f"an argument of {task.role}")
     for one in cluster.sidecars:
         found |= {value: name for name, value in one.environment if looks_secret(name)}
     return _values(found) | _declared(cluster)
@@ -136,7 +206,7 @@ def _is_address(value: str) -> bool:
     if "://" not in value or not _PLACE.fullmatch(value):
         return False
     _host, *segments = re.split(r"[/?&=;#]", value.partition("://")[2])
-    return not any(len(one) >= LEAST_RANDOM and _is_mixed(one) for one in segments)
+    return not any(len(one) >= LEAST_RANDOM and is_mixed(one) for one in segments)
 
 
 def _is_path(value: str, cluster: Cluster) -> bool:
@@ -178,10 +248,6 @@ def secret_of(text: str, known: Mapping[str, str]) -> str:
 def _unmistakable(value: str) -> Iterator[str]:
     """Yields what of a value stands in no file by chance."""
     for part in parts(value):
-        least = LEAST_MIXED if _is_mixed(part) else LEAST
+        least = LEAST_MIXED if is_mixed(part) else LEAST
         if not part.startswith("-----") and len(part) >= least:
             yield part
-
-
-def _is_mixed(text: str) -> bool:
-    return any(map(str.isdigit, text)) and any(map(str.isalpha, text))

@@ -74,7 +74,7 @@ def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: Vie
     names = (os.environ.get(name, "") for name in step.secrets)
     mask = masker({*values_of(cluster, ()), *names})
     container = f"{cluster.name}-{TASK}-{new_id()}"
-    view.phase(f"fetching the data: {' '.join([Path(step.script).name, *step.args])}")
+    view.phase(mask(f"fetching the data: {' '.join([Path(step.script).name, *step.args])}"))
     try:
         done = host.processes.stream(
             data_command(cluster, step, part, container, os.environ),

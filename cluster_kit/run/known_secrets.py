@@ -93,10 +93,20 @@ def _declared(cluster: Cluster) -> Iterable[object]:
     yield cluster.from_caller
     yield any(is_secret(mount) for mount in cluster.all_mounts)
     for task in cluster.tasks:
-        yield task.env_file or any(looks_secret(name) for name, _ in task.environment)
-        yield any(argument.endswith(MASK) for argument in task.arguments)
+        yield task.env_file or any(_has_secret(*one) for one in task.environment)
+        yield any(map(_has_mask, task.arguments))
     for one in cluster.sidecars:
-        yield any(looks_secret(name) for name, _ in one.environment)
+        yield any(_has_secret(*pair) for pair in one.environment)
+        yield any(map(_has_mask, (*(one.entrypoint or ()), *one.command)))
+
+
+def _has_secret(name: str, value: str) -> bool:
+    return looks_secret(name) or _has_mask(value)
+
+
+def _has_mask(text: str) -> bool:
+    """Whether a text of a record had a secret: at its end, or before the host of an address."""
+    return text.endswith(MASK) or any(end in text for end in (f"{MASK}@", f"{MASK}:"))
 
 
 def mask_verdict(verdict: Verdict, values: Iterable[str]) -> Verdict:

@@ -10,7 +10,9 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
 from typing import Any
+from urllib.parse import unquote
 
 from cluster_kit.util.terminal import harmless
 
@@ -68,6 +70,65 @@ def without_option_values(arguments: Sequence[str]) -> tuple[str, ...]:
     return tuple(text if value is None else text + MASK for text, value in _options(arguments))
 
 
+_USERINFO = re.compile(r"(?<=://)[^\s/?#'\"<>]+(?=@)")
+"""What stands before the host of an address; a password may have an @ that is not encoded."""
+LEAST_RANDOM = 16
+"""Characters of a user's name, or of a part of an address, that is a key if it has letters and
+digits: tokens of Git hosts, webhooks."""
+
+
+def url_passwords(text: str) -> set[str]:
+    """The passwords of addresses in a text: of `https://USER:PASSWORD@HOST` and `https://TOKEN@`.
+
+    What stands for one is none: `${TOKEN}`.
+    """
+    found = {one for match in _USERINFO.finditer(text) for one in _passwords(match[0])}
+    return found | {unquote(one) for one in found}
+
+
+def without_url_passwords(text: str) -> str:
+    """The text with MASK for each of `url_passwords`, where it stands in an address."""
+    return _USERINFO.sub(lambda match: _without_passwords(match[0]), text)
+
+
+def without_values(value: Any) -> Any:
+    """A manifest's value with MASK for the values of options in a list of words, and for passwords
+    in addresses."""
+    if isinstance(value, str):
+        return without_url_passwords(value)
+    if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
+        return list(map(without_url_passwords, without_option_values(value)))
+    return value
+
+
+def _without_passwords(userinfo: str) -> str:
+    user, colon, password = userinfo.partition(":")
+    shown = MASK if _is_password(password) else password
+    return f"{MASK if _is_token(user) else user}{colon}{shown}"
+
+
+def _passwords(userinfo: str) -> Iterator[str]:
+    user, _, password = userinfo.partition(":")
+    if _is_password(password):
+        yield password
+    if _is_token(user):
+        yield user
+
+
+def _is_password(text: str) -> bool:
+    """Whether it is none that something else is put in the place of."""
+    return text not in ("", MASK) and not text.startswith(("$", "{{"))
+
+
+def _is_token(user: str) -> bool:
+    return len(user) >= LEAST_RANDOM and is_mixed(user) and _is_password(user)
+
+
+def is_mixed(text: str) -> bool:
+    """Whether a text has digits and letters."""
+    return any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+
+
 def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     """Yields (argument, None), or what stands before a secret value in it, and that value."""
     follows = False
@@ -87,7 +148,8 @@ def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 def parts(value: str) -> frozenset[str]:
     """What of a secret is masked in texts: all of it, its lines, and texts in it if it is JSON.
 
-    Each also as JSON and Python write it between quotes. What is part of too many words is not.
+    Each also as JSON, Python, HTML and a shell write it, and on one line without what no terminal
+    shows. What is part of too many words is not.
     """
     found = {value, value.strip()}
     lines = {line.strip() for line in value.splitlines()}
@@ -100,11 +162,21 @@ def parts(value: str) -> frozenset[str]:
 
 def _forms(text: str) -> Iterator[str]:
     yield text
-    if not (text.isascii() and text.isalnum()):
-        yield json.dumps(text)[1:-1]
-        yield json.dumps(text, ensure_ascii=False)[1:-1]
-        yield repr(text)[1:-1]
-        yield ascii(text)[1:-1]
+    if text.isascii() and text.isalnum():
+        return
+    quoted = json.dumps(text)[1:-1]
+    yield from (quoted, json.dumps(quoted)[1:-1])  # JSON may stand in JSON
+    yield json.dumps(text, ensure_ascii=False)[1:-1].replace("\x7f", "\\u007f")
+    yield json.dumps(text, ensure_ascii=False)[1:-1]
+    yield repr(text)[1:-1]
+    yield repr(f'{text}"')[1:-2]  # between single quotes, also if it has one
+    yield ascii(text)[1:-1]
+    yield repr(text.encode(errors="replace"))[2:-1]
+    yield escape(text)
+    yield text.replace("'", "'\"'\"'")  # as a shell takes it
+    for plain in (harmless(text), " ".join(harmless(text).split())):
+        if not _tells_nothing(plain):
+            yield plain
 
 
 def _texts(value: object) -> Iterator[str]:

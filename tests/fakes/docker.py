@@ -170,12 +170,13 @@ def _joined(below: Any, above: Any) -> Any:
 
 
 def _extended(service: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
-    """With the variables of the service that it extends, in a file beside its own."""
+    """With what the service has that it extends, in a file beside its own."""
     if "extends" not in service:
         return service
     beside = parse_compose((file.parent / service["extends"]["file"]).read_text())["services"]
-    below = beside[service["extends"]["service"]]["environment"]
-    return {**service, "environment": {**below, **service.get("environment", {})}}
+    below = beside[service["extends"]["service"]]
+    variables = below.get("environment", {}) | service.get("environment", {})
+    return {**below, **service, "environment": variables}
 
 
 def _labelled(service: Mapping[str, Any], run: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from cluster_kit.platforms.container import (
 )
 from cluster_kit.platforms.docker.container_keys import limits, logging, ulimits
 from cluster_kit.platforms.rendered_file import Build, header
+from cluster_kit.platforms.secret_values import has_secrets
 from cluster_kit.platforms.variables import BEACON_SECRET
 from cluster_kit.platforms.yaml import Verbatim, block, present
 from cluster_kit.resolved import LOOPBACK, OWNER, Cluster, Mount, Port
@@ -133,10 +134,10 @@ def _service(cluster: Cluster, spec: ContainerSpec) -> Data:
     return present(
         {
             MERGE: Verbatim("*task"),
-            "extends": _extends(spec),
+            "extends": _extends(cluster, spec),
             "container_name": Verbatim(spec.name),
             "hostname": Verbatim(spec.hostname),
-            "command": spec.command,
+            "command": None if _hides(cluster, spec.command) else spec.command,
             "user": spec.user if own_user else None,
             "cap_add": spec.cap_add,
             "restart": Verbatim(f"on-failure:{spec.restarts}" if spec.restarts else '"no"'),
@@ -162,15 +163,15 @@ def _sidecar(cluster: Cluster, spec: SidecarSpec) -> Data:
     user = ANY_USER if cluster.user == OWNER else spec.user
     return present(
         {
-            "extends": _extends(spec),
+            "extends": _extends(cluster, spec),
             "image": spec.image,
             "pull_policy": _pull_policy(spec),
             "container_name": Verbatim(spec.name),
             "hostname": spec.hostname,
             "attach": False,
             "init": spec.init,
-            "entrypoint": None if spec.entrypoint is None else list(spec.entrypoint) or EMPTY,
-            "command": spec.command,
+            "entrypoint": None if _hides(cluster, spec.entrypoint) else _entrypoint(spec),
+            "command": None if _hides(cluster, spec.command) else spec.command,
             "user": user if spec.user else None,
             "read_only": spec.read_only or None,
             "cap_drop": _words(spec.cap_drop),
@@ -191,6 +192,15 @@ def _sidecar(cluster: Cluster, spec: SidecarSpec) -> Data:
 
 EMPTY = Verbatim("[]")
 """No entry point at all, which `present` would leave out."""
+
+
+def _entrypoint(spec: SidecarSpec) -> list[str] | Verbatim | None:
+    return None if spec.entrypoint is None else list(spec.entrypoint) or EMPTY
+
+
+def _hides(cluster: Cluster, words: Sequence[str] | None) -> bool:
+    """Whether a command line is beside the file; a portable one is refused, or has it."""
+    return not cluster.origin.portable and has_secrets(words or ())
 
 
 def _with_build(service: Data, build: Build) -> Data:
@@ -243,11 +253,20 @@ def _deploy(spec: ContainerSpec) -> Data | None:
     return {"resources": present(resources)} if present(resources) else None
 
 
-def _extends(spec: ContainerSpec | SidecarSpec) -> Data | None:
-    """Where its variables with secrets are."""
-    if not spec.hidden:
+def _extends(cluster: Cluster, spec: ContainerSpec | SidecarSpec) -> Data | None:
+    """Where its variables with secrets are, and a command line with one."""
+    if not _beside_the_file(cluster, spec):
         return None
     return {"file": Verbatim(HIDDEN), "service": spec.hostname}
+
+
+def _beside_the_file(cluster: Cluster, spec: ContainerSpec | SidecarSpec) -> Data:
+    """What of a service only its owner may read."""
+    lines = {"command": spec.command}
+    if isinstance(spec, SidecarSpec) and spec.entrypoint:
+        lines = {"entrypoint": spec.entrypoint, **lines}
+    hidden = {key: words for key, words in lines.items() if _hides(cluster, words)}
+    return present({**hidden, "environment": spec.hidden})
 
 
 def _address(spec: ContainerSpec | SidecarSpec) -> Data:
@@ -324,10 +343,10 @@ services:
 
 
 def render_hidden(cluster: Cluster) -> str:
-    """The file's text: an environment for each container with anything to hide; "" without one."""
-    hidden = [(spec.hostname, spec.hidden) for spec in container_specs(cluster)]
-    hidden += [(spec.hostname, spec.hidden) for spec in sidecar_specs(cluster)]
-    services = {name: {"environment": variables} for name, variables in hidden if variables}
+    """The file's text: what each container with anything to hide has of it; "" without one."""
+    hidden = {spec.hostname: _beside_the_file(cluster, spec) for spec in container_specs(cluster)}
+    hidden |= {spec.hostname: _beside_the_file(cluster, spec) for spec in sidecar_specs(cluster)}
+    services = {name: values for name, values in hidden.items() if values}
     return f"{_TOP}{block(services, 2)}\n" if services else ""
 
 

@@ -74,8 +74,10 @@ class Compose(Platform):
 
         Docker would make a missing directory as root, and results would be root's.
         """
+        from cluster_kit.platforms.secret_values import mode_of
+
         file = workspace.portable(cluster.name)
-        write_atomically(file, text)
+        write_atomically(file, text, mode_of(cluster))
         write_atomically(file.parent / "output" / ".gitignore", IGNORE_RESULTS)
         return file
 

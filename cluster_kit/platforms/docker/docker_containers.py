@@ -9,7 +9,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, Event, seconds_of
-from cluster_kit.platforms.secret_values import secret_in
+from cluster_kit.platforms.secret_values import passwords_in, secret_in
 from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.util.masking import looks_secret, option_values
 
@@ -92,11 +92,16 @@ def user_of(attributes: Mapping[str, Any]) -> str:
 
 
 def secrets_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values of its secrets: files, options and variables that look like one, its caller's."""
+    """The values of its secrets: files, options and variables that look like one, its caller's, and
+    passwords in addresses."""
     named = (attributes["Config"].get("Labels") or {}).get(labels.SECRETS, "").split(",")
-    pairs = (text.partition("=")[::2] for text in attributes["Config"].get("Env") or ())
+    config = attributes["Config"]
+    variables = config.get("Env") or ()
+    words = [*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ())]
+    pairs = (text.partition("=")[::2] for text in variables)
     values = {value for name, value in pairs if value and (looks_secret(name) or name in named)}
-    values |= option_values(attributes["Config"].get("Cmd") or ())
+    values |= option_values(words)
+    values |= {password for text in (*variables, *words) for password in passwords_in(text)}
     for mount in attributes.get("Mounts") or ():
         values |= secret_in(mount.get("Source") or "", mount.get("Destination") or "")
     return tuple(sorted(values))

@@ -17,6 +17,7 @@ from cluster_kit.platforms.slurm.sbatch_texts import Pair, Texts, names
 from cluster_kit.platforms.slurm.slurm_table import SlurmSettings, settings_of
 from cluster_kit.resolved import TRAINER, Cluster
 from cluster_kit.util import templating
+from cluster_kit.util.masking import without_url_passwords
 
 MIB = 2**20
 MARGIN_S = 600
@@ -163,7 +164,8 @@ def own_lines(cluster: Cluster, spec: ContainerSpec) -> list[str]:
             f"           apptainer build {file} docker-archive://trainer.tar",
         ]
     elif cluster.requirements:
-        lines.append(f"Its Python needs: {' '.join(cluster.requirements.split())}")
+        needs = without_url_passwords(cluster.requirements)
+        lines.append(f"Its Python needs: {' '.join(needs.split())}")
     return lines
 
 

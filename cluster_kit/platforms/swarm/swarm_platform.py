@@ -223,10 +223,11 @@ class Swarm(Platform):
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the stack file, what all tasks are given, and the output of a plain deploy."""
         from cluster_kit.platforms.rendered_file import FILE, spec_text
+        from cluster_kit.platforms.secret_values import mode_of
 
         file = self.file(workspace, cluster.name)
         write_atomically(file.parent / FILE, spec_text(cluster))
-        write_atomically(file, text)
+        write_atomically(file, text, mode_of(cluster))
         (file.parent / "output").mkdir(exist_ok=True)
         return file
 

@@ -51,6 +51,16 @@ def test_without_an_image_no_image_is_asked_for(root: Path, cli: Cli) -> None:
     assert (said.code, said.err) == (0, "compose/demo/sbatch.sh: 5 tasks on Slurm\n")
 
 
+def test_a_password_in_the_requirements_is_in_no_file(root: Path, cli: Cli) -> None:
+    address = "https://me:pa55w0rd@pip.example/simple"
+    (root / "compose" / "r.txt").write_text(f"--extra-index-url {address}\na\n")
+    own = (*RENDER[:4], "--set", "slurm.datasets=/x", "--requirements", "compose/r.txt")
+    assert cli(*own).code == 0
+    files = [path for path in (root / FILE).parent.rglob("*") if path.is_file()]
+    assert not any("pa55w0rd" in path.read_text() for path in files)
+    assert "needs: --extra-index-url https://me:***@pip.example" in (root / FILE).read_text()
+
+
 def test_a_stale_script_is_told(root: Path, cli: Cli) -> None:
     assert "is missing" in cli(*RENDER, "--check").err
     cli(*RENDER)

@@ -64,3 +64,13 @@ def test_a_secret_is_not_written_down() -> None:
     command = render_command(MANIFEST, overrides, ROOT)
     assert "hush" not in command
     assert "role.chief.environment.API_TOKEN=***" in command
+
+
+def test_it_has_no_secret_of_an_argument_or_an_address() -> None:
+    overrides = {
+        "extra_args": ["--api-token", "mine-a7", "--db=postgres://me:mine-b7@db"],
+        "sidecar": {"web": {"command": ["--password=mine-c7"], "environment": {"A_KEY": "mine-d"}}},
+        "role": {"worker": {"environment": {"PROXY": "http://me:mine-e7@proxy"}}},
+    }
+    command = render_command(MANIFEST, overrides, ROOT)
+    assert "mine" not in command and command.count("***") == 5

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable
+from html import escape
 
 import pytest
 from hypothesis import given
@@ -18,8 +20,12 @@ from cluster_kit.util.masking import (
     masked_facts,
     masker,
     option_values,
+    url_passwords,
     without_option_values,
+    without_url_passwords,
 )
+from cluster_kit.util.terminal import harmless
+from cluster_kit.util.toml_text import to_toml
 
 PLAIN = ("true", "false", "none", "null", "auto", "basic", "default", "disabled")
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n  hkiG9w0BAQEFAASC==\n-----END KEY-----\n"
@@ -158,6 +164,49 @@ def test_options_with_secrets_are_found_and_masked() -> None:
     shown = without_option_values(given_)
     assert shown == ("--api-token", "***", "--token=***", *given_[3:])
     assert option_values(shown) == set() and without_option_values(shown) == shown
+
+
+ODD = ["it's7k", 'a"b\\c7', "t\x7f\u200bk7zz", "a  b\tc7", "k\x1b[0m7zz", "ü\u20287zz", "a<b>&c7"]
+"""Values that are written in many ways."""
+
+
+@pytest.mark.parametrize("value", ODD)
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda value: json.dumps(json.dumps(value)),
+        lambda value: repr(f"x'{value}\""),
+        lambda value: repr(value.encode()),
+        lambda value: f"{harmless(value)} |",
+        lambda value: " ".join(harmless(value).split()),
+        to_toml,
+        escape,
+        shlex.quote,
+    ],
+)
+def test_odd_values_are_masked_however_they_are_written(
+    value: str, written: Callable[[str], str]
+) -> None:
+    assert "7" not in masked(f"v={written(value)}", {value})
+
+
+@pytest.mark.parametrize(
+    ("text", "passwords", "shown"),
+    [
+        ("--db=postgres://me:pa55@db:5/x", {"pa55"}, "--db=postgres://me:***@db:5/x"),
+        ("https://u:p@ss%20w@host/", {"p@ss%20w", "p@ss w"}, "https://u:***@host/"),
+        ("git+https://ghp_0123456789abcdef@github.com/a", {"ghp_0123456789abcdef"},
+         "git+https://***@github.com/a"),
+        ("https://ghp_0123456789abcdef:x-oauth@h", {"ghp_0123456789abcdef", "x-oauth"},
+         "https://***:***@h"),
+        ("git+ssh://git@github.com/a, https://host/a@b, https://h?a=b:c@d", set(), None),
+        ("https://u:${TOKEN}@h http://u:***@h https://u:@h https://oauth2@h", set(), None),
+    ],
+)  # fmt: skip
+def test_passwords_in_addresses(text: str, passwords: set[str], shown: str | None) -> None:
+    assert url_passwords(text) == passwords
+    assert without_url_passwords(text) == (shown or text)
+    assert url_passwords(without_url_passwords(text)) == set()
 
 
 def test_files_that_look_secret() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
 from cluster_kit.platforms.compose.compose_platform import Compose
 from cluster_kit.platforms.container import plan_hash
+from cluster_kit.platforms.registry import platform_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace
 from tests.make import cluster, parse_compose
@@ -32,6 +34,36 @@ def test_neither_the_file_nor_a_hash_in_it_depends_on_the_value() -> None:
     assert render(made("one")) == render(made("another"))
     assert plan_hash(made("one")) == plan_hash(made("another"))
     assert plan_hash(made()) != plan_hash(cluster())
+
+
+def test_a_command_line_with_a_secret_stands_beside_the_file_too() -> None:
+    words = ["--api-token", VALUE]
+    web = {"image": "nginx", "entrypoint": ["web", f"--auth-token={VALUE}"], "command": words}
+    done = cluster(args=words, program="train.py", style="all-tasks", sidecar={"web": web})
+    file, beside = parse_compose(render(done)), parse_compose(render_hidden(done))["services"]
+    command = ["run", "/program/train.py", *words]
+    assert beside["worker-0"] == {"command": command}
+    assert beside["web"] == {"entrypoint": web["entrypoint"], "command": words}
+    for name in beside:
+        assert {"command", "entrypoint"}.isdisjoint(file["services"][name])
+        assert file["services"][name]["extends"] == {"file": "secrets.yaml", "service": name}
+    assert "in-clear-it" not in render(done)
+    portable = replace(done, origin=replace(done.origin, portable=True))
+    assert parse_compose(render(portable))["services"]["worker-0"]["command"] == command
+
+
+@pytest.mark.parametrize("engine", ["compose", "swarm", "slurm"])
+def test_a_file_with_the_secret_of_an_argument_is_its_owners(engine: str, tmp_path: Path) -> None:
+    """A value so short is not found in a file, where other words may be the same."""
+    table = {"slurm": {"image": "trainer.sif"}} if engine == "slurm" else {}
+    for words, mode in ([], 0o644), (["--password", "hunter2"], 0o600):
+        done = cluster(engine=engine, args=words, program="train.py", **table)
+        platform = platform_of(engine)
+        file = platform.write(Workspace(tmp_path), done, platform.render(done))
+        assert file.stat().st_mode & 0o777 == mode
+        if engine == "compose":
+            file = platform.write_portable(Workspace(tmp_path), done, "")
+            assert file.stat().st_mode & 0o777 == mode
 
 
 def test_it_is_its_owners_and_git_leaves_it_out(tmp_path: Path) -> None:

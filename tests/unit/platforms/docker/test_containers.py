@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from cluster_kit import labels
-from cluster_kit.platforms.docker.docker_containers import container_of, event_of, gpus_of
+from cluster_kit.platforms.docker.docker_containers import (
+    container_of,
+    event_of,
+    gpus_of,
+    secrets_of,
+)
 from cluster_kit.platforms.engine import SIDECAR
 
 
@@ -159,3 +164,13 @@ def test_labels_that_an_image_brings_are_no_error_and_make_no_task(index: str) -
     assert (found.name, found.role, found.leader) == ("cache", SIDECAR, False)
     shown["Config"]["Labels"] = {labels.CLUSTER: "demo"}
     assert container_of(shown).role == SIDECAR
+
+
+def test_secrets_are_also_options_and_passwords_in_addresses() -> None:
+    address = "DB=postgres://me:pa55w0rd@db,postgres://postgres:postgres@db"
+    config = {
+        "Env": ["API_TOKEN=a-token", address, "OPEN=plain"],
+        "Entrypoint": ["web", "--auth-token=b-token"],
+        "Cmd": ["--password", "c-word"],
+    }
+    assert secrets_of({"Config": config}) == ("a-token", "b-token", "c-word", "pa55w0rd")

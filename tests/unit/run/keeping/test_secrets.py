@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from cluster_kit.errors import HostError
-from cluster_kit.platforms.secret_values import without_secrets
+from cluster_kit.platforms.secret_values import known_secrets, mode_of, without_secrets
 from cluster_kit.run.bug_report import archive
 from cluster_kit.run.doctor import check_secrets
 from cluster_kit.run.known_secrets import Known, known_of
@@ -132,7 +133,59 @@ def test_a_secret_that_is_an_argument_is_not_kept(stage: Stage) -> None:
     assert CLEAR not in kept(stage.directory.path)
     assert not known_of(stage.directory).are_all
     (file,) = stage.workspace.manifests.glob(f"{NAME}/compose.yaml")
-    assert "--api-token" in file.read_text() and file.stat().st_mode & 0o777 == 0o600
+    assert CLEAR not in file.read_text() and file.stat().st_mode & 0o777 == 0o600
+
+
+WORDS = {
+    "data": {"fetch": "fetch.py", "args": ["--api-token", CLEAR]},
+    "sidecar": {"web": {"image": "nginx", "entrypoint": ["web", "--auth-token", CLEAR],
+                        "command": [f"--password={CLEAR}"]}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", WORDS)
+def test_a_secret_of_the_data_step_or_a_sidecar_is_not_kept_either(key: str) -> None:
+    made = cluster(**{key: WORDS[key]})
+    assert CLEAR in known_secrets(made) and mode_of(made) == 0o600 and mode_of(cluster()) is None
+    assert CLEAR not in repr(without_secrets(made)) and "***" in repr(without_secrets(made))
+
+
+def test_a_sidecars_words_are_in_nothing_that_a_run_keeps(stage: Stage) -> None:
+    stage.up(sidecar=WORDS["sidecar"])
+    assert "--password=***" in stage.directory.record.read_text()
+    assert "in-clear-it" not in kept(stage.directory.path)
+    assert not known_of(stage.directory).are_all
+
+
+PASSWORD = "pa55w0rd-of-mine"
+ADDRESS = f"postgres://me:{PASSWORD}@db/x"
+
+
+def test_a_password_in_an_address_is_not_kept(stage: Stage) -> None:
+    tells = Life((prints(0.5, f"at {ADDRESS}"), ends(1.0, 1, "program", f"bad {PASSWORD}")))
+    (stage.workspace.manifests / "train.py").touch()
+    chief = {"environment": {"DATABASE": ADDRESS}}
+    outcome = stage.up({"chief-0": [tells]}, role={"chief": chief}, args=[f"--db={ADDRESS}"],
+                       program="train.py")  # fmt: skip
+    assert outcome.message == "bad ***"
+    assert PASSWORD not in kept(stage.directory.path)
+    assert "postgres://me:***@db/x" in stage.directory.record.read_text()
+    assert not known_of(stage.directory).are_all
+    (file,) = stage.workspace.manifests.glob(f"{NAME}/compose.yaml")
+    assert ADDRESS in file.read_text() and file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_password_in_the_requirements_is_known() -> None:
+    made = replace(cluster(), requirements=f"a @ https://me:{PASSWORD}@pip.example/a.whl\n")
+    assert PASSWORD in known_secrets(made)
+    assert without_secrets(made).requirements == "a @ https://me:***@pip.example/a.whl\n"
+    assert known_secrets(without_secrets(made)) == {}
+
+
+def test_a_password_that_others_say_too_is_masked_in_the_address_only() -> None:
+    made = cluster(role={"chief": {"environment": {"DB": "postgres://postgres:postgres@db/x"}}})
+    assert known_secrets(made) == {}
+    assert "postgres:***@db" in repr(without_secrets(made).tasks)
 
 
 def test_no_compose_file_and_no_hash_of_the_workspace_has_it(stage: Stage) -> None:

@@ -61,6 +61,16 @@ def test_it_runs_before_the_start_and_only_the_first_time(stage: Stage, step: An
     assert f"source: '{stage.workspace.fetched / name}'" in text
 
 
+def test_a_secret_among_its_arguments_is_neither_told_nor_kept(stage: Stage, step: Any) -> None:
+    stage.docker.fetches = Fetching(lines=["with hush-hush-7"])
+    stage.up(data={**step, "args": ["--api-token", "hush-hush-7"]})
+    assert ("data", "with ***") in stage.view.lines
+    assert "fetching the data: fetch.py --api-token ***" in stage.view.phases
+    run = stage.directory.path
+    texts = [path.read_text(errors="replace") for path in run.rglob("*") if path.is_file()]
+    assert not any("hush" in text for text in texts) and any("--api-token" in t for t in texts)
+
+
 def test_another_program_or_argument_fetches_anew_and_nothing_else_does(
     stage: Stage, step: Any
 ) -> None:
