@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from trainer.agent.sampling.recorder import Recorder
 from trainer.agent.task import read_task
+from trainer.agent.usage_recorder import Recorder
 
 WARM_UP_S = 2.5
 

@@ -20,13 +20,13 @@ from tests.make import ROOT
 from tests.unit import manifests
 
 sys.path.insert(0, str(ROOT / "images" / "trainer"))
-from trainer.agent.network.shared import lacking
 from trainer.agent.task import read_task
+from trainer.agent.task_environment import missing_variables
 
 
 def config_of(variables: dict[str, str]) -> dict[str, Any]:
     """A task's TF_CONFIG, as the trainer puts it together."""
-    config: dict[str, Any] = json.loads({**lacking(variables), **variables}["TF_CONFIG"])
+    config: dict[str, Any] = json.loads({**missing_variables(variables), **variables}["TF_CONFIG"])
     return config
 
 
@@ -84,7 +84,7 @@ def test_any_cluster_is_told_what_the_plan_says(
     for task in made.tasks:
         variables, command = found[task.name]
         assert config_of(variables) == as_planned(made, task.name, places)
-        assert read_task({**lacking(variables), **variables}).name == task.name
+        assert read_task({**missing_variables(variables), **variables}).name == task.name
         assert variables["CLUSTER_KIT_BEACON"] == beacon(made, places)
         assert variables.items() >= {
             (k, v) for k, v in task.environment if k not in ("no_proxy", "NO_PROXY")

@@ -6,7 +6,7 @@ import time
 
 from waiting import wait_for
 
-from trainer.agent.beacon.unanswered import ESTABLISHED, read_tables
+from trainer.agent.beacon.client import ESTABLISHED, read_tables
 
 HELLO_S = 0.3
 """Whoever has connected says next who it is; it is heard by then."""

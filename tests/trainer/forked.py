@@ -36,7 +36,7 @@ PATIENCE_S = 60.0
 HURRIED = {
     "trainer.agent.disk_space:LOOK_S": 0.1,
     "trainer.agent.supervisor.stall:LOOK_S": 0.1,
-    "trainer.agent.supervisor.latecomer:LOOK_S": 0.05,
+    "trainer.agent.supervisor.supervise:LOOK_S": 0.05,
 }
 """How often forked tasks look at what takes a task seconds to notice. What another process has time
 for is as it is: a machine that is busy needs it."""

@@ -24,9 +24,8 @@ from trainer.agent.beacon.messages import (
     Stopping,
     encode,
 )
-from trainer.agent.injected import mailbox, runner, stacks
+from trainer.agent.injected import gpu_promises, mailbox, runner, stacks
 from trainer.agent.injected.debugger import debugged
-from trainer.agent.injected.gpus import promise
 from trainer.agent.usage import Usage
 from trainer.contract import endings, events, interface, times
 
@@ -54,7 +53,7 @@ def test_the_variables_that_the_host_sets_are_those_that_are_read():
 
 
 def test_the_variable_with_what_a_swarm_gives_is_the_one_that_is_read():
-    assert f"`{promise.GIVEN}`" in interface.VARIABLES["CLUSTER_KIT_GPUS"].meaning
+    assert f"`{gpu_promises.GIVEN}`" in interface.VARIABLES["CLUSTER_KIT_GPUS"].meaning
 
 
 def test_debugpy_is_where_the_contract_says():
@@ -112,7 +111,7 @@ def test_every_event_is_in_the_contract_with_its_keys():
     found: dict[str, set[str]] = defaultdict(set)
     for event, keys in written():
         found[event] |= keys
-    assert set(found) == set(events.EVENTS), "devices is also written by injected/gpus/devices.py"
+    assert set(found) == set(events.EVENTS), "devices: also written by tensorflow_devices.py"
     for event, keys in found.items():
         if not events.EVENTS[event].open:
             assert keys <= set(events.kinds(event)), event
@@ -131,6 +130,6 @@ def test_an_end_has_every_key_of_the_contract(tmp_path):
 
 
 def test_a_programs_devices_event_has_the_contracts_keys():
-    text = (PACKAGE / "agent" / "injected" / "gpus" / "devices.py").read_text(encoding="utf-8")
+    text = (PACKAGE / "agent" / "injected" / "tensorflow_devices.py").read_text(encoding="utf-8")
     keys = set(re.findall(r'"(\w+)": ', text)) & {"of", "promised", "sees", "broken"}
     assert keys == set(events.kinds("devices"))

@@ -19,7 +19,7 @@ from trainer.programs.detection import text_format
 from trainer.programs.detection.config import pipeline_file
 from trainer.programs.detection.config.errors import PipelineError
 from trainer.programs.detection.config.pipeline import Pipeline
-from trainer.programs.detection.convert.source import PixelBox, scaled
+from trainer.programs.detection.convert.sources import PixelBox, scaled
 from trainer.programs.detection.data import label_map
 from trainer.programs.detection.data.annotation import Box, image_size
 

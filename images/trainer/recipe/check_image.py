@@ -18,8 +18,8 @@ ADDRESS = f"127.0.0.1:{PORT}"
 DIGITS = Path("/opt/datasets/digits")
 SERVER = f"""
 import time
-from trainer.agent.servers import native, wire
-native.start(wire.server_def({{"worker": ["{ADDRESS}"]}}, "worker", 0, {PORT}))
+from trainer.agent.servers import tensorflow_server, wire
+tensorflow_server.start_native(wire.server_def({{"worker": ["{ADDRESS}"]}}, "worker", 0, {PORT}))
 time.sleep(3600)
 """
 

@@ -19,9 +19,9 @@ def main(arguments: list[str]) -> int:
     """Run this container's task; its exit code."""
     try:
         if os.environ.get("CLUSTER_KIT_SHARED"):
-            from trainer.agent.network import shared
+            from trainer.agent import task_environment
 
-            shared.start_anew_if_lacking(arguments)
+            task_environment.start_anew_with_shared(arguments)
         if arguments == ["stacks"] or arguments[:1] == ["profile"]:
             become_the_tasks_user()  # somebody looks into a task that runs already
         if arguments == ["stacks"]:
@@ -50,9 +50,9 @@ def main(arguments: list[str]) -> int:
             if privileges.wanted():
                 privileges.start_anew_as_owner(arguments)
         if os.environ.get("CLUSTER_KIT_SECRETS"):
-            from trainer.agent.network import secret_files
+            from trainer.agent import task_environment
 
-            secret_files.write()
+            task_environment.write_secrets()
         if arguments == ["serve"]:
             from trainer.agent.servers.serve import serve
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.agent import control_group
+from trainer.agent import usage
 
 PRESSURE = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0.00 total=7\n"
 VERSION_1 = {
@@ -30,9 +30,9 @@ def mounted(at: Path, files: dict[str, str]) -> Path:
 
 def told(mount: Path) -> tuple[float | None, float, float | None]:
     return (
-        control_group.cpu_limit(mount),
-        control_group.throttled_s(mount),
-        control_group.memory_s(mount),
+        usage.cpu_limit(mount),
+        usage.cpu_throttled_s(mount),
+        usage.memory_waited_s(mount),
     )
 
 
@@ -52,6 +52,6 @@ def test_what_is_told(files, expected, tmp_path):
 
 
 def test_here_it_can_be_asked():
-    limit, throttled_s, memory_s = told(control_group.MOUNT)
+    limit, throttled_s, memory_s = told(usage.MOUNT)
     assert limit is None or limit > 0
     assert throttled_s >= 0 and (memory_s is None or memory_s >= 0)

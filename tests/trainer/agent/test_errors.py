@@ -50,7 +50,7 @@ def test_no_other_module_makes_an_exit_code():
         and name != "contract/endings.py"
     }
     assert made == {
-        ("agent/injected/gpus/devices.py", "EXIT_GPU_MISSING", endings.EXIT_GPU_MISSING),
+        ("agent/injected/tensorflow_devices.py", "EXIT_GPU_MISSING", endings.EXIT_GPU_MISSING),
         ("agent/injected/runner.py", "EXIT_STDOUT_LOST", endings.EXIT_STDOUT_LOST),
     }
 
@@ -60,4 +60,4 @@ def test_there_is_one_error_for_a_loss_that_is_not_finite():
              for file in sorted(PACKAGE.rglob("*.py"))
              if "Diverged" in file.read_text(encoding="utf-8") for node in nodes_of(file)
              if isinstance(node, ast.ClassDef) and node.name == "Diverged"]  # fmt: skip
-    assert kinds == [("programs/training/errors.py", "Diverged")]
+    assert kinds == [("programs/training/program.py", "Diverged")]

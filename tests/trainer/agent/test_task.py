@@ -7,7 +7,7 @@ import json
 import pytest
 
 from trainer.agent.errors import ContractError, ServerError
-from trainer.agent.injected.gpus.promise import Gpu
+from trainer.agent.injected.gpu_promises import Gpu
 from trainer.agent.servers import serve
 from trainer.agent.task import read_task
 
@@ -98,8 +98,8 @@ def test_a_server_with_fewer_gpus_than_limits_starts_all_the_same(monkeypatch):
             raise ServerError("Not enough GPUs to create virtual devices.")
         return "grpc://here"
 
-    monkeypatch.setattr(serve, "start_with", start_with)
+    monkeypatch.setattr(serve, "start_server_with", start_with)
     monkeypatch.setattr(serve, "check_port", lambda address: None)
     variables = {"CLUSTER_KIT_GPUS": '["0","1","2"]', "CLUSTER_KIT_GPU_MEMORY_MB": "100"}
-    assert serve.start(read_task(environment("worker", 1, **variables))) == "grpc://here"
+    assert serve.start_server(read_task(environment("worker", 1, **variables))) == "grpc://here"
     assert tried == [3, 2, 1, 0]

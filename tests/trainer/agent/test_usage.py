@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from trainer.agent import usage
-from trainer.agent.usage import used
+from trainer.agent.usage import read_usage
 
 
 def test_a_process_that_computes_is_counted(tmp_path: Path, monkeypatch):
@@ -18,10 +18,10 @@ def test_a_process_that_computes_is_counted(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(usage, "PROCESSES", tmp_path)
     counts = iter([{"rx_bytes": 5, "tx_bytes": 2}, {"rx_bytes": 30, "tx_bytes": 4}])
     monkeypatch.setattr(usage, "traffic", lambda: next(counts))
-    before, began = used(), time.process_time()
+    before, began = read_usage(), time.process_time()
     while time.process_time() - began < 0.3:
         pass
-    after = used()
+    after = read_usage()
     assert after.cpu_s - before.cpu_s > 0.2
     assert (before.bytes, after.bytes) == (7, 34)
     assert (after.received, after.sent) == (30, 4)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from trainer.agent.errors import ContractError
-from trainer.agent.injected.gpus import promise
-from trainer.agent.injected.gpus.promise import Gpu
+from trainer.agent.injected import gpu_promises
+from trainer.agent.injected.gpu_promises import Gpu
 from trainer.contract.times import SILENT_S_BY_DEFAULT
 
 T = TypeVar("T")
@@ -132,8 +132,8 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         retries=int(number(env, "CLUSTER_KIT_RETRIES", 0)),
         server=server,
         gpu_memory_mb=int(number(env, "CLUSTER_KIT_GPU_MEMORY_MB", 0)) or None,
-        gpus=read_json(env, "CLUSTER_KIT_GPUS", promise.reader(env)),
-        promises=read_json(env, "CLUSTER_KIT_PROMISES", promise.read_promises),
+        gpus=read_json(env, "CLUSTER_KIT_GPUS", gpu_promises.reader(env)),
+        promises=read_json(env, "CLUSTER_KIT_PROMISES", gpu_promises.read_promises),
         simulate_gpus=int(number(env, "CLUSTER_KIT_SIMULATE_GPUS", 0)),
         gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",
         tf1=env.get("CLUSTER_KIT_OLD_API") == "on",

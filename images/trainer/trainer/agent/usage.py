@@ -1,4 +1,8 @@
-"""What this container has used so far, and how far its limits have held it up."""
+"""Reads what this container has used so far, and its limits.
+
+Limits and memory come from its control group: version 2 has one folder, version 1 one for each
+kind. What a host does not tell is unknown.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,68 @@ import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from trainer.agent import control_group
 from trainer.agent.atomic import read
 from trainer.agent.outcome import traffic
+
+MOUNT = Path("/sys/fs/cgroup")
+
+
+def cpu_limit(mount: Path = MOUNT) -> float | None:
+    """In CPUs; None if there is no limit, or it is unknown."""
+    if text := _read(mount / "cpu.max"):
+        quota, _, period = text.partition(" ")
+    else:
+        quota = _read(mount / "cpu" / "cpu.cfs_quota_us")
+        period = _read(mount / "cpu" / "cpu.cfs_period_us")
+    if not (quota.isdecimal() and period.isdecimal() and int(period)):
+        return None
+    return int(quota) / int(period)
+
+
+def cpu_throttled_s(mount: Path = MOUNT) -> float:
+    """Seconds for which the CPU limit has kept threads from running, of all together."""
+    counts = _counts(mount / "cpu.stat")
+    if "throttled_usec" in counts:
+        return counts["throttled_usec"] / 1e6
+    return _counts(mount / "cpu" / "cpu.stat").get("throttled_time", 0) / 1e9
+
+
+def control_group_memory(mount: Path = MOUNT) -> int | None:
+    """Bytes in use, without the files that the kernel could drop: what `docker stats` shows.
+
+    None if the host does not tell.
+    """
+    for used, counts, files in (
+        (mount / "memory.current", mount / "memory.stat", "inactive_file"),
+        (mount / "memory" / "memory.usage_in_bytes", mount / "memory" / "memory.stat",
+         "total_inactive_file"),
+    ):  # fmt: skip
+        if (text := _read(used)).isdecimal():
+            return max(int(text) - _counts(counts).get(files, 0), 0)
+    return None
+
+
+def memory_waited_s(mount: Path = MOUNT) -> float | None:
+    """Seconds in which some thread waited for memory; None if the kernel does not count them."""
+    for line in _read(mount / "memory.pressure").splitlines():
+        kind, _, rest = line.partition(" ")
+        total = rest.rpartition("total=")[2]
+        if kind == "some" and total.isdecimal():
+            return int(total) / 1e6
+    return None
+
+
+def _counts(file: Path) -> dict[str, int]:
+    pairs = (line.partition(" ") for line in _read(file).splitlines())
+    return {name: int(value) for name, _, value in pairs if value.isdecimal()}
+
+
+def _read(file: Path) -> str:
+    try:
+        return read(file).decode().strip()
+    except OSError:
+        return ""
+
 
 PROCESSES = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -72,24 +135,24 @@ def _word(value: float | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.3f}"
 
 
-def used() -> Usage:
+def read_usage() -> Usage:
     """By this container since its start."""
     counted = traffic()
-    cpu_s, faults = of_processes()
+    cpu_s, faults = cpu_and_faults()
     shaped = os.environ.get(SHAPED, "")
     return Usage(
         cpu_s=cpu_s,
         received=counted.get("rx_bytes", 0),
         sent=counted.get("tx_bytes", 0),
-        throttled_s=control_group.throttled_s(),
+        throttled_s=cpu_throttled_s(),
         faults=faults,
-        memory_s=control_group.memory_s(),
-        cpus=control_group.cpu_limit(),
+        memory_s=memory_waited_s(),
+        cpus=cpu_limit(),
         bandwidth=int(shaped) if shaped.isdecimal() else None,
     )
 
 
-def of_processes() -> tuple[float, int]:
+def cpu_and_faults() -> tuple[float, int]:
     """CPU seconds and major page faults of all processes of the container, and of those that have
     ended and were waited for.
 

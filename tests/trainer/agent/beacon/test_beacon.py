@@ -12,8 +12,7 @@ from followers import SECRET, listen, secret, wait_for_connection
 
 from trainer.agent.beacon import client
 from trainer.agent.beacon.client import BeaconClient, JobEnded, LeaderStopping
-from trainer.agent.beacon.heard import Joined, Left
-from trainer.agent.beacon.messages import Done, Failed, Report
+from trainer.agent.beacon.messages import Done, Failed, Joined, Left, Report
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.errors import ServerError
 from trainer.agent.task import Address

@@ -14,7 +14,7 @@ from followers import SECRET, Mute, accept, joined, listen, secret
 
 from trainer.agent.beacon import server
 from trainer.agent.beacon.client import BeaconClient, JobEnded
-from trainer.agent.beacon.heard import HeardAgain, Joined, Left, Silent, Unanswered
+from trainer.agent.beacon.messages import HeardAgain, Joined, Left, Silent, Unanswered
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.task import Address
 

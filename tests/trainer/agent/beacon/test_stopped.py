@@ -12,9 +12,8 @@ import pytest
 from connected import reached
 from waiting import wait_for
 
-from trainer.agent.beacon.heard import FAILED, LOST, Left
-from trainer.agent.beacon.stopped import Stops, stopped_tasks
-from trainer.agent.supervisor.peers import Peers
+from trainer.agent.beacon.messages import FAILED, LOST, Left
+from trainer.agent.supervisor.peers import Peers, Stops, stopped_tasks
 
 
 def end(folder: Path, task: str, reason: str = "stopped", ago: float = 0.0) -> None:

@@ -19,8 +19,16 @@ from waiting import wait_for
 
 from trainer.agent.beacon import handshake, server
 from trainer.agent.beacon.client import BeaconClient, JobEnded
-from trainer.agent.beacon.heard import Joined, Left
-from trainer.agent.beacon.messages import LONGEST_LINE, Beat, End, Unanswered, decode, encode
+from trainer.agent.beacon.messages import (
+    LONGEST_LINE,
+    Beat,
+    End,
+    Joined,
+    Left,
+    NoAnswer,
+    decode,
+    encode,
+)
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.task import Address, read_task
 
@@ -312,7 +320,7 @@ def test_any_line_is_a_message_or_none(seed):
         message = decode(mutated(chance))
         if message is not None:
             assert decode(encode(message)) is not None
-        if isinstance(message, Unanswered):
+        if isinstance(message, NoAnswer):
             assert 0 <= message.seconds < 1e9
         if isinstance(message, Beat) and message.used:
             assert message.used.bytes >= 0

@@ -7,7 +7,13 @@ import sys
 
 import pytest
 
-from trainer.agent.beacon.unanswered import GAP_S, Watch, address, asked_again, read_tables
+from trainer.agent.beacon.client import (
+    GAP_S,
+    UnansweredTasks,
+    address_of,
+    read_tables,
+    retransmitted_to,
+)
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid"
 PS = "0500000A:08AE"
@@ -32,18 +38,18 @@ ASKED, FINE = table((PS, "01", 3)), table((PS, "01", 0))
 def test_only_what_was_repeated_counts():
     rows = [("0600000A:08AE", "01", 0), (PS, "01", 1), ("0700000A:08AE", "02", 2),
             ("0800000A:08AE", "06", 5)]  # fmt: skip
-    assert asked_again(table(*rows)) == {"10.0.0.5:2222", "10.0.0.7:2222"}
+    assert retransmitted_to(table(*rows)) == {"10.0.0.5:2222", "10.0.0.7:2222"}
 
 
 @little
 def test_a_socket_of_both_families_and_one_of_ipv6():
-    assert asked_again(table((MAPPED, "02", 1))) == {"10.0.0.5:2222"}
-    assert address("000000FD000000000000000005000000:08AE") == "[fd00::5]:2222"
+    assert retransmitted_to(table((MAPPED, "02", 1))) == {"10.0.0.5:2222"}
+    assert address_of("000000FD000000000000000005000000:08AE") == "[fd00::5]:2222"
 
 
 @little
 def test_seconds_add_up_while_it_is_asked_and_over_the_pause_before_the_next_connection():
-    watch = Watch({"10.0.0.5:2222": "ps-0"})
+    watch = UnansweredTasks({"10.0.0.5:2222": "ps-0"})
     watch.look(100.0, [FINE])
     seconds = [watch.look(101.0 + n, [ASKED]).get("ps-0") for n in range(9)]
     assert seconds == [1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -53,7 +59,7 @@ def test_seconds_add_up_while_it_is_asked_and_over_the_pause_before_the_next_con
 
 @little
 def test_an_answer_ends_it():
-    watch = Watch({"10.0.0.5:2222": "ps-0"})
+    watch = UnansweredTasks({"10.0.0.5:2222": "ps-0"})
     for n in range(5):
         watch.look(100.0 + n, [ASKED])
     for n in range(int(GAP_S) + 2):
@@ -63,14 +69,14 @@ def test_an_answer_ends_it():
 
 @little
 def test_a_task_that_was_frozen_itself_blames_nobody():
-    watch = Watch({"10.0.0.5:2222": "ps-0"})
+    watch = UnansweredTasks({"10.0.0.5:2222": "ps-0"})
     watch.look(100.0, [ASKED])
     assert watch.look(160.0, [ASKED])["ps-0"] <= 4
 
 
 @little
 def test_other_connections_of_the_program_are_its_own_matter():
-    watch = Watch({"10.0.0.6:2222": "ps-1"})
+    watch = UnansweredTasks({"10.0.0.6:2222": "ps-1"})
     assert [watch.look(100.0 + n, [ASKED]) for n in range(3)] == [{}, {}, {}]
 
 
@@ -80,4 +86,4 @@ def test_the_tables_of_this_machine_can_be_read():
     server.close()
     assert tables
     for text in tables:
-        asked_again(text)
+        retransmitted_to(text)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.agent.injected import sessions
+from trainer.agent.injected import tensorflow_patches
 
 
 @pytest.mark.parametrize(
     ("given", "waited"),
     [
-        ({"ignore_live_threads": True}, sessions.GRACE_S),
-        ({"ignore_live_threads": True, "stop_grace_period_secs": 120}, sessions.GRACE_S),
+        ({"ignore_live_threads": True}, tensorflow_patches.GRACE_S),
+        ({"ignore_live_threads": True, "stop_grace_period_secs": 120}, tensorflow_patches.GRACE_S),
         ({"ignore_live_threads": True, "stop_grace_period_secs": 60}, 60),
         ({}, 120),
     ],
@@ -19,6 +19,6 @@ from trainer.agent.injected import sessions
 def test_threads_that_may_be_left_get_less_time_unless_the_program_says(given, waited):
     """Where they may not be left, a thread that takes long would become an error."""
     calls = []
-    join = sessions.less_patient(lambda self, *arguments: calls.append(arguments))
+    join = tensorflow_patches.less_patient(lambda self, *arguments: calls.append(arguments))
     join("the coordinator", ["a thread"], **given)
     assert calls == [(["a thread"], waited, given.get("ignore_live_threads", False))]

@@ -132,7 +132,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.training import server_lib
 from trainer.agent.injected import mailbox
-from trainer.agent.injected.gpus import cuda, devices, promise
+from trainer.agent.injected import gpu_promises, tensorflow_devices
 ours = context.context()
 gpus = [tf.config.PhysicalDevice(f"/physical_device:GPU:{i}", "GPU") for i in range(2)]
 ours._initialize_physical_devices()
@@ -140,7 +140,7 @@ ours._physical_devices += gpus
 ours._visible_device_list += gpus
 ours._memory_growth_map.update(dict.fromkeys(gpus))
 tf.config.experimental.get_device_details = lambda gpu: {"device_name": "NVIDIA H200"}
-devices.prepare(tf, promise, cuda, mailbox, hidden=False)
+tensorflow_devices.prepare(tf, gpu_promises, mailbox, hidden=False)
 limits = lambda config: [
     list(one.memory_limit_mb) for one in config.gpu_options.experimental.virtual_devices
 ]
@@ -169,8 +169,9 @@ def test_two_pretended_gpus_are_limited_or_grow(output, events, limit, limits, g
 
 
 DRIVER = """
-from trainer.agent.injected.gpus import cuda
-cuda.devices = lambda: [cuda.CudaDevice(f"0000:{bus}:00.0", "") for bus in ("3b", "5e")]
+from trainer.agent.injected import gpu_promises
+in_driver = [gpu_promises.CudaDevice(f"0000:{bus}:00.0", "") for bus in ("3b", "5e")]
+gpu_promises.cuda_devices = lambda: in_driver
 """
 
 
@@ -195,8 +196,8 @@ def test_gpus_are_told_apart_by_what_the_driver_says(output, events, second, cod
 def test_gpus_that_a_swarm_gave_are_told_apart_by_their_uuids(output, events, second, code):
     uuids = [f"{bus}000000-1111-2222-3333-444444444444" for bus in ("3b", "5e")]
     driver = f"""
-from trainer.agent.injected.gpus import cuda
-cuda.devices = lambda: [cuda.CudaDevice("", uuid) for uuid in {uuids}]
+from trainer.agent.injected import gpu_promises
+gpu_promises.cuda_devices = lambda: [gpu_promises.CudaDevice("", uuid) for uuid in {uuids}]
 """
     variables = {
         "CLUSTER_KIT_GPUS": json.dumps([{"name": "one"}, {"name": "two"}]),

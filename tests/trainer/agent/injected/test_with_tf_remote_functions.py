@@ -7,10 +7,10 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from tensorflow.python.eager import context
 
-from trainer.agent.injected import remote_functions
+from trainer.agent.injected import tensorflow_patches
 
 
 def test_functions_are_not_taken_back_from_the_servers(monkeypatch):
     monkeypatch.setattr(context.Context, "remove_function", context.Context.remove_function)
-    assert remote_functions.keep()
+    assert tensorflow_patches.keep_remote_functions()
     context.context().remove_function("a name that nobody ever registered")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from trainer.agent import task_environment
 from trainer.agent.errors import ContractError
-from trainer.agent.network import secret_files
 
 
 def wanted(**rows):
@@ -22,7 +22,7 @@ def test_a_value_is_a_file_that_only_this_user_may_read(tmp_path):
     }
     for _ in range(2):  # a second attempt in the same container finds them there
         environment = dict(given)
-        secret_files.write(environment, tmp_path)
+        task_environment.write_secrets(environment, tmp_path)
         assert environment == {"B": "too"}
     assert (tmp_path / "a").read_text() == "it's\nmine"
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o400
@@ -30,7 +30,7 @@ def test_a_value_is_a_file_that_only_this_user_may_read(tmp_path):
 
 def test_one_variable_for_two_files(tmp_path):
     environment = {"A": "x", "CLUSTER_KIT_SECRETS": wanted(a=("A", False), b=("A", False))}
-    secret_files.write(environment, tmp_path)
+    task_environment.write_secrets(environment, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
     assert environment == {}
 
@@ -38,13 +38,13 @@ def test_one_variable_for_two_files(tmp_path):
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": {}}'])
 def test_what_the_host_never_says(text, tmp_path):
     with pytest.raises(ContractError, match="must be JSON"):
-        secret_files.write({"CLUSTER_KIT_SECRETS": text}, tmp_path)
+        task_environment.write_secrets({"CLUSTER_KIT_SECRETS": text}, tmp_path)
 
 
 def test_what_is_missing_is_named_without_a_value(tmp_path):
     with pytest.raises(ContractError, match="A is not set: the secret a"):
-        secret_files.write({"CLUSTER_KIT_SECRETS": wanted(a=("A", False))}, tmp_path)
+        task_environment.write_secrets({"CLUSTER_KIT_SECRETS": wanted(a=("A", False))}, tmp_path)
     environment = {"A": "the-value", "CLUSTER_KIT_SECRETS": wanted(a=("A", False))}
     with pytest.raises(ContractError, match="cannot write") as told:
-        secret_files.write(environment, tmp_path / "absent")
+        task_environment.write_secrets(environment, tmp_path / "absent")
     assert "the-value" not in str(told.value)

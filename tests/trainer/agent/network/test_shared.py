@@ -5,8 +5,8 @@ import json
 import pytest
 
 from trainer.agent.errors import ContractError
-from trainer.agent.network.shared import lacking
 from trainer.agent.task import read_task
+from trainer.agent.task_environment import missing_variables
 
 CLUSTER = {"master": ["chief-0:2222"], "worker": ["worker-0:2222"], "ps": ["ps-0:2222"]}
 
@@ -22,7 +22,7 @@ def file(tmp_path):
 def test_a_task_finds_its_place_in_the_shared_cluster(file):
     for name, job in (("ps-0", "ps"), ("chief-0", "master")):
         env = {"CLUSTER_KIT_SHARED": file, "CLUSTER_KIT_TASK": name}
-        added = lacking(env)
+        added = missing_variables(env)
         assert json.loads(added["TF_CONFIG"]) == {
             "cluster": CLUSTER,
             "task": {"type": job, "index": 0},
@@ -34,13 +34,13 @@ def test_a_task_finds_its_place_in_the_shared_cluster(file):
 
 def test_what_a_task_has_itself_stays(file):
     own = {"TF_CONFIG": "{}", "CLUSTER_KIT_SERVERS": "", "CLUSTER_KIT_TASK": "evaluator-0"}
-    added = lacking({"CLUSTER_KIT_SHARED": file, **own})
+    added = missing_variables({"CLUSTER_KIT_SHARED": file, **own})
     assert json.loads(added.pop("CLUSTER_KIT_TRAINING")) == CLUSTER, "for an Estimator"
     assert added == {"NO_PROXY": "worker-0"}
 
 
 def test_nothing_is_added_where_no_file_is_named():
-    assert lacking({"CLUSTER_KIT_TASK": "ps-0"}) == {}
+    assert missing_variables({"CLUSTER_KIT_TASK": "ps-0"}) == {}
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"cluster": {}}', None])
@@ -49,4 +49,4 @@ def test_a_file_that_is_wrong_is_named(tmp_path, content):
     if content is not None:
         path.write_text(content)
     with pytest.raises(ContractError, match="CLUSTER_KIT_SHARED"):
-        lacking({"CLUSTER_KIT_SHARED": str(path), "CLUSTER_KIT_TASK": "ps-0"})
+        missing_variables({"CLUSTER_KIT_SHARED": str(path), "CLUSTER_KIT_TASK": "ps-0"})

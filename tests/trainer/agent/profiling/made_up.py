@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainer.agent.profiling.planes import Event, Thread, Trace
+from trainer.agent.profiling.traces import Event, Thread, Trace
 
 MS = 1_000_000.0
 TO_PS = "/job:worker/replica:0/task:1/device:CPU:0;10f8;/job:ps/replica:0/task:0/device:CPU:0;e;0:0"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from made_up import TO_PS, awaited, event, trace
 
-from trainer.agent.profiling.breakdown import exclusive, facts_of, longest, runs_of
-from trainer.agent.profiling.work import (
+from trainer.agent.profiling.breakdown import exclusive, longest, runs_of, task_facts
+from trainer.agent.profiling.traces import (
     COMPUTE,
     DISPATCH,
     IDLE,
@@ -28,7 +28,7 @@ def test_a_step_of_a_worker_is_split_and_the_parts_are_the_whole():
         event("cnn/conv2d/Relu:_MklNativeFusedConv2D", 40, 25),
         event("gradient/_77:_Send", 65, 5, key=TO_PS),
     )
-    facts = facts_of(seen)
+    facts = task_facts(seen)
     assert facts["shares"] == {
         "compute": 0.25, "sending": 0.05, "input": 0.1, "waiting": 0.3, "dispatch": 0.2,
         "idle": 0.1,
@@ -52,7 +52,7 @@ def test_what_goes_on_behind_work_that_is_more_costs_nothing():
 
 
 def test_without_any_event_a_task_was_idle():
-    facts = facts_of(trace())
+    facts = task_facts(trace())
     assert facts["shares"]["idle"] == 1
     assert (facts["runs"], facts["longest_ops"], facts["waits_for"]) == (0, [], "")
 
@@ -64,19 +64,19 @@ def test_a_wait_that_was_not_over_when_the_trace_ended_does_not_count_as_one_tha
 
 def test_a_ps_waits_for_gradients_and_an_all_reduce_for_the_others():
     received = awaited("gradient/_86", "_Recv", 0, 30, key=1)
-    assert facts_of(trace(*received, task="ps-0"))["waits_for"] == "gradients"
+    assert task_facts(trace(*received, task="ps-0"))["waits_for"] == "gradients"
     reduced = awaited("CollectiveReduceV2", "CollectiveReduceV2", 0, 30, key=1)
     beside = event("CollectiveReduceV2:CollectiveReduceV2", 1, 20)
-    facts = facts_of(trace(*reduced, beside))
+    facts = task_facts(trace(*reduced, beside))
     assert facts["waits_for"] == "the others of an all-reduce"
     assert [wait["ms"] for wait in facts["longest_waits"]] == [30], "once, not twice"
 
 
 def test_input_that_is_prepared_beside_the_step_is_not_waited_for():
     ahead = trace(event("Resize:ResizeBilinear", 0, 50), thread="tf_data_private_threadpool")
-    assert facts_of(ahead)["shares"]["idle"] == 1
+    assert task_facts(ahead)["shares"]["idle"] == 1
     asked = trace(event("IteratorGetNextOp::DoCompute", 0, 50))
-    assert facts_of(asked)["shares"]["input"] == 0.5
+    assert task_facts(asked)["shares"]["input"] == 0.5
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import json
 
 from made_up import TO_PS, awaited, event, trace
 
-from trainer.agent.profiling.chrome import HEAD, TAIL, lines_of
+from trainer.agent.profiling.profile import HEAD, TAIL, chrome_lines
 
 BEGAN = 4_000_000_000
 
 
 def events(seen, place=0, most=1000):
-    text = HEAD + ",\n".join(lines_of(seen, place, BEGAN, most)) + TAIL
+    text = HEAD + ",\n".join(chrome_lines(seen, place, BEGAN, most)) + TAIL
     return json.loads(text)["traceEvents"]
 
 

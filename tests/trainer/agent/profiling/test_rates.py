@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.agent.profiling.rates import overhead, points_of, rate
+from trainer.agent.profiling.breakdown import points_of, steps_before_and_during, steps_per_s
 
 
 def step(at, number):
@@ -13,19 +13,19 @@ def step(at, number):
 
 def test_steps_are_even_between_two_reports():
     points = points_of(step(at, 10 * at) for at in range(10))
-    assert rate(points, 2.5, 4.5) == pytest.approx(10)
+    assert steps_per_s(points, 2.5, 4.5) == pytest.approx(10)
 
 
 def test_before_and_during():
     reports = [step(at, 20 * at) for at in range(100, 121)]
     reports += [step(120 + at, 2400 + 15 * at) for at in range(1, 5)]
-    assert overhead(points_of(reports), 120, 2) == {"before": 20, "during": 15}
+    assert steps_before_and_during(points_of(reports), 120, 2) == {"before": 20, "during": 15}
 
 
 def test_what_is_not_reported_is_not_known():
-    assert overhead([], 120, 2) == {"before": None, "during": None}
+    assert steps_before_and_during([], 120, 2) == {"before": None, "during": None}
     reports = points_of([step(100, 1), step(101, 2)])
-    assert overhead(reports, 101.5, 2) == {"before": 1, "during": None}
+    assert steps_before_and_during(reports, 101.5, 2) == {"before": 1, "during": None}
 
 
 def test_a_run_that_began_anew_is_counted_from_there():

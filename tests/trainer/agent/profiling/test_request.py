@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainer.agent.errors import ContractError
-from trainer.agent.profiling.profile import event_files, parse, sentences
-from trainer.agent.profiling.request import profile_request, why
+from trainer.agent.profiling.profile import event_files, parse, profile_request, sentences, why
 from trainer.agent.servers.wire import fields
 from trainer.agent.task import read_task
 

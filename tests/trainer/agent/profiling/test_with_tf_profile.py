@@ -8,8 +8,8 @@ import time
 import pytest
 from reading import read_until
 
-from trainer.agent.profiling import planes
-from trainer.agent.profiling.request import ask_all
+from trainer.agent.profiling import traces
+from trainer.agent.profiling.profile import ask_all
 
 pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 grpc = pytest.importorskip("grpc", reason="grpcio is in the image, not here")
@@ -24,7 +24,7 @@ def test_a_server_traces_itself_and_the_others_are_named(run_task, free_port, tm
     asked_at = time.time()
     answers = ask_all({"ps-0": address, "chief-0": "127.0.0.1:1"}, tmp_path, "now", 0.2)
     assert answers == {"ps-0": "", "chief-0": "no TensorFlow server answers there"}
-    trace = planes.read(tmp_path / "now" / "ps-0.xplane.pb", "ps-0", asked_at - 999, 9)
+    trace = traces.read_trace(tmp_path / "now" / "ps-0.xplane.pb", "ps-0", asked_at - 999, 9)
     assert asked_at - 1 < trace.began / 1e9 < time.time(), "its own clock, not ours"
     assert 0.15 < trace.duration / 1e9 < 5
     events = [event for thread in trace.threads for event in thread.events]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from trainer.agent.sampling.connections import Connection, Sent, connections, parsed, split
+from trainer.agent.tcp_connections import Connection, Sent, connections, parsed, split
 
 
 def open_to(address: str) -> list[Connection]:

@@ -6,8 +6,8 @@ import ctypes
 
 import pytest
 
-from trainer.agent.sampling import gpus
-from trainer.agent.sampling.gpus import Driver, GpuUse
+from trainer.agent import usage_recorder
+from trainer.agent.usage_recorder import Driver, GpuUse
 
 NOT_SUPPORTED = 3
 
@@ -54,7 +54,7 @@ def test_a_driver_that_does_not_start_tells_nothing(library):
 
 
 def test_without_gpus_no_driver_is_asked(monkeypatch):
-    monkeypatch.setattr(gpus.ctypes, "CDLL", lambda name: pytest.fail("asked"))
+    monkeypatch.setattr(usage_recorder.ctypes, "CDLL", lambda name: pytest.fail("asked"))
     assert Driver([]).look() == []
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.agent import control_group
-from trainer.agent.sampling import memory
+from trainer.agent import usage, usage_recorder
 
 VERSION_1 = {
     "memory/memory.usage_in_bytes": "9000000\n",
@@ -29,16 +28,18 @@ def mounted(at: Path, files: dict[str, str]) -> Path:
     [(VERSION_1, 7000000), (VERSION_2, 6000000), ({}, None), ({"memory.current": "max"}, None)],
 )
 def test_files_that_could_be_dropped_are_not_in_use(tmp_path, files, expected):
-    assert control_group.memory(mounted(tmp_path, files)) == expected
+    assert usage.control_group_memory(mounted(tmp_path, files)) == expected
 
 
 def test_without_a_control_group_it_is_what_processes_have(monkeypatch):
-    monkeypatch.setattr(control_group, "memory", lambda: None)
-    assert memory.memory() >= memory.of_processes(Path("/proc")) // 2 > 0
+    monkeypatch.setattr(usage, "control_group_memory", lambda: None)
+    assert (
+        usage_recorder.memory_in_use() >= usage_recorder.memory_of_processes(Path("/proc")) // 2 > 0
+    )
 
 
 def test_shared_pages_are_of_no_process(tmp_path):
     for process, text in {"1": "900 50 20 1 0 9 0", "23": "10 10 10 0 0 0 0", "x": "9"}.items():
         (tmp_path / process).mkdir()
         (tmp_path / process / "statm").write_text(text)
-    assert memory.of_processes(tmp_path) == 30 * os.sysconf("SC_PAGE_SIZE")
+    assert usage_recorder.memory_of_processes(tmp_path) == 30 * os.sysconf("SC_PAGE_SIZE")

@@ -7,10 +7,10 @@ import json
 import shutil
 import time
 
-from trainer.agent.sampling import recorder
-from trainer.agent.sampling.connections import Connection
-from trainer.agent.sampling.recorder import Recorder, tasks_by_ip
+from trainer.agent import usage_recorder
 from trainer.agent.task import read_task
+from trainer.agent.tcp_connections import Connection
+from trainer.agent.usage_recorder import Recorder, tasks_by_ip
 
 
 def read(task):
@@ -34,7 +34,7 @@ def test_the_first_and_the_last_sample_are_written_at_once(alone):
 
 
 def test_between_them_is_one_in_each_interval_and_seldom_the_table(alone, monkeypatch):
-    monkeypatch.setattr(recorder, "EVERY_S", 0.01)
+    monkeypatch.setattr(usage_recorder, "EVERY_S", 0.01)
     recording = Recorder(alone)
     until = time.monotonic() + 10
     while len(read(alone)) < 12 and time.monotonic() < until:
@@ -48,7 +48,7 @@ def test_between_them_is_one_in_each_interval_and_seldom_the_table(alone, monkey
 
 def test_what_a_program_sent_that_has_ended_since_is_told_too(tmp_path, monkeypatch):
     """Its connections are there only between two of the samples that tell of them."""
-    monkeypatch.setattr(recorder, "EVERY_S", 0.02)
+    monkeypatch.setattr(usage_recorder, "EVERY_S", 0.02)
     cluster = {"chief": ["10.0.0.4:1"], "ps": ["10.0.0.5:1"]}
     config = {"cluster": cluster, "task": {"type": "chief", "index": 0}}
     task = read_task({"TF_CONFIG": json.dumps(config), "CLUSTER_KIT_OUTPUT": str(tmp_path)})
@@ -59,7 +59,7 @@ def test_what_a_program_sent_that_has_ended_since_is_told_too(tmp_path, monkeypa
     def found() -> list[Connection]:
         return [Connection(b"a", "10.0.0.5", 5000)] if 0 < written() < 4 else []
 
-    monkeypatch.setattr(recorder, "connections", found)
+    monkeypatch.setattr(usage_recorder, "connections", found)
     recording = Recorder(task)
     until = time.monotonic() + 10
     while written() < 4:
@@ -70,9 +70,11 @@ def test_what_a_program_sent_that_has_ended_since_is_told_too(tmp_path, monkeypa
 
 
 def test_in_a_long_run_connections_are_looked_at_seldom(alone, monkeypatch):
-    monkeypatch.setattr(recorder, "EVERY_S", 0.001)
+    monkeypatch.setattr(usage_recorder, "EVERY_S", 0.001)
     looks = []
-    monkeypatch.setattr(recorder, "connections", lambda: looks.append(len(read_lines())) or [])
+    monkeypatch.setattr(
+        usage_recorder, "connections", lambda: looks.append(len(read_lines())) or []
+    )
     usage = alone.progress_file.with_suffix(".usage")
 
     def read_lines() -> list[str]:
@@ -89,7 +91,7 @@ def test_in_a_long_run_connections_are_looked_at_seldom(alone, monkeypatch):
 
 
 def test_an_output_that_is_removed_stays_removed(alone, monkeypatch):
-    monkeypatch.setattr(recorder, "EVERY_S", 0.01)
+    monkeypatch.setattr(usage_recorder, "EVERY_S", 0.01)
     recording = Recorder(alone)
     shutil.rmtree(alone.progress_file.parent)
     time.sleep(0.05)

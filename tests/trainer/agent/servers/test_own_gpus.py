@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from trainer.agent.injected.gpus import cuda
-from trainer.agent.injected.gpus.cuda import CudaDevice
-from trainer.agent.servers import own_gpus
+from trainer.agent.injected import gpu_promises
+from trainer.agent.injected.gpu_promises import CudaDevice
+from trainer.agent.servers import serve
 from trainer.agent.task import Task, read_task
 
 PCI = "0000:86:00.0"
@@ -29,13 +29,13 @@ def task(uuid: str, check: str = "on") -> Task:
 def sees(monkeypatch: pytest.MonkeyPatch):
     """What the driver shows: a list that the test fills."""
     shown: list[CudaDevice] = []
-    monkeypatch.setattr(cuda, "devices", lambda: shown)
+    monkeypatch.setattr(gpu_promises, "cuda_devices", lambda: shown)
     return shown
 
 
 def test_another_slice_of_the_same_gpu_ends_it(sees: list[CudaDevice]) -> None:
     sees.append(CudaDevice(PCI, OTHER))
-    ended = own_gpus.broken(task(f"MIG-{OWN}"))
+    ended = serve.gpus_missing(task(f"MIG-{OWN}"))
     assert ended is not None
     assert (ended.reason, ended.exit_code, ended.tasks) == ("gpu-missing", 3, ("worker-0",))
     assert ended.message == (
@@ -59,7 +59,7 @@ def test_what_does_not_end_it(
     sees: list[CudaDevice], uuid: str, check: str, shown: list[CudaDevice]
 ) -> None:
     sees.extend(shown)
-    assert own_gpus.broken(task(uuid, check)) is None
+    assert serve.gpus_missing(task(uuid, check)) is None
 
 
 def on_a_swarm(given: str, number: int = 1, check: str = "on") -> Task:
@@ -75,7 +75,7 @@ def on_a_swarm(given: str, number: int = 1, check: str = "on") -> Task:
 
 def test_another_gpu_than_the_swarm_gave_ends_it(sees: list[CudaDevice]) -> None:
     sees.append(CudaDevice(PCI, OTHER))
-    ended = own_gpus.broken(on_a_swarm(f"GPU-{OWN}"))
+    ended = serve.gpus_missing(on_a_swarm(f"GPU-{OWN}"))
     assert ended is not None
     assert (ended.reason, ended.exit_code, ended.tasks) == ("gpu-missing", 3, ("worker-0",))
     assert ended.message == (
@@ -103,12 +103,12 @@ def test_what_a_swarm_gave_and_is_seen_ends_nothing(
     sees: list[CudaDevice], given: str, check: str, shown: list[CudaDevice]
 ) -> None:
     sees.extend(shown)
-    assert own_gpus.broken(on_a_swarm(given, check=check)) is None
+    assert serve.gpus_missing(on_a_swarm(given, check=check)) is None
 
 
 def test_the_program_of_a_task_on_a_swarm_compares_too(tmp_path, monkeypatch) -> None:
     """The part of the hook behind TensorFlow's own: what is promised and what is seen."""
-    from trainer.agent.injected.gpus import devices, promise
+    from trainer.agent.injected import gpu_promises, tensorflow_devices
 
     left: list[str] = []
 
@@ -122,15 +122,19 @@ def test_the_program_of_a_task_on_a_swarm_compares_too(tmp_path, monkeypatch) ->
     def end(code: int) -> None:
         raise Ended(code)
 
-    monkeypatch.setattr(devices.os, "_exit", end)
+    monkeypatch.setattr(tensorflow_devices.os, "_exit", end)
     monkeypatch.setenv("CLUSTER_KIT_TASK", "worker-0")
     monkeypatch.setenv("CLUSTER_KIT_PROGRESS", str(tmp_path / "progress"))
     monkeypatch.delenv("CLUSTER_KIT_GPU_CHECK", raising=False)
     task = on_a_swarm(f"GPU-{OWN}")
-    devices.check(task.gpus, [promise.Gpu("NVIDIA H200", PCI, OWN)], promise, Mailbox)
+    tensorflow_devices.check(
+        task.gpus, [gpu_promises.Gpu("NVIDIA H200", PCI, OWN)], gpu_promises, Mailbox
+    )
     assert left == []
     with pytest.raises(Ended, match="3"):
-        devices.check(task.gpus, [promise.Gpu("NVIDIA H200", PCI, OTHER)], promise, Mailbox)
+        tensorflow_devices.check(
+            task.gpus, [gpu_promises.Gpu("NVIDIA H200", PCI, OTHER)], gpu_promises, Mailbox
+        )
     assert left == [
         f"gpu-missing: worker-0 was promised GPU 1 of 1 of its node (GPU-{OWN}), "
         f"sees NVIDIA H200 (uuid {OTHER}, pci {PCI})"

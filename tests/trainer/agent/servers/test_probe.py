@@ -9,7 +9,7 @@ from concurrent import futures
 
 import pytest
 
-from trainer.agent.injected.gpus.promise import Gpu
+from trainer.agent.injected.gpu_promises import Gpu
 from trainer.agent.servers import probe, wire
 from trainer.agent.servers.probe import ServersMissing, ServersReady
 
@@ -207,7 +207,7 @@ def test_a_server_that_has_another_address_by_now_is_asked_there(server, monkeyp
             assert prober.answered(60) == []
             assert prober.answered(60) == []
             prober._servers["ps-0"] = server("ps", 0)
-            monkeypatch.setattr(probe, "looked_up", lambda _address: frozenset(("127.0.0.9",)))
+            monkeypatch.setattr(probe, "ip_addresses", lambda _address: frozenset(("127.0.0.9",)))
             until = time.monotonic() + 10
             while prober.answered(60) != ["ps-0"]:
                 assert time.monotonic() < until
@@ -215,5 +215,5 @@ def test_a_server_that_has_another_address_by_now_is_asked_there(server, monkeyp
 
 
 def test_an_address_that_is_not_known_is_none():
-    assert probe.looked_up("127.0.0.1:2222") == {"127.0.0.1"}
-    assert probe.looked_up("not-there.invalid:2222") == frozenset()
+    assert probe.ip_addresses("127.0.0.1:2222") == {"127.0.0.1"}
+    assert probe.ip_addresses("not-there.invalid:2222") == frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from trainer.agent.stragglers.rule import Straggled, Stragglers, Straggling
+from trainer.agent.straggler_rule import Straggled, Stragglers, Straggling
 from trainer.agent.usage import Usage
 
 ONE, TWO, THREE = "worker-0", "worker-1", "worker-2"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_up_jobs import ONE, TWO, Job, Second
 
-from trainer.agent.stragglers.limits import BANDWIDTH, CPU
+from trainer.agent.straggler_rule import BANDWIDTH, CPU
 from trainer.agent.usage import Usage
 
 LIMITS = {ONE: Usage(), TWO: Usage(cpus=0.2)}

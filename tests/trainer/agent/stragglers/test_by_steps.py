@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_up_jobs import ONE, THREE, TWO, Job, Play, Second, steps
 
-from trainer.agent.stragglers.limits import CPU, MEMORY, UNKNOWN
+from trainer.agent.straggler_rule import CPU, MEMORY, UNKNOWN
 from trainer.agent.usage import Usage
 
 LIMITED = {TWO: Usage(cpus=0.2)}

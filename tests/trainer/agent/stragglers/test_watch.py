@@ -7,10 +7,10 @@ import time
 
 import pytest
 
+from trainer.agent import straggler_watch
 from trainer.agent.progress_file import Progress
-from trainer.agent.stragglers import watch, words
-from trainer.agent.stragglers.rule import Straggled, Straggling
-from trainer.agent.stragglers.watch import StragglerWatch, groups
+from trainer.agent.straggler_rule import Straggled, Straggling
+from trainer.agent.straggler_watch import StragglerWatch, groups
 from trainer.agent.task import Task, read_task
 from trainer.agent.usage import Usage
 from trainer.contract.times import STRAGGLER_S
@@ -46,31 +46,36 @@ def test_who_does_the_same_work(leader, cluster, expected):
 
 def test_the_sentences():
     found = Straggling("worker-1", 20.0, "cpu-limit", 0.2, 3.14, 12.4, 0.2)
-    assert words.begins(found, "workers") == (
+    assert straggler_watch.begin_sentence(found, "workers") == (
         "worker-1 is a straggler: 3.1 steps/s, the median of the other workers is 12.4;"
         " 20% of the steps; its CPU limit of 0.2 is reached"
     )
     by_limit = Straggling("ps-1", 20.0, "bandwidth-limit", 8e6)
-    assert words.begins(by_limit, "parameter servers") == (
+    assert straggler_watch.begin_sentence(by_limit, "parameter servers") == (
         "ps-1 is a straggler: its bandwidth limit of 8 Mbit/s is reached;"
         " the other parameter servers wait for it"
     )
     by_cpu = Straggling("worker-1", 20.0, "cpu-limit", 0.5, slowed=4.87)
-    assert ", which makes it 4.9 times slower;" in words.begins(by_cpu, "workers")
+    assert ", which makes it 4.9 times slower;" in straggler_watch.begin_sentence(by_cpu, "workers")
     unknown = Straggling("worker-1", 20.0, "unknown", None, 1.0, 9.0, 0.1)
-    assert words.begins(unknown, "workers").endswith("; none of its limits is reached")
-    assert words.ends(Straggled("worker-1", 43.2, 0.21)) == (
+    assert straggler_watch.begin_sentence(unknown, "workers").endswith(
+        "; none of its limits is reached"
+    )
+    assert straggler_watch.end_sentence(Straggled("worker-1", 43.2, 0.21)) == (
         "worker-1 was a straggler for 43 s, with 21% of the steps"
     )
-    assert words.ends(Straggled("worker-1", 43.2, None)) == "worker-1 was a straggler for 43 s"
+    assert (
+        straggler_watch.end_sentence(Straggled("worker-1", 43.2, None))
+        == "worker-1 was a straggler for 43 s"
+    )
 
 
 @pytest.mark.parametrize("reported", [True, False], ids=["own steps", "closures"])
 def test_it_reads_steps_and_writes_down_what_it_finds(reported, tmp_path, monkeypatch, capsys):
     """Twenty seconds in two: the clock of the rule goes ten times as fast."""
     began = time.monotonic()
-    monkeypatch.setattr(watch, "LOOK_S", 0.1)
-    monkeypatch.setattr(watch.time, "monotonic", lambda: began + 10 * (CLOCK() - began))
+    monkeypatch.setattr(straggler_watch, "LOOK_S", 0.1)
+    monkeypatch.setattr(straggler_watch.time, "monotonic", lambda: began + 10 * (CLOCK() - began))
     leader = task("worker-0", {"worker": 2}, tmp_path)
     progress = {name: Progress(tmp_path / "progress" / f"{name}.jsonl")
                 for name in ("worker-0", "worker-1")}  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.agent.beacon.heard import Joined, Left
+from trainer.agent.beacon.messages import Joined, Left
 from trainer.agent.outcome import Outcome
 from trainer.agent.supervisor.peers import Peers
 

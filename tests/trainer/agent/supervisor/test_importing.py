@@ -66,13 +66,13 @@ def test_without_a_ps_nobody_is_waited_for(job) -> None:
 def test_who_has_ended_is_not_waited_for(job) -> None:
     began = job(NO_TENSORFLOW.replace("time.sleep(1)", "pass").replace(
         "(here /", "if task == 'worker-0': import tensorflow\n(here /"), "ps-0")  # fmt: skip
-    assert began["worker-0"] - began["worker-1"] < peers.PATIENCE_S / 2
+    assert began["worker-0"] - began["worker-1"] < peers.IMPORTS_PATIENCE_S / 2
 
 
 def test_a_program_that_never_imports_it_holds_nobody_up_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(peers, "IMPORTS_PATIENCE_S", 0.3)
     told = threading.Event()
     task = SimpleNamespace(
         peers={"worker-1"}, cluster={"ps": ("a:1",)}, progress_file=tmp_path / "worker-0.jsonl"
@@ -80,7 +80,7 @@ def test_a_program_that_never_imports_it_holds_nobody_up_for_ever(
     child = SimpleNamespace(tell=lambda _: told.set())
     others = SimpleNamespace(missing=("worker-1",))
     program = Program((), builtin=False)
-    peers.let_begin(task, program, child, others, threading.Event())
+    peers.start_after_imports(task, program, child, others, threading.Event())
     assert not told.wait(0.6), "it is not there yet: its deadline counts"
     others.missing = ()
     assert told.wait(5)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from trainer.agent.beacon.client import JobEnded
-from trainer.agent.supervisor.latecomer import exit_code, watch
+from trainer.agent.supervisor.supervise import leaders_exit_code, watch_for_jobs_end
 from trainer.agent.task import read_task
 
 END = '{"time": 2.0, "event": "end", "exit_code": 5}\n'
@@ -32,7 +32,7 @@ def test_it_learns_the_end_from_the_leaders_last_line(task):
     (task.output / "progress" / "chief-0.jsonl").write_text(START + END)
     said = []
     began = time.monotonic()
-    watch(task, leader, said.append, patience_s=0.3)
+    watch_for_jobs_end(task, leader, said.append, patience_s=0.3)
     assert said == [JobEnded(5)]
     assert time.monotonic() - began > 0.3
 
@@ -42,12 +42,12 @@ def test_a_leader_of_a_new_run_is_waited_for(task):
     (task.output / "progress" / "chief-0.jsonl").write_text(END + START)
     threading.Timer(0.7, lambda: setattr(leader, "connected", True)).start()
     said = []
-    watch(task, leader, said.append, patience_s=0.1)
+    watch_for_jobs_end(task, leader, said.append, patience_s=0.1)
     assert said == []
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", "[]\n", '{"event": "end"}\n', START])
 def test_what_is_no_end_is_none(tmp_path, text):
-    assert exit_code(tmp_path / "missing.jsonl") is None
+    assert leaders_exit_code(tmp_path / "missing.jsonl") is None
     (tmp_path / "chief-0.jsonl").write_text(text)
-    assert exit_code(tmp_path / "chief-0.jsonl") is None
+    assert leaders_exit_code(tmp_path / "chief-0.jsonl") is None

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from trainer.agent.beacon.heard import HeardAgain, Silent, Unanswered
+from trainer.agent.beacon.messages import HeardAgain, Silent, Unanswered
 from trainer.agent.progress_file import Progress
-from trainer.agent.supervisor.silent_tasks import HELP_S, SilentTasks
+from trainer.agent.supervisor.peers import HELP_S, SilentTasks
 
 
 @pytest.fixture

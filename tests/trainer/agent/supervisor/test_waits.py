@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from trainer.agent.beacon.heard import DONE, FAILED, LOST, Joined, Left, Silent
+from trainer.agent.beacon.messages import DONE, FAILED, LOST, Joined, Left, Silent
 from trainer.agent.progress_file import Progress
 from trainer.agent.supervisor.stall import Waits
 

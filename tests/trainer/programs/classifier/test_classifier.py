@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainer.agent.errors import ContractError
-from trainer.programs.classifier import options
-from trainer.programs.classifier.data import files
-from trainer.programs.classifier.model import checkpoints
+from trainer.programs.classifier import checkpoints, image_files, options
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -58,12 +56,12 @@ def test_wrong_arguments_end_with_2(wrong, capsys):
 
 
 def test_classes_and_labels(data):
-    classes = files.class_names(data)
-    split = files.split(data, "Train", classes)
+    classes = image_files.class_names(data)
+    split = image_files.split(data, "Train", classes)
     assert classes == ("cat", "dog")
     assert split.labels == (0, 0, 0, 1, 1, 1)
     assert split.paths[3].endswith("Train/dog/0.png")
-    files.check_images(split.paths)
+    image_files.check_images(split.paths)
 
 
 def remove_class(data: Path) -> None:
@@ -98,9 +96,9 @@ def one_class(data: Path) -> None:
 def test_what_is_wrong_with_the_data_is_named(data, spoil, says):
     spoil(data)
     with pytest.raises(ContractError, match=says) as caught:
-        classes = files.class_names(data)
+        classes = image_files.class_names(data)
         for name in ("Train", "Test"):
-            files.check_images(files.split(data, name, classes).paths)
+            image_files.check_images(image_files.split(data, name, classes).paths)
     assert caught.value.exit_code == 2
 
 

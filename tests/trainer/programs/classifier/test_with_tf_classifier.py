@@ -14,9 +14,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from trainer.agent.injected.for_programs.cluster_kit_input import worker_index  # noqa: E402
 from trainer.contract.endings import EXIT_TRAINING_FAILED  # noqa: E402
-from trainer.programs.classifier import options  # noqa: E402
-from trainer.programs.classifier.data import files, input_pipeline  # noqa: E402
-from trainer.programs.classifier.model import architecture  # noqa: E402
+from trainer.programs.classifier import (  # noqa: E402
+    classifier_model,
+    image_files,
+    input_pipeline,
+    options,
+)
 
 SMALL = ("--model", "cnn", "--image-size", "8", "--batch-size", "8", "--no-flip")
 
@@ -48,7 +51,7 @@ def test_flips_mirror_some_images_and_nothing_else(pictures):
 
 def test_workers_share_the_files_without_overlap(pictures):
     given = still(chosen(pictures), batch_size=30)
-    split = files.split(pictures, "Train", files.class_names(pictures))
+    split = image_files.split(pictures, "Train", image_files.class_names(pictures))
     shares = []
     for index in (0, 1):
         images, _ = next(iter(input_pipeline.training_set(split, 2, given, 2, index)))
@@ -59,7 +62,7 @@ def test_workers_share_the_files_without_overlap(pictures):
 
 def test_a_share_smaller_than_a_batch_still_fills_it(pictures):
     given = chosen(pictures, "--batch-size", "128")
-    split = files.split(pictures, "Train", files.class_names(pictures))
+    split = image_files.split(pictures, "Train", image_files.class_names(pictures))
     images, labels = next(iter(input_pipeline.training_set(split, 2, given, 100, 70)))
     assert images.shape == (128, 8, 8, 3)
     assert labels.shape == (128, 2)
@@ -71,7 +74,7 @@ def test_the_worker_index_of_this_process():
 
 def test_the_cnn_has_a_kernel_worth_splitting(pictures):
     for size in ("8", "16", "28", "32"):
-        network = architecture.build(chosen(pictures, "--image-size", size), 10)
+        network = classifier_model.build(chosen(pictures, "--image-size", size), 10)
         assert max(weight.shape.num_elements() * 4 for weight in network.weights) >= 512 << 10
 
 

@@ -12,8 +12,7 @@ pytest.importorskip("pydantic", reason="pydantic is in the image and in this pro
 from trainer.agent.errors import ContractError
 from trainer.agent.task import Task, read_task
 from trainer.programs.detection import mode, options
-from trainer.programs.detection.config.train_fields import Adam, ConstantRate, TrainConfig
-from trainer.programs.detection.train import updates
+from trainer.programs.detection.config.pipeline import Adam, ConstantRate, TrainConfig
 from trainer.programs.training.graph_mode.options import GraphOptions
 from trainer.programs.training.graph_mode.replica import gradients_per_round
 
@@ -100,7 +99,7 @@ def tried(how: str, arguments: list[str], train: TrainConfig = PLAIN) -> str:
     try:
         mode.decide(kind, where, graph, train, given)
         if kind == "graph":
-            decided = updates.decided(graph, train, given, 2)
+            decided = mode.decided(graph, train, given, 2)
             gradients_per_round(decided, 2)
     except ContractError as refused:
         return str(refused)
@@ -153,7 +152,7 @@ def test_a_setting_works_or_is_refused_with_the_way_out(subtests):
 )
 def test_the_configuration_decides_the_updates(train, given, expected):
     graph = replace(GraphOptions(), **given)
-    found = updates.decided(graph, PLAIN.model_copy(update=train), given, 3)
+    found = mode.decided(graph, PLAIN.model_copy(update=train), given, 3)
     assert (found.update, found.backup_workers) == expected
 
 
@@ -172,4 +171,4 @@ def test_the_configuration_decides_the_updates(train, given, expected):
 def test_what_contradicts_the_command_line_or_the_cluster_is_refused(train, given, said):
     graph = replace(GraphOptions(), **given)
     with pytest.raises(ContractError, match=said):
-        updates.decided(graph, PLAIN.model_copy(update=train), given, 3)
+        mode.decided(graph, PLAIN.model_copy(update=train), given, 3)

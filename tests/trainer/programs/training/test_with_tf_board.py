@@ -76,7 +76,7 @@ def test_hyperparameters_are_told_as_the_plugin_reads_them(tmp_path):
     cluster = {"worker": ("a:1", "b:1"), "ps": ("c:1",)}
     values = {"batch_size": 8, "optimizer": {"type": "adam", "momentum": None}, "rates": (0.1, 0.2),
               "flip": True}  # fmt: skip
-    board.tell_hyperparameters(tmp_path, cluster, values)
+    board.write_hyperparameters(tmp_path, cluster, values)
     ((_, shown), *_) = found(tmp_path / "tensorboard")
     assert plugin(shown) == "hparams"
     data = plugin_data_pb2.HParamsPluginData.FromString(shown.metadata.plugin_data.content)

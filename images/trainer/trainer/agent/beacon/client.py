@@ -9,31 +9,114 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import struct
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from trainer.agent.beacon import handshake
+from trainer.agent.beacon.handshake import keep_asking
 from trainer.agent.beacon.messages import (
     LONGEST_LINE,
     Beat,
     End,
     Hello,
     Message,
+    NoAnswer,
     Report,
     Stacks,
     Stopping,
-    Unanswered,
     decode,
     encode,
 )
 from trainer.agent.beacon.silence import Silence
-from trainer.agent.beacon.sockets import keep_asking
-from trainer.agent.beacon.unanswered import Watch, read_tables
-from trainer.agent.task import Address
-from trainer.agent.usage import used
+from trainer.agent.task import Address, Task, addresses_by_task
+from trainer.agent.usage import read_usage
+from trainer.contract import heartbeat
 from trainer.contract.times import BEAT_S, LEADER_LOST_S
+
+# Tasks that answer their leader but not us: the kernel sends to them again and again. TCP repeats
+# what nobody has acknowledged, also to a task whose process is frozen but whose kernel is there;
+# only a network that is cut leaves it unanswered. The kernel's own tables show it, so that no task
+# has to ask any other.
+
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+ESTABLISHED, SYN_SENT = "01", "02"
+MAPPED = b"\0" * 10 + b"\xff\xff"
+"""What stands before an IPv4 address in a socket of both families."""
+GAP_S = 4.0
+"""TensorFlow closes a connection that is dead, and waits before it opens the next one."""
+
+
+class UnansweredTasks:
+    """For how many seconds each of these tasks has left this one without an answer.
+
+    Args:
+        tasks: the tasks' names by address, `10.0.0.5:2222`.
+    """
+
+    def __init__(self, tasks: Mapping[str, str]) -> None:
+        self._tasks = tasks
+        self._looked_at = 0.0
+        self._last: dict[str, float] = {}
+        self._seconds: dict[str, float] = {}
+
+    def look(self, now: float, tables: Iterable[str]) -> dict[str, float]:
+        """Seconds by task, of those that do not answer now.
+
+        Args:
+            now: seconds of a monotonic clock.
+            tables: the texts of TABLES.
+        """
+        passed, self._looked_at = heartbeat.passed(self._looked_at, now), now
+        asked = {address_of for table in tables for address_of in retransmitted_to(table)}
+        here = {self._tasks[address_of] for address_of in asked if address_of in self._tasks}
+        for task in here:
+            self._last[task] = now
+        for task in [task for task, last in self._last.items() if now - last > GAP_S]:
+            del self._last[task]
+        self._seconds = {task: self._seconds.get(task, 0.0) + passed for task in self._last}
+        return {task: self._seconds[task] for task in here}
+
+
+def others(task: Task) -> dict[str, str]:
+    """Names by address of the cluster's other tasks, the leader left out."""
+    found = addresses_by_task(task.cluster).items()
+    return {address_of: name for name, address_of in found if name not in (task.name, task.leader)}
+
+
+def read_tables() -> list[str]:
+    """The kernel's tables of this container's connections; without those that are not there."""
+    return [table.read_text() for table in TABLES if table.exists()]
+
+
+def retransmitted_to(table: str) -> set[str]:
+    """The addresses to which something was sent more than once without an acknowledgement.
+
+    Args:
+        table: as /proc/net/tcp, see proc_net_tcp.rst in the kernel's documentation.
+    """
+    found = set()
+    for line in table.splitlines()[1:]:
+        _, _, remote, state, _, _, again, *_ = line.split()
+        if again != "00000000" and state in (ESTABLISHED, SYN_SENT):
+            found.add(address_of(remote))
+    return found
+
+
+def address_of(remote: str) -> str:
+    """`10.0.0.5:2222` for `0500000A:08AE`: words of 32 bits in this machine's byte order."""
+    host, _, port = remote.partition(":")
+    words = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
+    octets = struct.pack(f"={len(words)}I", *words)
+    if octets.startswith(MAPPED) and len(octets) == len(MAPPED) + 4:
+        octets = octets[len(MAPPED) :]
+    if len(octets) == 4:
+        return f"{socket.inet_ntoa(octets)}:{int(port, 16)}"
+    return f"[{socket.inet_ntop(socket.AF_INET6, octets)}]:{int(port, 16)}"
+
 
 LEADER = "leader"
 
@@ -85,7 +168,7 @@ class BeaconClient:
         self._then = then
         self._lost_after_s = lost_after_s
         self._silent_s = silent_s
-        self._others = Watch(others or {})
+        self._others = UnansweredTasks(others or {})
         self._saying = threading.Lock()
         self._leader: socket.socket | None = None
         for target, arguments in ((self._follow, (start_deadline_s,)), (self._beat, ())):
@@ -107,11 +190,11 @@ class BeaconClient:
     def _beat(self) -> None:
         while True:
             time.sleep(BEAT_S)
-            self.say(Beat(used()))
+            self.say(Beat(read_usage()))
             if self._silent_s:
                 for task, seconds in self._others.look(time.monotonic(), read_tables()).items():
                     if seconds >= self._silent_s:
-                        self.say(Unanswered(task, seconds))
+                        self.say(NoAnswer(task, seconds))
 
     def _follow(self, start_deadline_s: float) -> None:
         seen = False
@@ -120,7 +203,7 @@ class BeaconClient:
         while time.monotonic() < until:
             patience_s = min(handshake.PATIENCE_S, until - time.monotonic())
             try:
-                leader, unread = _joined(self._address, self._secret(), patience_s, self._hello)
+                leader, unread = _connected(self._address, self._secret(), patience_s, self._hello)
             except OSError:
                 time.sleep(pause)
                 pause = min(0.5, pause * 1.5)
@@ -177,7 +260,7 @@ class BeaconClient:
             unread += received
 
 
-def _joined(
+def _connected(
     address: Address, secret: bytes, patience_s: float, line: bytes
 ) -> tuple[socket.socket, bytes]:
     """A connection on which both sides have proved who they are and the line was sent, and what the
@@ -203,7 +286,7 @@ def send_report(
     while True:
         try:
             longest = min(handshake.PATIENCE_S, max(0.1, until - time.monotonic()))
-            leader, _ = _joined(address, secret(), longest, encode(report))
+            leader, _ = _connected(address, secret(), longest, encode(report))
             leader.close()
             return
         except OSError:

@@ -89,14 +89,14 @@ class Beat:
 
 
 @dataclass(frozen=True)
-class Unanswered:
+class NoAnswer:
     """The follower has had no answer from this task for so many seconds."""
 
     task: str
     seconds: float
 
 
-Message = Union[Beat, Unanswered, Hello, Done, Failed, Report, Stopping, Stacks, End]
+Message = Union[Beat, NoAnswer, Hello, Done, Failed, Report, Stopping, Stacks, End]
 
 
 def encode(message: Message) -> bytes:
@@ -117,7 +117,7 @@ def decode(line: bytes) -> Message | None:
     if word == "hello" and TASK.fullmatch(first) and RUN.fullmatch(text):
         return Hello(first, text)
     if word == "unanswered" and TASK.fullmatch(first) and SECONDS.fullmatch(text):
-        return Unanswered(first, float(text))
+        return NoAnswer(first, float(text))
     if word == "done" and TASK.fullmatch(first):
         return Done(first)
     if word == "failed" and TASK.fullmatch(first):
@@ -133,7 +133,7 @@ def decode(line: bytes) -> Message | None:
 def _words(message: Message) -> list[str]:
     if isinstance(message, Beat):
         return ["beat", *(message.used.words() if message.used else ())]
-    if isinstance(message, Unanswered):
+    if isinstance(message, NoAnswer):
         return ["unanswered", message.task, f"{message.seconds:.1f}"]
     if isinstance(message, Hello):
         return ["hello", message.task, message.run]
@@ -154,3 +154,56 @@ def _in_one_line(text: str) -> str:
 
 def _in_lines(text: str) -> str:
     return text.replace(LINE_SEPARATOR, "\n")
+
+
+DONE, FAILED, LOST = "done", "failed", "lost"
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A follower said who it is: for the first time, or after a restart."""
+
+    task: str
+
+
+@dataclass(frozen=True)
+class Left:
+    """A follower is gone. `how`: DONE, FAILED (its program did), or LOST (without a word)."""
+
+    task: str
+    how: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A task that is there has not been heard of for so many seconds; said again and again.
+
+    `server`: its process is heard of, but its TensorFlow server does not answer.
+    """
+
+    task: str
+    seconds: float
+    server: bool = False
+
+
+@dataclass(frozen=True)
+class HeardAgain:
+    """A follower spoke after so many seconds of silence."""
+
+    task: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """Follower `by` has had no answer from `task` for so many seconds; said again and again."""
+
+    task: str
+    by: str
+    seconds: float
+
+
+TASK_NEWS = (Joined, Left, Silent, HeardAgain, Unanswered)
+"""What is heard of another task that has not to end the job by itself."""
+Heard = Union[Joined, Left, Report, Silent, HeardAgain, Unanswered]

@@ -14,25 +14,32 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trainer.agent.beacon import handshake
-from trainer.agent.beacon import heard as hears
-from trainer.agent.beacon.heard import DONE, FAILED, LOST, Heard, HeardAgain, Joined, Left, Silent
+from trainer.agent.beacon import messages as hears
+from trainer.agent.beacon.handshake import send
 from trainer.agent.beacon.messages import (
+    DONE,
+    FAILED,
     LONGEST_LINE,
+    LOST,
     Beat,
     Done,
     End,
     Failed,
+    Heard,
+    HeardAgain,
     Hello,
+    Joined,
+    Left,
     Message,
+    NoAnswer,
     Report,
+    Silent,
     Stacks,
     Stopping,
-    Unanswered,
     decode,
     encode,
 )
 from trainer.agent.beacon.silence import Silence
-from trainer.agent.beacon.sockets import send
 from trainer.agent.errors import ServerError
 from trainer.agent.task import Address
 from trainer.agent.usage import Usage
@@ -262,7 +269,7 @@ class BeaconServer:
             self._heard(message)
         elif isinstance(message, Beat) and message.used and follower.name:
             self._used[follower.name] = message.used
-        elif isinstance(message, Unanswered) and follower.name:
+        elif isinstance(message, NoAnswer) and follower.name:
             self._heard(hears.Unanswered(message.task, follower.name, message.seconds))
 
     def _greet(self, follower: _Follower, task: str, run: str) -> None:

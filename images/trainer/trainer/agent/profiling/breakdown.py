@@ -1,20 +1,28 @@
-"""Where a task's time goes, and its longest ops. Pure."""
+"""Where a task's time goes, its longest ops, and the steps per second before and during. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trainer.agent.profiling.planes import Trace
-from trainer.agent.profiling.work import COMPUTE, IDLE, ORDER, RECEIVE, WAITING, Work, works_of
+from trainer.agent.profiling.traces import (
+    COMPUTE,
+    IDLE,
+    ORDER,
+    RECEIVE,
+    WAITING,
+    Trace,
+    Work,
+    works_of,
+)
 
 MOST_OPS = 10
 _RUNS = ("train", "SessionRun", "RunGraph")
 _FUNCTION = "EagerExecute"
 
 
-def facts_of(trace: Trace) -> dict[str, Any]:
+def task_facts(trace: Trace) -> dict[str, Any]:
     """A task's row: seconds, runs, the share of the time in each kind of work, longest ops."""
     works = works_of(trace)
     length = max(trace.duration, 1.0)
@@ -88,3 +96,60 @@ def longest(works: Iterable[Work]) -> list[dict[str, Any]]:
         {"name": name, "op": op, "count": int(count), "ms": round(total / 1e6, 3)}
         for (name, op), (count, total) in ordered[:MOST_OPS]
     ]
+
+
+BEFORE_S = 10.0
+Point = tuple[float, float]
+
+
+def points_of(events: Iterable[Mapping[str, Any]]) -> list[Point]:
+    """(Unix seconds, step) of the `step` events, by time; of a run that began anew, the last."""
+    found: list[Point] = []
+    for event in events:
+        at, step = event.get("time"), event.get("step")
+        if event.get("event") != "step" or not _number(at) or not _number(step):
+            continue
+        if found and step < found[-1][1]:
+            found = []
+        found.append((float(at), float(step)))
+    return found
+
+
+def steps_per_s(points: Sequence[Point], begin: float, end: float) -> float | None:
+    """Steps per second in a period, None if no two reports are far enough apart to say.
+
+    Between two reports steps are taken to be even.
+    """
+    first, last = _at(points, begin), _at(points, end)
+    if first is None or last is None or last[0] - first[0] < (end - begin) / 2:
+        return None
+    return max(0.0, (last[1] - first[1]) / (last[0] - first[0]))
+
+
+def steps_before_and_during(
+    points: Sequence[Point], began: float, seconds: float
+) -> dict[str, float | None]:
+    """Steps per second before and during."""
+    known = [at for at, _ in points if at < began]
+    before = (
+        steps_per_s(points, max(began - BEFORE_S, known[0]), known[-1]) if len(known) > 1 else None
+    )
+    during = steps_per_s(points, began, began + seconds)
+    return {"before": _short(before), "during": _short(during)}
+
+
+def _at(points: Sequence[Point], moment: float) -> Point | None:
+    """The step at a moment: on the line between two reports, or the nearest report inside."""
+    for place in range(len(points) - 1):
+        (begin, low), (end, high) = points[place : place + 2]
+        if begin <= moment <= end and end > begin:
+            return moment, low + (high - low) * (moment - begin) / (end - begin)
+    return None
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,4 +1,12 @@
-"""`python3 -m trainer profile SECONDS [TASK…]`: one trace of tasks, in the output directory."""
+"""`python3 -m trainer profile SECONDS [TASK…]`: one trace of tasks, in the output directory.
+
+Asks TensorFlow's profiler in each task's server, all at once, without `import tensorflow`. Every
+gRPC server of TensorFlow answers `tensorflow.ProfilerService`: those of the C API,
+`tf.distribute.Server`, and the one that a coordinator or an all-reduce worker starts for itself.
+Asking needs 36 MB and a third of a second this way. Field numbers are those of
+profiler_service.proto and profiler_options.proto. The traces become one file in Chrome's format,
+which Perfetto reads.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +14,164 @@ import contextlib
 import gzip
 import json
 import os
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trainer.agent import atomic
 from trainer.agent.errors import ContractError, TrainerError
-from trainer.agent.profiling import breakdown, chrome, planes, rates
-from trainer.agent.profiling.request import ask_all
+from trainer.agent.profiling import breakdown, traces
+from trainer.agent.profiling.traces import (
+    NOT_WORK,
+    SEND,
+    WAITING,
+    Event,
+    Trace,
+    op_of,
+    receiver,
+    works_of,
+)
 from trainer.agent.progress_file import parsed
+from trainer.agent.servers.wire import block, number
 from trainer.agent.task import EVALUATOR, Task, addresses_by_task
+
+METHOD = "/tensorflow.ProfilerService/Profile"
+SAVES_S = 15.0
+"""A task gets this long, after the time that is traced, to save what it has seen."""
+PROFILER_EVENTS = 1_000_000
+HOST_EVENTS = 2
+"""TensorFlow's level: ops and what calls them, but not every line of TensorFlow."""
+
+
+def profile_request(task: str, root: Path, session: str, seconds: float) -> bytes:
+    """A serialized ProfileRequest: the task saves `root/session/TASK.xplane.pb`."""
+    milliseconds = max(1, round(seconds * 1000))
+    options = (
+        number(2, HOST_EVENTS)
+        + number(3, 1)  # GPUs
+        + number(5, 1)  # of the version of these options
+        + number(9, milliseconds)
+        + block(10, str(root))
+    )
+    return (
+        number(1, milliseconds)
+        + number(2, PROFILER_EVENTS)
+        + block(4, options)
+        + block(5, str(root))
+        + block(6, session)
+        + block(7, task)
+    )
+
+
+def ask_all(
+    addresses: Mapping[str, str], root: Path, session: str, seconds: float
+) -> dict[str, str]:
+    """Let all tasks trace themselves for so long; why each one failed, "" for those that did not.
+
+    Args:
+        addresses: `host:port` of each task's TensorFlow server.
+    """
+    answers = dict.fromkeys(addresses, "no answer")
+    until = time.monotonic() + seconds + SAVES_S
+
+    def ask(task: str, address: str) -> None:
+        answers[task] = _request(address, profile_request(task, root, session, seconds), until)
+
+    threads = [threading.Thread(target=ask, args=pair, daemon=True) for pair in addresses.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until + 1 - time.monotonic()))
+    for task, answer in list(answers.items()):
+        if not answer and not (root / session / f"{task}.xplane.pb").is_file():
+            answers[task] = "it answered, but has written no trace"
+    return answers
+
+
+def _request(address: str, request: bytes, until: float) -> str:
+    import grpc
+
+    options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", -1)]
+    try:
+        with grpc.insecure_channel(address, options=options) as channel:
+            call = channel.unary_unary(METHOD)
+            call(request, timeout=max(0.1, until - time.monotonic()))
+    except grpc.RpcError as problem:
+        return why(problem.code().name, problem.details() or "")
+    return ""
+
+
+def why(code: str, details: str) -> str:
+    """A gRPC error in words."""
+    if code == "DEADLINE_EXCEEDED":
+        return "it did not answer in time"
+    if code == "UNAVAILABLE":
+        return "no TensorFlow server answers there"
+    if "nother profil" in details:
+        return "somebody else profiles it now"
+    return f"{code}: {details[:200]}"
+
+
+MOST_EVENTS = 1_000_000
+"""Of all tasks: Perfetto reads so many within seconds."""
+HEAD, TAIL = '{"displayTimeUnit":"ms","traceEvents":[\n', "\n]}\n"
+
+
+def chrome_lines(trace: Trace, place: int, began: int, most: int) -> Iterator[str]:
+    """The events of one task, each as JSON.
+
+    Args:
+        place: of the task among all; its process is sorted by it.
+        began: Unix nanoseconds at which the whole trace begins.
+        most: events; the longest ones are kept.
+    """
+    process = place + 1
+    yield _meta("process_name", process, name=trace.task)
+    yield _meta("process_sort_index", process, sort_index=place)
+    ahead = trace.began - began
+    shortest = _shortest(trace, most)
+    for thread_id, thread in enumerate(trace.threads, 1):
+        yield _meta("thread_name", process, thread_id, name=thread.name)
+        for event in thread.events:
+            if event.duration >= shortest and not event.name.startswith(NOT_WORK):
+                yield _event_line(
+                    ph="X", pid=process, tid=thread_id, name=event.name,
+                    ts=(event.begin + ahead) / 1000, dur=event.duration / 1000, **_more(event),
+                )  # fmt: skip
+    waits = [w for w in works_of(trace) if w.kind == WAITING and w.end - w.begin >= shortest]
+    for wait_id, wait in enumerate(sorted(waits, key=lambda w: w.begin)):
+        ends = {"pid": process, "tid": 0, "cat": "waiting", "id": f"{process}.{wait_id}"}
+        name = f"waits: {wait.name}"
+        yield _event_line(ph="b", name=name, ts=(wait.begin + ahead) / 1000, **ends)
+        yield _event_line(ph="e", name=name, ts=(wait.end + ahead) / 1000, **ends)
+
+
+def _shortest(trace: Trace, most: int) -> float:
+    """The shortest duration, in nanoseconds, with which few enough events are left."""
+    if sum(len(thread.events) for thread in trace.threads) <= most:
+        return 0.0
+    durations = sorted((e.duration for t in trace.threads for e in t.events), reverse=True)
+    return durations[most]
+
+
+def _more(event: Event) -> dict[str, Any]:
+    _, op = op_of(event.name)
+    if op != SEND or "key" not in event.stats:
+        return {}
+    to = receiver(str(event.stats["key"]))
+    return {"args": {"to": to}} if to else {}
+
+
+def _meta(what: str, process: int, thread: int = 0, **args: object) -> str:
+    return _event_line(ph="M", name=what, pid=process, tid=thread, args=args)
+
+
+def _event_line(**values: object) -> str:
+    kept = {k: round(v, 3) if isinstance(v, float) else v for k, v in values.items()}
+    return json.dumps(kept, separators=(",", ":"))
+
 
 MOST_S = 60.0
 FOLDER = "profile"
@@ -83,10 +238,10 @@ def profile(task: Task, seconds: float, tasks: Sequence[str]) -> dict[str, Any]:
         traced = [one for one in answers if not answers[one]]
         files = {one: root / name / f"{one}.xplane.pb" for one in traced}
         facts = written(folder, files, began, seconds)
-        points = rates.points_of(reports(task))
+        points = breakdown.points_of(reports(task))
         facts.update(
             missing=missing,
-            steps_per_s=rates.overhead(points, began, seconds),
+            steps_per_s=breakdown.steps_before_and_during(points, began, seconds),
             folder=str(folder.relative_to(task.output)),
             tensorboard=str((root / name).relative_to(task.output)),
         )
@@ -101,17 +256,17 @@ def written(
 ) -> dict[str, Any]:
     """Write the trace, one task after the other so that only one is in memory; the facts."""
     rows: dict[str, Any] = {}
-    most = chrome.MOST_EVENTS // max(1, len(files))
+    most = MOST_EVENTS // max(1, len(files))
     with gzip.open(folder / TRACE, "wt", compresslevel=6, encoding="utf-8") as trace_file:
-        trace_file.write(chrome.HEAD)
+        trace_file.write(HEAD)
         first = True
         for place, (task, file) in enumerate(files.items()):
-            trace = planes.read(file, task, began, seconds)
-            rows[task] = breakdown.facts_of(trace)
-            for line in chrome.lines_of(trace, place, int(began * 1e9), most):
+            trace = traces.read_trace(file, task, began, seconds)
+            rows[task] = breakdown.task_facts(trace)
+            for line in chrome_lines(trace, place, int(began * 1e9), most):
                 trace_file.write(line if first else f",\n{line}")
                 first = False
-        trace_file.write(chrome.TAIL)
+        trace_file.write(TAIL)
     return {
         "format": 1,
         "began": round(began, 3),

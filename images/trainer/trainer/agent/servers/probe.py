@@ -1,6 +1,7 @@
-"""Ask TensorFlow servers who they are: one GetStatus each, which names job, task and incarnation.
+"""Probes TensorFlow servers with GetStatus, which returns job, task index and incarnation.
 
-Shows a silent server, and one that answers as another task (swapped addresses, wrong index).
+Finds a silent server, also in a process that lives, and one that answers as another task (swapped
+addresses, wrong index).
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.agent.injected.gpus.promise import Gpu
+from trainer.agent.beacon.messages import Silent
+from trainer.agent.beacon.silence import Silence
+from trainer.agent.errors import ServerError
+from trainer.agent.injected.gpu_promises import Gpu
 from trainer.agent.servers import wire
-from trainer.agent.task import role_of
+from trainer.agent.task import Address, role_of
 
 METHOD = "/tensorflow.WorkerService/GetStatus"
 CHANNEL_OPTIONS = (
@@ -139,7 +143,7 @@ class Prober:
     def _open(self, task: str) -> None:
         address = self._servers[task]
         self._channels[task] = self._grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
-        self._found[task] = looked_up(address)
+        self._found[task] = ip_addresses(address)
 
     def __exit__(self, *_: object) -> None:
         for channel in self._channels.values():
@@ -168,7 +172,7 @@ class Prober:
         return [task for task, call in done.items() if self._answer(task, call).found is not None]
 
     def _has_moved(self, task: str) -> bool:
-        found = looked_up(self._servers[task])
+        found = ip_addresses(self._servers[task])
         return bool(found) and found != self._found[task]
 
     def _answer(self, task: str, call: object) -> Answer:
@@ -187,7 +191,7 @@ class Prober:
         return Answer(task, address, "a server without devices")
 
 
-def looked_up(address: str) -> frozenset[str]:
+def ip_addresses(address: str) -> frozenset[str]:
     """The IP addresses of `host:port` by now; none if the name is not known at the moment."""
     host, _, port = address.rpartition(":")
     try:
@@ -209,3 +213,50 @@ def physical_gpus(devices: Iterable[wire.Device]) -> tuple[Gpu, ...]:
 def _colon(task: str) -> str:
     """`worker-1` as TensorFlow writes it: `worker:1`."""
     return re.sub(r"-(\d+)$", r":\1", task)
+
+
+ASK_EVERY_S = 2.0
+SERVER_PATIENCE = 2.0
+"""Times the silence that a process may keep: TensorFlow's own threads answer, and they compute."""
+
+
+def watch_servers(
+    servers: Mapping[str, str],
+    silent_s: float,
+    then: Callable[[Silent], None],
+    over: threading.Event,
+) -> None:
+    """Call `then` about every server (name to address) that has not answered for too long.
+
+    Ends with `over`. A server whose process is being started again is silent as well, for a short
+    time: `silent_s` times SERVER_PATIENCE is longer than a start takes.
+    """
+    patience_s = silent_s * SERVER_PATIENCE
+    silence = Silence(time.monotonic())
+    for task in servers:
+        silence.heard(task)
+    with Prober(servers) as prober:
+        while not over.wait(ASK_EVERY_S):
+            for task in prober.answered(patience_s):
+                silence.heard(task)
+            silence.look(time.monotonic())
+            for task, seconds in silence.longer_than(patience_s).items():
+                then(Silent(task, seconds, server=True))
+
+
+def check_port(address: Address) -> None:
+    """Raise ServerError if TensorFlow could not listen on `address`; it would only log that.
+
+    TensorFlow listens on all addresses, so an IP that is not this machine's would go unnoticed.
+    A name may stand for a virtual address (swarm, Kubernetes), so only its port is tried.
+    """
+    is_name = any(letter.isalpha() for letter in address.host) and ":" not in address.host
+    host = "0.0.0.0" if is_name else address.host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, address.port), family=family).close()
+    except OSError as problem:
+        raise ServerError(
+            f"cannot listen on {address}: {problem.strerror}; the address must be this container's"
+            " own (TF_CONFIG) and its port free"
+        ) from problem

@@ -11,20 +11,42 @@ from functools import partial
 from queue import SimpleQueue
 
 from trainer.agent import outcome, stacks
-from trainer.agent.beacon import client, handshake, unanswered
+from trainer.agent.beacon import client, handshake
 from trainer.agent.beacon.client import BeaconClient, JobEnded, LeaderStopping, StacksWanted
 from trainer.agent.beacon.messages import Report
 from trainer.agent.errors import ServerError, TrainerError
 from trainer.agent.event_queue import next_event
-from trainer.agent.injected import dead_connections
+from trainer.agent.injected import dead_connections, gpu_promises
+from trainer.agent.injected.gpu_promises import Gpu
 from trainer.agent.outcome import Outcome
 from trainer.agent.progress_file import Progress
-from trainer.agent.sampling.recorder import Recorder
-from trainer.agent.servers import native, own_gpus, python, wire
-from trainer.agent.servers.ports import check_port
+from trainer.agent.servers import tensorflow_server, wire
+from trainer.agent.servers.probe import check_port
 from trainer.agent.task import Task
+from trainer.agent.usage_recorder import Recorder
 from trainer.contract import endings
 from trainer.contract.times import LEADER_LOST_S, SERVER_SAVE_S, SERVER_STOP_S
+
+
+def gpus_missing(task: Task) -> Outcome | None:
+    """The outcome of a server that has other GPUs or slices than it was promised; None if they are
+    right, the leader compares them, or the driver does not say which they are.
+
+    To the leader all MIG slices of a GPU look the same, and it is not told which GPUs a node of a
+    swarm gave.
+    """
+    if not task.gpu_check or not any(_only_known_by_uuid(gpu) for gpu in task.gpus):
+        return None
+    sliced = any(gpu.sliced for gpu in task.gpus)
+    name, prefix = ("a MIG slice", "MIG-") if sliced else ("a GPU", "")
+    sees = [Gpu(name, pci, prefix + uuid) for pci, uuid in gpu_promises.cuda_devices() if uuid]
+    message = gpu_promises.broken_promise(task.name, task.gpus, sees) if sees else ""
+    return outcome.because(endings.GPU_MISSING, message, (task.name,)) if message else None
+
+
+def _only_known_by_uuid(gpu: Gpu) -> bool:
+    """Whether it is known by its UUID alone: servers show the leader bus ids."""
+    return gpu.sliced or bool(gpu.uuid and not gpu.pci)
 
 
 def serve(task: Task) -> int:
@@ -38,18 +60,18 @@ def serve(task: Task) -> int:
     if task.beacon:
         leader = BeaconClient(
             task.beacon, secret, task.name, task.start_deadline_s, events.put,
-            silent_s=task.silent_s, others=unanswered.others(task),
+            silent_s=task.silent_s, others=client.others(task),
         )  # fmt: skip
     # Ops that run here save to the paths of the program, which starts in the same directory.
     with contextlib.suppress(OSError):
         os.chdir(task.output)
     dead_connections.limit(task.silent_s, os.environ.get("TF_CONFIG", ""))
     try:
-        target = start(task)
+        target = start_server(task)
     except TrainerError as problem:
         Outcome(problem.exit_code, endings.FAILED, str(problem)).record(progress)
         raise
-    if wrong := own_gpus.broken(task):
+    if wrong := gpus_missing(task):
         wrong.record(progress)
         if task.beacon:
             client.send_report(task.beacon, secret, Report(wrong.reason, task.name, wrong.message))
@@ -86,13 +108,13 @@ def until_the_end(task: Task, events: SimpleQueue[object], leader: BeaconClient 
     return event
 
 
-def start(task: Task) -> str:
+def start_server(task: Task) -> str:
     """Start the server that the task asks for; its target. ServerError if it cannot listen."""
     check_port(task.address)
     gpus = max(1, len(task.gpus))
     while True:
         try:
-            return start_with(task, gpus)
+            return start_server_with(task, gpus)
         except ServerError as problem:
             # Fewer GPUs than promised. The leader will say so, and needs a server that answers.
             if gpus == 0 or "virtual devices" not in str(problem):
@@ -100,17 +122,17 @@ def start(task: Task) -> str:
             gpus -= 1
 
 
-def start_with(task: Task, gpus: int) -> str:
+def start_server_with(task: Task, gpus: int) -> str:
     """Start the server with a memory limit for each of `gpus` GPUs, if there is a limit."""
     config = wire.session_config(task.gpu_memory_mb, gpus, task.simulate_gpus)
     definition = wire.server_def(task.cluster, task.job, task.index, task.address.port, config)
     if task.server == "native":
         try:
-            return native.start(definition)
-        except native.NativeUnavailable as problem:
+            return tensorflow_server.start_native(definition)
+        except tensorflow_server.NativeUnavailable as problem:
             print(f"{task.name}: no native server ({problem}); using tf.distribute.Server",
                   file=sys.stderr, flush=True)  # fmt: skip
-    return python.start(definition)
+    return tensorflow_server.start_python(definition)
 
 
 def job_ended(task: Task, ended: JobEnded) -> Outcome:

@@ -5,31 +5,75 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 
 from trainer.agent import outcome
-from trainer.agent.beacon.heard import SAID, Heard, Joined, Left, Unanswered
+from trainer.agent.beacon.messages import TASK_NEWS, Heard, Joined, Left, Unanswered
 from trainer.agent.beacon.server import BeaconServer
-from trainer.agent.beacon.stopped import Stops
 from trainer.agent.event_queue import next_event
+from trainer.agent.injected import gpu_promises
 from trainer.agent.outcome import Outcome
 from trainer.agent.progress_file import Progress, last_event
 from trainer.agent.servers import probe
-from trainer.agent.servers import watch as server_watch
 from trainer.agent.servers.probe import ServersMissing, ServersReady
-from trainer.agent.stragglers.watch import StragglerWatch
-from trainer.agent.supervisor import servers_asked, stall
+from trainer.agent.straggler_watch import StragglerWatch
+from trainer.agent.supervisor import stall
 from trainer.agent.supervisor.child import Child, Program, ProgramEnded
-from trainer.agent.supervisor.peers import Peers, let_begin
-from trainer.agent.supervisor.servers_asked import ServersAsked, beside, promises_broken
-from trainer.agent.supervisor.silent_tasks import SilentTasks
+from trainer.agent.supervisor.peers import Peers, SilentTasks, Stops, start_after_imports
 from trainer.agent.supervisor.stall import Stalled, Waits
 from trainer.agent.task import Task
-from trainer.agent.usage import Usage, used
+from trainer.agent.usage import Usage, read_usage
 from trainer.contract import endings
 
-PEERS_SAY_S = 1.0
+
+@dataclass(frozen=True)
+class ServersAnswered:
+    """The answer to one attempt's question whether all servers are there."""
+
+    attempt: int
+    answer: ServersReady | ServersMissing
+
+
+def ask_servers(
+    task: Task, attempt: int, then: Callable[[ServersAnswered], None], cancelled: threading.Event
+) -> None:
+    """Call `then` with the answer: from a thread, unless none serves."""
+    if not task.servers:
+        then(ServersAnswered(attempt, ServersReady({})))
+        return
+
+    def wait() -> None:
+        answer = probe.wait_for(task.servers, task.start_deadline_s, cancelled=cancelled)
+        then(ServersAnswered(attempt, answer))
+
+    threading.Thread(target=wait, name="probe", daemon=True).start()
+
+
+def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outcome | None:
+    """Compare the GPUs that servers show with what they were promised, and write both down."""
+    broken = {}
+    for name, promised in task.promises.items():
+        sees = ready.gpus.get(name)
+        if sees is None:
+            continue
+        names, seen = [gpu.name for gpu in promised], list(map(gpu_promises.shown, sees))
+        message = gpu_promises.broken_promise(name, promised, sees)
+        progress.write("devices", of=name, promised=names, sees=seen, broken=message)
+        if message:
+            broken[name] = message
+    if not broken or not task.gpu_check:
+        return None
+    return outcome.because(endings.GPU_MISSING, "; ".join(broken.values()), tuple(broken))
+
+
+def run_in_thread(target: Callable[..., None], *arguments: object) -> None:
+    """Run it in a thread of its own, which ends with the process at the latest."""
+    threading.Thread(target=target, args=arguments, name=target.__module__, daemon=True).start()
+
+
+PEERS_ENDS_S = 1.0
 """A program may fail over a peer's death before the peer's end is heard of."""
 SETTLES_S = 30.0
 """Servers find out by using them that their connections to a leader that was lost are dead."""
@@ -109,7 +153,7 @@ class Leader:
         self._waits.begin_attempt()
         self._peers_due_at = time.monotonic() + self._task.start_deadline_s
         cancelled = threading.Event()
-        servers_asked.ask(self._task, attempt, self._events.put, cancelled)
+        ask_servers(self._task, attempt, self._events.put, cancelled)
         self._child = Child(self._task, self._program, attempt, self._events.put)
         stragglers = StragglerWatch(self._task, self._progress, self._used, self._child.finished)
         try:
@@ -120,12 +164,12 @@ class Leader:
                 if isinstance(event, ProgramEnded):
                     return event
                 over: Outcome | Stalled | None = None
-                if isinstance(event, ServersAsked):
+                if isinstance(event, ServersAnswered):
                     over = self._servers_answered(event.answer, attempt, cancelled)
                 elif isinstance(event, Stalled):
                     stall.keep_stacks(self._task, event, self._beacon_server)
                     over = event
-                elif isinstance(event, SAID):
+                elif isinstance(event, TASK_NEWS):
                     over = self._hear(event)
                 elif isinstance(event, Outcome):
                     if self._beacon_server and event.reason == endings.STOPPED:
@@ -166,19 +210,19 @@ class Leader:
     def _used(self) -> dict[str, Usage]:
         """What each task of the job has used."""
         others = self._beacon_server.used() if self._beacon_server else {}
-        return {**others, self._task.name: used()}
+        return {**others, self._task.name: read_usage()}
 
     def _servers_ready(self, ready: ServersReady, attempt: int, over: threading.Event) -> None:
         self._ready = ready
         then = (self._events.put, over)
-        beside(stall.watch, self._task, attempt, self._used, self._waits, *then)
-        beside(stall.watch_functions, self._progress, self._child.functions, over)
+        run_in_thread(stall.watch, self._task, attempt, self._used, self._waits, *then)
+        run_in_thread(stall.watch_functions, self._progress, self._child.functions, over)
         if self._task.servers and self._task.silent_s:
-            beside(server_watch.watch, self._task.servers, self._task.silent_s, *then)
+            run_in_thread(probe.watch_servers, self._task.servers, self._task.silent_s, *then)
         self._progress.write("ready")
         if self._job_ends_at == float("inf") and self._task.job_deadline_s:
             self._job_ends_at = time.monotonic() + self._task.job_deadline_s
-        let_begin(self._task, self._program, self._child, self._peers, over)
+        start_after_imports(self._task, self._program, self._child, self._peers, over)
 
     def _next_event(self) -> object:
         """The next event, or the Outcome of the deadline that comes first."""
@@ -195,9 +239,9 @@ class Leader:
 
     def _peers_say(self) -> Outcome | None:
         """Hear of peers that left about when the program failed; an Outcome if one ends it."""
-        until = time.monotonic() + PEERS_SAY_S
+        until = time.monotonic() + PEERS_ENDS_S
         while self._peers.any and (event := next_event(self._events, until)) is not None:
-            if isinstance(event, SAID) and (over := self._hear(event)):
+            if isinstance(event, TASK_NEWS) and (over := self._hear(event)):
                 return over
             if isinstance(event, Outcome):
                 return event

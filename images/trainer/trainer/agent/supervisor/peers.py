@@ -1,29 +1,49 @@
-"""The tasks that run the program beside the leader's, as the leader hears of them."""
+"""The other tasks of the job, as the leader knows them.
+
+Who came, was lost or failed; who is there and says nothing (frozen, or cut off from the leader);
+and who was stopped from outside by SIGTERM, which is nobody's failure: a person restarts a task, or
+a node is drained. A stopped task says so itself, in the `end` event of its progress file.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import stat
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from trainer.agent import outcome
-from trainer.agent.beacon.heard import DONE, FAILED, LOST, Joined, Left
+from trainer.agent.beacon.messages import (
+    DONE,
+    FAILED,
+    LOST,
+    HeardAgain,
+    Joined,
+    Left,
+    Silent,
+    Unanswered,
+)
 from trainer.agent.injected import mailbox
 from trainer.agent.outcome import Outcome
+from trainer.agent.progress_file import Progress, parsed
+from trainer.agent.servers.probe import SERVER_PATIENCE
 from trainer.agent.supervisor.child import Child, Program
-from trainer.agent.task import Task
-from trainer.contract import endings
-from trainer.contract.endings import EXIT_FAILED
+from trainer.agent.task import EVALUATOR, Task
+from trainer.contract import endings, heartbeat
+from trainer.contract.endings import EXIT_FAILED, STOPPED
+from trainer.contract.times import HELP_S
 
-PATIENCE_S = 20.0
+IMPORTS_PATIENCE_S = 20.0
 """For the imports, from when all tasks are there: a program need not import TensorFlow at all."""
 LOOK_S = 0.05
 
-SAME = 4_000
+COMPARED = 4_000
 """Characters by which messages are compared: a peer's may be cut on its way."""
 _ECHO = re.compile(
     r"\b(Unavailable|Aborted|Cancelled|DeadlineExceeded)Error\b|[Cc]onnection re(set|fused)"
@@ -95,7 +115,9 @@ class Peers:
         if times <= self._retries:
             return None
         again = f" ({times} times; {self._retries} retries)" if self._retries else ""
-        return Outcome(EXIT_FAILED, endings.FAILED, f"{words(event)}{again}", (event.task,))
+        return Outcome(
+            EXIT_FAILED, endings.FAILED, f"{failure_sentence(event)}{again}", (event.task,)
+        )
 
     def lost(self) -> str:
         """Which peers were lost in this attempt, '' if none was."""
@@ -107,14 +129,16 @@ class Peers:
         says the same, as all do about an argument that is wrong, or the peer has only lost it."""
         ours = leaders.message
         for event in self._left:
-            same = event.message[:SAME] == ours[:SAME]
+            same = event.message[:COMPARED] == ours[:COMPARED]
             echo = _ECHO.search(event.message) and not _ECHO.search(ours)
             if event.how == FAILED and not same and not echo:
-                return Outcome(leaders.exit_code, endings.FAILED, words(event), (event.task,))
+                return Outcome(
+                    leaders.exit_code, endings.FAILED, failure_sentence(event), (event.task,)
+                )
         return None
 
 
-def words(event: Left) -> str:
+def failure_sentence(event: Left) -> str:
     """One line about a peer that failed, in its own words, or was lost."""
     return f"{event.task}: {event.message}" if event.message else f"{event.task} was lost"
 
@@ -125,24 +149,24 @@ def by_number(name: str) -> tuple[str, int]:
     return role, int(index)
 
 
-def mark_of(task: Task, name: str) -> Path:
+def import_mark(task: Task, name: str) -> Path:
     """What the program of the task `name` leaves when it has imported TensorFlow, or ended."""
     return task.progress_file.with_name(f"{name}{mailbox.IMPORTED}")
 
 
-def forget(task: Task) -> None:
+def remove_import_mark(task: Task) -> None:
     """Before this task says that it is there: its mark is of an earlier run."""
     with contextlib.suppress(OSError):
-        mark_of(task, task.name).unlink(missing_ok=True)
+        import_mark(task, task.name).unlink(missing_ok=True)
 
 
-def done(task: Task) -> None:
+def leave_import_mark(task: Task) -> None:
     """This task's program has ended: nobody need wait for its import."""
     with contextlib.suppress(OSError):
-        mark_of(task, task.name).touch()
+        import_mark(task, task.name).touch()
 
 
-def let_begin(
+def start_after_imports(
     task: Task, program: Program, child: Child, peers: Peers, over: threading.Event
 ) -> None:
     """Tell the leader's program to begin: at once, or when the others have imported TensorFlow.
@@ -156,12 +180,171 @@ def let_begin(
         return
 
     def wait() -> None:
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + IMPORTS_PATIENCE_S
         while not over.wait(LOOK_S):
             if peers.missing:
-                until = time.monotonic() + PATIENCE_S
-            elif time.monotonic() > until or all(mark_of(task, n).exists() for n in task.peers):
+                until = time.monotonic() + IMPORTS_PATIENCE_S
+            elif time.monotonic() > until or all(import_mark(task, n).exists() for n in task.peers):
                 child.tell(mailbox.SERVERS_READY)
                 return
 
     threading.Thread(target=wait, name="imports", daemon=True).start()
+
+
+LATELY_S = 30.0
+"""TensorFlow may fail this long after a task was silent, and because of that."""
+
+
+class SilentTasks:
+    """Says each silence once, and ends the job if nobody helps; all of one attempt."""
+
+    def __init__(self, silent_s: float, progress: Progress, leader: str) -> None:
+        self._silent_s = silent_s
+        self._progress = progress
+        self._leader = leader
+        self._said: set[str] = set()
+        self._lately: dict[str, tuple[float, float]] = {}
+        self._unanswered: dict[tuple[str, str], tuple[float, float]] = {}
+
+    def heard(self, event: Silent | HeardAgain) -> Outcome | None:
+        """Write it down; an Outcome if a task that is needed has been silent for too long."""
+        if isinstance(event, HeardAgain):
+            self._lately[event.task] = (time.monotonic(), event.seconds)
+            if event.task in self._said:
+                self._progress.write("heard", of=event.task, seconds=round(event.seconds, 1))
+            self._said.discard(event.task)
+            return None
+        last_heard = time.time() - event.seconds
+        message = heartbeat.sentence(event.task, event.seconds, last_heard, server=event.server)
+        if event.task not in self._said:
+            self._said.add(event.task)
+            self._progress.write(
+                "silent", of=event.task, last_heard=round(last_heard, 3), server=event.server
+            )
+            print(f"{self._leader}: {message}", file=sys.stderr, flush=True)
+        patience_s = self._silent_s * (SERVER_PATIENCE if event.server else 1)
+        if event.task.startswith(EVALUATOR) or event.seconds < patience_s + HELP_S:
+            return None
+        return outcome.because(endings.SILENT, message, (event.task,))
+
+    def between(self, event: Unanswered, quiet: Mapping[str, float]) -> None:
+        """Write down that two tasks hear the leader, but not each other.
+
+        Args:
+            event: what one of them says.
+            quiet: who says nothing to the leader now: not answered by anybody, that is.
+        """
+        if {event.task, event.by} & {*quiet, *self._said}:
+            return
+        now, pair = time.monotonic(), (event.task, event.by)
+        at, _ = self._unanswered.get(pair, (-LATELY_S, 0.0))
+        self._unanswered[pair] = (now, event.seconds)
+        if now - at < LATELY_S:
+            return
+        self._progress.write(
+            "unanswered", of=event.task, by=event.by, seconds=round(event.seconds, 1)
+        )
+        print(f"{self._leader}: {unanswered_sentence(event)}", file=sys.stderr, flush=True)
+
+    def cuts(self) -> list[str]:
+        """Between whom the network was cut within LATELY_S: a sentence each."""
+        return [unanswered_sentence(event) for event in self._lately_unanswered()]
+
+    def cut_tasks(self) -> tuple[str, ...]:
+        """The tasks at both ends of these cuts."""
+        ends = (name for event in self._lately_unanswered() for name in (event.by, event.task))
+        return tuple(dict.fromkeys(ends))
+
+    def _lately_unanswered(self) -> list[Unanswered]:
+        since = time.monotonic() - LATELY_S
+        return [
+            Unanswered(task, by, seconds)
+            for (task, by), (at, seconds) in self._unanswered.items()
+            if at > since
+        ]
+
+    def gone(self, task: str) -> None:
+        """It is no longer silent, but away, or there again in a new run."""
+        self._said.discard(task)
+
+    def lately(self, quiet: Mapping[str, float]) -> list[str]:
+        """Who was silent within LATELY_S, or is `quiet` now: 'worker-1 was silent for 9 s'."""
+        since = time.monotonic() - LATELY_S
+        silences = {task: length for task, (at, length) in self._lately.items() if at > since}
+        silences |= quiet
+        return [
+            f"{task} was silent for {seconds:.0f} s"
+            for task, seconds in silences.items()
+            if not task.startswith(EVALUATOR)
+        ] + self.cuts()
+
+
+def unanswered_sentence(event: Unanswered) -> str:
+    """A sentence about two tasks that do not reach each other."""
+    return (
+        f"{event.by} has had no answer from {event.task} for {event.seconds:.0f} s"
+        " (the network between them is cut; both answer the leader)"
+    )
+
+
+STOPPED_LATELY_S = 30.0
+"""A task that ended so long ago may be the one that is missed now."""
+TAIL = 64 * 1024
+"""Bytes at the end of a progress file in which its last `end` is looked for."""
+
+
+def stopped_tasks(folder: Path, since: float) -> frozenset[str]:
+    """Names of the tasks that were stopped from outside since Unix time `since`."""
+    return frozenset(path.stem for path in folder.glob("*.jsonl") if _was_stopped(path, since))
+
+
+def _was_stopped(path: Path, since: float) -> bool:
+    for event in filter(None, map(parsed, _tail(path).splitlines())):
+        at = event.get("time")
+        was_stopped = event.get("event") == "end" and event.get("reason") == STOPPED
+        if was_stopped and isinstance(at, (int, float)) and at >= since:
+            return True
+    return False
+
+
+def _tail(path: Path) -> bytes:
+    """The end of a regular file, b"" of anything else: programs can write into the folder, too."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        about = os.fstat(file)
+        if not stat.S_ISREG(about.st_mode):
+            return b""
+        return os.pread(file, TAIL, max(0, about.st_size - TAIL))
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
+
+
+class Stops:
+    """Of one leader: which of its program's failures are nobody's fault."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._began = time.time()
+        self.excuses = 0
+        """Attempts that ended so: they are none of the `retries`."""
+
+    def begin_attempt(self) -> None:
+        self._began = time.time()
+
+    def lately(self) -> frozenset[str]:
+        """The tasks that were stopped from outside just now."""
+        return stopped_tasks(self._folder, time.time() - STOPPED_LATELY_S)
+
+    def excused(self, crash: str) -> str:
+        """The reason of a crash; it is an excuse if it names a task that was stopped."""
+        stopped = stopped_tasks(self._folder, self._began)
+        names = [name for name in re.findall(r"[a-z]+-\d+", crash) if name in stopped]
+        if not names:
+            return crash
+        self.excuses += 1
+        return f"{crash} ({', '.join(dict.fromkeys(names))} was stopped from outside)"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent import outcome, stacks
-from trainer.agent.beacon.heard import DONE, Heard, Left, Silent
+from trainer.agent.beacon.messages import DONE, Heard, Left, Silent
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.beacon.silence import Silence
 from trainer.agent.outcome import Outcome

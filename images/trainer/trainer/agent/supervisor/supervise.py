@@ -1,4 +1,4 @@
-"""A program under a light supervisor: it starts the program, and knows how and when to end it."""
+"""Supervision of a program: start it, end it with the job, and return its exit code."""
 
 from __future__ import annotations
 
@@ -8,28 +8,185 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from typing import NoReturn
 
-from trainer.agent import disk_space, outcome
+from trainer.agent import disk_space, outcome, stacks
 from trainer.agent.beacon import client, handshake
-from trainer.agent.beacon.heard import Heard
-from trainer.agent.beacon.messages import Report
+from trainer.agent.beacon.client import BeaconClient, JobEnded, StacksWanted
+from trainer.agent.beacon.messages import Done, Failed, Heard, Report
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.errors import TrainerError
-from trainer.agent.injected import dead_connections
+from trainer.agent.event_queue import next_event
+from trainer.agent.injected import dead_connections, mailbox
 from trainer.agent.outcome import Outcome
 from trainer.agent.profiling import at_step
-from trainer.agent.progress_file import Progress
-from trainer.agent.sampling.recorder import Recorder
-from trainer.agent.supervisor.child import find_program
-from trainer.agent.supervisor.follower import follow
+from trainer.agent.progress_file import Progress, last_event
+from trainer.agent.servers.serve import job_ended
+from trainer.agent.supervisor import peers
+from trainer.agent.supervisor.child import Child, Program, ProgramEnded, debugged, find_program
 from trainer.agent.supervisor.leader import Leader
 from trainer.agent.task import EVALUATOR, Task
+from trainer.agent.usage_recorder import Recorder
 from trainer.contract import endings
-from trainer.contract.times import BEAT_S
+from trainer.contract.times import BEAT_S, FAILED_JOB_GRACE_S, LATECOMER_S, WORKER_GRACE_S
+
+LATECOMER_LOOK_S = 0.5
+
+
+def watch_for_jobs_end(
+    task: Task,
+    leader: BeaconClient,
+    then: Callable[[JobEnded], None],
+    patience_s: float = LATECOMER_S,
+) -> None:
+    """Call `then` if the leader does not come, and its progress file says that it has ended.
+
+    Returns when the leader has come, or at the start deadline.
+    """
+    began = time.monotonic()
+    while not leader.connected and time.monotonic() - began < task.start_deadline_s:
+        code = leaders_exit_code(task.progress_file.with_name(f"{task.leader}.jsonl"))
+        if code is not None and time.monotonic() - began > patience_s:
+            then(JobEnded(code))
+            return
+        time.sleep(LATECOMER_LOOK_S)
+
+
+def leaders_exit_code(progress: Path) -> int | None:
+    """The code of the `end` that is the file's last line, None if there is none."""
+    event = last_event(progress)
+    code = event.get("exit_code")
+    return code if event.get("event") == "end" and isinstance(code, int) else None
+
+
+LOOK_S = 0.02
+END_IS_HEARD_S = 1.0
+"""Programs fail over the leader's end before they hear of it."""
+
+
+def follow(
+    task: Task, program: Program, progress: Progress, events: SimpleQueue[object]
+) -> Outcome:
+    """Run the program until it ends, or the job has ended and its grace is over."""
+    progress.write("start", attempt=1)
+    peers.remove_import_mark(task)
+    leader = (
+        BeaconClient(
+            task.beacon,
+            partial(handshake.read_secret, task),
+            task.name,
+            task.start_deadline_s,
+            events.put,
+            silent_s=task.silent_s,
+            others=client.others(task),
+        )
+        if task.beacon
+        else None
+    )
+    child = Child(task, program, 1, events.put)
+    if leader and task.role == EVALUATOR:
+        late = (task, leader, events.put)
+        threading.Thread(
+            target=watch_for_jobs_end, args=late, name="latecomer", daemon=True
+        ).start()
+    if task.role != EVALUATOR:
+        child.tell(mailbox.SERVERS_READY)
+    grace_ends_at, leaders_code = float("inf"), None
+    while True:
+        event = next_event(events, grace_ends_at) or grace_over(task, grace_ends_at, leaders_code)
+        if isinstance(event, ProgramEnded):
+            peers.leave_import_mark(task)
+            ended = child.outcome(event.returncode)
+            if task.role == EVALUATOR or not leader or ended.reason == endings.GPU_MISSING:
+                return ended
+            if leaders_code is not None:
+                return excused_by_jobs_end(leaders_code == 0, ended) or ended
+            return tell_leader(leader, task, ended, events)
+        if isinstance(event, Outcome):
+            child.stop()
+            return event
+        if isinstance(event, StacksWanted):
+            stacks.keep(task, "the job makes no progress")
+        elif isinstance(event, JobEnded):
+            goes_on_s = seconds_after_leader(task, event.exit_code)
+            if goes_on_s is None:
+                child.stop()
+                return job_ended(task, event)
+            child.tell(mailbox.JOB_ENDED)
+            grace_ends_at, leaders_code = time.monotonic() + goes_on_s, event.exit_code
+
+
+def seconds_after_leader(task: Task, code: int | None) -> float | None:
+    """How long the program may go on after the leader's exit code; None if it is stopped now."""
+    if code == 0 and task.role != "ps":
+        return grace_s(task)
+    return FAILED_JOB_GRACE_S if code is not None and task.role == "worker" else None
+
+
+def tell_leader(
+    leader: BeaconClient, task: Task, ended: Outcome, events: SimpleQueue[object]
+) -> Outcome:
+    """Say how the program ended. A failure does not count if the job has just ended well."""
+    if ended.exit_code >= 128:
+        return ended
+    news = wait_for_leader(leader, task, events)
+    if news is None and ended.exit_code == 0:
+        leader.say(Done(task.name))
+    elif news is None:
+        leader.say(Failed(task.name, ended.message))
+        until = time.monotonic() + END_IS_HEARD_S
+        while news is None and (news := next_event(events, until)) is not None:
+            news = news if isinstance(news, (JobEnded, Outcome)) else None
+    if isinstance(news, Outcome):
+        return news
+    return excused_by_jobs_end(isinstance(news, JobEnded) and news.exit_code == 0, ended) or ended
+
+
+def wait_for_leader(leader: BeaconClient, task: Task, events: SimpleQueue[object]) -> object | None:
+    """Wait until the leader is there: a short program may end before it. None when it is; else
+    what came instead, the job's end or SIGTERM."""
+    until = time.monotonic() + task.start_deadline_s
+    while not leader.connected and time.monotonic() < until:
+        event = next_event(events, time.monotonic() + LOOK_S)
+        if isinstance(event, (JobEnded, Outcome)):
+            return event
+    return None
+
+
+def excused_by_jobs_end(job_succeeded: bool, ended: Outcome) -> Outcome | None:
+    """A program that stumbled over the end of a job that went well has not failed."""
+    if not job_succeeded or not ended.exit_code:
+        return None
+    message = f"after the job's end: {ended.message}"
+    return replace(ended, exit_code=0, reason=endings.FINISHED, message=message, after_job=True)
+
+
+def grace_s(task: Task) -> float:
+    """Seconds that the program may go on after a leader that finished."""
+    if debugged():
+        return float("inf")
+    return task.evaluator_grace_s if task.role == EVALUATOR else WORKER_GRACE_S
+
+
+def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome | None:
+    """The outcome if the grace is over at `ends_at` (monotonic seconds), else None.
+
+    An evaluator that is not done has failed. A worker has not; but if the leader finished, its
+    work may be missing from the result, which CUT_OFF says.
+    """
+    if time.monotonic() < ends_at:
+        return None
+    if leaders_code:
+        return job_ended(task, JobEnded(leaders_code))
+    late = f"was still running {grace_s(task):g} s after"
+    if task.role == EVALUATOR:
+        return outcome.because(endings.EVALUATOR_GRACE, f"the evaluator {late} the job's end")
+    return outcome.because(endings.CUT_OFF, f"the program {late} the leader's end, and was stopped")
 
 
 def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:

@@ -24,7 +24,7 @@ def run(task: Task, arguments: list[str], progress: Progress | None) -> None:
 
         evaluate(chosen, progress)
     else:
-        from trainer.programs.classifier.train.train import train
+        from trainer.programs.classifier.keras_training import train
 
         train(task, chosen, progress)
 

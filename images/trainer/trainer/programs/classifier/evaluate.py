@@ -1,9 +1,10 @@
-"""The side-car: scores every checkpoint on Validate, and keeps the best model."""
+"""Scores every checkpoint on Validate, as the evaluator, and at the end the model on Test."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -11,12 +12,16 @@ import tensorflow as tf
 
 from trainer.agent import atomic
 from trainer.agent.progress_file import Progress
-from trainer.programs.classifier.data import files, input_pipeline
-from trainer.programs.classifier.model import architecture, checkpoints, retention, weights
-from trainer.programs.classifier.model.checkpoints import Checkpoint
-from trainer.programs.classifier.model.export import export
+from trainer.programs.classifier import (
+    checkpoints,
+    classifier_model,
+    image_files,
+    input_pipeline,
+)
+from trainer.programs.classifier.checkpoints import Checkpoint
+from trainer.programs.classifier.classifier_model import export
 from trainer.programs.classifier.options import Options
-from trainer.programs.training import sidecar
+from trainer.programs.training import result, sidecar
 from trainer.programs.training.board import VALIDATION, Board
 
 
@@ -33,12 +38,12 @@ class Scores:
 
 def evaluate(options: Options, progress: Progress | None) -> None:
     """Score checkpoints in order until the job has ended and the last one is scored."""
-    classes = files.class_names(options.data)
-    split = files.split(options.data, files.VALIDATE, classes, options.seed)
-    files.check_images(split.paths)
-    network = architecture.build(options, len(classes))
+    classes = image_files.class_names(options.data)
+    split = image_files.split(options.data, image_files.VALIDATE, classes, options.seed)
+    image_files.check_images(split.paths)
+    network = classifier_model.build(options, len(classes))
     images = input_pipeline.scoring_set(split, len(classes), options)
-    memory = options.output / retention.MEMORY
+    memory = options.output / checkpoints.MEMORY
     scores = Scores(**json.loads(memory.read_text())) if memory.exists() else Scores()
     board = Board(options.output, VALIDATION)
 
@@ -51,7 +56,7 @@ def evaluate(options: Options, progress: Progress | None) -> None:
             return  # removed since it was found, by a leader that did not see this evaluator
         score(network, images, checkpoint, scores, options, classes, progress, board)
         atomic.replace(memory, json.dumps(asdict(scores)))
-        retention.prune(options.output, options.graph.keep)
+        checkpoints.prune(options.output, options.graph.keep)
 
     sidecar.score_each(waiting, score_and_remember)
     if progress and scores.best:
@@ -75,7 +80,7 @@ def score(
 ) -> None:
     """Evaluate one checkpoint, report it, and export the model if it is the best so far."""
     began = time.monotonic()
-    step = weights.load(checkpoint.path, network)
+    step = classifier_model.load(checkpoint.path, network)
     scored = network.evaluate(images, verbose=0, return_dict=True)
     loss, accuracy = float(scored["loss"]), float(scored["accuracy"])
     board.scalars(step, {"loss": loss, "accuracy": accuracy})
@@ -93,5 +98,39 @@ def score(
     print(
         f"{checkpoint.name}: loss {loss:.4f}  accuracy {accuracy:.4f}"
         f"{'  best' if better else ''}  {time.monotonic() - began:.1f} s",
+        flush=True,
+    )
+
+
+def finish(
+    options: Options,
+    classes: tuple[str, ...],
+    test_split: image_files.Split,
+    figures: Mapping[str, float],
+    progress: Progress | None,
+) -> None:
+    """Score the last checkpoint on Test in a model without a strategy, and save that model.
+
+    Args:
+        figures: of the training, as EpochReport.figures; added to the `metrics` event.
+    """
+    began = time.monotonic()
+    if progress:
+        progress.write("phase", name="finishing")
+    plain = classifier_model.build(options, len(classes))
+    classifier_model.load(checkpoints.find(options.output)[-1].path, plain)
+    tested = plain.evaluate(
+        input_pipeline.scoring_set(test_split, len(classes), options), verbose=0, return_dict=True
+    )
+    accuracy, loss = round(tested["accuracy"], 6), round(tested["loss"], 6)
+    scored = time.monotonic()
+    export(plain, options.output / "model", options, classes)
+    metrics = {"test_accuracy": accuracy, "test_loss": loss, **figures}
+    result.write_result(options.output, metrics, classes, progress)
+    speed = f"{figures['steps_per_second']:g} steps/s; " if "steps_per_second" in figures else ""
+    print(
+        f"test accuracy {accuracy:.4f}, loss {loss:.4f};"
+        f" {speed}scored in {scored - began:.1f} s, model saved in"
+        f" {time.monotonic() - scored:.1f} s",
         flush=True,
     )

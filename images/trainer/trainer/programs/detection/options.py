@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainer.agent.errors import ContractError
 from trainer.programs.detection import classic
-from trainer.programs.detection.config import in_parts, pipeline_file
+from trainer.programs.detection.config import pipeline_file
 from trainer.programs.detection.config.pipeline import Pipeline
 from trainer.programs.detection.config.pipeline_file import Loaded
 from trainer.programs.detection.mode import AUTO, MODES
@@ -75,17 +75,18 @@ def configuration(
     given: argparse.Namespace, data: Path, places: Mapping[str, Path], overrides: Sequence[str]
 ) -> Loaded:
     """The configuration in one file, or in parts if they are named; see `parse`."""
-    named = {option: getattr(given, option.replace("-", "_")) for option in in_parts.SECTIONS}
+    named = {option: getattr(given, option.replace("-", "_")) for option in pipeline_file.SECTIONS}
     parts = {option: data / path for option, path in named.items() if path}
     if not parts:
         path = data / (given.pipeline_config or PIPELINE)
         return pipeline_file.load(path, places, overrides, given.default_steps)
     if given.pipeline_config:
         raise ContractError(
-            f"--pipeline-config {given.pipeline_config} and --{in_parts.spelt(next(iter(parts)))}:"
+            f"--pipeline-config {given.pipeline_config} and"
+            f" --{pipeline_file.spelt(next(iter(parts)))}:"
             " a configuration is one file, or in parts; leave out one of them"
         )
-    return in_parts.load(parts, places, overrides, given.default_steps)
+    return pipeline_file.load_parts(parts, places, overrides, given.default_steps)
 
 
 def names_given(arguments: Sequence[str]) -> frozenset[str]:
@@ -131,7 +132,7 @@ def parser() -> argparse.ArgumentParser:
         group, without=("steps", "loss_threshold"), save_secs=15.0, keep=3, log_steps=50
     )
     parts = arguments.add_argument_group("configuration in parts", "in the classic text form")
-    for option, section in in_parts.SECTIONS.items():
+    for option, section in pipeline_file.SECTIONS.items():
         parts.add_argument(f"--{option}", metavar="PATH", help=f"what is in {section} {{ … }}")
     classic.add_arguments(arguments)
     return arguments

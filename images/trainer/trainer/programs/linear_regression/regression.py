@@ -12,7 +12,7 @@ from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task
 from trainer.contract.endings import EXIT_TRAINING_FAILED
 from trainer.programs.linear_regression.options import Options
-from trainer.programs.training.board import tell_hyperparameters
+from trainer.programs.training.board import write_hyperparameters
 from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.programs.training.graph_mode.run import run
 
@@ -74,7 +74,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Find the line; Missed if it is not the one that the points were made with."""
     if task.is_leader:
         told = {**asdict(options), "points": None, "from_file": options.points is not None}
-        tell_hyperparameters(task.output, task.cluster, told)
+        write_hyperparameters(task.output, task.cluster, told)
     outcome = run(
         task,
         GraphJob(

@@ -54,7 +54,7 @@ class Board:
         self._writer.flush()
 
 
-def tell_hyperparameters(
+def write_hyperparameters(
     output: Path, cluster: Mapping[str, Sequence[str]], values: Mapping[str, Any]
 ) -> None:
     """For the tab HParams: numbers and words among `values`, and how many tasks each role has.
@@ -90,3 +90,25 @@ def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, bool | 
         elif isinstance(value, list | tuple | set | frozenset) and value:
             found.append((f"{before}{key}", " ".join(map(str, value))))
     return found
+
+
+keras = tf.keras
+TAGS = {"loss": "loss", "accuracy": "accuracy", "staleness_mean": "staleness"}
+"""By the names that `fit` has for them."""
+
+
+class Curves(keras.callbacks.Callback):
+    """Figures and learning rate of each epoch, by the global step at its end."""
+
+    def __init__(self, output: Path) -> None:
+        super().__init__()
+        self._board = Board(output, TRAIN)
+
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        self._board.network(self.model)
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        optimizer = self.model.optimizer
+        figures = {"learning_rate": float(optimizer.learning_rate.numpy())}
+        figures |= {tag: float(logs[key]) for key, tag in TAGS.items() if key in logs}
+        self._board.scalars(int(optimizer.iterations.numpy()), figures)

@@ -1,10 +1,19 @@
-"""The frame of a built-in program: its task, its errors, TensorFlow's import, and a quick end."""
+"""The frame of a built-in program: its task, its errors, TensorFlow's import, signals, its end.
+
+Signals (SIGTERM, SIGUSR1) and the file `save-now` arrive while TensorFlow trains. Python's own
+handlers wait until TensorFlow gives the interpreter back, which a step that waits for a lost peer
+never does. So a thread reads the wakeup pipe, into which the C handler writes at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from traceback import format_exception_only
 from typing import NoReturn, Optional
@@ -14,6 +23,7 @@ from trainer.agent.errors import TrainerError
 from trainer.agent.injected import gc_pause, mailbox
 from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task, read_task
+from trainer.contract.endings import EXIT_TRAINING_FAILED
 
 Run = Callable[[Task, list[str], Optional[Progress]], None]
 
@@ -54,3 +64,101 @@ def prepare_tensorflow() -> None:
         import tensorflow as tf
 
     tf.get_logger().setLevel("ERROR")
+
+
+LOOK_S = 0.2
+
+
+@contextlib.contextmanager
+def watched(
+    terminated: Callable[[], None],
+    save_now: Callable[[], None] | None = None,
+    file: Path | None = None,
+) -> Iterator[None]:
+    """Meanwhile call `terminated` on SIGTERM, and `save_now` on SIGUSR1 or if `file` appears.
+
+    Both are called from a thread; `file` is removed first. Python sets handlers in the main
+    thread alone: in another one only the file is watched.
+    """
+    numbers = (signal.SIGTERM, signal.SIGUSR1) if save_now else (signal.SIGTERM,)
+    read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            ready, _, _ = select.select([read], [], [], LOOK_S)
+            came = os.read(read, 64) if ready else b""
+            if signal.SIGTERM in came:
+                terminated()
+            if save_now and (signal.SIGUSR1 in came or appeared(file)):
+                save_now()
+
+    watcher = threading.Thread(target=watch, name="signals", daemon=True)
+    in_main = threading.current_thread() is threading.main_thread()
+    if in_main:
+        kept = {s: signal.signal(s, lambda *_: None) for s in numbers}
+        wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    watcher.start()
+    try:
+        yield
+    finally:
+        if in_main:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in kept.items():
+                signal.signal(number, handler)
+        done.set()
+        watcher.join(2 * LOOK_S)
+        if not watcher.is_alive():
+            os.close(read)
+            os.close(write)
+
+
+def appeared(file: Path | None) -> bool:
+    """Whether the file is there; it is removed then."""
+    if file is None:
+        return False
+    try:
+        file.unlink()
+    except OSError:
+        return False
+    return True
+
+
+class PeerLost(TrainerError):
+    """A task that this one depends on is gone, and did not come back in time."""
+
+    exit_code = EXIT_TRAINING_FAILED
+
+
+class Diverged(TrainerError):
+    """The loss or a variable is not finite (NaN or infinite)."""
+
+    exit_code = EXIT_TRAINING_FAILED
+
+
+class CheckpointError(TrainerError):
+    """Existing checkpoints cannot be used, or a new one cannot be written."""
+
+    exit_code = EXIT_TRAINING_FAILED
+
+
+def headline(problem: BaseException) -> str:
+    """The one telling line of TensorFlow's long messages, 200 characters at most."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    for before, line in zip(lines, lines[1:]):
+        if before.startswith("Node: "):
+            return line[:200]
+    return lines[0][:200] if lines else type(problem).__name__
+
+
+STEPS = "steps"
+"""The last step was made."""
+THRESHOLD = "loss-threshold"
+"""The mean loss was no longer above the threshold."""
+NOTHING = "nothing"
+"""Nothing was left to do: an earlier run had made the last step."""
+
+
+def checkpoint_directory(output: Path) -> Path:
+    """Below the output directory."""
+    return output / "checkpoints"

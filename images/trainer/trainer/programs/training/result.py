@@ -1,4 +1,4 @@
-"""What a training has come to: `result.json`, and the same in the job's metrics."""
+"""The result of a training: result.json, and the metrics of the job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.agent.progress_file import Progress
 NAME = "result.json"
 
 
-def write(
+def write_result(
     output: Path,
     metrics: Mapping[str, object],
     classes: Sequence[str] | Mapping[int, str],
@@ -29,7 +29,7 @@ def write(
         progress.write("metrics", **metrics)
 
 
-def tell_again(output: Path, progress: Progress | None) -> bool:
+def report_again(output: Path, progress: Progress | None) -> bool:
     """Where an earlier run has come to its end: tell its metrics for this one; whether it has."""
     file = output / NAME
     if not file.exists():
@@ -39,3 +39,9 @@ def tell_again(output: Path, progress: Progress | None) -> bool:
     if progress:
         progress.write("metrics", **metrics)
     return True
+
+
+def per_second(begin: tuple[int, float], end: tuple[int, float]) -> float:
+    """Steps per second between two (global step, seconds); 0.0 if no time has passed."""
+    seconds = end[1] - begin[1]
+    return round((end[0] - begin[0]) / seconds, 2) if seconds > 0 else 0.0

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from trainer.agent.injected.gpus import cuda
-from trainer.agent.injected.gpus.cuda import CudaDevice
+from trainer.agent.injected import gpu_promises
+from trainer.agent.injected.gpu_promises import CudaDevice
 
 PCI = ["0000:3B:00.0", "0000:5E:00.0"]
 UUIDS = [uuid.UUID(int=1), uuid.UUID(int=2)]
@@ -40,20 +40,20 @@ def driver(init: int = 0, pci: int = 0) -> Any:
 
 
 def test_each_device_has_a_bus_id_and_a_uuid() -> None:
-    found = cuda.devices(driver())
+    found = gpu_promises.cuda_devices(driver())
     assert found == [CudaDevice(p.lower(), str(u)) for p, u in zip(PCI, UUIDS, strict=True)]
 
 
 def test_a_driver_that_does_not_start_shows_none() -> None:
-    assert cuda.devices(driver(init=100)) == []
+    assert gpu_promises.cuda_devices(driver(init=100)) == []
 
 
 def test_what_an_old_driver_does_not_say_stays_unknown() -> None:
     old = driver(pci=INVALID_DEVICE)
     del old.cuDeviceGetUuid_v2
-    assert cuda.devices(old) == [CudaDevice("", "")] * 2
+    assert gpu_promises.cuda_devices(old) == [CudaDevice("", "")] * 2
 
 
 def test_a_machine_without_a_driver_shows_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "LIBRARY", "libcuda-that-is-not-there.so")
-    assert cuda.devices() == []
+    monkeypatch.setattr(gpu_promises, "CUDA_LIBRARY", "libcuda-that-is-not-there.so")
+    assert gpu_promises.cuda_devices() == []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from trainer.agent.injected.gpus.promise import GIVEN, Gpu, broken, read, reader, shown
+from trainer.agent.injected.gpu_promises import GIVEN, Gpu, broken_promise, read, reader, shown
 
 FIRST = Gpu("GPU 0 (GPU-0a)", "00000000:3B:00.0", "GPU-00000000-1111-2222-3333-4444444444aa")
 SECOND = Gpu("GPU 1 (GPU-0b)", "00000000:5E:00.0", "GPU-00000000-1111-2222-3333-4444444444bb")
@@ -41,7 +41,7 @@ def at(pci: str) -> Gpu:
          "a slice that NVML names by its GPU"],
 )  # fmt: skip
 def test_what_keeps_it(promised: list[Gpu], sees: list[Gpu]) -> None:
-    assert broken("worker-1", promised, sees) == ""
+    assert broken_promise("worker-1", promised, sees) == ""
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,14 @@ def test_what_keeps_it(promised: list[Gpu], sees: list[Gpu]) -> None:
          "none", "one too many"],
 )  # fmt: skip
 def test_what_breaks_it(promised: list[Gpu], sees: list[Gpu], message: str) -> None:
-    assert broken("worker-1", promised, sees) == message
+    assert broken_promise("worker-1", promised, sees) == message
 
 
 def test_all_workers_on_the_first_gpu_are_found() -> None:
     """Right by number, wrong by identity: each sees one."""
     said = [
-        broken(f"worker-{i}", [gpu], [at("0000:3b:00.0")]) for i, gpu in enumerate((FIRST, SECOND))
+        broken_promise(f"worker-{i}", [gpu], [at("0000:3b:00.0")])
+        for i, gpu in enumerate((FIRST, SECOND))
     ]
     assert [bool(text) for text in said] == [False, True]
 
@@ -107,16 +108,16 @@ def seen(*uuids: str) -> list[Gpu]:
 )  # fmt: skip
 def test_gpus_that_a_swarm_gave_are_known_by_their_uuids(value: str) -> None:
     promised = given(TWO, value)
-    assert broken("worker-1", promised, seen(OWN, OTHER)) == ""
-    others = broken("worker-1", promised, seen(OWN, OWN))
+    assert broken_promise("worker-1", promised, seen(OWN, OTHER)) == ""
+    others = broken_promise("worker-1", promised, seen(OWN, OWN))
     first, second = (text.strip() for text in value.split(","))
     assert others == (
         f"worker-1 was promised 2 GPUs (GPU 1 of 2 of its node ({first}), "
         f"GPU 2 of 2 of its node ({second})), sees NVIDIA H200 (uuid {OWN}, pci 0000:1b:00.0), "
         f"NVIDIA H200 (uuid {OWN}, pci 0000:2b:00.0)"
     )
-    assert broken("worker-1", promised, []).endswith(f"({second})), sees none")
-    assert broken("worker-1", promised, [Gpu("NVIDIA H200")] * 2) == "", "an old driver"
+    assert broken_promise("worker-1", promised, []).endswith(f"({second})), sees none")
+    assert broken_promise("worker-1", promised, [Gpu("NVIDIA H200")] * 2) == "", "an old driver"
 
 
 @pytest.mark.parametrize("value", ["", "2", "GPU-5c1d", "gpu0,gpu1", f"GPU-{OWN},1", "GPU-,GPU-"])
@@ -135,6 +136,6 @@ def test_the_longer_of_two_abbreviations_chooses_first() -> None:
     """`GPU-5` begins both, `GPU-5c` one of them."""
     near = "5d000000" + OWN[8:]
     promised = given(TWO, "GPU-5,GPU-5c")
-    assert broken("worker-0", promised, seen(OWN, near)) == ""
-    assert broken("worker-0", promised, seen(near, OWN)) == ""
-    assert broken("worker-0", promised, seen(near, near)) != ""
+    assert broken_promise("worker-0", promised, seen(OWN, near)) == ""
+    assert broken_promise("worker-0", promised, seen(near, OWN)) == ""
+    assert broken_promise("worker-0", promised, seen(near, near)) != ""

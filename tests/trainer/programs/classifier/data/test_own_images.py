@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from trainer.agent.errors import ContractError
-from trainer.programs.classifier.data import files, sizes
-from trainer.programs.classifier.data.files import TEST, TRAIN, VALIDATE
+from trainer.programs.classifier import image_files
+from trainer.programs.classifier.image_files import TEST, TRAIN, VALIDATE
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PARTS = (TRAIN, VALIDATE, TEST)
@@ -42,13 +42,13 @@ def flowers(tmp_path: Path) -> Path:
     return data
 
 
-def read(data: Path, seed: int = 1) -> dict[str, files.Split]:
-    classes = files.class_names(data)
-    return {part: files.split(data, part, classes, seed) for part in PARTS}
+def read(data: Path, seed: int = 1) -> dict[str, image_files.Split]:
+    classes = image_files.class_names(data)
+    return {part: image_files.split(data, part, classes, seed) for part in PARTS}
 
 
 def test_plain_class_folders_are_divided_by_class(flowers: Path) -> None:
-    assert files.class_names(flowers) == ("rose", "tulip")
+    assert image_files.class_names(flowers) == ("rose", "tulip")
     found = read(flowers)
     counts = {
         part: [split.labels.count(label) for label in (0, 1)] for part, split in found.items()
@@ -59,7 +59,7 @@ def test_plain_class_folders_are_divided_by_class(flowers: Path) -> None:
     for split in found.values():
         assert all(flowers / ("rose", "tulip")[label] == Path(path).parent
                    for path, label in zip(split.paths, split.labels, strict=True))  # fmt: skip
-    told = files.told(flowers, {part: len(s.paths) for part, s in found.items()}, 1)
+    told = image_files.told(flowers, {part: len(s.paths) for part, s in found.items()}, 1)
     assert told == (
         "no Validate/ and Test/ in the data: 15% of each class are kept from training for each,"
         " chosen by --seed 1: 20 for Train, 5 for Validate, 5 for Test"
@@ -88,14 +88,16 @@ def test_only_a_part_without_a_folder_is_taken_from_train(
     assert {part: len(split.paths) for part, split in found.items()} == {
         TRAIN: 34, taken: 6, ({VALIDATE, TEST} - {taken}).pop(): 8
     }  # fmt: skip
-    assert files.told(tmp_path, {TRAIN: 34, taken: 6}, 1).startswith(f"no {taken}/ in the data: ")
+    assert image_files.told(tmp_path, {TRAIN: 34, taken: 6}, 1).startswith(
+        f"no {taken}/ in the data: "
+    )
 
 
 def test_nothing_is_said_of_parts_that_have_folders(tmp_path: Path) -> None:
     for part in PARTS:
         for name in ("cat", "dog"):
             fill(tmp_path / part / name, 2)
-    assert files.told(tmp_path, {}, 1) == ""
+    assert image_files.told(tmp_path, {}, 1) == ""
     assert [len(split.paths) for split in read(tmp_path).values()] == [4, 4, 4]
 
 
@@ -119,7 +121,7 @@ def test_parts_without_train_are_no_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("head", [png, jpeg])
 def test_the_size_is_read_from_the_head(tmp_path: Path, head) -> None:
     (tmp_path / "one").write_bytes(head(640, 480))
-    assert sizes.size_of(str(tmp_path / "one")) == (640, 480)
+    assert image_files.size_of(str(tmp_path / "one")) == (640, 480)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +129,8 @@ def test_the_size_is_read_from_the_head(tmp_path: Path, head) -> None:
 )
 def test_a_head_that_does_not_say_it_is_no_size(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "one").write_bytes(content)
-    assert sizes.size_of(str(tmp_path / "one")) is None
-    assert sizes.remark([str(tmp_path / "one")], 8) == ""
+    assert image_files.size_of(str(tmp_path / "one")) is None
+    assert image_files.remark([str(tmp_path / "one")], 8) == ""
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_most_of_an_image_is_not_thrown_away_without_a_remark(
     paths = [tmp_path / f"{index}.png" for index in range(5)]
     for path in paths:
         path.write_bytes(png(*size))
-    said = sizes.remark([str(path) for path in paths], image_size)
+    said = image_files.remark([str(path) for path in paths], image_size)
     assert bool(said) == bool(proposed)
     if proposed:
         assert said.startswith(f"warning: --image-size {image_size} leaves {image_size**2:,} of")

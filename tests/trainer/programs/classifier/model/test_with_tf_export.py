@@ -13,9 +13,8 @@ from conftest import PYTHON
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.programs.classifier import options
-from trainer.programs.classifier.model import architecture
-from trainer.programs.classifier.model.export import export
+from trainer.programs.classifier import classifier_model, options
+from trainer.programs.classifier.classifier_model import export
 
 CLASSES = ("cat", "dog", "emu")
 MODELS = ("cnn", "mobilenet_v2")
@@ -54,7 +53,7 @@ def export_one(folder: Path, model: str, images: np.ndarray) -> np.ndarray:
     given = options.parse(
         ["--model", model, "--image-size", "32", "--bn-momentum", "0.9"], folder, folder
     )
-    network = architecture.network(given, len(CLASSES))
+    network = classifier_model.new_model(given, len(CLASSES))
     random = np.random.default_rng(3)
     for weight in network.weights:  # variances, too: above 0
         noise = random.uniform(0.5, 1.5, weight.shape)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.programs.classifier.model import checkpoints
-from trainer.programs.classifier.model.retention import GONE_S, prune
+from trainer.programs.classifier import checkpoints
+from trainer.programs.classifier.checkpoints import GONE_S, prune
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ from conftest import PYTHON
 import trainer
 from trainer.agent.servers.probe import Answer
 from trainer.agent.task import read_task
-from trainer.programs.classifier import mode, options
+from trainer.programs.classifier import mode, options, other_trainers
 from trainer.programs.classifier.schedule import schedule_of
-from trainer.programs.classifier.train import other_trainers
 
 TF_CONFIG = (
     '{"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]},'
@@ -56,7 +55,7 @@ def test_a_trainer_that_never_comes_ends_the_program_and_is_named(tmp_path):
     pytest.importorskip("grpc", reason="grpc is in the image, not here")
     program = textwrap.dedent("""
         import time
-        from trainer.programs.classifier.train.other_trainers import all_here_within
+        from trainer.programs.classifier.other_trainers import all_here_within
         from trainer.agent.task import read_task
         with all_here_within(read_task()):
             time.sleep(60)

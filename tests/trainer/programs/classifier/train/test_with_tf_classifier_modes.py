@@ -10,7 +10,7 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.programs.classifier.train.staleness import LIMIT, AsynchronousModel, Staleness  # noqa: E402
+from trainer.programs.classifier.callbacks import LIMIT, AsynchronousModel, Staleness  # noqa: E402
 
 keras = tf.keras
 SMALL = ("--model", "cnn", "--image-size", "8", "--batch-size", "8", "--no-flip")
@@ -86,8 +86,8 @@ def test_two_tasks_reduce_to_the_same_losses_and_one_result(run_task, events, pi
 ROUNDS = """
 import sys
 import tensorflow as tf
-from trainer.programs.classifier.train.interruption import Resumable
-from trainer.programs.classifier.train.sync_rounds import SyncRounds
+from trainer.programs.classifier.interruption import Resumable
+from trainer.programs.classifier.sync_rounds import SyncRounds
 
 keras = tf.keras
 strategy = tf.distribute.ParameterServerStrategy(

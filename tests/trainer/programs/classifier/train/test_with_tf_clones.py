@@ -12,9 +12,8 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from trainer.agent.errors import ContractError  # noqa: E402
-from trainer.programs.classifier import options  # noqa: E402
-from trainer.programs.classifier.train import clones  # noqa: E402
-from trainer.programs.classifier.train.clones import Cloned  # noqa: E402
+from trainer.programs.classifier import clones, options  # noqa: E402
+from trainer.programs.classifier.clones import Cloned  # noqa: E402
 
 keras = tf.keras
 SHORT = ("--model", "cnn", "--image-size", "8", "--batch-size", "8", "--no-flip", "--epochs", "2",

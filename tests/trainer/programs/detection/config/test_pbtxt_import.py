@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pipelines import CLASSIC, load, problems
 
-from trainer.programs.detection.config.train_fields import CosineRate, ExponentialRate, RmsProp
+from trainer.programs.detection.config.pipeline import CosineRate, ExponentialRate, RmsProp
 
 
 def test_the_classic_form_gives_the_same_fields(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import pytest
 from pipelines import CLASSIC, PLACES, SMALLEST, load
 
 from trainer.programs.detection.config import pipeline_file
-from trainer.programs.detection.config.pipeline import Pipeline
-from trainer.programs.detection.config.train_fields import ConstantRate, CosineRate
+from trainer.programs.detection.config.pipeline import ConstantRate, CosineRate, Pipeline
 
 
 def test_the_smallest_pipeline_gets_its_defaults_and_absolute_paths(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from trainer.programs.detection.convert.source import Source, labelled
+from trainer.programs.detection.convert.sources import Source, labelled
 
 WIDTH, HEIGHT = 40, 20
 

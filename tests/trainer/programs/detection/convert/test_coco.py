@@ -8,14 +8,14 @@ import pytest
 from annotated import HEIGHT, WIDTH, all_problems, coco_file, picture
 
 from trainer.agent.errors import ContractError
-from trainer.programs.detection.convert import coco
-from trainer.programs.detection.convert.source import labelled
+from trainer.programs.detection.convert import sources
+from trainer.programs.detection.convert.sources import labelled
 from trainer.programs.detection.data import label_map
 from trainer.programs.detection.data.annotation import JPEG, PNG, Box, LabelledImage
 
 
 def test_coco_boxes_become_fractions_with_their_ids(tmp_path: Path) -> None:
-    source = coco.read(coco_file(tmp_path), tmp_path / "images", None)
+    source = sources.read_coco(coco_file(tmp_path), tmp_path / "images", None)
     assert source.labels.labels == {1: "cat", 3: "dog"}
     first, second = (labelled(image, source.labels)[0] for image in source.images)
     assert first == LabelledImage(
@@ -37,7 +37,7 @@ def test_coco_boxes_become_fractions_with_their_ids(tmp_path: Path) -> None:
 
 def test_another_label_map_gives_the_numbers(tmp_path: Path) -> None:
     labels = label_map.of_names(["dog", "cat"])
-    source = coco.read(coco_file(tmp_path), tmp_path / "images", labels)
+    source = sources.read_coco(coco_file(tmp_path), tmp_path / "images", labels)
     image, _ = labelled(source.images[0], source.labels)
     assert [(box.label, box.number) for box in image.boxes] == [("dog", 1), ("cat", 2)]
 
@@ -59,7 +59,7 @@ def test_another_label_map_gives_the_numbers(tmp_path: Path) -> None:
 def test_a_wrong_coco_annotation_is_named(tmp_path: Path, entry: dict, said: str) -> None:
     right = {"id": 1, "image_id": 7, "category_id": 3, "bbox": [10, 5, 20, 10]}
     file = coco_file(tmp_path, annotations=[{**right, **entry}])
-    (problem,) = all_problems(coco.read(file, tmp_path / "images", None))
+    (problem,) = all_problems(sources.read_coco(file, tmp_path / "images", None))
     assert said in problem and "instances.json" in problem
 
 
@@ -76,7 +76,7 @@ def test_a_wrong_coco_annotation_is_named(tmp_path: Path, entry: dict, said: str
 def test_a_wrong_coco_image_is_named(tmp_path: Path, entry: dict, said: str) -> None:
     right = {"id": 7, "file_name": "a.png", "height": HEIGHT, "width": WIDTH}
     file = coco_file(tmp_path, images=[{**right, **entry}], annotations=[])
-    (problem,) = all_problems(coco.read(file, tmp_path / "images", None))
+    (problem,) = all_problems(sources.read_coco(file, tmp_path / "images", None))
     assert said in problem
 
 
@@ -92,12 +92,12 @@ def test_a_file_that_is_no_coco_file(tmp_path: Path, text: str, said: str) -> No
     file = tmp_path / "x.json"
     file.write_text(text)
     with pytest.raises(ContractError, match=said):
-        coco.read(file, tmp_path, None)
+        sources.read_coco(file, tmp_path, None)
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG"])
 def test_an_image_that_breaks_off_is_named(tmp_path: Path, form: str) -> None:
     file = coco_file(tmp_path)
     (tmp_path / "images" / "a.png").write_bytes(picture(form)[:-12])
-    (problem,) = all_problems(coco.read(file, tmp_path / "images", None))
+    (problem,) = all_problems(sources.read_coco(file, tmp_path / "images", None))
     assert "a.png breaks off before the image's end" in problem

@@ -8,13 +8,13 @@ import pytest
 from annotated import all_problems, voc_directory
 
 from trainer.agent.errors import ContractError
-from trainer.programs.detection.convert import voc
-from trainer.programs.detection.convert.source import labelled
+from trainer.programs.detection.convert import sources
+from trainer.programs.detection.convert.sources import labelled
 from trainer.programs.detection.data.annotation import Box
 
 
 def test_voc_boxes_begin_at_pixel_one_and_include_their_ends(tmp_path: Path) -> None:
-    source = voc.read(voc_directory(tmp_path), None, None)
+    source = sources.read_voc(voc_directory(tmp_path), None, None)
     assert source.labels.labels == {1: "cat", 2: "dog"}
     one, two = (labelled(image, source.labels)[0] for image in source.images)
     assert one.boxes == (Box(0.25, 0.25, 0.75, 0.75, "dog", 2),)
@@ -23,7 +23,7 @@ def test_voc_boxes_begin_at_pixel_one_and_include_their_ends(tmp_path: Path) -> 
 
 
 def test_a_voc_split_keeps_the_numbers_of_the_whole_directory(tmp_path: Path) -> None:
-    source = voc.read(voc_directory(tmp_path), "train", None)
+    source = sources.read_voc(voc_directory(tmp_path), "train", None)
     assert [image.source_id for image in source.images] == ["one"]
     assert source.labels.labels == {1: "cat", 2: "dog"}
 
@@ -43,16 +43,16 @@ def test_a_wrong_voc_annotation_is_named(tmp_path: Path, old: str, new: str, sai
     root = voc_directory(tmp_path)
     file = root / "Annotations" / "one.xml"
     file.write_text(file.read_text().replace(old, new))
-    (problem,) = all_problems(voc.read(root, None, None))
+    (problem,) = all_problems(sources.read_voc(root, None, None))
     assert said in problem and "one.xml" in problem
 
 
 def test_voc_directories_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="Annotations is not a directory"):
-        voc.read(tmp_path, None, None)
+        sources.read_voc(tmp_path, None, None)
     root = voc_directory(tmp_path)
     with pytest.raises(ContractError, match=r"no split 'val': .* splits: train"):
-        voc.read(root, "val", None)
+        sources.read_voc(root, "val", None)
     (root / "ImageSets" / "Main" / "val.txt").write_text("three\n")
-    (problem,) = all_problems(voc.read(root, "val", None))
+    (problem,) = all_problems(sources.read_voc(root, "val", None))
     assert "three.xml" in problem and "cannot be read" in problem

@@ -8,7 +8,7 @@ import io
 import tensorflow as tf
 from PIL import Image
 
-from trainer.programs.detection.data import examples, label_map
+from trainer.programs.detection.data import label_map, records
 from trainer.programs.detection.data.annotation import PNG, Box, LabelledImage
 
 LABELS = label_map.of_names(["cat", "dog"])
@@ -32,7 +32,7 @@ DOG = Box(0.0, 0.5, 1.0, 1.0, "dog", 2, difficult=True, crowd=True)
 
 def changed(**features: list) -> bytes:
     """The record of an image with a cat, some features replaced; None takes one out."""
-    example = tf.train.Example.FromString(examples.to_example(image(CAT)))
+    example = tf.train.Example.FromString(records.to_example(image(CAT)))
     for key, values in features.items():
         name = key.replace("__", "/")
         del example.features.feature[name]

@@ -11,8 +11,8 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 
-from trainer.programs.detection.config.train_fields import Augmentation, Crop  # noqa: E402
-from trainer.programs.detection.data import augmentation  # noqa: E402
+from trainer.programs.detection.config.pipeline import Augmentation, Crop  # noqa: E402
+from trainer.programs.detection.data import input_pipeline  # noqa: E402
 
 
 def block(size: int = 64) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +41,7 @@ def around_white(image: np.ndarray) -> np.ndarray:
 )
 def test_boxes_stay_around_what_they_were_around(options: Augmentation, seed: int) -> None:
     pixels, boxes = block()
-    image, moved, classes = augmentation.augmented(
+    image, moved, classes = input_pipeline.augmented(
         tf.constant(pixels), tf.constant(boxes), tf.constant([5]), options, 64, tf.constant(seed)
     )
     assert image.shape == (64, 64, 3)
@@ -54,7 +54,7 @@ def test_the_same_seed_gives_the_same_and_mirroring_does_happen() -> None:
     options = Augmentation(random_horizontal_flip=0.5, hue=0.1, saturation=0.5, brightness=0.2)
 
     def once(seed: int) -> np.ndarray:
-        found = augmentation.augmented(
+        found = input_pipeline.augmented(
             tf.constant(pixels), tf.constant(boxes), tf.constant([1]), options, 64, seed
         )
         return found[1].numpy()[0]
@@ -67,18 +67,18 @@ def test_the_same_seed_gives_the_same_and_mirroring_does_happen() -> None:
 def test_boxes_that_hardly_show_go_and_those_at_the_edge_are_cut() -> None:
     boxes = tf.constant([[0.0, 0.0, 0.2, 0.2], [0.4, 0.4, 0.6, 0.6], [0.6, 0.6, 0.9, 0.9]])
     window = tf.constant([0.3, 0.3, 0.8, 0.8])
-    cut, classes = augmentation.seen_through(window, boxes, tf.constant([1, 2, 3]), 0.4)
+    cut, classes = input_pipeline.seen_through(window, boxes, tf.constant([1, 2, 3]), 0.4)
     assert classes.numpy().tolist() == [2, 3]
     np.testing.assert_allclose(cut, [[0.2, 0.2, 0.6, 0.6], [0.6, 0.6, 1.0, 1.0]], atol=1e-6)
-    _, classes = augmentation.seen_through(window, boxes, tf.constant([1, 2, 3]), 0.5)
+    _, classes = input_pipeline.seen_through(window, boxes, tf.constant([1, 2, 3]), 0.5)
     assert classes.numpy().tolist() == [2]
 
 
 def test_colours_change_within_bounds() -> None:
     grey = tf.fill((4, 4, 3), 100.0)
-    darker = augmentation.coloured(grey, Augmentation(brightness=0.2), [tf.constant(0.0)] * 4)
+    darker = input_pipeline.coloured(grey, Augmentation(brightness=0.2), [tf.constant(0.0)] * 4)
     np.testing.assert_allclose(darker, np.full((4, 4, 3), 100 - 51), atol=1e-3)
-    bright = augmentation.coloured(
+    bright = input_pipeline.coloured(
         tf.fill((4, 4, 3), 250.0), Augmentation(brightness=0.2), [tf.constant(1.0)] * 4
     )
     assert float(tf.reduce_max(bright)) == 255.0

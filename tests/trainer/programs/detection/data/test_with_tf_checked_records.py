@@ -17,7 +17,7 @@ from made_up_records import CAT, DOG, LABELS, changed, image, picture  # noqa: E
 
 from trainer.agent.errors import ContractError  # noqa: E402
 from trainer.programs.detection.config.pipeline import Pipeline  # noqa: E402
-from trainer.programs.detection.data import check, examples, label_map, records  # noqa: E402
+from trainer.programs.detection.data import label_map, record_check, records  # noqa: E402
 from trainer.programs.detection.data.annotation import LabelledImage  # noqa: E402
 
 
@@ -46,12 +46,12 @@ def spoil(tmp_path: Path, *made: bytes | LabelledImage) -> Path:
     file = tmp_path / "train-00001-of-00002.tfrecord"
     with tf.io.TFRecordWriter(str(file)) as writer:
         for one in made:
-            writer.write(one if isinstance(one, bytes) else examples.to_example(one))
+            writer.write(one if isinstance(one, bytes) else records.to_example(one))
     return file
 
 
 def test_good_records_are_counted(pipeline: Pipeline) -> None:
-    checked = check.check(pipeline)
+    checked = record_check.check(pipeline)
     assert checked.labels == LABELS
     assert (checked.train.images, checked.train.boxes, checked.train.most_boxes) == (4, 4, 2)
     assert checked.train.per_class == {1: 3, 2: 1}
@@ -91,7 +91,7 @@ def test_a_bad_record_is_named_with_its_file_and_number(
 ) -> None:
     file = spoil(tmp_path, image(CAT), record)
     with pytest.raises(ContractError) as found:
-        check.check(pipeline)
+        record_check.check(pipeline)
     assert f"{file}, record 1: " in str(found.value)
     assert said in str(found.value)
     assert "train_input_reader: 1 problem" in str(found.value)
@@ -103,14 +103,14 @@ def test_all_bad_records_of_all_files_are_said_and_many_are_counted(
     spoil(tmp_path, *[image(dataclasses.replace(CAT, number=9))] * 30)
     (tmp_path / "train-empty.tfrecord").write_bytes(b"")
     with pytest.raises(ContractError) as found:
-        check.check(pipeline)
+        record_check.check(pipeline)
     assert "31 problems" in str(found.value) and "… and 21 more" in str(found.value)
 
 
 def test_an_empty_file_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
     file = spoil(tmp_path)
     with pytest.raises(ContractError, match=f"{file}: empty, it holds no record"):
-        check.check(pipeline)
+        record_check.check(pipeline)
 
 
 @pytest.mark.parametrize("how", ["truncated", "flipped", "text", "length"])
@@ -131,7 +131,7 @@ def test_a_damaged_file_is_named_with_the_record(
             content = bytearray(b"these are no records, but some text of a person")
     file.write_bytes(content)
     with pytest.raises(ContractError) as found:
-        check.check(pipeline)
+        record_check.check(pipeline)
     index = 0 if how == "text" else 1
     assert f"{file}, record {index}: damaged" in str(found.value)
 
@@ -142,30 +142,30 @@ def test_a_pattern_that_matches_nothing_says_what_is_there(
     reader = pipeline.train_input_reader.model_copy(update={"input_path": (f"{tmp_path}/x-*",)})
     wrong = pipeline.model_copy(update={"train_input_reader": reader})
     with pytest.raises(ContractError) as found:
-        check.check(wrong)
+        record_check.check(wrong)
     assert f"train_input_reader.input_path = {tmp_path}/x-*: no file matches" in str(found.value)
     assert "map.pbtxt, train-00000-of-00002.tfrecord" in str(found.value)
     reader = pipeline.eval_input_reader.model_copy(update={"input_path": ("/none/x-*",)})
     with pytest.raises(ContractError, match="/none is not a directory"):
-        check.check(pipeline.model_copy(update={"eval_input_reader": reader}))
+        record_check.check(pipeline.model_copy(update={"eval_input_reader": reader}))
 
 
 def test_classes_boxes_and_label_maps_must_go_together(pipeline: Pipeline, tmp_path: Path) -> None:
     few = pipeline.model.model_copy(update={"num_classes": 1})
     with pytest.raises(ContractError, match=r"goes up to id 2 \(dog\); write num_classes = 2"):
-        check.check(pipeline.model_copy(update={"model": few}))
+        record_check.check(pipeline.model_copy(update={"model": few}))
     padded = pipeline.train_config.model_copy(update={"max_number_of_boxes": 1})
     with pytest.raises(ContractError, match="one training image has 2 boxes"):
-        check.check(pipeline.model_copy(update={"train_config": padded}))
+        record_check.check(pipeline.model_copy(update={"train_config": padded}))
     (tmp_path / "other.pbtxt").write_text(label_map.of_names(["dog", "cat"]).to_text())
     other = pipeline.eval_input_reader.model_copy(
         update={"label_map_path": str(tmp_path / "other.pbtxt")}
     )
     with pytest.raises(ContractError, match=r"map.pbtxt and .*other.pbtxt differ"):
-        check.check(pipeline.model_copy(update={"eval_input_reader": other}))
+        record_check.check(pipeline.model_copy(update={"eval_input_reader": other}))
     records.write([image()], tmp_path / "val", 1)
     with pytest.raises(ContractError, match="1 images, and not one box among them"):
-        check.check(pipeline)
+        record_check.check(pipeline)
 
 
 def mutated(octets: bytes, draw: random.Random) -> bytes:
@@ -178,8 +178,8 @@ def mutated(octets: bytes, draw: random.Random) -> bytes:
 
 
 def test_any_record_is_an_image_or_a_problem_in_words():
-    draw, valid = random.Random(11), examples.to_example(image(CAT, DOG))
-    found = [check.looked_at(mutated(valid, draw), LABELS) for _ in range(400)]
+    draw, valid = random.Random(11), records.to_example(image(CAT, DOG))
+    found = [record_check.looked_at(mutated(valid, draw), LABELS) for _ in range(400)]
     assert any(wrong for _, wrong in found)
     assert all(isinstance(what, str) and what for _, wrong in found for what in wrong)
 
@@ -190,6 +190,6 @@ def test_any_file_is_read_or_named_with_its_record(pipeline, tmp_path):
     for _ in range(100):
         file.write_bytes(mutated(valid, draw))
         try:
-            check.check(pipeline)
+            record_check.check(pipeline)
         except ContractError as problem:
             assert str(file) in str(problem) and "→" in str(problem)

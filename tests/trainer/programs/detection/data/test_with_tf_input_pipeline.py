@@ -16,7 +16,7 @@ from PIL import Image  # noqa: E402
 
 from trainer.programs.detection.config import pipeline_file  # noqa: E402
 from trainer.programs.detection.config.pipeline import Pipeline  # noqa: E402
-from trainer.programs.detection.data import check, examples, input_pipeline, records  # noqa: E402
+from trainer.programs.detection.data import input_pipeline, record_check, records  # noqa: E402
 from trainer.programs.detection.data.annotation import JPEG, PNG, Box, LabelledImage  # noqa: E402
 
 SIZE = 32
@@ -166,13 +166,13 @@ def test_records_of_others_and_grey_jpegs_are_read(tmp_path: Path, pipeline: Pip
     """Without difficult, is_crowd, source_id; one channel; larger than twice the model's size."""
     pixels = np.full((100, 300), 90, np.uint8)
     example = tf.train.Example.FromString(
-        examples.to_example(
+        records.to_example(
             LabelledImage(
                 encoded(pixels, JPEG), JPEG, 100, 300, "n.jpg", "", (Box(0, 0, 1, 1, "", 1),)
             )
         )
     )
-    for key in (examples.DIFFICULT, examples.CROWD, examples.SOURCE_ID, examples.TEXT):
+    for key in (records.DIFFICULT, records.CROWD, records.SOURCE_ID, records.TEXT):
         del example.features.feature[key]
     with tf.io.TFRecordWriter(str(tmp_path / "val-00000-of-00001.tfrecord")) as writer:
         writer.write(example.SerializeToString())
@@ -185,7 +185,7 @@ def test_records_of_others_and_grey_jpegs_are_read(tmp_path: Path, pipeline: Pip
 @pytest.mark.skipif("TRAINER_PATH" not in os.environ, reason="the sample set is in the image")
 def test_the_sample_set_in_the_image_is_right_and_of_the_promised_size() -> None:
     pipeline = pipeline_file.read(SAMPLE / "pipeline.toml", {})
-    checked = check.check(pipeline)
+    checked = record_check.check(pipeline)
     assert (checked.train.images, checked.evaluation.images) == (2000, 250)
     assert set(checked.train.per_class) == set(checked.evaluation.per_class) == set(range(1, 11))
     assert min(checked.train.per_class.values()) > 400

@@ -16,19 +16,22 @@ tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not h
 from made_up_records import CAT, DOG, HEIGHT, LABELS, WIDTH, changed, image, picture  # noqa: E402
 
 from trainer.programs.detection.convert import __main__ as command  # noqa: E402
-from trainer.programs.detection.data import examples, label_map, records  # noqa: E402
+from trainer.programs.detection.data import (  # noqa: E402
+    label_map,
+    records,
+)
 from trainer.programs.detection.data.annotation import Box  # noqa: E402
 
 
 def test_an_image_is_the_same_after_writing_and_reading() -> None:
     for one in (image(CAT, DOG), image()):
-        again = examples.from_example(examples.to_example(one))
+        again = records.from_example(records.to_example(one))
         assert again == one
-    assert examples.to_example(image(CAT)) == examples.to_example(image(CAT))
+    assert records.to_example(image(CAT)) == records.to_example(image(CAT))
 
 
 def test_the_features_are_those_of_the_object_detection_api() -> None:
-    record = examples.to_example(image(CAT, DOG))
+    record = records.to_example(image(CAT, DOG))
     found = tf.io.parse_single_example(
         record,
         {
@@ -64,7 +67,7 @@ def test_records_that_others_wrote_need_not_have_everything() -> None:
             "image__source_id": None,
         }
     )
-    found = examples.from_example(record)
+    found = records.from_example(record)
     assert found.boxes == (dataclasses.replace(CAT, label=""),)
     assert found.source_id == ""
 
@@ -75,7 +78,7 @@ def test_shards_take_turns_and_are_there_only_when_complete(tmp_path: Path) -> N
         "x-00000-of-00002.tfrecord",
         "x-00001-of-00002.tfrecord",
     ]
-    ids = [[examples.from_example(r).source_id for r in records.read(file)] for file in files]
+    ids = [[records.from_example(r).source_id for r in records.read(file)] for file in files]
     assert ids == [["0", "2", "4"], ["1", "3"]]
 
     def breaks() -> object:
@@ -106,7 +109,7 @@ def test_converted_annotations_are_right_records(
     said = capsys.readouterr().out
     assert "images: 2, boxes: 1, classes: 2" in said
     found = [
-        examples.from_example(record)
+        records.from_example(record)
         for shard in sorted((tmp_path / "out").glob("train-*"))
         for record in records.read(shard)
     ]

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pycocotools", reason="pycocotools is in the image, not here")
 from trainer.agent.errors import ContractError
-from trainer.programs.detection.evaluate.detections import Detected, Truth
+from trainer.programs.detection.evaluate.draw import Detected, Truth
 from trainer.programs.detection.evaluate.metrics import average_precision
 
 NAMES = {1: "cat", 3: "dog"}

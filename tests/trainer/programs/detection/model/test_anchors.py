@@ -7,7 +7,7 @@ import math
 import pytest
 
 pytest.importorskip("pydantic", reason="pydantic is in the image and in this project's environment")
-from trainer.programs.detection.config.model_fields import Anchors
+from trainer.programs.detection.config.pipeline import Anchors
 from trainer.programs.detection.model import anchors
 from trainer.programs.detection.model.anchors import AnchorMap
 

@@ -13,8 +13,11 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.programs.detection.config.model_fields import BoxCoder, Loss, Matcher, Model  # noqa: E402
-from trainer.programs.detection.model import box_coding, loss, matching  # noqa: E402
+from trainer.programs.detection.config.pipeline import BoxCoder, Loss, Matcher, Model  # noqa: E402
+from trainer.programs.detection.model import (  # noqa: E402
+    box_targets,
+    loss,
+)
 from trainer.programs.detection.model.loss import MultiboxLoss  # noqa: E402
 
 LEFT, RIGHT = (0.0, 0.0, 0.5, 0.5), (0.0, 0.5, 0.5, 1.0)
@@ -34,7 +37,7 @@ def near(expected: object) -> object:
 
 def test_overlap_is_intersection_over_union():
     boxes = tf.constant([[LEFT, (0.5, 0.6, 1.0, 1.0), (0.25, 0.25, 0.75, 0.75), (0, 0, 0, 0)]])
-    found = numbers(matching.overlaps(boxes, tf.constant(QUARTERS))[0])
+    found = numbers(box_targets.overlaps(boxes, tf.constant(QUARTERS))[0])
     assert found[0] == near([1.0, 0.0, 0.0, 0.0])
     assert found[1] == near([0.0, 0.0, 0.0, 0.8])
     assert found[2] == near([0.0625 / 0.4375] * 4)
@@ -42,7 +45,7 @@ def test_overlap_is_intersection_over_union():
 
 
 def match(boxes: list, present: list, **options: object) -> tuple[list, list, list]:
-    found = matching.match(
+    found = box_targets.match(
         tf.constant([boxes]), tf.constant([present]), tf.constant(QUARTERS), Matcher(**options)
     )
     return numbers(found.box[0]), numbers(found.matched[0]), numbers(found.background[0])
@@ -89,18 +92,18 @@ def test_an_image_without_boxes_is_all_background():
 
 
 def test_codes_are_scaled_offsets_and_decode_gives_the_box_back():
-    factors = box_coding.factors(BoxCoder())
+    factors = box_targets.factors(BoxCoder())
     anchor, box = tf.constant([0.2, 0.2, 0.6, 0.6]), tf.constant([0.3, 0.2, 0.5, 1.0])
-    code = box_coding.encode(box, anchor, factors)
+    code = box_targets.encode(box, anchor, factors)
     assert numbers(code) == near([0.0, 5.0, -5 * LN2, 5 * LN2])
-    assert numbers(box_coding.decode(code, anchor, factors)) == near([0.3, 0.2, 0.5, 1.0])
+    assert numbers(box_targets.decode(code, anchor, factors)) == near([0.3, 0.2, 0.5, 1.0])
 
 
 def test_padding_has_finite_codes_and_wild_codes_a_finite_box():
-    factors = box_coding.factors(BoxCoder())
-    padding = box_coding.encode(tf.zeros([4]), tf.constant(LEFT), factors)
+    factors = box_targets.factors(BoxCoder())
+    padding = box_targets.encode(tf.zeros([4]), tf.constant(LEFT), factors)
     assert bool(tf.reduce_all(tf.math.is_finite(padding)))
-    wild = box_coding.decode(tf.fill([4], 1e6), tf.constant(LEFT), factors)
+    wild = box_targets.decode(tf.fill([4], 1e6), tf.constant(LEFT), factors)
     assert bool(tf.reduce_all(tf.math.is_finite(wild)))
 
 

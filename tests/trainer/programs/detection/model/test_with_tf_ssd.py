@@ -9,8 +9,8 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.programs.detection.config.model_fields import Anchors, Loss, Model, PostProcessing  # noqa: E402
-from trainer.programs.detection.model import matching, predict, ssd  # noqa: E402
+from trainer.programs.detection.config.pipeline import Anchors, Loss, Model, PostProcessing  # noqa: E402
+from trainer.programs.detection.model import box_targets, ssd  # noqa: E402
 from trainer.programs.detection.model.loss import MultiboxLoss  # noqa: E402
 
 QUARTERS = ((0.0, 0.0, 0.5, 0.5), (0.0, 0.5, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5), (0.5, 0.5, 1.0, 1.0))
@@ -87,7 +87,7 @@ def test_detections_are_decoded_and_the_weaker_of_two_that_overlap_goes():
     overlapping = (QUARTERS[0], (0.0, 0.05, 0.5, 0.5), QUARTERS[3], QUARTERS[2])
     made = MultiboxLoss(overlapping, options())
     given = logits([(0, 0, 4, 0), (0, 0, 6, 0), (0, 5, 0, 0), (9, 0, 0, 0)])
-    found = predict.detect(given, made, PostProcessing(score_threshold=0.3))
+    found = ssd.detect(given, made, PostProcessing(score_threshold=0.3))
     assert found.count.numpy().tolist() == [2]
     assert found.classes.numpy()[0, :3].tolist() == [2, 1, 0]
     assert found.boxes.numpy()[0, :2].tolist() == [
@@ -101,7 +101,7 @@ def test_detections_are_decoded_and_the_weaker_of_two_that_overlap_goes():
 def test_boxes_of_two_classes_may_overlap_and_are_cut_at_the_image():
     made = MultiboxLoss(((-0.2, -0.2, 0.5, 0.5),) * 2, options())
     given = logits([(0, 9, 0, 0), (0, 0, 9, 0)])
-    found = predict.detect(given, made, PostProcessing(score_threshold=0.5))
+    found = ssd.detect(given, made, PostProcessing(score_threshold=0.5))
     assert sorted(found.classes.numpy()[0, :2].tolist()) == [1, 2]
     assert found.boxes.numpy()[0, 0].tolist() == pytest.approx([0.0, 0.0, 0.5, 0.5])
 
@@ -109,7 +109,7 @@ def test_boxes_of_two_classes_may_overlap_and_are_cut_at_the_image():
 def test_sigmoid_scores_leave_the_background_out():
     made = MultiboxLoss(QUARTERS, options(loss=Loss(classification_loss="focal")))
     given = logits([(9, 0, -9, -9)] + [(9, -9, -9, -9)] * 3)
-    found = predict.detect(given, made, PostProcessing(score_threshold=0.3))
+    found = ssd.detect(given, made, PostProcessing(score_threshold=0.3))
     assert found.count.numpy().tolist() == [1]
     assert float(found.scores[0, 0]) == pytest.approx(0.5)
 
@@ -143,10 +143,10 @@ def test_it_learns_a_few_scenes_by_heart():
     fitted = made.network.fit(images, truth, batch_size=4, epochs=40, verbose=0)
     history = fitted.history["loss"]
     assert history[-1] < 0.1 * history[0]
-    found = predict.detect(made.network(images, training=False), made.loss, PostProcessing())
+    found = ssd.detect(made.network(images, training=False), made.loss, PostProcessing())
     order = tf.argsort(found.classes[:, :2], 1)
     assert tf.gather(found.classes, order, batch_dims=1).numpy().tolist() == [[1, 2]] * 4
     boxes = tf.gather(found.boxes, order, batch_dims=1)
     for image in range(4):
-        overlap = matching.overlaps(boxes[image][tf.newaxis], truth[image, :, :4])[0]
+        overlap = box_targets.overlaps(boxes[image][tf.newaxis], truth[image, :, :4])[0]
         assert float(tf.reduce_min(tf.linalg.diag_part(overlap))) > 0.7

@@ -14,9 +14,8 @@ tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not h
 import numpy as np  # noqa: E402
 
 from trainer.agent.errors import ContractError  # noqa: E402
-from trainer.programs.detection.config.model_fields import Anchors, Model  # noqa: E402
-from trainer.programs.detection.config.train_fields import ConstantRate, TrainConfig  # noqa: E402
-from trainer.programs.detection.model import ssd, weights, zoo_names  # noqa: E402
+from trainer.programs.detection.config.pipeline import Anchors, ConstantRate, Model, TrainConfig  # noqa: E402
+from trainer.programs.detection.model import ssd, weights  # noqa: E402
 
 KINDS = ("mobilenet_v1", "mobilenet_v2")
 SOME = {
@@ -75,12 +74,12 @@ def test_every_variable_of_the_backbone_is_found_under_slims_name(tmp_path, caps
     made = network(kind)
     names = {weights.name_of(v): v for v in made.weights}
     backbone = [name for name in names if ssd.is_of_backbone(name)]
-    assert SOME[kind].items() <= {name: zoo_names.slim_name(name) for name in backbone}.items()
+    assert SOME[kind].items() <= {name: weights.slim_name(name) for name in backbone}.items()
     chance = np.random.default_rng(3)
     values = {}
     for name in backbone:
         shape = names[name].shape
-        scope = f"{above}{zoo_names.slim_name(name)}"
+        scope = f"{above}{weights.slim_name(name)}"
         values[scope] = chance.normal(size=shape).astype(np.float32)
         values[f"{scope}/Momentum"] = values[f"{scope}/ExponentialMovingAverage"] = (
             0 * values[scope]
@@ -91,7 +90,7 @@ def test_every_variable_of_the_backbone_is_found_under_slims_name(tmp_path, caps
     fitting = weights.to_start_from(starting_from(path, "classification"), made.weights)
     assert {weights.name_of(v) for v in fitting.values()} == set(backbone)
     for variable, value in weights.values(str(path), fitting):
-        expected = values[f"{above}{zoo_names.slim_name(weights.name_of(variable))}"]
+        expected = values[f"{above}{weights.slim_name(weights.name_of(variable))}"]
         assert np.array_equal(value, expected)
     said = capsys.readouterr().out
     assert f"{len(backbone)} of {len(names)} variables start from" in said
@@ -114,7 +113,7 @@ def test_names_with_a_model_before_them_are_found(tmp_path):
 def test_another_backbones_checkpoint_is_refused(tmp_path):
     old = network("mobilenet_v1")
     values = {
-        zoo_names.slim_name(weights.name_of(v)): v.numpy()
+        weights.slim_name(weights.name_of(v)): v.numpy()
         for v in old.weights
         if ssd.is_of_backbone(weights.name_of(v))
     }

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 from trainer.programs.detection.evaluate import draw
-from trainer.programs.detection.evaluate.detections import Detected, Truth
+from trainer.programs.detection.evaluate.draw import Detected, Truth
 from trainer.programs.detection.scenes import scene as scenes
-from trainer.programs.detection.scenes.canvas import QUALITY, SIDE, jpeg
-from trainer.programs.detection.scenes.scene import LEAST_CONTRAST, LUMINANCE, MOST_HIDDEN, Scene
+from trainer.programs.detection.scenes.scene import (
+    LEAST_CONTRAST,
+    LUMINANCE,
+    MOST_HIDDEN,
+    QUALITY,
+    SIDE,
+    Scene,
+    jpeg,
+)
 
 RING = np.zeros((8, 8), np.float32)
 RING[1:7, 2:6] = 1

@@ -15,10 +15,13 @@ import numpy as np  # noqa: E402
 from graph_jobs import QUICK, small_job  # noqa: E402
 
 from trainer.agent.task import read_task  # noqa: E402
-from trainer.programs.detection.config.model_fields import Anchors, Model  # noqa: E402
-from trainer.programs.detection.config.train_fields import Momentum  # noqa: E402
+from trainer.programs.detection.config.pipeline import (  # noqa: E402
+    Anchors,
+    Model,
+    Momentum,
+)
 from trainer.programs.detection.model import ssd, weights  # noqa: E402
-from trainer.programs.detection.train import averages  # noqa: E402
+from trainer.programs.detection.train import optimizers  # noqa: E402
 from trainer.programs.training.graph_mode.run import run  # noqa: E402
 
 tf1 = tf.compat.v1
@@ -29,7 +32,7 @@ def trained(output, steps: int, kept: bool) -> dict[str, np.ndarray]:
     """What the checkpoint holds after these steps at a constant gradient's learning rate."""
     options = Momentum(use_moving_average=kept, moving_average_decay=DECAY)
     job = small_job(
-        optimizer=lambda step: averages.kept_by(tf1.train.GradientDescentOptimizer(0.01), options)
+        optimizer=lambda step: optimizers.kept_by(tf1.train.GradientDescentOptimizer(0.01), options)
     )
     task = read_task({"CLUSTER_KIT_OUTPUT": str(output)})
     result = run(task, job, replace(QUICK, steps=steps), None)

@@ -13,8 +13,7 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from trainer.agent.errors import ContractError  # noqa: E402
-from trainer.programs.detection.config.model_fields import Anchors, Model  # noqa: E402
-from trainer.programs.detection.config.train_fields import ConstantRate, TrainConfig  # noqa: E402
+from trainer.programs.detection.config.pipeline import Anchors, ConstantRate, Model, TrainConfig  # noqa: E402
 from trainer.programs.detection.model import ssd, weights  # noqa: E402
 
 SCENES = Path("/opt/datasets/digit-scenes")

@@ -9,7 +9,7 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.programs.detection.config.train_fields import (  # noqa: E402
+from trainer.programs.detection.config.pipeline import (  # noqa: E402
     Adam,
     ConstantRate,
     CosineRate,
@@ -20,11 +20,11 @@ from trainer.programs.detection.config.train_fields import (  # noqa: E402
     RmsProp,
     TrainConfig,
 )
-from trainer.programs.detection.train import schedule  # noqa: E402
+from trainer.programs.detection.train import optimizers  # noqa: E402
 
 
 def rates(given: object, *steps: int, num_steps: int = 100) -> list[float]:
-    return [float(schedule.rate_at(tf.constant(s, tf.int64), given, num_steps)) for s in steps]
+    return [float(optimizers.rate_at(tf.constant(s, tf.int64), given, num_steps)) for s in steps]
 
 
 def test_a_warm_up_rises_in_a_line_to_the_rate():
@@ -59,7 +59,7 @@ def test_graph_mode_and_fit_move_a_weight_alike(optimizer, norm):
     holds the rate, the graph's does not."""
     given = config(optimizer, norm)
     weight = tf.Variable([1.0, 1.0])
-    of_fit = schedule.keras_optimizer(given, 10)
+    of_fit = optimizers.keras_optimizer(given, 10)
     for _ in range(3):
         of_fit.apply_gradients([(tf.constant([3.0, 4.0]), weight)])
     assert in_graph_mode(given) == pytest.approx(weight.numpy().tolist(), rel=1e-4)
@@ -69,7 +69,7 @@ def test_rmsprop_moves_by_the_mean_square():
     """Fit begins the mean square at 0: the first step is rate · g / √(0.1 g² + 1)."""
     given = config(RmsProp(momentum=0.0, decay=0.9, epsilon=1.0))
     weight = tf.Variable([1.0, 1.0])
-    schedule.keras_optimizer(given, 10).apply_gradients([(tf.constant([3.0, 4.0]), weight)])
+    optimizers.keras_optimizer(given, 10).apply_gradients([(tf.constant([3.0, 4.0]), weight)])
     assert weight.numpy().tolist() == pytest.approx(
         [1 - 0.1 * 3 / 1.9**0.5, 1 - 0.1 * 4 / 2.6**0.5]
     )
@@ -90,7 +90,9 @@ def in_graph_mode(given: TrainConfig) -> list[float]:
     with tf.Graph().as_default():
         weight = v1.get_variable("weight", initializer=[1.0, 1.0], use_resource=True)
         step = v1.train.get_or_create_global_step()
-        optimizer = schedule.graph_optimizer(given, schedule.rate_at(step, given.learning_rate, 10))
+        optimizer = optimizers.graph_optimizer(
+            given, optimizers.rate_at(step, given.learning_rate, 10)
+        )
         apply = optimizer.apply_gradients([(tf.constant([3.0, 4.0]), weight)], step)
         with v1.Session() as session:
             session.run(v1.global_variables_initializer())

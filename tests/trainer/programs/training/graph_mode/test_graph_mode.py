@@ -9,9 +9,8 @@ import pytest
 
 from trainer.agent.errors import ContractError
 from trainer.agent.task import read_task
-from trainer.programs.training.graph_mode.deployment import DeploymentConfig
 from trainer.programs.training.graph_mode.options import GraphOptions, add_arguments, from_arguments
-from trainer.programs.training.graph_mode.replica import replica_of
+from trainer.programs.training.graph_mode.replica import DeploymentConfig, replica_of
 
 PS = {"ps": ["p:1"]}
 

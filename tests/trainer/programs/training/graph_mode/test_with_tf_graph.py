@@ -27,27 +27,27 @@ from graph_jobs import (  # noqa: E402
 
 from trainer.agent.progress_file import Progress  # noqa: E402
 from trainer.agent.task import read_task  # noqa: E402
-from trainer.programs.training import stop_reasons  # noqa: E402
-from trainer.programs.training.errors import CheckpointError, Diverged  # noqa: E402
-from trainer.programs.training.graph_mode.graph.layer_updates import updates_of  # noqa: E402
+from trainer.programs.training import program  # noqa: E402
+from trainer.programs.training.graph_mode import checkpoint_saver  # noqa: E402
 from trainer.programs.training.graph_mode.job import ModelLoss  # noqa: E402
+from trainer.programs.training.graph_mode.replica_graph import updates_of  # noqa: E402
 from trainer.programs.training.graph_mode.run import run  # noqa: E402
-from trainer.programs.training.graph_mode.saving import saver  # noqa: E402
+from trainer.programs.training.program import CheckpointError, Diverged  # noqa: E402
 
 tf1 = tf.compat.v1
 
 
 def test_a_task_alone_trains_and_resumes_where_it_stopped(alone, capsys):
     first = run(alone, small_job(), QUICK, None)
-    assert (first.step, first.reached, first.steps_of) == (20, stop_reasons.STEPS, {"worker-0": 20})
+    assert (first.step, first.reached, first.steps_of) == (20, program.STEPS, {"worker-0": 20})
     assert first.staleness_max == 0
     assert first.checkpoint == alone.output / "checkpoints" / "model.ckpt-20"
     again = run(alone, small_job(), replace(QUICK, steps=30), None)
     assert "going on at global step 20 (model.ckpt-20)" in capsys.readouterr().out
     assert (again.step, again.steps_of) == (30, {"worker-0": 30})
-    assert [saved.step for saved in saver.find(alone.output / "checkpoints")] == [30]
+    assert [saved.step for saved in checkpoint_saver.find(alone.output / "checkpoints")] == [30]
     done = run(alone, small_job(), replace(QUICK, steps=30), None)
-    assert (done.reached, done.step, done.loss) == (stop_reasons.NOTHING, 30, None)
+    assert (done.reached, done.step, done.loss) == (program.NOTHING, 30, None)
     logs = list((alone.output / "tensorboard" / "train").glob("events.out.tfevents.*"))
     tags = {v.tag for log in logs for event in tf1.train.summary_iterator(str(log))
             for v in event.summary.value}  # fmt: skip
@@ -68,7 +68,7 @@ def test_a_loss_that_is_no_number_stops_and_leaves_the_last_good_checkpoint(alon
     run(alone, small_job(), QUICK, None)
     with pytest.raises(Diverged, match=r"after step 2\d; model.ckpt-20, the last good checkpoint"):
         run(alone, small_job(rate=1e30), replace(QUICK, steps=40), None)
-    (saved,) = saver.find(alone.output / "checkpoints")
+    (saved,) = checkpoint_saver.find(alone.output / "checkpoints")
     assert saved.step == 20
     assert all(np.isfinite(value).all() for value in values(saved.path).values())
 
@@ -107,7 +107,7 @@ def test_milestones_stay_and_are_numbered(alone):
     steps = [int(values(folder / f"ckpt-{number}")["global_step"]) for number in (1, 2, 3)]
     assert steps == [8, 16, 24]
     assert result.checkpoint.name == "model.ckpt-24"
-    assert [saved.step for saved in saver.find(folder)] == [24]
+    assert [saved.step for saved in checkpoint_saver.find(folder)] == [24]
 
 
 def test_batch_norms_averages_follow_the_first_clone(alone):
@@ -140,7 +140,7 @@ def test_a_file_asks_for_a_checkpoint_that_stays(alone):
     threading.Thread(target=ask).start()
     options = replace(QUICK, steps=300, pause_ms=10)
     run(alone, small_job(), options, progress)
-    found = saver.find(alone.output / "checkpoints")
+    found = checkpoint_saver.find(alone.output / "checkpoints")
     assert [saved.by_hand for saved in found] == [True, False]
     assert not (alone.output / "save-now").exists()
 
@@ -154,7 +154,7 @@ def test_sigterm_saves_and_ends_at_once(run_task, events, tmp_path):
     said = task.communicate(timeout=30)[0]
     assert time.monotonic() - began < 3
     assert task.returncode == 143, said
-    (saved,) = saver.find(tmp_path / "checkpoints")
+    (saved,) = checkpoint_saver.find(tmp_path / "checkpoints")
     assert f"stopped by SIGTERM; saved model.ckpt-{saved.step}" in said
     assert saved.step > 0
 

@@ -24,11 +24,11 @@ from graph_jobs import (  # noqa: E402
 )
 
 from trainer.agent.task import read_task  # noqa: E402
-from trainer.programs.training import stop_reasons  # noqa: E402
-from trainer.programs.training.errors import Diverged  # noqa: E402
+from trainer.programs.training import program  # noqa: E402
 from trainer.programs.training.graph_mode.job import GraphJob  # noqa: E402
 from trainer.programs.training.graph_mode.options import GraphOptions  # noqa: E402
 from trainer.programs.training.graph_mode.run import run  # noqa: E402
+from trainer.programs.training.program import Diverged  # noqa: E402
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_backup_worker_is_not_waited_for(together):
 def test_replicas_end_together_at_the_loss_threshold(together):
     options = replace(QUICK, steps=5000, update="sync", loss_threshold=0.5)
     results = together(2, small_job(), options)
-    assert results[0].reached == stop_reasons.THRESHOLD
+    assert results[0].reached == program.THRESHOLD
     assert results[0].loss <= 0.5
     assert 20 <= results[0].step == results[1].step < 5000
 
@@ -136,4 +136,4 @@ def test_all_but_the_leader_begin_at_the_startup_delay(together, capsys):
     assert "waiting for global step 60 (now " in capsys.readouterr().out
     beyond = small_job(0.005, startup_delay_steps=10_000)
     result = together(2, beyond, replace(QUICK, steps=result.step + 20))[0]
-    assert result.reached == stop_reasons.STEPS
+    assert result.reached == program.STEPS

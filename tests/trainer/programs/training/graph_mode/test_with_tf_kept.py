@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is not installed here")
 
-from trainer.programs.training.graph_mode.session import loop
+from trainer.programs.training.graph_mode import training_session
 
 
 class Session:
@@ -34,12 +34,12 @@ class Session:
 
 @pytest.mark.parametrize(("target", "closed"), [("", [""]), ("grpc://10.0.0.3:2222", [])])
 def test_a_session_of_a_server_stays_open(monkeypatch, target: str, closed: list[str]) -> None:
-    monkeypatch.setattr(loop.tf1, "Session", Session)
+    monkeypatch.setattr(training_session.tf1, "Session", Session)
     monkeypatch.setattr(Session, "closed", [])
     kept = []
-    monkeypatch.setattr(loop, "KEPT", kept, raising=False)
-    monkeypatch.setattr(loop, "wait_for_chief", lambda *_: None)
-    monkeypatch.setattr(loop, "wait_for_step", lambda *_: None)
+    monkeypatch.setattr(training_session, "KEPT", kept, raising=False)
+    monkeypatch.setattr(training_session, "wait_for_chief", lambda *_: None)
+    monkeypatch.setattr(training_session, "wait_for_step", lambda *_: None)
     training = SimpleNamespace(
         _graph=SimpleNamespace(graph=None, initialize_local=None),
         _replica=SimpleNamespace(is_chief=False),
@@ -47,7 +47,7 @@ def test_a_session_of_a_server_stays_open(monkeypatch, target: str, closed: list
         _job=SimpleNamespace(startup_delay_steps=0),
         _train=lambda session: "result",
     )
-    assert loop.Training.attempt(training, target, None) == "result"
+    assert training_session.Training.attempt(training, target, None) == "result"
     gc.collect()
     assert Session.closed == closed
     kept.clear()

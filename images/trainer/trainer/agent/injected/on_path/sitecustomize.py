@@ -57,10 +57,9 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
     wanted = what_is_wanted()
     mailbox = load_file("mailbox.py")
     if "devices" in wanted:
-        load_file("gpus/devices.py").prepare(
+        load_file("tensorflow_devices.py").prepare(
             tensorflow,
-            load_file("gpus/promise.py"),
-            load_file("gpus/cuda.py"),
+            load_file("gpu_promises.py"),
             mailbox,
             hidden=os.environ.get("CUDA_VISIBLE_DEVICES") != CUDA_VISIBLE_DEVICES,
         )
@@ -68,21 +67,21 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         silent_s = float(os.environ["CLUSTER_KIT_SILENT_S"])
         load_file("dead_connections.py").limit(silent_s, os.environ.get("TF_CONFIG", ""))
     if "tf1" in wanted:
-        load_file("tf1/start.py").start(tensorflow, load_file)
+        load_file("tf1/api.py").start(tensorflow, load_file)
     if "closures" in wanted:
         load_file("closures.py").count(mailbox)
     if "refuse" in wanted:
         refuse().prepare(mailbox.leave_last_words)
     if "join" in wanted:
-        load_file("server_join.py").prepare(mailbox)
+        load_file("tensorflow_patches.py").end_join_with_job(mailbox)
     if "own-server" in wanted:
         load_file("tf1/own_server.py").start()
     if "imported" in wanted:
         mailbox.has_imported()
     if "sessions" in wanted:
-        load_file("sessions.py").prepare()
+        load_file("tensorflow_patches.py").shorten_session_waits()
     if "servers" in wanted:
-        load_file("remote_functions.py").keep()
+        load_file("tensorflow_patches.py").keep_remote_functions()
         mailbox.wait_for_servers()
 
 

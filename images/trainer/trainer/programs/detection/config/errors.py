@@ -1,4 +1,4 @@
-"""What is wrong in a pipeline configuration: place, value, rule and cure, all at once."""
+"""The problems of a pipeline configuration: each with key, value, rule and hint, all at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from trainer.agent.errors import ContractError
-from trainer.programs.detection.config.field_types import Part
+from trainer.programs.detection.config.pipeline import Part
 
 
 def nearest(name: str, known: Iterable[str], among: str = "known keys") -> str:

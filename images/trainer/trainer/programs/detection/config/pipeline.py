@@ -7,21 +7,363 @@ is then absolute.
 
 from __future__ import annotations
 
-from typing import Annotated
+import itertools
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
-
-from trainer.programs.detection.config.field_types import (
-    Count,
-    CountOrNone,
-    Fraction,
-    NotEmpty,
-    Part,
-    PlaceText,
-    listed,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
 )
-from trainer.programs.detection.config.model_fields import Model
-from trainer.programs.detection.config.train_fields import TrainConfig
+
+PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}")
+DIRECTORY = "."
+"""Key of the configuration's own directory among the places."""
+
+
+def resolved(text: str, places: Mapping[str, Path]) -> str:
+    """`text` as an absolute path, its `{{ data }}` and the like replaced.
+
+    Args:
+        places: directories by placeholder, and the configuration's own under `"."`.
+    Raises:
+        ValueError: an unknown placeholder.
+    """
+
+    def directory(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in places or name == DIRECTORY:
+            known = ", ".join(f"{{{{ {key} }}}}" for key in sorted(places) if key != DIRECTORY)
+            raise ValueError(f"{match[0]} stands for nothing; known: {known or 'none'}")
+        return str(places[name])
+
+    path = Path(PLACEHOLDER.sub(directory, text))
+    return str(places.get(DIRECTORY, Path()) / path)
+
+
+def listed(value: object) -> object:
+    """One text, or a list of them; TOML and JSON have lists where this model has tuples."""
+    return (value,) if isinstance(value, str) else value
+
+
+def path_from(value: str, info: ValidationInfo) -> str:
+    """A path of the configuration as an absolute one (see paths.resolved)."""
+    return resolved(value, info.context or {})
+
+
+def filled(value: tuple[object, ...]) -> tuple[object, ...]:
+    """The value itself; ValueError if it is empty."""
+    if not value:
+        raise ValueError("must hold at least one")
+    return value
+
+
+NotEmpty = AfterValidator(filled)
+"""For lists. pydantic's own min_length also complains if every item was refused."""
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Momentum01 = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+CountOrNone = Annotated[int, Field(ge=0)]
+PlaceText = Annotated[str, Field(min_length=1), AfterValidator(path_from)]
+
+
+class Part(BaseModel):
+    """Frozen, and refuses keys that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Anchors(Part):
+    """One grid of anchors for each feature map; scales are sides as a fraction of the image."""
+
+    feature_strides: tuple[Literal[8, 16, 32, 64, 128, 256, 512], ...] = Field(
+        (16, 32, 64),
+        min_length=1,
+        description="Pixels per cell of each feature map, fine to coarse",
+    )
+    min_scale: Fraction = Field(0.2, description="Scale on the finest feature map")
+    max_scale: Fraction = Field(0.95, description="Scale on the coarsest; linear in between")
+    scales: tuple[Fraction, ...] | None = Field(
+        None, description="Instead of min_scale and max_scale: the scale on each feature map"
+    )
+    aspect_ratios: Annotated[tuple[Positive, ...], NotEmpty] = Field(
+        (1.0, 2.0, 0.5), description="Width / height of the anchors of every cell"
+    )
+    interpolated_scale_aspect_ratio: NotNegative = Field(
+        1.0,
+        description="Ratio of one more anchor between this scale and the next; 0 leaves it out",
+    )
+
+    @model_validator(mode="after")
+    def hang_together(self) -> Self:
+        strides = self.feature_strides
+        if any(fine >= coarse for fine, coarse in itertools.pairwise(strides)):
+            raise ValueError("feature_strides must rise from fine to coarse, as in [8, 16, 32]")
+        if self.scales is not None and len(self.scales) != len(strides):
+            raise ValueError(
+                f"{len(self.scales)} scales for {len(strides)} feature_strides: one for each"
+            )
+        if self.scales is not None and min(self.scales) <= 0:
+            raise ValueError("scales must be above 0")
+        if self.min_scale <= 0 or self.min_scale > self.max_scale:
+            raise ValueError("min_scale must be above 0 and not above max_scale")
+        return self
+
+    @property
+    def layer_scales(self) -> tuple[float, ...]:
+        """The scale of each feature map, in the order of feature_strides."""
+        if self.scales is not None:
+            return self.scales
+        steps = max(len(self.feature_strides) - 1, 1)
+        rise = (self.max_scale - self.min_scale) / steps
+        return tuple(self.min_scale + rise * k for k in range(len(self.feature_strides)))
+
+
+class Matcher(Part):
+    """Which anchors stand for which ground-truth box, by intersection over union."""
+
+    matched_threshold: Fraction = Field(0.5, description="An anchor is positive from this IoU on")
+    unmatched_threshold: Fraction = Field(0.5, description="An anchor is background below this IoU")
+    force_match_for_each_row: bool = Field(
+        True, description="Every box gets its best anchor, whatever their IoU"
+    )
+
+    @model_validator(mode="after")
+    def in_order(self) -> Self:
+        if self.unmatched_threshold > self.matched_threshold:
+            raise ValueError("unmatched_threshold must not be above matched_threshold")
+        return self
+
+
+class BoxCoder(Part):
+    """What the four numbers of an encoded box are multiplied by."""
+
+    y_scale: Positive = Field(10.0, description="Centre, vertical")
+    x_scale: Positive = Field(10.0, description="Centre, horizontal")
+    height_scale: Positive = Field(5.0, description="Logarithm of the height")
+    width_scale: Positive = Field(5.0, description="Logarithm of the width")
+
+
+class Loss(Part):
+    """Multibox loss: classification with hard negatives, and smooth L1 on encoded boxes."""
+
+    classification_loss: Literal["softmax", "focal"] = Field(
+        "softmax",
+        description="Softmax with hard negatives, or focal: sigmoids of all anchors",
+    )
+    classification_weight: NotNegative = Field(1.0, description="Weight of the classification loss")
+    localization_weight: NotNegative = Field(1.0, description="Weight of the localization loss")
+    max_negatives_per_positive: Positive = Field(
+        3.0, description="Hard negatives kept for each positive anchor, softmax only"
+    )
+    min_negatives_per_image: CountOrNone = Field(
+        3, description="Hard negatives kept in every image, softmax only"
+    )
+    focal_alpha: Fraction = Field(0.25, description="Weight of positives, focal loss only")
+    focal_gamma: NotNegative = Field(2.0, description="Focusing exponent, focal loss only")
+
+
+class PostProcessing(Part):
+    """From scores and boxes of all anchors to detections."""
+
+    score_threshold: Fraction = Field(0.01, description="Detections below this score are dropped")
+    iou_threshold: Fraction = Field(
+        0.5, description="The weaker of two of a class with a larger IoU is dropped"
+    )
+    max_detections_per_class: Count = Field(50, description="Detections of one class per image")
+    max_total_detections: Count = Field(50, description="Detections per image")
+
+
+class Model(Part):
+    """SSD on MobileNet."""
+
+    num_classes: Count = Field(description="Classes; the label map's ids are 1 to num_classes")
+    feature_extractor: Literal["mobilenet_v1", "mobilenet_v2"] = Field(
+        "mobilenet_v2", description="The backbone"
+    )
+    depth_multiplier: Positive = Field(1.0, description="Width of the backbone's layers")
+    image_size: Annotated[int, Field(ge=32, le=4096)] = Field(
+        300, description="Height and width in pixels that images are resized to"
+    )
+    batch_norm_momentum: Momentum01 = Field(
+        0.97, description="Of the moving averages; 0.99 and more need long runs"
+    )
+    l2_weight: NotNegative = Field(4e-5, description="Weight decay of all kernels")
+    anchors: Anchors = Field(Anchors(), description="Anchor boxes")
+    matcher: Matcher = Field(Matcher(), description="Anchors to ground truth")
+    box_coder: BoxCoder = Field(BoxCoder(), description="Scales of encoded boxes")
+    loss: Loss = Field(Loss(), description="The multibox loss")
+    post_processing: PostProcessing = Field(PostProcessing(), description="Detections")
+
+
+class Averaging(Part):
+    """What every optimizer can do besides."""
+
+    use_moving_average: bool = Field(
+        False, description="Keep a moving average of each variable, and score and save those"
+    )
+    moving_average_decay: Momentum01 = Field(0.9999, description="Of that average")
+
+
+class Momentum(Averaging):
+    """Gradient descent with momentum."""
+
+    type: Literal["momentum"] = "momentum"
+    momentum: Momentum01 = Field(0.9, description="Share of the last update that is kept")
+
+
+class RmsProp(Averaging):
+    """RMSProp, as the classic SSD-MobileNet pipelines use it."""
+
+    type: Literal["rmsprop"] = "rmsprop"
+    momentum: Momentum01 = Field(0.9, description="Share of the last update that is kept")
+    decay: Momentum01 = Field(0.9, description="Of the moving mean of squared gradients")
+    epsilon: Positive = Field(1.0, description="Added to that mean")
+
+
+class Adam(Averaging):
+    """Adam."""
+
+    type: Literal["adam"] = "adam"
+    beta_1: Momentum01 = Field(0.9, description="Of the mean gradient")
+    beta_2: Momentum01 = Field(0.999, description="Of the mean squared gradient")
+    epsilon: Positive = Field(1e-7, description="Added to its root")
+
+
+class Rate(Part):
+    """A learning rate that may rise at the start."""
+
+    learning_rate: Positive = Field(description="The rate after the warm-up")
+    warmup_steps: CountOrNone = Field(0, description="Steps of linear rise; 0 for none")
+    warmup_learning_rate: NotNegative = Field(0.0, description="The rate at step 0 of the rise")
+
+
+class ConstantRate(Rate):
+    """The same rate throughout."""
+
+    type: Literal["constant"] = "constant"
+
+
+class ExponentialRate(Rate):
+    """rate · decay_factor ^ (step / decay_steps)."""
+
+    type: Literal["exponential"] = "exponential"
+    decay_steps: Count = Field(description="Steps in which the rate falls by decay_factor")
+    decay_factor: Annotated[float, Field(gt=0, le=1)] = Field(0.95, description="See decay_steps")
+    staircase: bool = Field(True, description="In whole steps of decay_steps")
+
+
+class CosineRate(Rate):
+    """From learning_rate to 0 along half a cosine."""
+
+    type: Literal["cosine"] = "cosine"
+    total_steps: Count | None = Field(None, description="Step of rate 0; num_steps where absent")
+
+
+class RateStep(Part):
+    """From this step on, this rate."""
+
+    step: Count
+    learning_rate: Positive
+
+
+class ManualStepRate(Rate):
+    """Rates by hand."""
+
+    type: Literal["manual_step"] = "manual_step"
+    schedule: Annotated[tuple[RateStep, ...], NotEmpty] = Field(description="Steps and their rates")
+
+    @model_validator(mode="after")
+    def rising(self) -> Self:
+        steps = [change.step for change in self.schedule]
+        if steps != sorted(set(steps)):
+            raise ValueError("the steps of the schedule must rise")
+        return self
+
+
+Optimizer = Annotated[Momentum | RmsProp | Adam, Field(discriminator="type")]
+LearningRate = Annotated[
+    ConstantRate | ExponentialRate | CosineRate | ManualStepRate, Field(discriminator="type")
+]
+
+
+class Crop(Part):
+    """Look at a window of the image instead of all of it: smaller ones crop, larger ones pad."""
+
+    probability: Fraction = Field(0.5, description="Share of the images it is done to")
+    min_scale: Annotated[float, Field(gt=0, le=4)] = Field(
+        0.6, description="Least side of the window, as a fraction of the image's"
+    )
+    max_scale: Annotated[float, Field(gt=0, le=4)] = Field(
+        1.0, description="Greatest side; above 1 the image shrinks on a grey ground"
+    )
+    max_aspect_change: Annotated[float, Field(ge=1, le=4)] = Field(
+        1.25, description="Width may be stretched against height by this factor, either way"
+    )
+    min_visible: Fraction = Field(
+        0.5, description="Boxes of which a smaller share of the area is left are dropped"
+    )
+
+    @model_validator(mode="after")
+    def in_order(self) -> Self:
+        if self.min_scale > self.max_scale:
+            raise ValueError("min_scale must not be above max_scale")
+        return self
+
+
+class Augmentation(Part):
+    """What is done at random to training images; absent or 0 means it is left out."""
+
+    random_horizontal_flip: Fraction = Field(0.0, description="Share of images mirrored")
+    random_crop: Crop | None = Field(None, description="Crop or pad")
+    brightness: Fraction = Field(0.0, description="Added, at most, either way (images are 0…1)")
+    contrast: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0, description="Factor between 1 - contrast and 1 + contrast"
+    )
+    saturation: Annotated[float, Field(ge=0, lt=1)] = Field(0.0, description="Factor, likewise")
+    hue: Annotated[float, Field(ge=0, le=0.5)] = Field(0.0, description="Turned, at most")
+
+
+class TrainConfig(Part):
+    """How long, how fast, and from where."""
+
+    batch_size: Count = Field(32, description="Images per step of one replica (of one clone)")
+    num_steps: Count = Field(
+        1200,
+        description="Training ends at this global step; without it at --default-steps, if given",
+    )
+    loss_threshold: Positive | None = Field(
+        None, description="Training ends as soon as the loss is below this"
+    )
+    optimizer: Optimizer = Field(Momentum(), description="The optimizer, by its `type`")
+    learning_rate: LearningRate = Field(description="The schedule, by its `type`")
+    sync_replicas: bool | None = Field(
+        None, description="true: one update for a round of all replicas' gradients; as --update"
+    )
+    replicas_to_aggregate: CountOrNone = Field(
+        0, description="Gradients that a round waits for; 0: one from each replica"
+    )
+    startup_delay_steps: NotNegative = Field(
+        0.0, description="Global step at which all replicas but the chief begin (asynchronous only)"
+    )
+    gradient_clipping_by_norm: NotNegative = Field(0.0, description="0 for no clipping")
+    fine_tune_checkpoint: PlaceText | None = Field(None, description="Checkpoint to start from")
+    fine_tune_checkpoint_type: Literal["detection", "classification"] = Field(
+        "detection", description="Load all variables that fit, or only the backbone's"
+    )
+    max_number_of_boxes: Count = Field(100, description="Boxes per image are padded to this")
+    augmentation: Augmentation = Field(Augmentation(), description="Done to training images")
+    seed: Annotated[int, Field(ge=0)] = Field(1, description="Weights and order")
 
 
 class InputReader(Part):

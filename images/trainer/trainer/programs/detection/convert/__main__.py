@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainer.agent.errors import ContractError, TrainerError
-from trainer.programs.detection.convert import coco, voc
-from trainer.programs.detection.convert.source import Annotated, Source, labelled
+from trainer.programs.detection.convert import sources
+from trainer.programs.detection.convert.sources import Annotated, Source, labelled
 from trainer.programs.detection.data import label_map
 
 MOST_SHOWN = 20
@@ -63,9 +63,9 @@ def run(given: argparse.Namespace) -> None:
     """Read, check, and write; ContractError if anything is wrong and not to be skipped."""
     labels = label_map.read(given.label_map) if given.label_map else None
     if given.form == "coco":
-        source = coco.read(given.annotations, given.images, labels)
+        source = sources.read_coco(given.annotations, given.images, labels)
     else:
-        source = voc.read(given.directory, given.split, labels)
+        source = sources.read_voc(given.directory, given.split, labels)
     good = looked_through(source, skip_bad=given.skip_bad)
     from trainer.programs.detection.data import records  # here: TensorFlow takes seconds
 

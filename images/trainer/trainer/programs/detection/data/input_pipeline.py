@@ -1,16 +1,171 @@
-"""From TFRecords to batches, in TensorFlow ops only, so that it runs where the model runs."""
+"""From TFRecords to batches of augmented images with boxes.
+
+In TensorFlow ops only, so that it runs where the model runs. The same `seed` gives the same
+augmentation.
+"""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from trainer.programs.detection.config.pipeline import Pipeline
+from trainer.programs.detection.config.pipeline import Augmentation, Crop, Pipeline
 from trainer.programs.detection.data import records
-from trainer.programs.detection.data.augmentation import augmented
-from trainer.programs.detection.data.decoding import decoded, single
+
+GREY = 127.5
+DRAWS = 10
+
+
+def augmented(
+    image: tf.Tensor,
+    boxes: tf.Tensor,
+    classes: tf.Tensor,
+    options: Augmentation,
+    size: int,
+    seed: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """(image float32 [size, size, 3] in 0…255, boxes, classes) of an image uint8 [h, w, 3].
+
+    Boxes [k, 4] and classes [k] come back without what has gone out of the window.
+    """
+    drawn = tf.unstack(tf.random.stateless_uniform([DRAWS], tf.stack([seed, 0])))
+    if options.random_crop:
+        window = random_window(options.random_crop, drawn[:5])
+        boxes, classes = seen_through(window, boxes, classes, options.random_crop.min_visible)
+        image = tf.image.crop_and_resize(
+            tf.cast(image, tf.float32)[tf.newaxis], [window], [0], (size, size),
+            extrapolation_value=GREY,
+        )[0]  # fmt: skip
+    else:
+        image = tf.image.resize(image, (size, size), antialias=True)
+    image = tf.ensure_shape(image, (size, size, 3))
+    if options.random_horizontal_flip:
+        flip = drawn[5] < options.random_horizontal_flip
+        image = tf.where(flip, image[:, ::-1], image)
+        ymin, xmin, ymax, xmax = tf.unstack(boxes, axis=1)
+        boxes = tf.where(flip, tf.stack([ymin, 1 - xmax, ymax, 1 - xmin], 1), boxes)
+    return coloured(image, options, drawn[6:]), boxes, classes
+
+
+def random_window(crop: Crop, drawn: list[tf.Tensor]) -> tf.Tensor:
+    """[ymin, xmin, ymax, xmax] in fractions of the image; it may stick out, then that is grey."""
+    chance, scale, aspect, down, right = drawn
+    scale = crop.min_scale + (crop.max_scale - crop.min_scale) * scale
+    stretch = tf.exp((aspect - 0.5) * math.log(crop.max_aspect_change))
+    height, width = scale / stretch, scale * stretch
+    top, left = down * (1 - height), right * (1 - width)
+    window = tf.stack([top, left, top + height, left + width])
+    return tf.where(chance < crop.probability, window, [0.0, 0.0, 1.0, 1.0])
+
+
+def seen_through(
+    window: tf.Tensor, boxes: tf.Tensor, classes: tf.Tensor, min_visible: float
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Boxes in fractions of the window, cut off at its edge; without those that hardly show."""
+    corner = tf.concat([window[:2], window[:2]], 0)
+    sides = tf.concat([window[2:] - window[:2]] * 2, 0)
+    moved = (boxes - corner) / sides
+    cut = tf.clip_by_value(moved, 0.0, 1.0)
+    visible = tf.math.divide_no_nan(area(cut), area(moved))
+    kept = (visible >= min_visible) & (area(cut) > 0)
+    return tf.boolean_mask(cut, kept), tf.boolean_mask(classes, kept)
+
+
+def area(boxes: tf.Tensor) -> tf.Tensor:
+    """Areas [n] of boxes [n, 4]."""
+    return (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+
+
+def coloured(image: tf.Tensor, options: Augmentation, drawn: list[tf.Tensor]) -> tf.Tensor:
+    """Brightness, contrast, saturation and hue, each if it is asked for."""
+    light, contrast, saturation, hue = (2 * number - 1 for number in drawn)
+    if options.hue or options.saturation:
+        image = tf.clip_by_value(image, 0.0, 255.0) / 255.0
+        if options.saturation:
+            image = tf.image.adjust_saturation(image, 1 + options.saturation * saturation)
+        if options.hue:
+            image = tf.image.adjust_hue(image, options.hue * hue)
+        image = image * 255.0
+    if options.contrast:
+        image = tf.image.adjust_contrast(image, 1 + options.contrast * contrast)
+    if options.brightness:
+        image = image + 255.0 * options.brightness * light
+    return tf.clip_by_value(image, 0.0, 255.0)
+
+
+class Example(NamedTuple):
+    """One record, decoded: image uint8 [h, w, 3], and k boxes."""
+
+    image: tf.Tensor
+    boxes: tf.Tensor
+    classes: tf.Tensor
+    difficult: tf.Tensor
+    crowd: tf.Tensor
+    name: tf.Tensor
+
+
+def decoded(record: tf.Tensor, most: int) -> Example:
+    """The image and boxes of a serialised tf.train.Example.
+
+    An image of more than `most` pixels a side is shrunk to them: what comes later samples points.
+    """
+    variable = {
+        **{key: tf.io.VarLenFeature(tf.float32) for key in records.SIDES},
+        **{
+            key: tf.io.VarLenFeature(tf.int64)
+            for key in (records.LABEL, records.DIFFICULT, records.CROWD)
+        },
+    }
+    single_ones = {
+        records.ENCODED: tf.io.FixedLenFeature([], tf.string),
+        records.SOURCE_ID: tf.io.FixedLenFeature([], tf.string, ""),
+        records.FILENAME: tf.io.FixedLenFeature([], tf.string, ""),
+    }
+    found = tf.io.parse_single_example(record, {**variable, **single_ones})
+    column = {key: found[key].values for key in variable}
+    image = tf.io.decode_image(found[records.ENCODED], channels=3, expand_animations=False)
+    image = tf.ensure_shape(image, (None, None, 3))
+    sides = tf.minimum(tf.shape(image)[:2], most)
+    image = tf.cond(
+        tf.reduce_all(tf.equal(sides, tf.shape(image)[:2])),
+        lambda: image,
+        lambda: to_octets(tf.image.resize(image, sides, antialias=True)),
+    )
+    boxes = tf.clip_by_value(tf.stack([column[key] for key in records.SIDES], 1), 0.0, 1.0)
+    source = found[records.SOURCE_ID]
+    return Example(
+        image,
+        boxes,
+        tf.cast(column[records.LABEL], tf.int32),
+        flags(column[records.DIFFICULT], tf.shape(boxes)[0]),
+        flags(column[records.CROWD], tf.shape(boxes)[0]),
+        tf.where(tf.strings.length(source) > 0, source, found[records.FILENAME]),
+    )
+
+
+def to_octets(image: tf.Tensor) -> tf.Tensor:
+    """Float pixels in 0…255 as uint8, rounded."""
+    return tf.cast(tf.clip_by_value(tf.round(image), 0, 255), tf.uint8)
+
+
+def flags(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    """bool [count]; all False if the record does not have the feature."""
+    # Under a graph of compat.v1 `==` would compare the tensors as objects.
+    there = tf.equal(tf.shape(values)[0], count)
+    return tf.cond(there, lambda: values > 0, lambda: tf.zeros([count], tf.bool))
+
+
+def single(example: Example) -> Example:
+    """Without its crowds."""
+    kept = ~example.crowd
+    columns = (example.boxes, example.classes, example.difficult, example.crowd)
+    return Example(
+        example.image, *(tf.boolean_mask(column, kept) for column in columns), example.name
+    )
+
 
 CACHE_BYTES = 256 << 20
 """Records are kept in memory, as they are, when a replica's share needs no more than this."""

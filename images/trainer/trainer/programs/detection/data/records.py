@@ -1,18 +1,138 @@
-"""TFRecord files: written in shards, found by patterns, read record by record."""
+"""TFRecord files: written in shards, found by patterns, read record by record.
+
+Each record is one image as a tf.train.Example with the Object Detection API's feature keys.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import tensorflow as tf
 
 from trainer.agent.errors import ContractError
-from trainer.programs.detection.data.annotation import LabelledImage
-from trainer.programs.detection.data.examples import to_example
+from trainer.programs.detection.data.annotation import Box, LabelledImage
+
+ENCODED, FORMAT = "image/encoded", "image/format"
+HEIGHT, WIDTH = "image/height", "image/width"
+FILENAME, SOURCE_ID, KEY = "image/filename", "image/source_id", "image/key/sha256"
+YMIN, XMIN = "image/object/bbox/ymin", "image/object/bbox/xmin"
+YMAX, XMAX = "image/object/bbox/ymax", "image/object/bbox/xmax"
+TEXT, LABEL = "image/object/class/text", "image/object/class/label"
+DIFFICULT, CROWD = "image/object/difficult", "image/object/is_crowd"
+SIDES = (YMIN, XMIN, YMAX, XMAX)
+KINDS = {
+    "bytes_list": (ENCODED, FORMAT, FILENAME, SOURCE_ID, KEY, TEXT),
+    "int64_list": (HEIGHT, WIDTH, LABEL, DIFFICULT, CROWD),
+    "float_list": SIDES,
+}
+REQUIRED = (ENCODED, HEIGHT, WIDTH)
+
+
+class RecordError(ValueError):
+    """One record is not what it has to be."""
+
+
+def to_example(image: LabelledImage) -> bytes:
+    """The image as a serialised tf.train.Example."""
+    boxes = image.boxes
+    return serialised(
+        {
+            ENCODED: [image.encoded],
+            FORMAT: [image.format.encode()],
+            KEY: [hashlib.sha256(image.encoded).hexdigest().encode()],
+            HEIGHT: [image.height],
+            WIDTH: [image.width],
+            FILENAME: [image.filename.encode()],
+            SOURCE_ID: [image.source_id.encode()],
+            YMIN: [box.ymin for box in boxes],
+            XMIN: [box.xmin for box in boxes],
+            YMAX: [box.ymax for box in boxes],
+            XMAX: [box.xmax for box in boxes],
+            TEXT: [box.label.encode() for box in boxes],
+            LABEL: [box.number for box in boxes],
+            DIFFICULT: [int(box.difficult) for box in boxes],
+            CROWD: [int(box.crowd) for box in boxes],
+        }
+    )
+
+
+def serialised(features: dict[str, list[Any]]) -> bytes:
+    """A tf.train.Example of these features, in bytes that are the same for the same features."""
+    example = tf.train.Example()
+    kinds = {key: kind for kind, keys in KINDS.items() for key in keys}
+    for key in sorted(features):
+        getattr(example.features.feature[key], kinds[key]).value.extend(features[key])
+    return example.SerializeToString(deterministic=True)
+
+
+def from_example(record: bytes) -> LabelledImage:
+    """The image of a serialised tf.train.Example. RecordError says what is missing or uneven."""
+    example = tf.train.Example()
+    try:
+        example.ParseFromString(record)
+    except Exception as problem:  # protobuf's own error has changed its module more than once
+        raise RecordError("not a tf.train.Example") from problem
+    features = {
+        key: list(getattr(example.features.feature[key], kind).value)
+        for kind, keys in KINDS.items()
+        for key in keys
+        if right_kind(example, key, kind)
+    }
+    missing = [key for key in REQUIRED if len(features.get(key, ())) != 1]
+    if missing:
+        raise RecordError(f"needs one value of {', '.join(missing)}")
+    return LabelledImage(
+        encoded=features[ENCODED][0],
+        format=text_of(features, FORMAT),
+        height=features[HEIGHT][0],
+        width=features[WIDTH][0],
+        filename=text_of(features, FILENAME),
+        source_id=text_of(features, SOURCE_ID),
+        boxes=boxes_of(features),
+    )
+
+
+def right_kind(example: tf.train.Example, key: str, kind: str) -> bool:
+    """Whether the feature is there. RecordError if it holds another kind of values."""
+    if key not in example.features.feature:
+        return False
+    has = example.features.feature[key].WhichOneof("kind")
+    if has not in (kind, None):
+        raise RecordError(f"{key} is a {has}, must be a {kind}")
+    return has is not None
+
+
+def text_of(found: dict[str, list[Any]], key: str) -> str:
+    """The feature's first value as text; '' if there is none."""
+    return b"".join(found.get(key, ())[:1]).decode("utf-8", "replace")
+
+
+def boxes_of(found: dict[str, list[Any]]) -> tuple[Box, ...]:
+    """A box for each entry of the lists, which must be of one length; extras may be absent."""
+    count = len(found.get(YMIN, ()))
+    for key in (*SIDES, LABEL, TEXT, DIFFICULT, CROWD):
+        optional = key in (TEXT, DIFFICULT, CROWD)
+        length = len(found.get(key, ()))
+        if length != count and not (optional and length == 0):
+            raise RecordError(f"{key} has {length} entries, {YMIN} has {count}")
+    texts = [text.decode("utf-8", "replace") for text in found.get(TEXT, ())] or [""] * count
+    none = [0] * count
+    columns = (*(found.get(key, ()) for key in SIDES), texts, found.get(LABEL, ()))
+    return tuple(
+        Box(*row, difficult=bool(difficult), crowd=bool(crowd))
+        for row, difficult, crowd in zip(
+            zip(*columns, strict=True),
+            found.get(DIFFICULT) or none,
+            found.get(CROWD) or none,
+            strict=True,
+        )
+    )
 
 
 def shard_names(prefix: Path, shards: int) -> list[Path]:

@@ -1,14 +1,37 @@
-"""Detections drawn on their images, and several of those on one sheet; no TensorFlow here."""
+"""The boxes in an image and those that were found, and pictures of both; no TensorFlow here."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from trainer.programs.detection.evaluate.detections import Detected, Truth
+
+@dataclass(frozen=True)
+class Truth:
+    """What is in one image: boxes [k, 4] (ymin, xmin, ymax, xmax), classes [k].
+
+    Finding what is `difficult` [k] or a `crowd` [k] counts neither for nor against; all False
+    if they are None.
+    """
+
+    boxes: np.ndarray
+    classes: np.ndarray
+    difficult: np.ndarray | None = None
+    crowd: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Detected:
+    """What was found in it: boxes [k, 4] (ymin, xmin, ymax, xmax), classes [k], scores [k]."""
+
+    boxes: np.ndarray
+    classes: np.ndarray
+    scores: np.ndarray
+
 
 FOUND, WANTED, EDGE, PAPER = (226, 26, 60), (40, 220, 90), (0, 0, 0), (250, 250, 250)
 SMALLEST_SIDE = 320

@@ -15,13 +15,13 @@ from trainer.agent.errors import ContractError
 from trainer.agent.progress_file import Progress
 from trainer.programs.detection.data import label_map, records
 from trainer.programs.detection.evaluate import draw
-from trainer.programs.detection.evaluate.scoring import Score, Scorer
+from trainer.programs.detection.evaluate.metrics import Score, Scorer
 from trainer.programs.detection.model import ssd, weights
-from trainer.programs.detection.model.export import export
+from trainer.programs.detection.model.ssd import export
 from trainer.programs.detection.model.weights import Checkpoint
 from trainer.programs.detection.options import Options
 from trainer.programs.training.board import VALIDATION, Board
-from trainer.programs.training.checkpoints.snapshot import DAMAGED
+from trainer.programs.training.checkpoint_files import DAMAGED
 from trainer.programs.training.sidecar import score_each
 
 MEMORY, DRAWINGS = "evaluator.json", "detections"

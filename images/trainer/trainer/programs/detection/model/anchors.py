@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainer.programs.detection.config.model_fields import Anchors
+from trainer.programs.detection.config.pipeline import Anchors
 
 Box = tuple[float, float, float, float]
 Shape = tuple[float, float]

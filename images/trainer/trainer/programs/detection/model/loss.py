@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from trainer.programs.detection.config.model_fields import Model
-from trainer.programs.detection.model import box_coding
+from trainer.programs.detection.config.pipeline import Model
+from trainer.programs.detection.model import box_targets
 from trainer.programs.detection.model.anchors import Box
-from trainer.programs.detection.model.matching import Matches, match
+from trainer.programs.detection.model.box_targets import Matches, match
 
 CODE = 4
 SOFTMAX, FOCAL = "softmax", "focal"
@@ -42,7 +42,7 @@ class MultiboxLoss:
     def __init__(self, anchors: Sequence[Box], model: Model) -> None:
         self.anchors = tuple(anchors)
         self.matcher = model.matcher
-        self.factors = box_coding.factors(model.box_coder)
+        self.factors = box_targets.factors(model.box_coder)
         self.options = model.loss
 
     def __call__(self, truth: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
@@ -56,7 +56,7 @@ class MultiboxLoss:
         positives = tf.reduce_sum(tf.cast(matches.matched, tf.float32), 1)
         count = tf.maximum(positives, 1.0)
 
-        codes = box_coding.encode(
+        codes = box_targets.encode(
             tf.gather(boxes, matches.box, batch_dims=1), anchors, self.factors
         )
         misses = smooth_l1(codes - predictions[..., :CODE])

@@ -1,15 +1,23 @@
-"""SSD: a MobileNet whose feature maps, and a few more behind it, each predict boxes and classes."""
+"""SSD: a MobileNet whose feature maps, and a few more behind it, each predict boxes and classes.
+
+Predictions become detections: every anchor is decoded, and the best of those that overlap are kept.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import tensorflow as tf
 
-from trainer.programs.detection.config.model_fields import Model
+from trainer.programs.detection.config.pipeline import Model, Pipeline, PostProcessing
+from trainer.programs.detection.data.label_map import LabelMap
+from trainer.programs.detection.model import box_targets
 from trainer.programs.detection.model.anchors import AnchorMap, anchor_maps
 from trainer.programs.detection.model.loss import CODE, SOFTMAX, MultiboxLoss
+from trainer.programs.training.export import saved_model
 
 keras = tf.keras
 
@@ -140,3 +148,62 @@ def weight_decay(network: keras.Model, weight: float) -> tf.Tensor:
     """`weight` times half the sum of squares of all kernels; biases and BatchNorm are left out."""
     kernels = [w for w in network.trainable_weights if "kernel" in w.name]
     return weight * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
+
+
+class Detections(NamedTuple):
+    """Of each image the D best, by falling score; after its `count` all is 0."""
+
+    boxes: tf.Tensor
+    """[B, D, 4] float32: ymin, xmin, ymax, xmax, within 0…1."""
+    scores: tf.Tensor
+    """[B, D] float32, 0…1."""
+    classes: tf.Tensor
+    """[B, D] int32, the label map's ids, from 1; 0 if there is no detection."""
+    count: tf.Tensor
+    """[B] int32."""
+
+
+def detect(predictions: tf.Tensor, loss: MultiboxLoss, options: PostProcessing) -> Detections:
+    """Detections in predictions [B, A, 4 + 1 + C] of a network trained with `loss`."""
+    anchors = tf.constant(loss.anchors, tf.float32)
+    boxes = box_targets.decode(predictions[..., :CODE], anchors, loss.factors)
+    kept = tf.image.combined_non_max_suppression(
+        boxes[:, :, tf.newaxis],
+        chances(predictions[..., CODE:], loss.options.classification_loss),
+        max_output_size_per_class=options.max_detections_per_class,
+        max_total_size=options.max_total_detections,
+        iou_threshold=options.iou_threshold,
+        score_threshold=options.score_threshold,
+    )
+    is_detection = tf.sequence_mask(kept.valid_detections, options.max_total_detections)
+    classes = tf.where(is_detection, tf.cast(kept.nmsed_classes, tf.int32) + 1, 0)
+    return Detections(kept.nmsed_boxes, kept.nmsed_scores, classes, kept.valid_detections)
+
+
+def chances(logits: tf.Tensor, classification: str) -> tf.Tensor:
+    """[B, A, C], without the background, of logits [B, A, 1 + C]."""
+    if classification == SOFTMAX:
+        return tf.nn.softmax(logits)[..., 1:]
+    return tf.sigmoid(logits[..., 1:])
+
+
+def export(detector: Detector, pipeline: Pipeline, labels: LabelMap, target: Path) -> None:
+    """Write a SavedModel, with its label map, in the place of the one at `target`.
+
+    It takes images uint8 [n, height, width, 3] of any size, and returns `boxes` [n, D, 4] (ymin,
+    xmin, ymax, xmax in fractions of the image), `classes` [n, D] (ids of the label map, 0 for
+    none), `scores` [n, D] and `count` [n].
+    """
+    side = (pipeline.model.image_size,) * 2
+
+    def serve(images: tf.Tensor) -> dict[str, tf.Tensor]:
+        resized = tf.image.resize(images, side, antialias=True)
+        predictions = detector.network(resized, training=False)
+        return detect(predictions, detector.loss, pipeline.model.post_processing)._asdict()
+
+    signature = tf.TensorSpec((None, None, None, 3), tf.uint8, "images")
+
+    def also(directory: Path) -> None:
+        (directory / "label_map.pbtxt").write_text(labels.to_text())
+
+    saved_model(target, detector.network.weights, serve, signature, also)

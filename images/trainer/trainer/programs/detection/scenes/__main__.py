@@ -18,8 +18,7 @@ from PIL import Image
 
 from trainer.programs.detection.data import label_map, records
 from trainer.programs.detection.data.annotation import JPEG, Box, LabelledImage
-from trainer.programs.detection.scenes.canvas import QUALITY, SIDE, jpeg
-from trainer.programs.detection.scenes.scene import Scene, scene
+from trainer.programs.detection.scenes.scene import QUALITY, SIDE, Scene, jpeg, scene
 
 
 @dataclass(frozen=True)

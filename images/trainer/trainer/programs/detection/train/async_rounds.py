@@ -18,9 +18,8 @@ from trainer.programs.detection.options import Options
 from trainer.programs.detection.train.checkpoint_manager import CheckpointManager
 from trainer.programs.training import placement
 from trainer.programs.training.board import TRAIN, Board
-from trainer.programs.training.errors import Diverged
-from trainer.programs.training.speed import per_second
-from trainer.programs.training.stop_reasons import NOTHING, STEPS, THRESHOLD
+from trainer.programs.training.program import NOTHING, STEPS, THRESHOLD, Diverged
+from trainer.programs.training.result import per_second
 
 NOT_FINITE = "the loss is not finite"
 """Marks the error that ends a diverged training, in TensorFlow's own message."""

@@ -1,19 +1,41 @@
-"""The coordinator's checkpoints: written, looked at, and only then in the place of older ones."""
+"""The coordinator's checkpoints, and what the leader writes into the train directory (/output).
+
+A checkpoint is written, checked, and only then put in the place of older ones. After the last step
+the leader scores the final model, saves it, and writes the result.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import tensorflow as tf
 
-from trainer.programs.detection.model import weights
+from trainer.agent import atomic
+from trainer.agent.errors import ContractError
+from trainer.agent.progress_file import Progress
+from trainer.agent.task import Task
+from trainer.programs.detection.config import pipeline_file
+from trainer.programs.detection.data.record_check import Checked, check
+from trainer.programs.detection.evaluate.metrics import Scorer
+from trainer.programs.detection.model import ssd, weights
+from trainer.programs.detection.model.ssd import export
 from trainer.programs.detection.model.weights import Checkpoint
-from trainer.programs.training.checkpoints.directory import checkpoint_directory
-from trainer.programs.training.checkpoints.files import remove, what_is_left
-from trainer.programs.training.checkpoints.snapshot import DAMAGED, Snapshot, all_finite, named
-from trainer.programs.training.errors import CheckpointError, Diverged
+from trainer.programs.detection.options import PIPELINE, Options
+from trainer.programs.training import result
+from trainer.programs.training.board import write_hyperparameters
+from trainer.programs.training.checkpoint_files import (
+    DAMAGED,
+    Snapshot,
+    all_finite,
+    last_good_clause,
+    named,
+    remove_checkpoint,
+)
+from trainer.programs.training.program import CheckpointError, Diverged, checkpoint_directory
 
 CHIEF = "/job:chief/replica:0/task:0/device:CPU:0"
 
@@ -70,13 +92,95 @@ class CheckpointManager:
             self._snapshot.write(path)
             saved = next(c for c in weights.find(self._output) if c.name == name)
             if not all_finite(path):
-                remove(Path(saved.path))
+                remove_checkpoint(Path(saved.path))
                 raise Diverged(f"a variable is not finite any more; {self.what_is_left()}")
             self.last = saved
             automatic = [c for c in weights.find(self._output) if c.name.startswith("ckpt-")]
             for old in automatic[: -self._keep]:
-                remove(Path(old.path))
+                remove_checkpoint(Path(old.path))
             return saved
 
     def what_is_left(self) -> str:
-        return what_is_left(self.last and self.last.name)
+        return last_good_clause(self.last and self.last.name)
+
+
+def prepare(options: Options) -> Checked:
+    """Look at all input, make the directory, and put a copy of the configuration in it.
+
+    Raises:
+        ContractError: what is wrong with the input, by file and record; or it cannot be written.
+    """
+    for line in options.left_aside:
+        print(f"without effect: {line}", flush=True)
+    checked = check(options.pipeline)
+    copy = options.output / PIPELINE
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+        atomic.replace(copy, pipeline_file.to_toml(options.pipeline))
+    except OSError as problem:
+        raise ContractError(
+            f"cannot write {copy}: {problem.strerror}; the output directory must be this user's"
+        ) from problem
+    print(
+        f"{checked.train.images} training images with {checked.train.boxes} boxes,"
+        f" {to_score(checked)};"
+        f" {len(checked.labels.names)} classes",
+        flush=True,
+    )
+    return checked
+
+
+def tell(options: Options, task: Task, mode: str) -> None:
+    """The hyperparameters, for TensorBoard: those of the training, and which model it is."""
+    pipeline = options.pipeline
+    model = pipeline.model.model_dump(include={"feature_extractor", "image_size"})
+    train = pipeline.train_config.model_dump(mode="json", exclude={"augmentation"})
+    clones = options.graph.num_clones
+    values = {**train, "mode": mode, "num_clones": clones, "model": model}
+    write_hyperparameters(options.output, task.cluster, values)
+
+
+def to_score(checked: Checked) -> str:
+    """How many images are scored, in words."""
+    found = checked.evaluation
+    if found is None:
+        return "none to score: no --eval_input_config_path was given"
+    return f"{found.images} to score with {found.boxes}"
+
+
+def finish(
+    options: Options,
+    checked: Checked,
+    checkpoint: str,
+    figures: Mapping[str, object],
+    progress: Progress | None,
+) -> None:
+    """Make the model of `checkpoint` (a prefix) the final one.
+
+    Args:
+        figures: of the training, for the `metrics` event and result.json.
+    """
+    began = time.monotonic()
+    if progress:
+        progress.write("phase", name="finishing")
+    pipeline = options.pipeline
+    detector = ssd.build(pipeline.model, pipeline.train_config.seed)
+    weights.load(detector.network, checkpoint, pipeline.averaged)
+    metrics = dict(figures)
+    scores = ""
+    if options.final_score and checked.evaluation:
+        score = Scorer(pipeline, detector, checked.labels, checked.evaluation.images).score()
+        metrics |= {
+            "map": score.figures.map,
+            "map_50": score.figures.map_50,
+            "evaluation_loss": score.loss,
+        }
+        scores = f"mAP@0.5 {score.figures.map_50:.4f}, COCO mAP {score.figures.map:.4f}; "
+    scored = time.monotonic()
+    export(detector, pipeline, checked.labels, options.output / "model")
+    result.write_result(options.output, metrics, checked.labels.names, progress)
+    print(
+        f"{scores}scored in {scored - began:.1f} s,"
+        f" model saved in {time.monotonic() - scored:.1f} s",
+        flush=True,
+    )

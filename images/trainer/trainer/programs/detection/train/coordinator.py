@@ -18,30 +18,30 @@ from trainer.programs.detection.data.input_pipeline import Batch
 from trainer.programs.detection.model import loss, ssd, weights
 from trainer.programs.detection.model.ssd import Detector
 from trainer.programs.detection.options import Options
-from trainer.programs.detection.train import directory, finish, schedule
+from trainer.programs.detection.train import checkpoint_manager, optimizers
 from trainer.programs.detection.train.async_rounds import NOT_FINITE, AsyncRounds
-from trainer.programs.training import result, signals
-from trainer.programs.training.stop_reasons import NOTHING
+from trainer.programs.training import program, result
+from trainer.programs.training.program import NOTHING
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Train to the end, from the newest checkpoint if there is one; save the model, judge."""
-    checked = directory.prepare(options)
-    directory.tell(options, task, "coordinator")
+    checked = checkpoint_manager.prepare(options)
+    checkpoint_manager.tell(options, task, "coordinator")
     mailbox.wait_for_servers()
     try:
         rounds = make_rounds(task, options, progress)
-        with signals.watched(rounds.stop, rounds.save_now, options.output / "save-now"):
+        with program.watched(rounds.stop, rounds.save_now, options.output / "save-now"):
             reached = rounds.run()
     except LOST as problem:
         raise TrainerError("the connection to a server was lost") from problem
     print(f"the job ended at global step {rounds.step}: {reached}", flush=True)
-    if reached == NOTHING and result.tell_again(options.output, progress):
+    if reached == NOTHING and result.report_again(options.output, progress):
         return
     figures = rounds.metrics() | {"reached": reached, "mode": "coordinator"}
-    finish.finish(options, checked, rounds.checkpoint, figures, progress)
+    checkpoint_manager.finish(options, checked, rounds.checkpoint, figures, progress)
 
 
 def make_rounds(task: Task, options: Options, progress: Progress | None) -> AsyncRounds:
@@ -53,7 +53,7 @@ def make_rounds(task: Task, options: Options, progress: Progress | None) -> Asyn
     workers = len(task.cluster["worker"])
     with strategy.scope():
         detector = ssd.build(pipeline.model, config.seed)
-        optimizer = schedule.keras_optimizer(config, config.num_steps)
+        optimizer = optimizers.keras_optimizer(config, config.num_steps)
         optimizer.build(detector.network.trainable_variables)
     saved = weights.find(options.output)
     if config.fine_tune_checkpoint and not saved:

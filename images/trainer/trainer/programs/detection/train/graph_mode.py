@@ -8,18 +8,19 @@ import tensorflow as tf
 
 from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task
+from trainer.programs.detection import mode
 from trainer.programs.detection.config.pipeline import Pipeline
 from trainer.programs.detection.data import input_pipeline
 from trainer.programs.detection.data.input_pipeline import Batch
 from trainer.programs.detection.model import loss, ssd, weights
 from trainer.programs.detection.model.ssd import Detector
 from trainer.programs.detection.options import Options
-from trainer.programs.detection.train import averages, directory, finish, schedule, updates
+from trainer.programs.detection.train import checkpoint_manager, optimizers
 from trainer.programs.training import result
 from trainer.programs.training.graph_mode import replica
 from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.programs.training.graph_mode.run import run
-from trainer.programs.training.stop_reasons import NOTHING
+from trainer.programs.training.program import NOTHING
 
 tf1 = tf.compat.v1
 
@@ -28,31 +29,31 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Train this task's replica to the end; the leader prepares, saves the model, and judges."""
     train_config = options.pipeline.train_config
     replicas = len(replica.addresses_of_replicas(task))
-    graph = updates.decided(options.graph, train_config, options.given, replicas)
+    graph = mode.decided(options.graph, train_config, options.given, replicas)
     place = replica.replica_of(task, graph, len(tf.config.list_physical_devices("GPU")))
-    checked = directory.prepare(options) if place.is_chief else None
+    checked = checkpoint_manager.prepare(options) if place.is_chief else None
     if place.is_chief:
-        directory.tell(options, task, graph.update)
+        checkpoint_manager.tell(options, task, graph.update)
     outcome = run(task, graph_job(options.pipeline), graph, progress)
     print(f"the job ended at global step {outcome.step}: {outcome.reached}", flush=True)
     if checked is None or outcome.checkpoint is None:
         return
-    if outcome.reached == NOTHING and result.tell_again(options.output, progress):
+    if outcome.reached == NOTHING and result.report_again(options.output, progress):
         return
     figures = outcome.metrics() | {"reached": outcome.reached, "mode": graph.update}
-    finish.finish(options, checked, str(outcome.checkpoint), figures, progress)
+    checkpoint_manager.finish(options, checked, str(outcome.checkpoint), figures, progress)
 
 
 def graph_job(pipeline: Pipeline) -> GraphJob:
     """The detector of `pipeline` as a job for graph mode."""
     train = pipeline.train_config
     return GraphJob(
-        inputs=lambda replica, replicas: input_pipeline.training(pipeline, replica, replicas),
+        inputs=lambda number, count: input_pipeline.training(pipeline, number, count),
         build=lambda: built(pipeline),
         loss=lambda detector, batch: model_loss(pipeline, detector, batch),
-        optimizer=lambda step: averages.kept_by(
-            schedule.graph_optimizer(
-                train, schedule.rate_at(step, train.learning_rate, train.num_steps)
+        optimizer=lambda step: optimizers.kept_by(
+            optimizers.graph_optimizer(
+                train, optimizers.rate_at(step, train.learning_rate, train.num_steps)
             ),
             train.optimizer,
         ),
@@ -76,7 +77,7 @@ def model_loss(pipeline: Pipeline, detector: Detector, batch: Batch) -> ModelLos
     network = detector.network
     before = list(network.updates)
     predictions = network(batch.images, training=True)
-    updates = [u for u in network.updates if not any(u is old for old in before)]
+    averages_updates = [u for u in network.updates if not any(u is old for old in before)]
     parts = detector.loss.parts(loss.truth(batch.boxes, batch.classes), predictions)
     shown = {
         "localization": tf.reduce_mean(parts.localization),
@@ -85,4 +86,4 @@ def model_loss(pipeline: Pipeline, detector: Detector, batch: Batch) -> ModelLos
     total = tf.reduce_mean(parts.total)
     if pipeline.model.l2_weight:
         total += ssd.weight_decay(network, pipeline.model.l2_weight)
-    return ModelLoss(total, shown, updates)
+    return ModelLoss(total, shown, averages_updates)

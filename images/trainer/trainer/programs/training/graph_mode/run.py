@@ -10,14 +10,14 @@ from trainer.agent.injected import mailbox
 from trainer.agent.progress_file import Progress
 from trainer.agent.servers import probe
 from trainer.agent.task import Task
-from trainer.programs.training import signals
-from trainer.programs.training.errors import PeerLost, in_short
-from trainer.programs.training.graph_mode.graph.build import build
+from trainer.programs.training import program
+from trainer.programs.training.graph_mode import session_start
 from trainer.programs.training.graph_mode.job import GraphJob, GraphResult
 from trainer.programs.training.graph_mode.options import GraphOptions
 from trainer.programs.training.graph_mode.replica import Replica, replica_of
-from trainer.programs.training.graph_mode.session import server
-from trainer.programs.training.graph_mode.session.loop import Training
+from trainer.programs.training.graph_mode.replica_graph import build
+from trainer.programs.training.graph_mode.training_session import Training
+from trainer.programs.training.program import PeerLost, headline
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 GONE = (tf.errors.FailedPreconditionError, tf.errors.NotFoundError, tf.errors.CancelledError)
@@ -50,11 +50,11 @@ def run(task: Task, job: GraphJob, options: GraphOptions, progress: Progress | N
     print(described(replica), flush=True)
     graph = build(job, options, replica, task.output)
     mailbox.wait_for_servers()
-    config = server.session_config(task, replica)
-    target = server.start(task, replica, config)
+    config = session_start.session_config(task, replica)
+    target = session_start.start_server(task, replica, config)
     training = Training(graph, options, replica, job, task.output, progress)
     file = task.output / "save-now" if replica.is_chief else None
-    with signals.watched(training.terminated, training.save_by_hand, file):
+    with program.watched(training.terminated, training.save_by_hand, file):
         return recovering(training, replica, target, config)
 
 
@@ -71,7 +71,7 @@ def recovering(
             if not replica.deployment.distributed or "No such file" in str(problem):
                 raise
             tries = 1 if training.steps_made > before else tries + 1
-            print(f"error: lost a ps ({in_short(problem)})", file=sys.stderr, flush=True)
+            print(f"error: lost a ps ({headline(problem)})", file=sys.stderr, flush=True)
             answer = probe.wait_for(replica.ps, PATIENCE_S)
             if isinstance(answer, probe.ServersMissing):
                 lost = ", ".join(answer.tasks)
@@ -79,7 +79,7 @@ def recovering(
             if tries > TRIES:
                 raise PeerLost(
                     f"the connection to {', '.join(replica.ps)} was lost {tries} times without a"
-                    f" step in between ({in_short(problem)})"
+                    f" step in between ({headline(problem)})"
                 ) from problem
 
 

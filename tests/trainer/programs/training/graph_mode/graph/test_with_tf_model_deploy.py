@@ -11,9 +11,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 import numpy as np  # noqa: E402
 
-from trainer.programs.training.graph_mode.deployment import DeploymentConfig  # noqa: E402
-from trainer.programs.training.graph_mode.graph import model_deploy  # noqa: E402
-from trainer.programs.training.graph_mode.graph.placement import Placement  # noqa: E402
+from trainer.programs.training.graph_mode import model_deploy  # noqa: E402
+from trainer.programs.training.graph_mode.model_deploy import Placement  # noqa: E402
+from trainer.programs.training.graph_mode.replica import DeploymentConfig  # noqa: E402
 
 tf1 = tf.compat.v1
 STEPS, BATCH, SIZE = 6, 8, 5

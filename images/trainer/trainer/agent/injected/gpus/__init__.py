@@ -1,1 +1,0 @@
-"""What a program does about its GPUs: sees which they are, compares, limits, simulates."""

@@ -1,0 +1,97 @@
+"""Patches of TensorFlow for programs of several tasks: join, sessions, and remote functions.
+
+`tf.distribute.Server.join()` never returns. Programs that run on every task end with it in workers
+and ps; each would have to be stopped when its grace is over. Patched, it returns when the job has
+ended.
+
+`MonitoredTrainingSession` and `Supervisor` look every 30 seconds whether the chief has initialised
+the model. A worker that is a moment too early sleeps while the others train, and may not make a
+single step of a short job. At their end they give threads 120 seconds: the chief's thread of
+`SyncReplicasOptimizer` waits for gradients that nobody sends any more, and always takes all of
+them. Patched, they look every second and wait 5 seconds.
+
+When Python lets go of a `tf.function`, TensorFlow takes it back from every server, one after the
+other, and holds the interpreter's lock while it waits (`Context.remove_function`). At the end of
+`fit` there are hundreds: 4 to 40 seconds between the last epoch and the end were seen, and hangs.
+The servers of a job end with it, so the functions can stay there.
+
+Also loaded by its path (on_path/): imports nothing of this package.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from types import ModuleType
+
+
+def keep_remote_functions() -> bool:
+    """Let removals do nothing; False if this TensorFlow does not have the method any more."""
+    try:
+        from tensorflow.python.eager import context
+    except ModuleNotFoundError:
+        return False
+    if not hasattr(context.Context, "remove_function"):
+        return False
+    context.Context.remove_function = lambda self, name: None
+    return True
+
+
+JOIN_LOOK_S = 0.05
+
+
+def end_join_with_job(mailbox: ModuleType) -> bool:
+    """Let `join` watch the mailbox; False if this TensorFlow does not have the class any more."""
+    try:
+        from tensorflow.python.training import server_lib
+    except ModuleNotFoundError:
+        return False
+
+    def join(self: object) -> None:
+        """Block until the job has ended."""
+        while not mailbox.job_has_ended():
+            time.sleep(JOIN_LOOK_S)
+
+    server_lib.Server.join = join
+    return True
+
+
+SESSION_LOOK_S = 1
+USUAL_GRACE_S = 120
+GRACE_S = 5
+
+
+def shorten_session_waits() -> bool:
+    """Let them look every LOOK_S, and wait GRACE_S unless the program says how long; False if this
+    TensorFlow does not have the classes any more."""
+    try:
+        from tensorflow.python.training import coordinator, session_manager
+    except ImportError:
+        return False
+    plain = session_manager.SessionManager.__init__
+
+    @functools.wraps(plain)
+    def looking_often(self: object, *arguments: object, **keys: object) -> None:
+        plain(self, *arguments, **keys)
+        self._recovery_wait_secs = min(self._recovery_wait_secs, SESSION_LOOK_S)
+
+    session_manager.SessionManager.__init__ = looking_often
+    coordinator.Coordinator.join = less_patient(coordinator.Coordinator.join)
+    return True
+
+
+def less_patient(plain: Callable) -> Callable:
+    """`Coordinator.join`, which waits GRACE_S for threads that it may leave running."""
+
+    @functools.wraps(plain)
+    def join(
+        self: object,
+        threads: object = None,
+        stop_grace_period_secs: float = USUAL_GRACE_S,
+        ignore_live_threads: bool = False,
+    ) -> None:
+        usual = ignore_live_threads and stop_grace_period_secs == USUAL_GRACE_S
+        plain(self, threads, GRACE_S if usual else stop_grace_period_secs, ignore_live_threads)
+
+    return join

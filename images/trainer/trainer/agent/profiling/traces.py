@@ -1,0 +1,213 @@
+"""Reads the trace that a task's profiler wrote (xplane.pb), and classifies its events."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from trainer.agent.errors import TrainerError
+
+HOST = "/host:CPU"
+ENVIRONMENT = "Task Environment"
+GPU = "/device:GPU"
+PLACES = ("tsl", "core")
+WANTED = frozenset({"name", "kernel_type", "_p", "_c", "key", "is_func", "step_num"})
+"""The stats of events that are looked at; the others only take memory."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a thread did: nanoseconds since the task's trace began."""
+
+    name: str
+    begin: float
+    duration: float
+    stats: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def end(self) -> float:
+        return self.begin + self.duration
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread, or a stream of a GPU; its events by their beginning."""
+
+    name: str
+    events: tuple[Event, ...]
+    gpu: bool = False
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one task did; `began` in Unix nanoseconds, `duration` in nanoseconds."""
+
+    task: str
+    began: int
+    duration: float
+    threads: tuple[Thread, ...]
+
+
+def read_trace(file: Path, task: str, asked_at: float, seconds: float) -> Trace:
+    """The trace in a file.
+
+    Args:
+        asked_at: Unix seconds, if the file does not say when it began.
+        seconds: how long it should have been.
+    Raises:
+        TrainerError: this TensorFlow has no description of such files.
+    """
+    space = xplane_messages().XSpace()
+    space.ParseFromString(file.read_bytes())
+    began, duration = int(asked_at * 1e9), seconds * 1e9
+    for plane in space.planes:
+        if plane.name == ENVIRONMENT:
+            told = {_key(plane, stat): stat.uint64_value for stat in plane.stats}
+            began = told.get("profile_start_time") or began
+            stop = told.get("profile_stop_time") or 0
+            duration = float(stop - began) if stop > began else duration
+    threads = [
+        Thread(
+            _thread_name(plane.name, line.display_name or line.name),
+            tuple(sorted(_events(plane, line, began), key=lambda e: (e.begin, -e.duration))),
+            gpu=plane.name.startswith(GPU),
+        )
+        for plane in space.planes
+        if plane.name == HOST or plane.name.startswith(GPU)
+        for line in plane.lines
+    ]
+    return Trace(task, began, duration, tuple(threads))
+
+
+def xplane_messages() -> ModuleType:
+    """xplane_pb2 of the TensorFlow that is installed, without importing TensorFlow itself."""
+    spec = importlib.util.find_spec("tensorflow")
+    for place in PLACES:
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            file = Path(folder) / place / "profiler" / "protobuf" / "xplane_pb2.py"
+            found = importlib.util.spec_from_file_location("_cluster_kit_xplane_pb2", file)
+            if file.is_file() and found and found.loader:
+                module = importlib.util.module_from_spec(found)
+                found.loader.exec_module(module)
+                return module
+    raise TrainerError("this TensorFlow cannot describe profiles: xplane_pb2 is missing")
+
+
+def _events(plane: Any, line: Any, began: int) -> Iterator[Event]:
+    # Relative to the beginning, but absolute in files of older versions.
+    base = line.timestamp_ns - (began if line.timestamp_ns > began // 2 else 0)
+    for event in line.events:
+        stats = {
+            key: _value(plane, stat) for stat in event.stats if (key := _key(plane, stat)) in WANTED
+        }
+        name = plane.event_metadata[event.metadata_id].name
+        yield Event(name, base + event.offset_ps / 1000, event.duration_ps / 1000, stats)
+
+
+def _key(plane: Any, stat: Any) -> str:
+    return str(plane.stat_metadata[stat.metadata_id].name)
+
+
+def _value(plane: Any, stat: Any) -> Any:
+    kind = stat.WhichOneof("value")
+    if kind == "ref_value":
+        return plane.stat_metadata[stat.ref_value].name
+    return getattr(stat, kind) if kind else None
+
+
+def _thread_name(plane: str, name: str) -> str:
+    """Without the number that TensorFlow appends to a thread's name."""
+    short = name.rpartition("/")[0] or name
+    return f"{plane.strip('/')} {short}" if plane.startswith(GPU) else short
+
+
+COMPUTE, SENDING, INPUT, WAITING, DISPATCH, IDLE = (
+    "compute", "sending", "input", "waiting", "dispatch", "idle",
+)  # fmt: skip
+ORDER = (COMPUTE, SENDING, INPUT, WAITING, DISPATCH)
+"""At a moment at which several things go on, it counts as the first of these."""
+STARTED, DONE = "ExecutorState::ProcessAsync::Start", "ExecutorState::ProcessAsync::Done"
+COLLECTIVE = "Collective"
+RECEIVE, SEND, NEXT = "_Recv", "_Send", "IteratorGetNext"
+BACKGROUND = "tf_data"
+_OP = re.compile(r"^(?P<node>.*[^:]):(?P<kind>_?[A-Za-z][A-Za-z0-9_]*)$")
+_NO_OPS = ("EagerService", "Iterator::")
+NOT_WORK = ("ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation")
+_TASK_OF_KEY = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)/")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A stretch of time and what it was; nanoseconds since the trace began. `name`: the op's."""
+
+    kind: str
+    begin: float
+    end: float
+    name: str = ""
+    op: str = ""
+
+
+def op_of(name: str) -> tuple[str, str]:
+    """(node, type) of an op's event, such as `cnn/conv2d/Relu:_FusedConv2D`; ("", "") if none."""
+    found = _OP.match(name)
+    if not found or name.startswith(_NO_OPS) or "::" in name:
+        return "", ""
+    return found["node"], found["kind"]
+
+
+def receiver(key: str) -> str:
+    """The task that a tensor is sent to, by the key of its rendezvous: `ps-0`; "" if unknown."""
+    tasks = _TASK_OF_KEY.findall(key)
+    if len(tasks) < 2:
+        return ""
+    job, index = tasks[1]
+    return f"{'chief' if job == 'master' else job}-{index}"
+
+
+def works_of(trace: Trace) -> list[Work]:
+    """All that the task did and waited for, in no order."""
+    found = list(_awaited(trace))
+    for thread in trace.threads:
+        background = thread.name.startswith(BACKGROUND)
+        for event in thread.events:
+            if event.name.startswith(NOT_WORK) or event.duration <= 0:
+                continue
+            if thread.gpu:
+                found.append(Work(COMPUTE, event.begin, event.end, event.name, "GPU"))
+            elif not background:  # prefetched beside the step: it costs the step nothing
+                found.append(_work(event))
+    return found
+
+
+def _work(event: Event) -> Work:
+    node, op = op_of(event.name)
+    if NEXT in event.name:
+        return Work(INPUT, event.begin, event.end, node or event.name, NEXT)
+    if not op or op.startswith("__"):
+        return Work(DISPATCH, event.begin, event.end)
+    if op.startswith(COLLECTIVE):  # a part of what is awaited, which _awaited has whole
+        return Work(DISPATCH, event.begin, event.end)
+    kind = SENDING if op == SEND else WAITING if op == RECEIVE else COMPUTE
+    return Work(kind, event.begin, event.end, node, op)
+
+
+def _awaited(trace: Trace) -> Iterator[Work]:
+    """Ops that no thread stands in: from when one was started until it was done."""
+    started: dict[object, list[Event]] = defaultdict(list)
+    events = [event for thread in trace.threads for event in thread.events]
+    for event in sorted(events, key=lambda one: one.begin):
+        if event.name == STARTED:
+            started[event.stats.get("_p")].append(event)
+        elif event.name == DONE and started[event.stats.get("_c")]:
+            first = started[event.stats.get("_c")].pop(0)
+            node, op = str(first.stats.get("name", "")), str(first.stats.get("kernel_type", ""))
+            if op == RECEIVE or op.startswith(COLLECTIVE):
+                yield Work(WAITING, first.begin, event.begin, node, op)
+            elif op.startswith(NEXT):
+                yield Work(INPUT, first.begin, event.begin, node, op)

@@ -1,0 +1,397 @@
+"""Decides who is a straggler, from when to when. Pure: the clock is the caller's.
+
+By the steps of tasks that do the same work, compared. In synchronous training all make the same
+steps; then a task is a straggler if only it has reached its CPU or bandwidth limit.
+"""
+
+from __future__ import annotations
+
+import statistics
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from trainer.agent.usage import Usage
+from trainer.contract.times import STRAGGLER_FACTOR, STRAGGLER_S
+
+CPU, BANDWIDTH, MEMORY, UNKNOWN = "cpu-limit", "bandwidth-limit", "memory", "unknown"
+"""Causes."""
+HELD_UP = 1.5
+"""A CPU limit that makes a task so many times slower explains that it is slow."""
+CPU_REACHED = 0.8
+"""Share of the CPU limit; the rest of the time goes by between a step and the next."""
+BANDWIDTH_REACHED = 0.9
+MEMORY_WAITS = 0.1
+FAULTS_PER_S = 20.0
+"""Where the kernel does not count the time spent waiting for memory."""
+WORKS = 0.03
+"""CPUs that a task uses at least that is not just waiting."""
+
+
+@dataclass(frozen=True)
+class Strain:
+    """How a task has met its limits within some seconds. `slowed`: so many times, by its CPU
+    limit."""
+
+    seconds: float
+    cpus: float
+    of_cpu_limit: float
+    slowed: float
+    of_bandwidth: float
+    memory: float
+    """Share of the time in which something waited for memory."""
+
+    @property
+    def cause(self) -> str:
+        """Why it may be slow."""
+        if self.slowed >= HELD_UP:
+            return CPU
+        if self.of_bandwidth >= BANDWIDTH_REACHED:
+            return BANDWIDTH
+        return MEMORY if self.memory >= MEMORY_WAITS else UNKNOWN
+
+
+def strain(before: Usage, after: Usage, seconds: float) -> Strain:
+    """Between two looks at what a task has used."""
+    cpu_s = after.cpu_s - before.cpu_s
+    throttled_s = max(0.0, after.throttled_s - before.throttled_s)
+    most = max(after.received - before.received, after.sent - before.sent)
+    if after.memory_s is None or before.memory_s is None:
+        memory = (after.faults - before.faults) / seconds / FAULTS_PER_S * MEMORY_WAITS
+    else:
+        memory = (after.memory_s - before.memory_s) / seconds
+    return Strain(
+        seconds=seconds,
+        cpus=cpu_s / seconds,
+        of_cpu_limit=cpu_s / seconds / after.cpus if after.cpus else 0.0,
+        # Threads that want p CPUs and get the limit L wait together for p - L of the time.
+        slowed=1 + throttled_s / cpu_s if cpu_s > WORKS * seconds and after.cpus else 1.0,
+        of_bandwidth=most * 8 / seconds / after.bandwidth if after.bandwidth else 0.0,
+        memory=memory,
+    )
+
+
+def reached_alone(
+    cause: str, own: Sequence[Strain], others: Sequence[Sequence[Strain]]
+) -> list[bool]:
+    """For each part of a window, whether the task has reached this limit (CPU or BANDWIDTH) and the
+    others have not."""
+    return [_alone(cause, mine, theirs) for mine, *theirs in zip(own, *others)]
+
+
+def are_idle(others: Sequence[Sequence[Strain]]) -> bool:
+    """Whether others do nothing in some part of a window: they wait for more than a step."""
+    return any(statistics.median(strain.cpus for strain in part) < WORKS for part in zip(*others))
+
+
+def _alone(cause: str, own: Strain, others: Sequence[Strain]) -> bool:
+    if cause == BANDWIDTH:
+        theirs = statistics.median(other.of_bandwidth for other in others)
+        return own.of_bandwidth >= BANDWIDTH_REACHED > theirs
+    slowed = STRAGGLER_FACTOR * statistics.median(other.slowed for other in others)
+    return own.of_cpu_limit >= CPU_REACHED and own.slowed > slowed
+
+
+Value = TypeVar("Value")
+PARTS = 4
+"""What is said of a window holds in each of its parts: one long pause is nothing of the kind."""
+
+
+class Series(Generic[Value]):
+    """Values, each valid from its time (seconds) to the next one's; those too old are dropped."""
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._times: list[float] = []
+        self._values: list[Value] = []
+
+    def add(self, now: float, value: Value) -> None:
+        """Note the value at `now`, which never goes back."""
+        self._times.append(now)
+        self._values.append(value)
+        too_old = max(0, bisect_right(self._times, now - self._longest_s) - 1)
+        del self._times[:too_old], self._values[:too_old]
+
+    def at(self, moments: Sequence[float]) -> list[Value] | None:
+        """The values at these times; None if the first one is before the series."""
+        if not self._times or moments[0] < self._times[0]:
+            return None
+        return [self._values[bisect_right(self._times, moment) - 1] for moment in moments]
+
+
+def parts(now: float, seconds: float) -> list[float]:
+    """The borders of the PARTS of a window that ends `now`."""
+    return [now - seconds + seconds * part / PARTS for part in range(PARTS + 1)]
+
+
+def increases(values: Sequence[int]) -> list[int]:
+    """From each value to the next."""
+    return [later - before for before, later in zip(values, values[1:])]
+
+
+WINDOWS_S = tuple(STRAGGLER_S * factor for factor in (1, 2, 4, 8))
+"""The first one in which a task makes a step in each part: steps may take long."""
+LONGEST_S = WINDOWS_S[-1] + 10
+KEEPS_UP = 1.5
+"""One that is no more than so many times slower is a straggler no longer."""
+ALIKE = 1.25
+"""Tasks whose steps differ by less wait for each other, most likely."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The steps of one task and of the others within the last seconds, by part of them."""
+
+    seconds: float
+    own: tuple[int, ...]
+    others: Mapping[str, tuple[int, ...]]
+
+    @property
+    def steps_per_s(self) -> float:
+        return sum(self.own) / self.seconds
+
+    @property
+    def others_per_s(self) -> float:
+        """The median of the others, the lower one of two: if most are slow, nobody is one."""
+        return statistics.median_low(map(sum, self.others.values())) / self.seconds
+
+    @property
+    def share(self) -> float:
+        """Of the steps of all."""
+        everybody = sum(self.own) + sum(map(sum, self.others.values()))
+        return sum(self.own) / everybody if everybody else 0.0
+
+    @property
+    def is_slow(self) -> bool:
+        """More than STRAGGLER_FACTOR times slower than the others' median, in each part."""
+        medians = map(statistics.median_low, zip(*self.others.values()))
+        return all(own * STRAGGLER_FACTOR < others for own, others in zip(self.own, medians))
+
+    @property
+    def keeps_up(self) -> bool:
+        return self.steps_per_s * KEEPS_UP >= self.others_per_s
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether all make the same steps, as in synchronous training."""
+        sums = [sum(self.own), *map(sum, self.others.values())]
+        return max(sums) <= ALIKE * min(sums)
+
+
+Window = Mapping[str, tuple[int, ...]]
+"""Steps of each task by part of a window; of those that were there all the time."""
+
+
+def window(steps: Mapping[str, Series[int]], now: float, seconds: float) -> Window:
+    """The window of so many seconds that ends `now`."""
+    borders = parts(now, seconds)
+    values = {task: series.at(borders) for task, series in steps.items()}
+    return {task: tuple(increases(at)) for task, at in values.items() if at is not None}
+
+
+def pace(task: str, group: Sequence[str], windows: Sequence[Window]) -> Pace | None:
+    """The task's pace beside that of the others in `group`; None if it cannot be told (yet).
+
+    A task that makes no step in a part of every window has something else to do: it saves, waits,
+    or has ended. Whether it is silent or hangs is asked elsewhere. `windows`: of WINDOWS_S.
+    """
+    for seconds, steps in zip(WINDOWS_S, windows):
+        own = steps.get(task)
+        if own and all(own):
+            others = {name: steps[name] for name in group if name != task and name in steps}
+            return Pace(seconds, own, others) if others else None
+    return None
+
+
+LONGEST_PAUSE_S = 5.0
+"""Between two looks; what was seen before a longer one of our own says nothing."""
+
+
+@dataclass(frozen=True)
+class Straggling:
+    """A task is a straggler, and has been for some seconds. What is unknown is None."""
+
+    task: str
+    seconds: float
+    cause: str
+    limit: float | None
+    """Of the cause: CPUs, or bits per second."""
+    steps_per_s: float | None = None
+    others_steps_per_s: float | None = None
+    """The median of the others."""
+    share: float | None = None
+    """Of the steps of all, 0 to 1."""
+    slowed: float | None = None
+    """So many times, by its CPU limit, where steps do not show it."""
+
+
+@dataclass(frozen=True)
+class Straggled:
+    """A task is a straggler no longer, after so many seconds with this share of all steps."""
+
+    task: str
+    seconds: float
+    share: float | None
+
+
+class Stragglers:
+    """One attempt at a job; `now` in seconds of a monotonic clock.
+
+    `groups`: the names of the tasks that do the same work.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[str]]) -> None:
+        self._groups = groups
+        self._steps: dict[str, Series[int]] = {}
+        self._used: dict[str, Series[Usage]] = {}
+        self._job: Series[int] = Series(LONGEST_S)
+        self._last: dict[str, int] = {}
+        self._made: Counter[str] = Counter()
+        self._moved = 0
+        self._looked_at: float | None = None
+        self._since: dict[str, tuple[float, Counter[str]]] = {}
+
+    def made(self, now: float, task: str, steps: int) -> None:
+        """A task has made so many steps itself; less than before, if it was started again."""
+        before = self._last.get(task)
+        self._last[task] = steps
+        if before is None:
+            self._steps[task] = Series(LONGEST_S)
+        else:
+            self._made[task] += steps - before if steps >= before else steps
+        if steps != before:
+            self.moved(now)
+        self._steps[task].add(now, self._made[task])
+
+    def moved(self, now: float) -> None:
+        """Somebody has made a step."""
+        self._moved += 1
+        self._job.add(now, self._moved)
+
+    def used(self, now: float, by_task: Mapping[str, Usage]) -> None:
+        """What each task has used since its start."""
+        for task, usage in by_task.items():
+            self._used.setdefault(task, Series(LONGEST_S)).add(now, usage)
+
+    def forget(self, now: float, task: str) -> Straggled | None:
+        """It has ended, starts again or is silent; a Straggled if it was a straggler."""
+        self._steps.pop(task, None)
+        self._last.pop(task, None)
+        self._used.pop(task, None)
+        return self._over(now, task)
+
+    def pause(self) -> None:
+        """The job does something else than making steps: look at what comes after it only."""
+        self._steps.clear()
+        self._last.clear()
+        self._used.clear()
+        self._job = Series(LONGEST_S)
+
+    def look(self, now: float) -> Iterator[Straggling | Straggled]:
+        """Yields what has changed; to be called about once a second."""
+        before, self._looked_at = self._looked_at, now
+        if before is not None and now - before > LONGEST_PAUSE_S:
+            self.pause()
+        windows = [window(self._steps, now, seconds) for seconds in WINDOWS_S]
+        borders = self._working(now)
+        strains = self._strains(borders) if borders else {}
+        for group in self._groups:
+            for task in group:
+                found = self._judged(task, group, now, windows, strains)
+                if isinstance(found, Straggling) and task not in self._since:
+                    self._since[task] = (now - found.seconds, self._made_before(group, found, now))
+                    yield found
+                elif found is False and (over := self._over(now, task)):
+                    yield over
+
+    def end(self, now: float) -> list[Straggled]:
+        """The attempt is over: all that are stragglers now."""
+        found = [self._over(now, task) for task in list(self._since)]
+        return [over for over in found if over]
+
+    def _over(self, now: float, task: str) -> Straggled | None:
+        if task not in self._since:
+            return None
+        since, before = self._since.pop(task)
+        made = {name: self._made[name] - count for name, count in before.items()}
+        share = made[task] / sum(made.values()) if made and sum(made.values()) else None
+        return Straggled(task, now - since, share)
+
+    def _made_before(self, group: Sequence[str], found: Straggling, now: float) -> Counter[str]:
+        """Steps of the group when it began; empty if they are unknown."""
+        if found.task not in self._steps:
+            return Counter()
+        values = {n: self._steps[n].at([now - found.seconds]) for n in group if n in self._steps}
+        return Counter({name: value[0] for name, value in values.items() if value})
+
+    def _judged(
+        self,
+        task: str,
+        group: Sequence[str],
+        now: float,
+        windows: Sequence[Window],
+        strains: Mapping[str, Sequence[Strain]],
+    ) -> Straggling | bool | None:
+        """A Straggling, False if the task is no straggler, None if that cannot be told."""
+        found = pace(task, group, windows)
+        if found and not found.is_alike:
+            if found.is_slow:
+                return self._by_steps(task, found, now)
+            return False if found.keeps_up else None
+        if not found and task in self._steps:
+            return None
+        return self._by_limits(task, group, strains)
+
+    def _by_steps(self, task: str, found: Pace, now: float) -> Straggling:
+        why = self._strains([now - found.seconds, now]).get(task)
+        cause = why[0].cause if why else UNKNOWN
+        return Straggling(
+            task, found.seconds, cause, self._limit(task, cause), found.steps_per_s,
+            found.others_per_s, found.share,
+        )  # fmt: skip
+
+    def _by_limits(
+        self, task: str, group: Sequence[str], strains: Mapping[str, Sequence[Strain]]
+    ) -> Straggling | bool | None:
+        own = strains.get(task)
+        others = [strains[name] for name in group if name != task and name in strains]
+        if not own or not others or are_idle(others):
+            return None
+        held = {cause: reached_alone(cause, own, others) for cause in (CPU, BANDWIDTH)}
+        for cause, of_parts in held.items():
+            if all(of_parts):
+                slowed = sum(part.slowed for part in own) / len(own) if cause == CPU else None
+                seconds = sum(part.seconds for part in own)
+                return Straggling(task, seconds, cause, self._limit(task, cause), slowed=slowed)
+        return None if any(map(any, held.values())) else False
+
+    def _working(self, now: float) -> list[float] | None:
+        """The borders of the first window with steps of the job in each part; the shortest one if
+        nobody reports any."""
+        if not self._moved:
+            return parts(now, WINDOWS_S[0])
+        for seconds in WINDOWS_S:
+            borders = parts(now, seconds)
+            values = self._job.at(borders)
+            if values and all(increases(values)):
+                return borders
+        return None
+
+    def _strains(self, borders: Sequence[float]) -> dict[str, list[Strain]]:
+        """Between each two of these times; of the tasks that were there all the time."""
+        found = {task: series.at(borders) for task, series in self._used.items()}
+        spans = list(zip(borders, borders[1:]))
+        return {
+            task: [
+                strain(before, after, end - begin)
+                for (before, after), (begin, end) in zip(zip(used, used[1:]), spans)
+            ]
+            for task, used in found.items()
+            if used is not None
+        }
+
+    def _limit(self, task: str, cause: str) -> float | None:
+        used = self._used[task].at([self._looked_at]) if task in self._used else None
+        return {CPU: used[0].cpus, BANDWIDTH: used[0].bandwidth}.get(cause) if used else None

@@ -1,0 +1,142 @@
+"""Looks for stragglers once a second, and reports when each begins and ends."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from trainer.agent.progress_file import Progress, Reports
+from trainer.agent.straggler_rule import BANDWIDTH, CPU, MEMORY, Straggled, Stragglers, Straggling
+from trainer.agent.task import Task
+from trainer.agent.usage import Usage
+
+
+def begin_sentence(found: Straggling, others: str) -> str:
+    """One line; `others` is what the others are: `workers`."""
+    if found.steps_per_s is None:
+        slowed = f", which makes it {found.slowed:.1f} times slower" if found.slowed else ""
+        return (
+            f"{found.task} is a straggler: {cause_sentence(found)}{slowed};"
+            f" the other {others} wait for it"
+        )
+    return (
+        f"{found.task} is a straggler: {found.steps_per_s:.1f} steps/s, the median of the other"
+        f" {others} is {found.others_steps_per_s:.1f}; {found.share:.0%} of the steps;"
+        f" {cause_sentence(found)}"
+    )
+
+
+def end_sentence(over: Straggled) -> str:
+    """One line."""
+    share = f", with {over.share:.0%} of the steps" if over.share is not None else ""
+    return f"{over.task} was a straggler for {over.seconds:.0f} s{share}"
+
+
+def cause_sentence(found: Straggling) -> str:
+    """Why it is slow, as far as it shows."""
+    if found.cause == CPU:
+        return f"its CPU limit of {found.limit:g} is reached"
+    if found.cause == BANDWIDTH:
+        return f"its bandwidth limit of {found.limit / 1e6:g} Mbit/s is reached"
+    if found.cause == MEMORY:
+        return "it waits for memory"
+    return "none of its limits is reached"
+
+
+LOOK_S = 1.0
+TRAINING = "training"
+_ANEW = ("start", "ready", "end", "silent")
+"""After these a task has to be looked at anew; the last one is said of another."""
+
+
+class StragglerWatch:
+    """Of one attempt at the leader's program, until `end`.
+
+    Args:
+        used: what each task has used, by name.
+        finished: the closures that each worker has finished, by name; {} without a coordinator.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        progress: Progress,
+        used: Callable[[], Mapping[str, Usage]],
+        finished: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self._task = task
+        self._progress = progress
+        self._used = used
+        self._finished = finished
+        self._groups = groups(task)
+        self._rule = Stragglers(list(self._groups.values()))
+        self._steps: dict[str, object] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="stragglers", daemon=True)
+        if self._groups:
+            self._thread.start()
+
+    def end(self) -> None:
+        """No word after this one."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        reports = Reports(self._task.progress_file.parent)
+        while not self._over.wait(LOOK_S):
+            now = time.monotonic()
+            for name, event in reports.new():
+                self._reported(now, name, event)
+            for name, count in self._finished().items():
+                self._rule.made(now, name, count)
+            self._rule.used(now, self._used())
+            for found in self._rule.look(now):
+                self._tell(found)
+        for over in self._rule.end(time.monotonic()):
+            self._tell(over)
+
+    def _reported(self, now: float, name: str, event: Mapping[str, Any]) -> None:
+        """One line of a task's progress file."""
+        kind = event.get("event")
+        if kind == "step":
+            step, own = event.get("step"), event.get("own_steps")
+            if isinstance(own, int) and own >= 0:
+                self._rule.made(now, name, own)
+            if self._steps.get(name) != step:
+                self._steps[name] = step
+                self._rule.moved(now)
+        elif kind == "phase" and event.get("name") != TRAINING:
+            self._rule.pause()
+        elif kind in _ANEW and (over := self._rule.forget(now, str(event.get("of", name)))):
+            self._tell(over)
+
+    def _tell(self, found: Straggling | Straggled) -> None:
+        """Write it down, and say it."""
+        values = {key: rounded(value) for key, value in asdict(found).items() if key != "task"}
+        if isinstance(found, Straggled):
+            text = end_sentence(found)
+            self._progress.write("straggled", of=found.task, message=text, **values)
+        else:
+            others = next(what for what, names in self._groups.items() if found.task in names)
+            text = begin_sentence(found, others)
+            self._progress.write("straggling", of=found.task, message=text, **values)
+        print(f"{self._task.name}: {text}", file=sys.stderr, flush=True)
+
+
+def groups(task: Task) -> dict[str, tuple[str, ...]]:
+    """The tasks that do the same work, by what they are called together; groups of one left out."""
+    found = {"tasks": (task.name, *sorted(task.peers))}
+    for role, called in (("worker", "workers"), ("ps", "parameter servers")):
+        found[called] = tuple(name for name in task.servers if name.startswith(f"{role}-"))
+    if all(name.startswith("worker-") for name in found["tasks"]) and not found["workers"]:
+        found["workers"] = found.pop("tasks")
+    return {called: names for called, names in found.items() if len(names) > 1}
+
+
+def rounded(value: object) -> object:
+    return round(value, 4) if isinstance(value, float) else value

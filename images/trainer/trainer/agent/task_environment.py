@@ -1,0 +1,92 @@
+"""The environment of a task: variables that all tasks share, and secrets that become files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
+
+from trainer.agent.errors import ContractError
+from trainer.agent.start_anew import start_anew
+from trainer.agent.task import EVALUATOR, role_of
+
+SHARED = "CLUSTER_KIT_SHARED"
+
+
+def start_anew_with_shared(arguments: Sequence[str]) -> None:
+    """Start the trainer anew with what its environment lacks; return if it has everything.
+
+    A changed `os.environ` is not enough: what runs in TensorFlow reads /proc/self/environ.
+    """
+    if more := missing_variables(os.environ):
+        start_anew(arguments, {**os.environ, **more})
+
+
+def missing_variables(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the file adds to this environment; {} if no file is named.
+
+    What the environment has stays as it is: an evaluator has a TF_CONFIG of its own. Raises
+    ContractError if the file or the task's name is wrong.
+    """
+    path = env.get(SHARED, "")
+    if not path:
+        return {}
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = {str(name): str(value) for name, value in content["variables"].items()}
+        name = env.get("CLUSTER_KIT_TASK", "")
+        found["TF_CONFIG"] = _config(content["cluster"], name)
+        if name.startswith(EVALUATOR):
+            found["CLUSTER_KIT_TRAINING"] = json.dumps(content["cluster"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise ContractError(
+            f"{SHARED} = {path!r}: must be a JSON file with cluster and variables"
+            f" ({type(problem).__name__}: {problem})"
+        ) from problem
+    return {name: value for name, value in found.items() if name not in env}
+
+
+def _config(cluster: Mapping[str, object], name: str) -> str:
+    """TF_CONFIG of the task with this name; the job of a chief may be called `master`."""
+    role, _, index = name.rpartition("-")
+    job = next((job for job in cluster if role_of(job) == role), role)
+    return json.dumps({"cluster": cluster, "task": {"type": job, "index": int(index)}})
+
+
+SECRETS = "CLUSTER_KIT_SECRETS"
+SECRETS_FOLDER = Path("/run/secrets")
+
+
+def write_secrets(
+    environment: MutableMapping[str, str] = os.environ, folder: Path = SECRETS_FOLDER
+) -> None:
+    """Write each secret into a file of its name that only this user may read.
+
+    Its variable is taken out of the environment, unless the task has it as a variable, too.
+
+    Raises:
+        ContractError: a variable is missing, or a file cannot be written.
+    """
+    text = environment.pop(SECRETS)
+    try:
+        wanted = {name: (row["variable"], row["stays"]) for name, row in json.loads(text).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise ContractError(f"{SECRETS} = {text[:200]!r}: must be JSON") from problem
+    for name, (variable, _) in wanted.items():
+        if variable not in environment:
+            raise ContractError(f"{variable} is not set: the secret {name} is its value")
+        try:
+            _write(folder / name, environment[variable])
+        except OSError as problem:
+            raise ContractError(f"cannot write {folder / name}: {problem.strerror}") from problem
+    for variable, stays in wanted.values():
+        if not stays:
+            environment.pop(variable, None)
+
+
+def _write(path: Path, value: str) -> None:
+    path.unlink(missing_ok=True)  # of an attempt before
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(value)

@@ -1,0 +1,274 @@
+"""Keras callbacks of the training: progress, TensorBoard, backup, checkpoints, learning rate.
+
+Also the staleness of gradients: updates by others between a step's pull and its push.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import threading
+import time
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from trainer.agent.progress_file import Progress
+from trainer.programs.classifier import mode
+from trainer.programs.classifier.checkpoints import prune
+from trainer.programs.classifier.interruption import Resumable
+from trainer.programs.classifier.options import Options
+from trainer.programs.classifier.schedule import Schedule
+from trainer.programs.training import placement
+from trainer.programs.training.board import Curves
+from trainer.programs.training.program import STEPS, THRESHOLD, Diverged, checkpoint_directory
+
+keras = tf.keras
+
+
+def callbacks(
+    options: Options, schedule: Schedule, progress: Progress | None, *, leads: bool
+) -> tuple[EpochReport, list]:
+    """All of them, in an order that matters: a diverged epoch must not reach the checkpoint.
+
+    Tasks that do not lead say nothing. They save all the same: reading a variable may take all
+    tasks together. tf_keras puts what they save into a folder of their own and removes it.
+    """
+    report = EpochReport(options, schedule, progress if leads else None, speaks=leads)
+    return report, [
+        report,
+        keras.callbacks.LearningRateScheduler(lambda epoch: options.learning_rate(epoch)),
+        *([Curves(options.output)] if leads else []),
+        keras.callbacks.ModelCheckpoint(
+            str(checkpoint_directory(options.output) / "ckpt-{epoch}"), save_weights_only=True
+        ),
+        *([KeepNewest(options)] if leads else []),
+        keras.callbacks.BackupAndRestore(str(options.output / "backup")),
+    ]
+
+
+class KeepNewest(keras.callbacks.Callback):
+    """After each epoch, only so many checkpoints as --keep says are left."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self._options = options
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        prune(self._options.output, self._options.graph.keep)
+
+
+class EpochReport(keras.callbacks.Callback):
+    """One line and one event per epoch, a step event a second, and the steps per second.
+
+    steps_per_s covers the epochs after the first (which traces the functions and fills caches),
+    from the begin of each epoch until its last step is done, without the saving in between. Of
+    a single epoch: from its first step on.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        schedule: Schedule,
+        progress: Progress | None,
+        *,
+        speaks: bool = True,
+    ) -> None:
+        super().__init__()
+        self._options = options
+        self._schedule = schedule
+        self._progress = progress
+        self._speaks = speaks
+        self._epochs_run = 0
+        self._updates = 0
+        self._measured = (0, 0.0)
+        self._stale: list[tuple[int, float, float]] = []
+        self._reached = STEPS
+
+    def figures(self) -> dict[str, object]:
+        """How the training went: speed, updates, why it ended, staleness if it was measured."""
+        figures: dict[str, object] = {"updates": self._updates, "reached": self._reached}
+        steps, seconds = self._measured
+        if steps and seconds:
+            figures["steps_per_second"] = round(steps / seconds, 2)
+            figures["images_per_second"] = round(
+                steps * self._schedule.images_per_step / seconds, 1
+            )
+        if self._stale:
+            all_steps = sum(steps for steps, _, _ in self._stale)
+            total = sum(steps * mean for steps, mean, _ in self._stale)
+            figures["staleness_mean"] = round(total / max(1, all_steps), 3)
+            figures["staleness_max"] = int(max(highest for _, _, highest in self._stale))
+        elif self._synchronous:
+            figures |= {"staleness_mean": 0.0, "staleness_max": 0}
+        return figures
+
+    @property
+    def _synchronous(self) -> bool:
+        return self._schedule.strategy == mode.ALL_REDUCE or self._options.update == mode.SYNC
+
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        if self._progress:
+            self._progress.write(
+                "training",
+                strategy=self._schedule.strategy,
+                images_per_step=self._schedule.images_per_step,
+                steps=self._schedule.steps_per_epoch * self._schedule.epochs,
+            )
+        placement.tell(self._progress, self.model.variables)
+        self._ticker = StepTicker(self._step, self._progress)
+        self._ticker.start()
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        self._begin = time.monotonic()
+        self._begin_step = self._step()
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        now, step = time.monotonic(), self._step()
+        loss, accuracy = float(logs["loss"]), float(logs["accuracy"])
+        rate = float(self.model.optimizer.learning_rate.numpy())
+        self._measure(step, now)
+        self._updates = step
+        if "staleness_mean" in logs:
+            of_epoch = float(logs["staleness_mean"]), float(logs["staleness_max"])
+            self._stale.append((step - self._begin_step, *of_epoch))
+        if not math.isfinite(loss):
+            raise Diverged(
+                f"the loss is {loss} in epoch {epoch + 1} (step {step}); the last good checkpoint"
+                f" is kept; try a lower rate than {rate:g} (--learning-rates)"
+            )
+        threshold = self._options.graph.loss_threshold
+        if threshold is not None and loss <= threshold:
+            self.model.stop_training = True  # all trainers see the same loss
+            self._reached = THRESHOLD
+        if not self._speaks:
+            return
+        print(
+            f"epoch {epoch + 1}/{self._options.epochs}  step {step}  loss {loss:.4f}"
+            f"  accuracy {accuracy:.4f}  learning rate {rate:g}  {now - self._begin:.1f} s",
+            flush=True,
+        )
+        if self._progress:
+            self._progress.write(
+                "epoch", epoch=epoch + 1, step=step, loss=loss, accuracy=accuracy,
+                learning_rate=rate, **self._staleness(logs),
+            )  # fmt: skip
+
+    @staticmethod
+    def _staleness(logs: dict) -> dict[str, float]:
+        return {"staleness": float(logs["staleness_mean"])} if "staleness_mean" in logs else {}
+
+    def on_train_end(self, logs: dict | None = None) -> None:
+        self._ticker.stop()
+        # When fit returns and drops its locals, TensorFlow takes their functions back from every
+        # worker, which has taken from one second to forty. This frame keeps them all alive.
+        self._keeps_fit_alive = inspect.currentframe()
+
+    def _step(self) -> int:
+        return int(self.model.optimizer.iterations.numpy())
+
+    def _measure(self, step: int, now: float) -> None:
+        self._epochs_run += 1
+        if self._epochs_run == 2:
+            self._measured = (0, 0.0)
+        if self._epochs_run > 1:
+            steps, seconds = self._measured
+            self._measured = (steps + step - self._begin_step, seconds + now - self._begin)
+        elif self._ticker.first:
+            first_step, at = self._ticker.first
+            self._measured = (step - first_step, now - at)
+
+
+class StepTicker(threading.Thread):
+    """Reads the step counter from its own thread: batch-level callbacks are refused here.
+
+    Every 50 ms until the first step is seen, then once a second.
+    """
+
+    def __init__(self, read: Callable[[], int], progress: Progress | None) -> None:
+        super().__init__(name="steps", daemon=True)
+        self._read = read
+        self._progress = progress
+        self._done = threading.Event()
+        self.first: tuple[int, float] | None = None
+
+    def stop(self) -> None:
+        self._done.set()
+        self.join(2.0)
+
+    def run(self) -> None:
+        before = self._step()
+        since = time.monotonic()
+        while before is not None and not self._done.wait(1.0 if self.first else 0.05):
+            step, now = self._step(), time.monotonic()
+            if step is None:
+                return
+            if self.first is None and step > before:
+                self.first = (step, now)
+            if self.first and self._progress:
+                speed = round((step - before) / (now - since), 2)
+                self._progress.write("step", step=step, steps_per_s=speed)
+            if self.first:
+                before, since = step, now
+
+    def _step(self) -> int | None:
+        """None if the counter is lost with its ps: the training itself will say so."""
+        try:
+            return self._read()
+        except tf.errors.OpError:
+            return None
+
+
+LIMIT = 256
+"""More updates than this between pull and push count as this many."""
+
+
+class Staleness(keras.metrics.Metric):
+    """Mean and maximum over the steps since the last reset.
+
+    A histogram, because workers add to it at the same time: adding is atomic, a maximum is not.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="staleness")
+        self.counts = self.add_weight("counts", shape=(LIMIT,), initializer="zeros")
+        self.pushes = self.add_weight("pushes", shape=(), initializer="zeros", dtype=tf.int64)
+
+    def update_state(self, pulled: tf.Tensor) -> None:
+        """Count a step at its push; `pulled` (int64 scalar) is what `pushes` was at its pull."""
+        since = self.pushes.read_value() - pulled
+        self.pushes.assign_add(tf.constant(1, tf.int64))
+        self.counts.assign_add(tf.one_hot(tf.clip_by_value(since, 0, LIMIT - 1), LIMIT))
+
+    def reset_state(self) -> None:
+        self.counts.assign(tf.zeros(LIMIT))
+        self.pushes.assign(tf.constant(0, tf.int64))
+
+    def result(self) -> dict[str, tf.Tensor]:
+        counts = tf.convert_to_tensor(self.counts)
+        updates = tf.range(LIMIT, dtype=counts.dtype)
+        return {
+            "staleness_mean": tf.math.divide_no_nan(
+                tf.reduce_sum(counts * updates), tf.reduce_sum(counts)
+            ),
+            "staleness_max": tf.reduce_max(tf.where(counts > 0, updates, 0.0)),
+        }
+
+
+class AsynchronousModel(Resumable):
+    """A model whose steps count the updates that others make while it computes its gradient.
+
+    The optimizer's own counter does not tell: nothing keeps TensorFlow from raising it before the
+    gradient is there, and it does.
+    """
+
+    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
+        images, labels = data
+        pulled = self.staleness.pushes.read_value()
+        with tf.control_dependencies([pulled]):
+            images = tf.identity(images)
+        _, predicted, gradients = self.gradients(images, labels)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+        with tf.control_dependencies(gradients):
+            self.staleness.update_state(tf.identity(pulled))
+        return self.compute_metrics(images, labels, predicted, None)

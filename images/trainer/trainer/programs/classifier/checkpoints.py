@@ -1,0 +1,79 @@
+"""Checkpoints of epochs, `checkpoints/ckpt-<epoch>`, and which of them are kept.
+
+One is complete once its `.index` is there. Kept are the newest, the best, and those that have yet
+to be scored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.programs.training.program import checkpoint_directory
+
+INDEX = re.compile(r"ckpt-(\d+)\.index")
+
+
+@dataclass(frozen=True, order=True)
+class Checkpoint:
+    """The weights after `epoch` (from 1); `written` (ns) tells a rewritten one from the first."""
+
+    epoch: int
+    path: str
+    written: int
+
+    @property
+    def name(self) -> str:
+        return f"ckpt-{self.epoch}"
+
+
+def find(output: Path) -> list[Checkpoint]:
+    """All complete checkpoints, by epoch."""
+    complete = []
+    for file in checkpoint_directory(output).glob("ckpt-*.index"):
+        match = INDEX.fullmatch(file.name)
+        if match:
+            path = str(file.with_suffix(""))
+            complete.append(Checkpoint(int(match[1]), path, file.stat().st_mtime_ns))
+    return sorted(complete)
+
+
+MEMORY = "evaluator.json"
+"""The evaluator's scores, in the output directory (see evaluate.Scores)."""
+BEAT = "progress/evaluator-0.beat"
+GONE_S = 30.0
+"""An evaluator shows once a second that it is alive; after so long none is waited for."""
+
+
+def prune(output: Path, keep: int) -> list[str]:
+    """Remove all but the newest `keep` checkpoints; the names of those removed.
+
+    The evaluator's best stays, and as long as there is an evaluator, what it has not scored.
+    """
+    from trainer.programs.training.checkpoint_files import remove_checkpoint  # has TensorFlow
+
+    memory = output / MEMORY
+    scores = json.loads(memory.read_text()) if memory.exists() else {}
+    removed = []
+    for checkpoint in find(output)[:-keep]:
+        awaited = not is_scored(checkpoint, scores) and evaluator_lives(output)
+        if checkpoint.name != scores.get("best") and not awaited:
+            remove_checkpoint(Path(checkpoint.path))
+            removed.append(checkpoint.name)
+    return removed
+
+
+def is_scored(checkpoint: Checkpoint, scores: dict) -> bool:
+    """Whether the evaluator has scored it as it is now."""
+    return scores.get("written", {}).get(checkpoint.name) == checkpoint.written
+
+
+def evaluator_lives(output: Path) -> bool:
+    """Whether there is an evaluator that may want to read checkpoints."""
+    try:
+        return time.time() - (output / BEAT).stat().st_mtime < GONE_S
+    except OSError:
+        return False

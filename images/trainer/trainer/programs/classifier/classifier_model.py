@@ -1,0 +1,172 @@
+"""The classifier's models in tf_keras, their weights from checkpoints, and the SavedModel.
+
+ParameterServerStrategy's `fit` does not know Keras 3. The SavedModel's directory also holds the
+model in the format of both versions of Keras.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import tensorflow as tf
+
+from trainer.agent.errors import TrainerError
+from trainer.programs.classifier.options import Options
+from trainer.programs.training.checkpoint_files import name_of
+from trainer.programs.training.export import saved_model
+
+keras = tf.keras
+
+
+def build(options: Options, classes: int, kind: type[keras.Model] = keras.Model) -> keras.Model:
+    """A compiled model from images [n, size, size, 3] in 0…255 to probabilities [n, classes].
+
+    Args:
+        kind: the class of the model, for another train_step.
+    """
+    model = new_model(options, classes, kind)
+    model.compile(
+        optimizer=keras.optimizers.Adam(options.learning_rate(0)),
+        loss=keras.losses.CategoricalCrossentropy(),
+        metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
+        steps_per_execution=options.steps_per_call,
+    )
+    return model
+
+
+def new_model(
+    options: Options,
+    classes: int,
+    kind: type[keras.Model] = keras.Model,
+    keras: ModuleType = keras,
+) -> keras.Model:
+    """The same, not compiled: graph mode brings an optimizer of its own.
+
+    Args:
+        keras: whose layers it is made of: tf_keras, or Keras 3.
+    """
+    tf.random.set_seed(options.seed)
+    image = keras.Input((options.image_size, options.image_size, 3), name="image")
+    scaled = keras.layers.Rescaling(1 / 255, name="scaled")(image)
+    body = mobilenet_v2 if options.model == "mobilenet_v2" else cnn
+    features = body(scaled, keras)
+    dropped = keras.layers.Dropout(options.dropout)(features)
+    output = keras.layers.Dense(classes, activation="softmax", name="probabilities")(dropped)
+    model = kind(image, output, name=options.model)
+    tf.random.set_seed(None)
+    if options.bn_momentum is not None:
+        set_momentum(model, options.bn_momentum, keras)
+    return model
+
+
+def mobilenet_v2(scaled: tf.Tensor, keras: ModuleType = keras) -> tf.Tensor:
+    """MobileNetV2 without weights, pooled, and 512 features: [n, 512]."""
+    body = keras.applications.MobileNetV2(
+        input_tensor=scaled, include_top=False, weights=None, pooling="avg"
+    )
+    return keras.layers.Dense(512, activation="relu", name="features")(body.output)
+
+
+def cnn(scaled: tf.Tensor, keras: ModuleType = keras) -> tf.Tensor:
+    """Convolutions and pooling down to 4 pixels a side or fewer, and 256 features: [n, 256].
+
+    The `features` kernel is 1 MiB (at sides that are powers of two): several parameter servers
+    share it.
+    """
+    layer, filters = scaled, 32
+    while True:
+        layer = keras.layers.Conv2D(filters, 3, padding="same", activation="relu")(layer)
+        filters = 64
+        if layer.shape[1] <= 4:
+            break
+        layer = keras.layers.MaxPool2D()(layer)
+    return keras.layers.Dense(256, activation="relu", name="features")(
+        keras.layers.Flatten()(layer)
+    )
+
+
+def set_momentum(model: keras.Model, momentum: float, keras: ModuleType = keras) -> None:
+    """Let BatchNorm's averages follow faster: short runs evaluate as nonsense with .999."""
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.momentum = momentum
+
+
+def placement(model: keras.Model) -> str:
+    """Where the weights live, in one line: tasks, bytes, and which weight is split over which."""
+    held: dict[str, int] = {}
+    parts: dict[str, list[str]] = {}
+    for weight in model.weights:
+        for part in getattr(weight, "variables", [weight]):
+            device = tf.DeviceSpec.from_string(part.device)
+            task = f"{device.job}-{device.task}"
+            size = part.shape.num_elements() * part.dtype.size
+            held[task] = held.get(task, 0) + size
+            name, cut, _ = part.name.partition("/part_")
+            if cut:
+                parts.setdefault(name, []).append(f"{task} {part.shape}")
+    where = ", ".join(f"{task} {size / 1024:,.0f} KiB" for task, size in sorted(held.items()))
+    split = "".join(f"; {name} split: {', '.join(p)}" for name, p in parts.items() if len(p) > 1)
+    return f"variables: {where}{split}"
+
+
+KERAS = "model.keras"
+TF_KERAS = "model-tf_keras.keras"
+CLASSES = "classes.txt"
+
+
+def export(network: tf.keras.Model, target: Path, options: Options, classes: Sequence[str]) -> None:
+    """Write a SavedModel in the place of the one at `target`.
+
+    It takes images [n, size, size, 3] in 0…255 and returns `probabilities` [n, classes]. Its
+    directory also holds KERAS, the same for Keras 3, TF_KERAS, for tf_keras (neither of the two
+    reads the other's files), and CLASSES, their names in order, a line each.
+    """
+    signature = tf.TensorSpec(network.input_shape, tf.float32, "image")
+
+    def serve(image: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"probabilities": network(image, training=False)}
+
+    def also(directory: Path) -> None:
+        import keras
+
+        twin(network, options, keras).save(str(directory / KERAS))
+        twin(network, options, tf.keras).save(str(directory / TF_KERAS))
+        (directory / CLASSES).write_text("".join(f"{name}\n" for name in classes))
+
+    saved_model(target, network.weights, serve, signature, also)
+
+
+def twin(network: tf.keras.Model, options: Options, library: ModuleType) -> object:
+    """The same model, weights included, made of the layers of another Keras, and not compiled."""
+    clone = new_model(options, network.output_shape[-1], library.Model, library)
+    theirs = [layer for layer in network.layers if layer.weights]
+    ours = [layer for layer in clone.layers if layer.weights]
+    for layer, original in zip(ours, theirs):
+        layer.set_weights(original.get_weights())
+    return clone
+
+
+GLOBAL_STEP = "global_step"
+
+
+def load(path: str | Path, model: tf.keras.Model) -> int:
+    """Read the checkpoint with prefix `path` into `model`; the steps that it has been trained for.
+
+    Graph mode writes variables by their names, `fit` the objects of a compiled model.
+    """
+    reader = tf.train.load_checkpoint(str(path))
+    if not reader.has_tensor(GLOBAL_STEP):
+        model.load_weights(str(path)).expect_partial()
+        return int(model.optimizer.iterations)
+    names = [name_of(weight) for weight in model.weights]
+    missing = [name for name in names if not reader.has_tensor(name)]
+    if missing:
+        raise TrainerError(
+            f"{path} belongs to another model: it has no {missing[0]}; give --model and the sizes"
+            " that it was trained with"
+        )
+    model.set_weights([reader.get_tensor(name) for name in names])
+    return int(reader.get_tensor(GLOBAL_STEP))

@@ -1,1 +1,0 @@
-"""The classifier's images: files on disk, and batches of tensors."""

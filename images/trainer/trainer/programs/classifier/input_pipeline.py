@@ -1,0 +1,111 @@
+"""The input: files to augmented batches, in TensorFlow ops only, so that it runs on the workers."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import tensorflow as tf
+
+from trainer.programs.classifier.image_files import Split
+from trainer.programs.classifier.options import Options
+
+CACHE_BYTES = 512 << 20
+"""Decoded images are kept in memory when one worker's share needs no more than this."""
+
+
+def training_set(
+    split: Split, classes: int, options: Options, pipelines: int, index: tf.Tensor | int
+) -> tf.data.Dataset:
+    """Endless augmented batches of pipeline `index`'s share of the files.
+
+    Elements: images [batch, size, size, 3] float32 in 0…255, labels [batch, classes] one-hot.
+    Files are shared out before they are read: no image is decoded by two workers.
+    """
+    pipelines = min(pipelines, len(split.paths))
+    files = list(zip(split.paths, split.labels))
+    random.Random(options.seed).shuffle(files)
+    paths, labels = zip(*files)
+    share = math.ceil(len(files) / pipelines)
+    images = tf.data.Dataset.from_tensor_slices((list(paths), list(labels)))
+    images = images.shard(pipelines, tf.cast(index, tf.int64) % pipelines)
+    cached = share * options.image_size**2 * 3 <= CACHE_BYTES
+    if cached:
+        images = decoded(images, options.image_size).cache()
+    seed = options.seed + tf.cast(index, tf.int64)
+    images = images.shuffle(min(share, 10_000), seed, reshuffle_each_iteration=True).repeat()
+    if not cached:
+        images = decoded(images, options.image_size)
+    batches = images.batch(options.batch_size, drop_remainder=True)
+    batches = tf.data.Dataset.zip(batches, tf.data.Dataset.random(seed)).map(
+        lambda batch, seed: (augment(batch[0], options, seed), tf.one_hot(batch[1], classes)),
+        num_parallel_calls=tf.data.AUTOTUNE,
+    )
+    return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def scoring_set(split: Split, classes: int, options: Options) -> tf.data.Dataset:
+    """Every image once, as it is, in the order of the files; the last batch may be smaller."""
+    images = tf.data.Dataset.from_tensor_slices((list(split.paths), list(split.labels)))
+    images = decoded(images, options.image_size)
+    if len(split.paths) * options.image_size**2 * 3 <= CACHE_BYTES:
+        images = images.cache()
+    batches = images.batch(max(options.batch_size, 64))
+    batches = batches.map(
+        lambda image, label: (tf.cast(image, tf.float32), tf.one_hot(label, classes))
+    )
+    return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def decoded(files: tf.data.Dataset, size: int) -> tf.data.Dataset:
+    """(path, label) to (image [size, size, 3] uint8, label)."""
+
+    def decode(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        image = tf.io.decode_image(tf.io.read_file(path), channels=3, expand_animations=False)
+        image = tf.image.resize(image, (size, size), antialias=True)
+        image = tf.cast(tf.clip_by_value(tf.round(image), 0, 255), tf.uint8)
+        return tf.ensure_shape(image, (size, size, 3)), label
+
+    return files.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def augment(images: tf.Tensor, options: Options, seed: tf.Tensor | int) -> tf.Tensor:
+    """Turn, shear, zoom, flip and shift a batch [batch, size, size, 3]; one resampling in all.
+
+    The same `seed` gives the same result.
+    """
+    return tf.raw_ops.ImageProjectiveTransformV3(
+        images=tf.cast(images, tf.float32),
+        transforms=random_transforms(tf.shape(images)[0], options, seed),
+        output_shape=(options.image_size, options.image_size),
+        fill_value=0.0,
+        interpolation="BILINEAR",
+        fill_mode="NEAREST",
+    )
+
+
+def random_transforms(count: tf.Tensor | int, options: Options, seed: tf.Tensor | int) -> tf.Tensor:
+    """[count, 8] float32: rows a0 a1 a2 b0 b1 b2 0 0 that map an output pixel to its source.
+
+    (x, y) → centre + A·((x, y) - centre) + shift, with A = rotation · shear · zoom and flip.
+    """
+
+    shift = options.shift * options.image_size
+    limits = (math.radians(options.rotation), options.shear, options.zoom, options.zoom)
+    limits = (*limits, shift, shift, 1.0)
+    seeds = tf.stack([tf.cast(seed, tf.int64), 0])
+    drawn = tf.random.stateless_uniform((len(limits), count), seeds, -1.0, 1.0)
+    angle, shear, zoom_x, zoom_y, shift_x, shift_y, side = tf.unstack(
+        drawn * tf.constant(limits)[:, tf.newaxis]
+    )
+    zoom_x, zoom_y = 1.0 + zoom_x, 1.0 + zoom_y
+    if options.flip:
+        zoom_x = tf.where(side < 0, -zoom_x, zoom_x)
+    cos, sin = tf.cos(angle), tf.sin(angle)
+    a0, a1 = cos * zoom_x, (cos * shear - sin) * zoom_y
+    b0, b1 = sin * zoom_x, (sin * shear + cos) * zoom_y
+    centre = (options.image_size - 1) / 2
+    a2 = centre - (a0 + a1) * centre + shift_x
+    b2 = centre - (b0 + b1) * centre + shift_y
+    zero = tf.zeros_like(a0)
+    return tf.stack([a0, a1, a2, b0, b1, b2, zero, zero], axis=1)

@@ -1,1 +1,0 @@
-"""The classifier's network, and its weights in checkpoints."""

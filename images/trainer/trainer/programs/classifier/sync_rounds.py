@@ -1,0 +1,110 @@
+"""Synchronous training on parameter servers, in rounds that the chief coordinates.
+
+A round: every worker's gradient goes into a slot of its own on the ps, all are joined, and their
+mean is applied once. A closure that is started again after a worker's death writes its slot again,
+so no gradient counts twice. The slots take as much memory as the parameters, times the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from trainer.programs.classifier.interruption import Resumable
+from trainer.programs.classifier.options import Options
+
+keras = tf.keras
+
+
+class SyncRounds:
+    """The functions and variables of synchronous rounds.
+
+    Args:
+        network: compiled, built in the scope of a ParameterServerStrategy.
+        dataset: makes a worker's endless batches (images, one-hot labels), on the worker.
+        workers: gradients per round.
+    """
+
+    def __init__(
+        self, network: Resumable, dataset: Callable[[], tf.data.Dataset], workers: int
+    ) -> None:
+        strategy = network.distribute_strategy
+        self._network = network
+        self._workers = workers
+        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        self._batches = iter(self._coordinator.create_per_worker_dataset(dataset))
+        network.optimizer.build(network.trainable_variables)
+        self._slots = [slots(variable, workers) for variable in network.trainable_variables]
+        with tf.device(network.trainable_variables[0].device):
+            self._shown = tf.Variable(tf.zeros((workers, 2)), trainable=False)
+            self._sums = tf.Variable(tf.zeros(3), trainable=False)
+        self._gradient = tf.function(self._compute_gradient)
+        self._apply = tf.function(lambda: strategy.run(self._apply_mean))
+
+    def run(self, count: int, then: Callable[[], None] = lambda: None) -> dict[str, float]:
+        """Train `count` rounds, each followed by `then`; the means of loss and accuracy."""
+        self._sums.assign(tf.zeros(3))
+        for _ in range(count):
+            for slot in range(self._workers):
+                self._coordinator.schedule(self._gradient, (self._batches, tf.constant(slot)))
+            self._coordinator.join()
+            self._apply()
+            then()
+        loss, accuracy, rounds = self._sums.numpy()
+        return {"loss": float(loss / rounds), "accuracy": float(accuracy / rounds)}
+
+    def _compute_gradient(self, batches: tf.data.Iterator, slot: tf.Tensor) -> None:
+        """On a worker: pull, compute, and push into slot number `slot`."""
+        images, labels = next(batches)
+        network = self._network
+        loss, predicted, gradients = network.gradients(images, labels)
+        right = tf.reduce_mean(keras.metrics.categorical_accuracy(labels, predicted))
+        for held, gradient in zip(self._slots, gradients):
+            held.scatter_update(tf.IndexedSlices(gradient[tf.newaxis], slot[tf.newaxis]))
+        shown = tf.stack([loss, right])[tf.newaxis]
+        self._shown.scatter_update(tf.IndexedSlices(shown, slot[tf.newaxis]))
+
+    def _apply_mean(self) -> None:
+        """On the ps: nothing but the order to do it passes through the chief."""
+        variables = self._network.trainable_variables
+        means = []
+        for held in self._slots:
+            with tf.device(held.device):
+                means.append(tf.reduce_mean(held, axis=0))
+        self._network.optimizer.apply_gradients(
+            zip(means, variables), skip_gradients_aggregation=True
+        )
+        with tf.device(self._sums.device):
+            mean = tf.reduce_mean(self._shown, axis=0)
+            self._sums.assign_add(tf.concat([mean, [1.0]], axis=0))
+
+
+def slots(variable: tf.Variable, count: int) -> tf.Variable:
+    """Room for `count` gradients of `variable` [count, …], on the same ps."""
+    with tf.device(variable.device):
+        zeros = tf.zeros((count, *variable.shape), variable.dtype)
+        return tf.Variable(zeros, trainable=False)
+
+
+def fit_in_rounds(
+    rounds: SyncRounds,
+    network: Resumable,
+    options: Options,
+    steps: int,
+    first_epoch: int,
+    callbacks: list[keras.callbacks.Callback],
+    then: Callable[[], None],
+) -> None:
+    """What `fit` does, with rounds for steps: epochs that are left, and what accompanies them."""
+    accompanying = keras.callbacks.CallbackList(callbacks, model=network)
+    network.stop_training = False
+    accompanying.on_train_begin()
+    first_epoch, first_step = network._maybe_load_initial_counters_from_ckpt(steps, first_epoch)
+    for epoch in range(int(first_epoch), options.epochs):
+        accompanying.on_epoch_begin(epoch)
+        accompanying.on_epoch_end(epoch, rounds.run(steps - first_step, then))
+        first_step = 0
+        if network.stop_training:
+            break
+    accompanying.on_train_end()

@@ -1,1 +1,0 @@
-"""The classic `pipeline.config` of the Object Detection API, field by field."""

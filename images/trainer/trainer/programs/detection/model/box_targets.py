@@ -1,0 +1,96 @@
+"""What the network is to predict: which anchor finds which box, and how a box is encoded.
+
+A code is [ty, tx, th, tw], a box's offset from an anchor, scaled to be of order one: the centre's
+shift in anchor heights and widths, and the logarithm of the growth of height and width, times the
+box coder's factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from trainer.programs.detection.config.pipeline import BoxCoder, Matcher
+
+SMALLEST = 1e-6
+LARGEST_GROWTH = 4.0
+"""A predicted box is at most e⁴ times as high or wide as its anchor: no infinity in decoding."""
+
+
+def factors(coder: BoxCoder) -> tuple[float, float, float, float]:
+    """What codes of y, x, height and width are multiplied by."""
+    return coder.y_scale, coder.x_scale, coder.height_scale, coder.width_scale
+
+
+def encode(boxes: tf.Tensor, anchors: tf.Tensor, scaled_by: Sequence[float]) -> tf.Tensor:
+    """Codes of `boxes` seen from `anchors`, both [..., 4]; the same shape."""
+    centre, size = centre_and_size(boxes)
+    anchor_centre, anchor_size = centre_and_size(anchors)
+    shift = (centre - anchor_centre) / anchor_size
+    growth = tf.math.log(tf.maximum(size, SMALLEST) / anchor_size)
+    return tf.concat([shift, growth], -1) * tf.constant(scaled_by, tf.float32)
+
+
+def decode(codes: tf.Tensor, anchors: tf.Tensor, scaled_by: Sequence[float]) -> tf.Tensor:
+    """Boxes of `codes`, the inverse of encode; both [..., 4]. Boxes may reach over the image."""
+    codes = codes / tf.constant(scaled_by, tf.float32)
+    anchor_centre, anchor_size = centre_and_size(anchors)
+    centre = codes[..., :2] * anchor_size + anchor_centre
+    size = tf.exp(tf.minimum(codes[..., 2:], LARGEST_GROWTH)) * anchor_size
+    return tf.concat([centre - size / 2, centre + size / 2], -1)
+
+
+def centre_and_size(boxes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """([..., y x], [..., height width]) of [ymin, xmin, ymax, xmax]."""
+    low, high = boxes[..., :2], boxes[..., 2:]
+    return (low + high) / 2, high - low
+
+
+@dataclass(frozen=True)
+class Matches:
+    """For each anchor of each image, all [B, A]."""
+
+    box: tf.Tensor
+    """int32: index of the box it is to find; 0 if it is to find none."""
+    matched: tf.Tensor
+    """bool: it is to find a box."""
+    background: tf.Tensor
+    """bool: it is to find none. Neither `matched` nor `background`: too close to call, ignored."""
+
+
+def overlaps(boxes: tf.Tensor, anchors: tf.Tensor) -> tf.Tensor:
+    """Intersection over union of each box [B, N, 4] with each anchor [A, 4]: [B, N, A] in 0…1."""
+    boxes, anchors = boxes[:, :, tf.newaxis], anchors[tf.newaxis, tf.newaxis]
+    low = tf.maximum(boxes[..., :2], anchors[..., :2])
+    high = tf.minimum(boxes[..., 2:], anchors[..., 2:])
+    common = tf.reduce_prod(tf.maximum(high - low, 0.0), -1)
+    return tf.math.divide_no_nan(common, area(boxes) + area(anchors) - common)
+
+
+def area(boxes: tf.Tensor) -> tf.Tensor:
+    """Areas [...] of boxes [..., 4]; 0 for boxes without extent."""
+    return tf.reduce_prod(tf.maximum(boxes[..., 2:] - boxes[..., :2], 0.0), -1)
+
+
+def match(boxes: tf.Tensor, present: tf.Tensor, anchors: tf.Tensor, options: Matcher) -> Matches:
+    """Match anchors [A, 4] to boxes [B, N, 4], of which only those `present` [B, N] (bool) count.
+
+    An anchor goes to the box that it overlaps most, when by the matched threshold or more. With
+    `force_match_for_each_row` each box also gets the anchor that overlaps it most, however little,
+    so that none is left out; of two boxes that want the same anchor, the closer one gets it.
+    """
+    overlap = tf.where(present[..., tf.newaxis], overlaps(boxes, anchors), 0.0)
+    box = tf.argmax(overlap, 1, tf.int32)
+    best = tf.reduce_max(overlap, 1)
+    matched = (best >= options.matched_threshold) & (best > 0.0)
+    if options.force_match_for_each_row:
+        wanted = tf.one_hot(tf.argmax(overlap, 2), anchors.shape[0], True, False, dtype=tf.bool)
+        wanted = wanted & (overlap > 0.0)
+        forced = tf.reduce_any(wanted, 1)
+        claim = tf.argmax(tf.where(wanted, overlap, -1.0), 1, tf.int32)
+        box = tf.where(forced, claim, box)
+        matched = matched | forced
+    background = (best < options.unmatched_threshold) & ~matched
+    return Matches(tf.where(matched, box, 0), matched, background)

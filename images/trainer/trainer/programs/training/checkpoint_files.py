@@ -1,0 +1,177 @@
+"""Files of TensorFlow's checkpoint format, `<prefix>.index` and `<prefix>.data-*`, and snapshots.
+
+A checkpoint is complete once its index is there. A snapshot is written by one function of one op:
+tf.train.Checkpoint walks its objects anew in every save, for seconds, and on SIGTERM there are few.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from trainer.programs.training.program import CheckpointError, headline
+
+UNWRITABLE = (
+    OSError,
+    ValueError,
+    tf.errors.InternalError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnknownError,
+)
+"""What writing a checkpoint raises if the directory is full, missing, or another user's."""
+
+
+def unwritable(prefix: str | Path, problem: Exception) -> CheckpointError:
+    """The error to raise for one of UNWRITABLE, met while writing the checkpoint `prefix`."""
+    return CheckpointError(
+        f"cannot write {prefix}: {headline(problem)}; the output directory needs room, and to be"
+        " this user's"
+    )
+
+
+def last_good_clause(last: str | None) -> str:
+    """A clause for the message of a training that diverged; `last` is a checkpoint's name."""
+    if last is None:
+        return "nothing was saved before"
+    return f"{last}, the last good checkpoint, is kept"
+
+
+def link_checkpoint(prefix: Path, name: str) -> None:
+    """Give the checkpoint a second name: hard links, or copies if there can be no links."""
+    for file in (*prefix.parent.glob(f"{prefix.name}.data-*"),
+                 prefix.with_name(f"{prefix.name}.index")):  # fmt: skip
+        new = file.with_name(name + file.name.removeprefix(prefix.name))
+        new.unlink(missing_ok=True)
+        try:
+            new.hardlink_to(file)
+        except OSError:
+            shutil.copyfile(file, new)
+
+
+def remove_checkpoint(prefix: Path) -> None:
+    """Remove a checkpoint's files; the index first: without it the rest counts for nothing."""
+    prefix.with_name(f"{prefix.name}.index").unlink(missing_ok=True)
+    for file in prefix.parent.glob(f"{prefix.name}.data-*"):
+        file.unlink(missing_ok=True)
+
+
+DAMAGED = (tf.errors.OpError, IndexError)
+"""What reading a file meets that is cut short, or is being replaced by a newer one."""
+
+
+class Snapshot:
+    """Writes and reads `variables`, wherever they live, from the task that `device` is of.
+
+    Args:
+        variables: by the name that each has in the file.
+        strategy: in whose scope they were made.
+        device: a CPU of this task.
+        numbers: names of further whole numbers, given to each `write`.
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, tf.Variable],
+        strategy: tf.distribute.Strategy,
+        device: str,
+        numbers: Collection[str] = (),
+    ) -> None:
+        self._variables = dict(variables)
+        self._strategy = strategy
+        self._device = device
+        self._numbers = tuple(numbers)
+        signature = [tf.TensorSpec((), tf.string), tf.TensorSpec((len(self._numbers),), tf.int64)]
+        self._write = tf.function(self._written, signature).get_concrete_function()
+
+    def write(self, path: str, **numbers: int) -> None:
+        """Put everything into the checkpoint with prefix `path`; CheckpointError if it cannot."""
+        values = tf.constant([numbers[name] for name in self._numbers], tf.int64)
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._write(tf.constant(path), values).numpy()
+        except UNWRITABLE as problem:
+            raise unwritable(path, problem) from problem
+
+    def try_out(self, path: str) -> None:
+        """Write once for nothing: the first time takes seconds, and may find that it cannot."""
+        self.write(path, **dict.fromkeys(self._numbers, 0))
+        remove_checkpoint(Path(path))
+
+    def read(self, path: str) -> None:
+        """Give every variable its value.
+
+        Raises:
+            CheckpointError: they are another model's; nothing has been changed.
+            one of DAMAGED; nothing has been changed.
+        """
+        reader = tf.train.load_checkpoint(path)
+        shapes = reader.get_variable_to_shape_map()
+        for name, variable in self._variables.items():
+            if shapes.get(name) != variable.shape.as_list():
+                raise CheckpointError(
+                    f"{path} belongs to another model: its {name} is"
+                    f" {shapes.get(name, 'not there')}, and should be {variable.shape.as_list()};"
+                    " take the configuration that it was made with, or another output directory"
+                )
+        values = {name: reader.get_tensor(name) for name in self._variables}
+        for name, variable in self._variables.items():
+            variable.assign(values[name])
+
+    def _own(self, variable: tf.Variable) -> tf.Variable:
+        """This task's copy of a mirrored one: others need not be asked, who may be gone."""
+        return self._strategy.experimental_local_results(variable)[0]
+
+    def _written(self, prefix: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+        """Pulls all variables to this task; without a result no caller would wait for the op."""
+        names = [*self._variables, *self._numbers]
+        with tf.device(self._device):
+            save = tf.raw_ops.SaveV2(
+                prefix=prefix,
+                tensor_names=names,
+                shape_and_slices=[""] * len(names),
+                tensors=[
+                    *(tf.identity(self._own(variable)) for variable in self._variables.values()),
+                    *(numbers[place] for place in range(len(self._numbers))),
+                ],
+            )
+            with tf.control_dependencies([save]):
+                return tf.identity(prefix)
+
+
+def name_of(variable: tf.Variable) -> str:
+    """A variable's name without the number of its output."""
+    return variable.name.partition(":")[0]
+
+
+def named(
+    network: tf.keras.Model, optimizer: tf.keras.optimizers.Optimizer
+) -> dict[str, tf.Variable]:
+    """All that training changes, the optimizer's under `optimizer/`; of what is split, the parts.
+
+    Parts belong to as many parameter servers as there are: another number cannot read them.
+    """
+    return {
+        **{name_of(part): part for part in parts(network.weights)},
+        **{f"optimizer/{name_of(part)}": part for part in parts(optimizer.variables)},
+    }
+
+
+def parts(variables: Iterable[tf.Variable]) -> Iterator[tf.Variable]:
+    """The variables, each that is split over several ps as its parts."""
+    for variable in variables:
+        yield from getattr(variable, "variables", (variable,))
+
+
+def all_finite(path: str) -> bool:
+    """Whether every float tensor in the checkpoint is finite."""
+    reader = tf.train.load_checkpoint(path)
+    kinds = reader.get_variable_to_dtype_map()
+    return all(
+        bool(np.isfinite(reader.get_tensor(key)).all()) for key, kind in kinds.items()
+        if kind.is_floating
+    )  # fmt: skip

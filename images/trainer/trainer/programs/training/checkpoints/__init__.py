@@ -1,1 +1,0 @@
-"""Checkpoints of any program: where they are, their files, and snapshots of variables by name."""

@@ -1,0 +1,288 @@
+"""The chief's checkpoints: how they are written, and when (by time, on request, before a stop).
+
+`model.ckpt-<global step>` are automatic, `manual.ckpt-<global step>` are saved on request, and
+`ckpt-<number>` are for evaluators and never restored.
+
+A checkpoint is complete once its `.index` is there, and may be used once it is published: written,
+and the variables found to be finite before and after. Only then is an older one removed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tensorflow as tf
+
+from trainer.programs.training.checkpoint_files import (
+    UNWRITABLE,
+    last_good_clause,
+    link_checkpoint,
+    remove_checkpoint,
+    unwritable,
+)
+from trainer.programs.training.graph_mode.counters import SharedCounters, assign
+from trainer.programs.training.program import CheckpointError, Diverged, headline
+
+tf1 = tf.compat.v1
+INDEX = re.compile(r"(model|manual)\.ckpt-(\d+)\.index")
+DAMAGED = (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.NotFoundError)
+NO_SUCH_KEY = "not found in checkpoint"
+
+
+@dataclass(frozen=True, order=True)
+class Saved:
+    """One complete checkpoint; `path` is its prefix."""
+
+    step: int
+    path: Path
+    by_hand: bool
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def find(folder: Path) -> list[Saved]:
+    """All complete checkpoints, oldest first."""
+    complete = []
+    for file in folder.glob("*.ckpt-*.index"):
+        match = INDEX.fullmatch(file.name)
+        if match:
+            complete.append(Saved(int(match[2]), file.with_suffix(""), match[1] == "manual"))
+    return sorted(complete)
+
+
+class Unreadable(Exception):
+    """TensorFlow does not recognise a checkpoint's index as one."""
+
+
+class Checkpoints:
+    """Made while the graph is built; only the chief uses it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        keep: int,
+        counters: SharedCounters,
+        left_out: Sequence[tf.Variable],
+        device: str,
+    ) -> None:
+        self._folder = folder
+        self._keep = keep
+        self._counters = counters
+        kept = [v for v in tf1.global_variables() if not among(v, left_out)]
+        model = [v for v in kept if not among(v, counters.counts)]
+        with tf1.device(device):
+            self._writer = tf1.train.Saver(kept, max_to_keep=None)
+            # Counts are read one by one: an earlier run may have had fewer replicas.
+            self._reader = tf1.train.Saver(model, max_to_keep=None).saver_def
+            self._sound = all_finite(kept)
+
+    def newest(self) -> Saved | None:
+        complete = find(self._folder)
+        return complete[-1] if complete else None
+
+    def restore(self, session: tf1.Session) -> Saved | None:
+        """Restore the newest checkpoint that is sound; None if there is none at all."""
+        for left_over in self._folder.glob("*.tempstate*"):
+            left_over.unlink(missing_ok=True)
+        damaged: list[str] = []
+        for saved in reversed(find(self._folder)):
+            try:
+                self._read(session, saved)
+            except (Unreadable, *DAMAGED) as problem:
+                if NO_SUCH_KEY in str(problem):
+                    raise CheckpointError(other_model(saved, problem)) from problem
+                damaged.append(f"{saved.name} is damaged ({headline(problem)})")
+                print(f"error: {damaged[-1]}", file=sys.stderr, flush=True)
+            except tf.errors.InvalidArgumentError as problem:
+                raise CheckpointError(other_model(saved, problem)) from problem
+            else:
+                return saved
+        if damaged:
+            raise CheckpointError(
+                f"{'; '.join(damaged)}, and {self._folder} holds no other; put a copy back, or"
+                " remove it to train from the beginning"
+            )
+        return None
+
+    def _read(self, session: tf1.Session, saved: Saved) -> None:
+        reader = opened(saved)
+        session.run(
+            self._reader.restore_op_name, {self._reader.filename_tensor_name: str(saved.path)}
+        )
+        for counts in self._counters.counts:
+            known = reader.has_tensor(counts.op.name)
+            value = reader.get_tensor(counts.op.name) if known else [0] * counts.shape[0]
+            assign(session, counts, value)
+
+    def save(self, session: tf1.Session, by_hand: bool = False) -> Saved | None:
+        """Write, look, publish, drop the old. None, and nothing is left, if a variable is not
+        finite; CheckpointError if it cannot be written."""
+        if not session.run(self._sound):
+            return None
+        step = int(session.run(self._counters.global_step))
+        prefix = self._folder / f"{'manual' if by_hand else 'model'}.ckpt-{step}"
+        before = find(self._folder)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with session.graph.as_default():  # in eager mode the Saver takes another way
+                self._writer.save(session, str(prefix), write_meta_graph=False, write_state=False)
+        except UNWRITABLE as problem:
+            raise unwritable(prefix, problem) from problem
+        saved = Saved(step, prefix, by_hand)
+        if not session.run(self._sound):
+            if saved not in before:
+                remove_checkpoint(saved.path)
+            return None
+        tf1.train.update_checkpoint_state(str(self._folder), str(prefix), [str(prefix)])
+        automatic = [old for old in find(self._folder) if not old.by_hand and old != saved]
+        for old in automatic[: max(0, len(automatic) + (not by_hand) - self._keep)]:
+            remove_checkpoint(old.path)
+        return saved
+
+
+def opened(saved: Saved) -> tf.train.CheckpointReader:
+    """A reader of the checkpoint; Unreadable if its index is damaged."""
+    try:
+        return tf.train.load_checkpoint(str(saved.path))
+    except tf.errors.OpError as problem:  # of no particular kind
+        raise Unreadable(headline(problem)) from problem
+
+
+def among(v: tf.Variable, others: Sequence[tf.Variable]) -> bool:
+    """Whether `v` is one of `others`, by identity."""
+    return any(v is other for other in others)
+
+
+def all_finite(variables: list[tf.Variable]) -> tf.Tensor:
+    """Whether every float variable is finite, a bool scalar; computed where the variables are."""
+    sound = []
+    for v in variables:
+        if v.dtype.is_floating:
+            with tf1.device(v.device):
+                sound.append(tf.reduce_all(tf.math.is_finite(v.read_value())))
+    return tf.reduce_all(tf.stack(sound)) if sound else tf.constant(True)
+
+
+def other_model(saved: Saved, problem: Exception) -> str:
+    """The message for a checkpoint whose variables are not this model's."""
+    return (
+        f"{saved.path} belongs to another model ({headline(problem)}); take the arguments that it"
+        " was made with, or another output directory"
+    )
+
+
+ANSWER_S = 0.3
+"""So long a request waits for the end of an update; then it is saved as it is."""
+FOREVER_S = 3600.0
+
+
+class CheckpointManager:
+    """The thread that makes updates calls `between_updates`; any other thread may ask."""
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        save_secs: float,
+        milestone_steps: int = 0,
+        on_milestone: Callable[[], None] | None = None,
+    ) -> None:
+        self.last: Saved | None = None
+        self._on_milestone = on_milestone
+        self._milestone_steps = milestone_steps
+        self._milestone = 0
+        self._checkpoints = checkpoints
+        self._save_secs = save_secs
+        self._due = float("inf")
+        self._session: tf.compat.v1.Session | None = None
+        self._lock = threading.Lock()
+        self._by_hand = threading.Event()
+        self._stopping = threading.Event()
+        self._saved = threading.Event()
+
+    def begin(self, session: tf.compat.v1.Session, restored: Saved | None) -> None:
+        """From now on `session` holds what is worth saving."""
+        self.last = restored
+        self._milestone = self._milestone_of(restored.step if restored else 0)
+        self._session = session
+        self._postpone()
+
+    def between_updates(self, step: int) -> None:
+        """Save if it is time to; when the process is being stopped, do not return."""
+        if self._stopping.is_set():
+            self._save_and_tell()
+            time.sleep(FOREVER_S)
+        elif self._by_hand.is_set():
+            self._by_hand.clear()
+            self._say_saved(self.save(by_hand=True))
+        elif self._milestone_of(step) > self._milestone:
+            self._name_milestone(self.save())
+        elif time.monotonic() >= self._due:
+            self.save()
+
+    def save(self, by_hand: bool = False) -> Saved:
+        """Save now; Diverged if there is a variable that is not finite."""
+        with self._lock:
+            saved = self._checkpoints.save(self._session, by_hand)
+        self._postpone()
+        if saved is None:
+            raise Diverged(f"a variable is not finite any more; {self.what_is_left()}")
+        self.last = saved
+        return saved
+
+    def save_last(self) -> None:
+        """Save when no replica updates any more, and name the milestone if it is one."""
+        saved = self.save()
+        if self._milestone_of(saved.step) > self._milestone:
+            self._name_milestone(saved)
+
+    def _name_milestone(self, saved: Saved) -> None:
+        self._milestone = self._milestone_of(saved.step)
+        link_checkpoint(saved.path, f"ckpt-{self._milestone}")
+        if self._on_milestone:
+            self._on_milestone()
+
+    def ask(self) -> None:
+        """By hand, from another thread: between two updates, or at once if none comes soon."""
+        if self._session is None:
+            return
+        self._by_hand.set()
+        time.sleep(ANSWER_S)
+        if self._by_hand.is_set():
+            self._by_hand.clear()
+            self._say_saved(self.save(by_hand=True))
+
+    def save_before_the_end(self) -> Saved | None:
+        """From another thread, on SIGTERM: the same, and no update comes after it. None if
+        there was nothing to save."""
+        if self._session is None:
+            return None
+        self._stopping.set()
+        if not self._saved.wait(ANSWER_S):
+            self._save_and_tell()
+        return self.last
+
+    def what_is_left(self) -> str:
+        return last_good_clause(self.last and self.last.name)
+
+    def _save_and_tell(self) -> None:
+        with self._lock:
+            if not self._saved.is_set():
+                self.last = self._checkpoints.save(self._session) or self.last
+                self._saved.set()
+
+    def _milestone_of(self, step: int) -> int:
+        return step // self._milestone_steps if self._milestone_steps else 0
+
+    def _postpone(self) -> None:
+        self._due = time.monotonic() + self._save_secs if self._save_secs else float("inf")
+
+    def _say_saved(self, saved: Saved) -> None:
+        print(f"saved by hand: {saved.name}", flush=True)

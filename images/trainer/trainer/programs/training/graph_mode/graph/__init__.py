@@ -1,1 +1,0 @@
-"""The TensorFlow graph of one replica, built before any session exists."""

@@ -1,0 +1,273 @@
+"""Builds the TensorFlow graph of one replica: the program's model in clones, and its update.
+
+The graph exists before any session. Asynchronous updates apply each gradient at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.programs.training.graph_mode import model_deploy
+from trainer.programs.training.graph_mode.checkpoint_saver import Checkpoints
+from trainer.programs.training.graph_mode.counters import SharedCounters, counted, make_counters
+from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
+from trainer.programs.training.graph_mode.model_deploy import (
+    Clone,
+    GradientsAndVariables,
+    Placement,
+)
+from trainer.programs.training.graph_mode.options import GraphOptions
+from trainer.programs.training.graph_mode.replica import DeploymentConfig, Replica
+from trainer.programs.training.graph_mode.sync_replicas import Rounds, apply_in_rounds
+from trainer.programs.training.program import checkpoint_directory
+
+
+@dataclass(frozen=True)
+class Step:
+    """One training step of this replica."""
+
+    loss: tf.Tensor
+    """Float scalar: mean over the clones, with regularisation."""
+    gradients: GradientsAndVariables
+    shown: Mapping[str, tf.Tensor]
+    """ModelLoss.shown, each the mean over the clones; float32 scalars."""
+    position: tf.Tensor
+    """Makes the step: [global step (under sync the token), end_at], int64."""
+    rounds: Rounds | None
+    """Under sync with several replicas."""
+
+
+@dataclass(frozen=True)
+class Controls:
+    """How a replica tells the others about the end."""
+
+    new_end: tf.Tensor
+    """To feed: the global step at which the job shall end; `end` sets it."""
+    end: tf.Operation
+    mark: tf.Tensor
+    """To feed: this replica's entry in SharedCounters.finished; `finish` sets it."""
+    finish: tf.Operation
+
+
+@dataclass(frozen=True)
+class TrainingGraph:
+    """Built by build.build()."""
+
+    graph: tf.Graph
+    counters: SharedCounters
+    step: Step
+    summary: tf.Tensor | None
+    """Serialized summaries of a step; None if this replica writes none."""
+    checkpoints: Checkpoints
+    initialize: tf.Operation
+    """The model, the optimizer and the counts: what a checkpoint holds."""
+    initialize_run: tf.Operation
+    """SharedCounters.of_this_run; the others begin when it and Rounds.base have values."""
+    initialize_local: tf.Operation
+    """This replica's own: input, tables, local variables."""
+    uninitialized: tf.Tensor
+    """Names of the shared variables without a value, [n] string."""
+    now: tf.Tensor
+    """[global step, end_at], int64, read only."""
+    controls: Controls
+
+    @property
+    def rounds(self) -> Rounds | None:
+        return self.step.rounds
+
+
+tf1 = tf.compat.v1
+
+
+def apply_at_once(
+    counters: SharedCounters,
+    replica: int,
+    optimizer: tf1.train.Optimizer,
+    gradients: GradientsAndVariables,
+    updates: Sequence[tf.Operation],
+) -> tf.Tensor:
+    """The op of one step of replica number `replica`: [global step, end_at], int64.
+
+    It applies the gradients, runs `updates`, and counts the step. Also for a replica that is alone.
+    """
+    with tf1.device(counters.device):
+        before = counters.global_step.read_value()
+    applied = optimizer.apply_gradients(gradients)
+    with tf1.device(counters.device), tf.control_dependencies([applied, before, *updates]):
+        after = counters.global_step.assign_add(1, read_value=True)
+    return counted(counters, replica, before, after)
+
+
+NOT_FINITE = "the loss is not finite"
+"""Marks the error that ends a diverged training, in TensorFlow's own message."""
+
+
+def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) -> TrainingGraph:
+    """The graph; variables have the same names and places on every replica."""
+    config = replica.deployment
+    placement = Placement(config)
+    graph = tf.Graph()
+    with graph.as_default():
+        counters = make_counters(counters_device(config), replica.count, options.steps)
+        inputs = make_inputs(job, replica)
+        model, clones = make_clones(job, config, placement, inputs)
+        with tf1.device(placement.around(config.optimizer_device())):
+            step = make_step(job, replica, counters, clones)
+            variables = tf1.global_variables()
+        with tf1.device(config.inputs_device()):
+            of_run = [*counters.of_this_run, *([step.rounds.base] if step.rounds else [])]
+            summarized = replica.is_chief and options.summary_steps
+            return TrainingGraph(
+                graph=graph,
+                counters=counters,
+                step=step,
+                summary=summaries(job, model, step) if summarized else None,
+                checkpoints=Checkpoints(
+                    checkpoint_directory(output),
+                    options.keep,
+                    counters,
+                    of_run,
+                    config.inputs_device(),
+                ),
+                initialize=initializers(v for v in variables if not any(v is o for o in of_run)),
+                initialize_run=initializers(counters.of_this_run),
+                initialize_local=initialize_local(inputs),
+                uninitialized=names_without_value(variables),
+                now=tf.stack([counters.global_step.read_value(), counters.end_at.read_value()]),
+                controls=make_controls(counters, replica.number),
+            )
+
+
+def counters_device(config: DeploymentConfig) -> str:
+    """Where the shared counters live: on the first ps, or in a single process on its CPU."""
+    return f"{config.ps_device}/task:0/device:CPU:0" if config.distributed else "/device:CPU:0"
+
+
+def make_inputs(job: GraphJob, replica: Replica) -> Any:
+    """The iterator over this replica's batches."""
+    with tf1.device(replica.deployment.inputs_device()):
+        return tf1.data.make_initializable_iterator(job.inputs(replica.number, replica.count))
+
+
+def make_clones(
+    job: GraphJob, config: DeploymentConfig, placement: Placement, inputs: Any
+) -> tuple[Any, list[Clone]]:
+    """(what job.build made, the clones); each clone's outputs are a ModelLoss."""
+    with (
+        tf1.device(placement.around(config.inputs_device())),
+        tf.variable_creator_scope(cached_on(config.caching_device())),
+    ):
+        model = job.build()
+    return model, model_deploy.create_clones(
+        config,
+        lambda: one_clone(job, model, inputs, config.inputs_device()),
+        placement=placement,
+    )
+
+
+def one_clone(job: GraphJob, model: Any, inputs: Any, inputs_device: str) -> ModelLoss:
+    """The loss of the next batch, also added to the graph's collection of losses."""
+    with tf1.device(inputs_device):
+        batch = inputs.get_next()
+    loss = job.loss(model, batch)
+    tf1.losses.add_loss(loss.total)
+    return loss
+
+
+def make_step(
+    job: GraphJob, replica: Replica, counters: SharedCounters, clones: Sequence[Clone]
+) -> Step:
+    """One step of this replica; on divergence nothing reaches a variable."""
+    optimizer = job.optimizer(counters.global_step.read_value())
+    loss, gradients = model_deploy.optimize_clones(clones, optimizer)
+    gradients = only_if_finite(loss, gradients)
+    shown = mean_over([clone.outputs for clone in clones])
+    updates = list(clones[0].outputs.updates)
+    if not replica.gradients_per_round:
+        position = apply_at_once(counters, replica.number, optimizer, gradients, updates)
+        return Step(loss, gradients, shown, position, None)
+    rounds = apply_in_rounds(
+        counters, replica.number, replica.gradients_per_round, optimizer, gradients,
+        updates if replica.is_chief else [],
+    )  # fmt: skip
+    return Step(loss, gradients, shown, rounds.replica.position, rounds)
+
+
+def cached_on(device: str | None) -> Callable[..., tf.Variable]:
+    """A variable creator: a step pulls each variable once, however many clones use it."""
+
+    def create(make: Callable[..., tf.Variable], **keys: Any) -> tf.Variable:
+        if device and keys.get("caching_device") is None:
+            keys["caching_device"] = device
+        return make(**keys)
+
+    return create
+
+
+def only_if_finite(loss: tf.Tensor, gradients: GradientsAndVariables) -> GradientsAndVariables:
+    """The gradients, which fail with NOT_FINITE instead of having a value if the loss is NaN."""
+    with tf.control_dependencies([tf.debugging.check_numerics(loss, NOT_FINITE)]):
+        return [(tf.identity(gradient), v) for gradient, v in gradients]
+
+
+def mean_over(clones: Sequence[ModelLoss]) -> dict[str, tf.Tensor]:
+    """ModelLoss.shown by name, each the mean over the clones; float32 scalars."""
+    return {
+        name: tf.add_n([tf.cast(clone.shown[name], tf.float32) for clone in clones]) / len(clones)
+        for name in clones[0].shown
+    }
+
+
+def make_controls(counters: SharedCounters, replica: int) -> Controls:
+    """The ops with which replica number `replica` moves the end and marks itself as finished."""
+    new_end, mark = tf1.placeholder(tf.int64, ()), tf1.placeholder(tf.int64, ())
+    with tf1.device(counters.device):
+        finish = tf.raw_ops.ResourceScatterUpdate(
+            resource=counters.finished.handle, indices=replica, updates=mark
+        )
+        return Controls(new_end, counters.end_at.assign(new_end).op, mark, finish)
+
+
+def summaries(job: GraphJob, model: Any, step: Step) -> tf.Tensor:
+    """All summaries of a step in one serialized string."""
+    shown: Mapping[str, tf.Tensor] = {"loss": step.loss} | {
+        name: value for name, value in step.shown.items() if name != "loss"
+    }
+    for name, value in shown.items():
+        # tf1.summary.scalar would call it w_1 where there is a variable w.
+        scalar = tf.raw_ops.ScalarSummary(tags=name, values=value)
+        tf1.add_to_collection(tf1.GraphKeys.SUMMARIES, scalar)
+    model_deploy.gradient_summaries(step.gradients)
+    if job.on_graph:
+        job.on_graph(model)
+    return tf1.summary.merge_all()
+
+
+def initialize_local(inputs: Any) -> tf.Operation:
+    """Initialises what belongs to this replica alone."""
+    return tf.group(inputs.initializer, tf1.tables_initializer(), tf1.local_variables_initializer())
+
+
+def names_without_value(variables: Sequence[tf.Variable]) -> tf.Tensor:
+    """Names of those without a value when it is run, [n] string."""
+    missing = tf1.report_uninitialized_variables(variables)
+    missing.mark_used()
+    return missing
+
+
+def initializers(variables: Iterable[tf.Variable]) -> tf.Operation:
+    """One op that initialises all of them."""
+    return tf.group(*[v.initializer for v in variables])
+
+
+def updates_of(model: tf.keras.Model, batch: tf.Tensor) -> list[tf.Operation]:
+    """What the call of `model` on `batch` wants updated with every step: BatchNorm's averages.
+
+    For ModelLoss.updates. Outside of a graph (eager, tf.function) there is nothing to be done.
+    """
+    return list(model.get_updates_for([batch])) + list(model.get_updates_for(None))

@@ -1,1 +1,0 @@
-"""Checkpoints of graph mode: how one is written and read, and when."""

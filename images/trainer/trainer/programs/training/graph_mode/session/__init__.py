@@ -1,1 +1,0 @@
-"""One replica at work: its server and session, its steps, and its end."""

@@ -1,0 +1,182 @@
+"""Synchronous updates: one update for a round of all replicas' gradients, without a shared gate.
+
+Each replica pushes one gradient for each token that it was given, and takes the next token out of a
+queue of its own; the chief's rounds wait for the gradients, apply their mean once, and put the new
+token into every queue. So no replica can take another's share. A token is `base + global step`, and
+each start of a chief makes a larger base: whatever an earlier chief, or a worker from before the
+restart, left behind is older, and is dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from trainer.programs.training.graph_mode.counters import SharedCounters, assign, counted, variable
+from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariables
+
+tf1 = tf.compat.v1
+STEP_BITS = 32
+"""The low bits of a token are the global step, the high ones its base."""
+EPOCH = 1_700_000_000
+STOP = 2**62
+"""Larger than every token: the job has ended before its last step."""
+CAPACITY = 1 << 20
+
+
+@dataclass(frozen=True)
+class ReplicaOps:
+    """What every replica runs."""
+
+    token: tf.Tensor
+    """To feed: the token that the replica's gradient is for; int64 scalar."""
+    position: tf.Tensor
+    """Pushes, waits for the next token, and is [token, end_at], int64."""
+    next_token: tf.Tensor
+    """The newest token in the replica's own queue, as soon as there is one."""
+    now: tf.Tensor
+    """base + global step, int64 scalar."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The ops of synchronous training: `replica`, and those that only the chief runs."""
+
+    replica: ReplicaOps
+    base: tf.Variable
+    """Without a value until the chief has started its rounds: until then the others wait."""
+    apply: tf.Tensor
+    """The round: waits for the gradients, applies their mean, sends tokens; the global step."""
+    accumulated: tf.Tensor
+    """Gradients that wait, by variable, [variables] int32."""
+    take: Sequence[tf.Operation]
+    """Takes `take_count` gradients out of one accumulator."""
+    take_count: tf.Tensor
+    new_token: tf.Tensor
+    """To feed: a token, for `drop_older` and `send`."""
+    drop_older: tf.Operation
+    """From now on the accumulators refuse gradients for tokens older than `new_token`."""
+    send: tf.Operation
+    """Puts `new_token` into every queue."""
+
+
+def apply_in_rounds(
+    counters: SharedCounters,
+    replica: int,
+    gradients_per_round: int,
+    optimizer: tf1.train.Optimizer,
+    gradients: GradientsAndVariables,
+    updates: Sequence[tf.Operation],
+) -> Rounds:
+    """The ops of replica number `replica`; all replicas share the accumulators and queues."""
+    accumulators = [accumulator_of(v) for _, v in gradients]
+    with tf1.device(counters.device):
+        base = variable("job/base", ())
+        queues = [token_queue(number) for number in range(len(counters.counts))]
+    replica_ops = push_and_wait(
+        counters, replica, base, queues[replica], accumulators, gradients, updates
+    )
+    means = [
+        (accumulator.take_grad(gradients_per_round), v)
+        for accumulator, (_, v) in zip(accumulators, gradients)
+    ]
+    with tf1.device(counters.device):
+        applied = apply_and_send(counters, base, optimizer, means, queues)
+        new_token = tf1.placeholder(tf.int64, (), "new_token")
+        count = tf1.placeholder(tf.int32, (), "count")
+        return Rounds(
+            replica=replica_ops,
+            base=base,
+            apply=applied,
+            accumulated=tf.stack([a.num_accumulated() for a in accumulators]),
+            take=[a.take_grad(count).op for a in accumulators],
+            take_count=count,
+            new_token=new_token,
+            drop_older=tf.group(*[a.set_global_step(new_token) for a in accumulators]),
+            send=tf.group(*[queue.enqueue(new_token) for queue in queues]),
+        )
+
+
+def push_and_wait(
+    counters: SharedCounters,
+    replica: int,
+    base: tf.Variable,
+    queue: tf.queue.FIFOQueue,
+    accumulators: Sequence[tf1.ConditionalAccumulator],
+    gradients: GradientsAndVariables,
+    updates: Sequence[tf.Operation],
+) -> ReplicaOps:
+    """The ops of one replica's step; `updates` run with it."""
+    with tf1.device(counters.device):
+        before = counters.global_step.read_value()
+        now = base.read_value() + counters.global_step.read_value()
+    token = tf1.placeholder(tf.int64, (), "token")
+    pushed = [
+        push(gradient, v, accumulator, token)
+        for accumulator, (gradient, v) in zip(accumulators, gradients)
+    ]
+    with tf1.device(counters.device):
+        with tf.control_dependencies([*pushed, before, *updates]):
+            received = newest(queue)
+        next_token = newest(queue)
+        after = tf.bitwise.bitwise_and(received, (1 << STEP_BITS) - 1)
+        with tf.control_dependencies([counted(counters, replica, before, after)]):
+            position = tf.stack([received, counters.end_at.read_value()])
+    return ReplicaOps(token, position, next_token, now)
+
+
+def apply_and_send(
+    counters: SharedCounters,
+    base: tf.Variable,
+    optimizer: tf1.train.Optimizer,
+    means: GradientsAndVariables,
+    queues: Sequence[tf.queue.FIFOQueue],
+) -> tf.Tensor:
+    """The op of one round: the global step after it, int64 scalar."""
+    with tf.control_dependencies([optimizer.apply_gradients(means)]):
+        step = counters.global_step.assign_add(1, read_value=True)
+    sent = [queue.enqueue(base.read_value() + step) for queue in queues]
+    with tf.control_dependencies(sent):
+        return tf.identity(step)
+
+
+def accumulator_of(v: tf.Variable) -> tf1.ConditionalAccumulator:
+    """The accumulator of a variable's gradients: beside it, the same one for all replicas."""
+    with tf1.device(v.device):
+        return tf1.ConditionalAccumulator(
+            v.dtype.base_dtype, v.shape, shared_name=f"gradients/{v.op.name}"
+        )
+
+
+def push(
+    gradient: tf.Tensor, v: tf.Variable, to: tf1.ConditionalAccumulator, token: tf.Tensor
+) -> tf.Operation:
+    """The op that adds `gradient` to the accumulator, which drops it if `token` is too old."""
+    with tf1.device(v.device):
+        return to.apply_grad(gradient, local_step=token)
+
+
+def token_queue(number: int) -> tf.queue.FIFOQueue:
+    """The queue of replica `number`, the same one for all replicas."""
+    return tf.queue.FIFOQueue(CAPACITY, [tf.int64], [()], shared_name=f"tokens/{number}")
+
+
+def newest(queue: tf.queue.FIFOQueue) -> tf.Tensor:
+    """Waits for a token, and takes all that are there: a slow replica skips what it missed."""
+    return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
+
+
+def start_rounds(rounds: Rounds, global_step: tf.Variable, session: tf1.Session) -> None:
+    """By the chief, before the first round: drop what an earlier chief left, wake all replicas."""
+    base = int(time.time() - EPOCH) << STEP_BITS
+    first = {rounds.new_token: base + int(session.run(global_step))}
+    session.run(rounds.drop_older, first)
+    for count, take in zip(session.run(rounds.accumulated), rounds.take):
+        if count:
+            session.run(take, {rounds.take_count: count})
+    session.run(rounds.drop_older, first)  # taking has moved it on by one
+    assign(session, rounds.base, base)
+    session.run(rounds.send, first)
