@@ -16,6 +16,8 @@ from cluster_kit.run.verdict import Reason
 from cluster_kit.util.clock import duration
 from cluster_kit.workspace import RunDirectory
 
+MOST_LINES = 15
+"""Lines of a verdict's message that are printed; TensorFlow's can have a stack of a hundred."""
 LONGEST = 200
 """Characters of a metric's name and of its value that are printed; outcome.json has all."""
 
@@ -45,8 +47,12 @@ def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:
         stopped = outcome.reason in (Reason.STOPPED, Reason.INTERRUPTED)
         word, style = ("stopped", "bold yellow") if stopped else ("failed", "bold red")
         out.print(Text.assemble((word, style), _after("after", seconds), blame))
-        for line in outcome.message.splitlines():
+        lines = outcome.message.splitlines()
+        shown = lines if len(lines) <= MOST_LINES else lines[: MOST_LINES - 1]
+        for line in shown:
             say(f"  {line}", to=out)
+        if more := len(lines) - len(shown):
+            say(f"  … {more} more lines of this error, all in outcome.json", to=out)
         for line in outcome.last_words.splitlines():
             say(f"  | {line}", to=out)
         if outcome.cure:

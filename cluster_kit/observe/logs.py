@@ -39,15 +39,17 @@ _OF_TRACEBACK = re.compile(
 _WRAPPED = re.compile(r"\{\{function_node [^{}]*\}\} ")
 MOST_INNER = 20
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+MOST_OF_ERROR = 8
+"""Lines of one of TensorFlow's errors that are shown: it prints stacks of a hundred into some."""
 MOST_SEEN = 10_000
 """Different lines of errors that are remembered."""
 TELL_EVERY_S = 30.0
-"""How often lines that are left out as repeated are told of."""
+"""How often lines of errors that are left out are told of."""
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 
 
 class Repeats:
-    """Of one task's lines: which of TensorFlow's errors and stacks have been shown before."""
+    """Of one task's lines: which of TensorFlow's errors and stacks say nothing new, or too much."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -56,16 +58,42 @@ class Repeats:
         self._last: deque[str] = deque(maxlen=3)
         self._stack = 0
         self._inside = 0
+        self._error_at = 0.0
+        self._announced = False
+        """Whether the line before says that an error follows."""
+        self._of_error = 0
+        """Lines of one of TensorFlow's errors so far; 0 outside of one."""
 
-    def leaves_out(self, text: str) -> bool:
-        """Whether the line says nothing that was not shown before."""
+    def leaves_out(self, text: str, now: float) -> bool:
+        """Whether the line was shown before, or is a later one of a long error.
+
+        Args:
+            now: seconds of a monotonic clock.
+        """
         doubled = log_patterns.PYTHON.match(text) is not None and text in self._last
         self._last.append(text)
         if doubled:
             return True
-        out = self._is_repeated(text)
+        repeated = self._is_repeated(text)
+        out = self._is_too_much(text, now, repeated=repeated) or repeated
         self.count += out
         return out
+
+    def _is_too_much(self, text: str, now: float, *, repeated: bool) -> bool:
+        """Whether the line is one of TensorFlow's errors after the first MOST_OF_ERROR.
+
+        An error comes at once: what is indented and comes later is the program's.
+        """
+        if log_patterns.ERRORS.match(text):
+            self._of_error, self._error_at = 1, now
+            self._announced = text.rstrip().endswith(":")
+        elif self._of_error:
+            self._announced = False
+            goes_on = text[:1].isspace() or log_patterns.STACK.match(text) or repeated
+            within = goes_on or self._of_error == 1
+            timely = now - self._error_at <= WINDOW_S
+            self._of_error = self._of_error + 1 if within and timely else 0
+        return self._of_error > MOST_OF_ERROR
 
     def _is_repeated(self, text: str) -> bool:
         indent = len(text) - len(text.lstrip())
@@ -81,7 +109,8 @@ class Repeats:
         if begins or log_patterns.STACK.match(text):
             self._stack = 1 if begins else self._stack + 1
             key = text.rstrip() if 'File "' in text else _NUMBER.sub("#", text.rstrip())
-        elif self._stack > 1:  # in a stack: a line of its source, or what went wrong
+        elif self._stack > 1 or self._of_error > 1 or self._announced:
+            # A line of its source, or what went wrong.
             key = text.rstrip()
         else:
             return False
@@ -168,7 +197,7 @@ class Shown:
         self._held.clear()
 
     def _put(self, text: str) -> None:
-        if not text.strip() or self._repeats.leaves_out(text):
+        if not text.strip() or self._repeats.leaves_out(text, self._clock.monotonic()):
             return
         if self._room:
             self._room -= 1
@@ -191,7 +220,7 @@ class Shown:
         if self._repeats.count:
             lines = "line" if self._repeats.count == 1 else "lines"
             file = f"logs/{self._task}.log"
-            what = f"… {self._repeats.count:,} repeated {lines} of errors left out, all in {file}"
+            what = f"… {self._repeats.count:,} {lines} of errors left out, all in {file}"
             self._line(self._task, what)
             self._repeats.count = 0
             self._tell_at = self._clock.monotonic() + TELL_EVERY_S

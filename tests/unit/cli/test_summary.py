@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,16 @@ def test_a_terminal_gets_the_verdict_and_the_tasks(cli: Cli, root: Path) -> None
         ["chief-0", "10.0.0.2", "-", "1", "-"],
         ["ps-0", "10.0.0.2", "-", "137", "2", "out", "of", "memory"],
     ]
+
+
+def test_a_verdict_stays_short_however_long_the_error_is(cli: Cli, root: Path) -> None:
+    lines = [f"  layer {number}" for number in range(60)]
+    saved(root, replace(failed(), message="\n".join(["InvalidArgumentError: NaN", *lines])))
+    shown = cli("summary", "demo").out.splitlines()
+    assert shown[1] == "  InvalidArgumentError: NaN"
+    at = shown.index("  … 47 more lines of this error, all in outcome.json")
+    assert at == 15
+    assert "layer 59" in cli("summary", "demo", "--json").out
 
 
 def test_a_run_that_never_started_is_told_as_well(cli: Cli, root: Path) -> None:

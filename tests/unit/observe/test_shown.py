@@ -218,8 +218,31 @@ def test_an_error_that_each_worker_has_is_shown_once(clock: Clock) -> None:
     screen.shown.finish(())
     assert screen.lines[len(shown) + 1] == '  File "/program/train.py", line 12, in step'
     left_out = 2 + 2 * len(first) + len(first) - 1
-    told = f"… {left_out} repeated lines of errors left out, all in logs/chief-0.log"
+    told = f"… {left_out} lines of errors left out, all in logs/chief-0.log"
     assert screen.lines[-1] == told
+
+
+def test_of_a_long_error_of_tensorflows_the_beginning_is_shown(clock: Clock) -> None:
+    """What `enable_check_numerics` finds has a stack of a hundred lines, once for each worker."""
+    stack = [f"    + .../layer.py (L{i}) call\n  -> |" for i in range(40)]
+    found = "\n".join(["!!! Detected Infinity or NaN", "  dtype: float32", *stack]).splitlines()
+    screen = Screen(clock)
+    first = "ERROR:tensorflow: /job:worker/task:1 encountered an error: Graph execution error:"
+    second = "ERROR:tensorflow:Start cancelling closures due to error: Graph execution error:"
+    screen.takes(first, *found, "  [[{{node a}}]]", *found, second, *found, "saved", " 1/9 [>..]")
+    screen.shown.finish(())
+    assert screen.lines[:2] == [first, found[0]] and second in screen.lines
+    assert screen.lines[-3:-1] == ["saved", " 1/9 [>..]"]
+    assert len(screen.lines) <= 15 and "lines of errors left out" in screen.lines[-1]
+
+
+def test_what_is_indented_and_comes_later_is_the_programs(clock: Clock) -> None:
+    screen = Screen(clock)
+    screen.takes("ERROR:tensorflow:gone")
+    steps = [f"  {step}/50 [==>...]" for step in range(50)]
+    clock.pass_by(2.0)
+    screen.takes(*steps, first=2)
+    assert screen.lines == ["ERROR:tensorflow:gone", *steps]
 
 
 def test_what_a_program_prints_itself_is_never_a_repetition(clock: Clock) -> None:
