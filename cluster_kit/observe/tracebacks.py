@@ -212,7 +212,8 @@ def _last_frames(frames: Sequence[str], room: int) -> list[str]:
     """
     starts = [i for i, line in enumerate(frames) if _FRAME.match(line)]
     own: list[str] = []
-    for start, end in zip(starts, [*starts[1:], len(frames)], strict=True):
+    ends = [*starts[1:], len(frames)] if starts else []  # a program can print what is none
+    for start, end in zip(starts, ends, strict=True):
         if _is_own(frames[start]):
             own += frames[start:end]
         elif own and own[-1] != _LEFT_OUT:

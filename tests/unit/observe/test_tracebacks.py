@@ -142,6 +142,12 @@ def test_a_cut_off_traceback_is_shown_as_it_is() -> None:
     assert last_words(stamped(cut)) == cut.rstrip()
 
 
+def test_what_only_begins_like_a_traceback_is_shown_with_its_error() -> None:
+    told = "Traceback (most recent call last):\nValueError: wrong"
+    assert last_words(stamped(told)) == told
+    assert last_words(stamped(f"{told}\n"), error="ValueError: wrong") == told.partition("\n")[0]
+
+
 def test_a_deep_traceback_keeps_its_error_and_its_nearest_frames() -> None:
     frames = "".join(f'  File "f{i}.py", line {i}, in f\n    g()\n' for i in range(50))
     said = last_words(stamped(f"Traceback (most recent call last):\n{frames}RuntimeError: deep\n"))
