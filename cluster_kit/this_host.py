@@ -52,9 +52,7 @@ def this_host() -> Host:
 
 
 def _connect(engine: str = DEFAULT_ENGINE, settings: Mapping[str, Any] | None = None) -> Engine:
-    from cluster_kit.platforms.registry import (
-        connect,  # the engines' clients: half of a short command
-    )
+    from cluster_kit.platforms.platform import connect
 
     return connect(engine, settings)
 

@@ -18,7 +18,7 @@ from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.plan.plan import check_manifest
 from cluster_kit.platforms import planning
-from cluster_kit.platforms.registry import DEFAULT, platform_of
+from cluster_kit.platforms.platform import DEFAULT, platform_of
 from cluster_kit.programs import resolve
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.resolved import Cluster

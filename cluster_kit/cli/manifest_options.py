@@ -21,7 +21,7 @@ import typer
 from cluster_kit.cli.app import current_host
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, Caller, Kind, Override
-from cluster_kit.platforms.registry import PLATFORMS
+from cluster_kit.platforms.platform import PLATFORMS
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.roles import ROLES
 from cluster_kit.run.request import DEFAULT_MANIFEST, Request

@@ -31,7 +31,7 @@ from cluster_kit.image.sbom import packages_of
 from cluster_kit.machine.engine_install import ensure_engine
 from cluster_kit.machine.host_facts import gather
 from cluster_kit.plan.gpus import Device, devices, find, in_use
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.run.doctor import HANDS_OUT
 from cluster_kit.run.prepare import prepare_locked
 from cluster_kit.run.request import Request

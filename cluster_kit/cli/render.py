@@ -16,7 +16,7 @@ from cluster_kit.cli.app import app, current_host, print_json, say, short
 from cluster_kit.cli.manifest_options import requested
 from cluster_kit.errors import UsageError
 from cluster_kit.image.kit_image import image_present
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.run.prepare import Prepared, build_of, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
 from cluster_kit.util.paths import command

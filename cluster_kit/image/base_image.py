@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host import Host
-from cluster_kit.platforms.docker.docker_errors import disk_hint
+from cluster_kit.platforms.docker.docker_connection import disk_hint
 from cluster_kit.util.paths import command
 from cluster_kit.util.process import Completed
 

@@ -27,8 +27,8 @@ from cluster_kit.errors import EngineError, HintText, HostError, ManifestError, 
 from cluster_kit.host import Host
 from cluster_kit.image.base_image import CONFINED, TMP, choose_base, present
 from cluster_kit.image.pip_config import build_secrets
+from cluster_kit.platforms.docker.docker_connection import disk_hint
 from cluster_kit.platforms.docker.docker_engine import caller_of
-from cluster_kit.platforms.docker.docker_errors import disk_hint
 from cluster_kit.programs.style import NIGHTLY
 from cluster_kit.resolved import Cluster
 from cluster_kit.util import locks, paths

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.host import Host
-from cluster_kit.platforms.docker.docker_errors import disk_hint, may_not
+from cluster_kit.platforms.docker.docker_connection import disk_hint, may_not
 from cluster_kit.util.process import CUT_OFF
 
 TELL_S = 2.0

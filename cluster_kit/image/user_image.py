@@ -30,7 +30,7 @@ from cluster_kit.image.kit_image import (
 )
 from cluster_kit.image.pip_config import build_secrets
 from cluster_kit.platforms.docker.build_context import files_of, ignore_file, patterns_of
-from cluster_kit.platforms.docker.docker_errors import disk_hint
+from cluster_kit.platforms.docker.docker_connection import disk_hint
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE, PROGRAMS
 from cluster_kit.programs.resolve import EXTRA, digest
 from cluster_kit.resolved import OUTPUT, TRAINER, Cluster, Dockerfile

@@ -16,7 +16,7 @@ import pynvml
 from cluster_kit.facts import Driver, EngineKind, Gpu, GpuSetup, HostFacts, Network, Slice
 from cluster_kit.host import Host
 from cluster_kit.plan.gpus import devices
-from cluster_kit.platforms.docker.docker_address import address, caller, engine_kind
+from cluster_kit.platforms.docker.docker_connection import address, caller, engine_kind
 from cluster_kit.platforms.engine import Engine
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BeforeValidator,
@@ -33,6 +33,8 @@ from cluster_kit.manifest.field_types import (
     whole,
 )
 from cluster_kit.roles import ROLES
+
+Table = TypeVar("Table", bound=Strict)
 
 
 class ContainerTable(Strict):
@@ -459,9 +461,11 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         count: int = getattr(self, role)
         return count
 
-    def table(self, platform: str) -> Any:
-        """The table of a platform that has one, whose key is its name."""
-        return getattr(self, platform)
+    def table(self, platform: str, model: type[Table]) -> Table:
+        """The table of a platform that has one, of this model; its key is the platform's name."""
+        table = getattr(self, platform)
+        assert isinstance(table, model)
+        return table
 
     def limits(self, role: str) -> Limits:
         """The table `[role.<role>]`."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.reconcile import is_told
-from cluster_kit.platforms.docker.docker_errors import START_IT
+from cluster_kit.platforms.docker.docker_connection import START_IT
 from cluster_kit.platforms.engine import ALL_TOLD, Engine, Event, Subscription
 from cluster_kit.util.clock import Clock
 

@@ -16,8 +16,7 @@ from cluster_kit import labels
 from cluster_kit.contract.times import STOP_GRACE_S
 from cluster_kit.facts import Driver
 from cluster_kit.plan.tasks import tf_configs
-from cluster_kit.platforms.secret_values import hides, without_secrets
-from cluster_kit.platforms.variables import own_variables, shared_variables
+from cluster_kit.platforms.variables import hides, own_variables, shared_variables, without_secrets
 from cluster_kit.resolved import (
     OUTPUT,
     OWNER,

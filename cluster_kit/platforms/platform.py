@@ -1,4 +1,4 @@
-"""What a platform is: where a cluster runs, with all that depends on it."""
+"""What a platform is: where a cluster runs, with all that depends on it; and which there are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from cluster_kit.errors import EngineError, UsageError
@@ -273,3 +276,34 @@ def changed(old: str, new: str) -> tuple[str, ...]:
     if host or before[3].startswith("any") != after[3].startswith("any"):
         found.append(f"host ({', '.join(host)})" if host else "host")
     return tuple(found)
+
+
+PLATFORMS: Mapping[str, str] = MappingProxyType(
+    {
+        "compose": "cluster_kit.platforms.compose.compose_platform.Compose",
+        "swarm": "cluster_kit.platforms.swarm.swarm_platform.Swarm",
+        "kubernetes": "cluster_kit.platforms.kubernetes.kubernetes_platform.Kubernetes",
+        "slurm": "cluster_kit.platforms.slurm.slurm_platform.Slurm",
+    }
+)
+"""The class of each platform, which is imported when it is used, by the manifest's `engine`."""
+DEFAULT = next(iter(PLATFORMS))
+"""That of a manifest that names none, and of what this host is asked without a manifest."""
+
+
+@cache
+def platform_of(engine: str) -> Platform:
+    """The platform on which a cluster runs whose manifest names this engine."""
+    module, _, name = PLATFORMS[engine].rpartition(".")
+    platform: Platform = getattr(import_module(module), name)()
+    return platform
+
+
+def all_platforms() -> Iterator[Platform]:
+    """Yields every platform, the default first."""
+    return map(platform_of, PLATFORMS)
+
+
+def connect(engine: str, settings: Mapping[str, Any] | None = None) -> Engine:
+    """A connection to what runs a platform's containers; see `Platform.engine`."""
+    return platform_of(engine).engine(settings)

@@ -1,4 +1,4 @@
-"""What platforms' rendered files have in common: header, texts by index, the file of all tasks."""
+"""What platforms' files have in common: header, file of all tasks, keys of services. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from cluster_kit.plan.tasks import cluster_spec
+from cluster_kit.platforms.container import ContainerSpec
 from cluster_kit.platforms.variables import GROWING, TRAINING, shared_variables
-from cluster_kit.platforms.yaml import comment
-from cluster_kit.resolved import SECRETS, Cluster, Mount, Task
+from cluster_kit.platforms.yaml import OneLine, Verbatim, comment
+from cluster_kit.resolved import SECRETS, Bounds, Cluster, Mount, Task
 from cluster_kit.roles import ROLES
 from cluster_kit.version import __version__
 
@@ -122,3 +124,30 @@ def why_stale(file: Path, wanted: str) -> str:
     except (OSError, ValueError):
         return f"{file.name} beside it is missing"
     return "" if found == wanted else f"{file.name} beside it was edited"
+
+
+LOG_FILES = 2
+"""In how many files an engine keeps what a container prints; it drops the oldest one."""
+
+
+def logging(bounds: Bounds) -> OneLine | None:
+    """Returns how the engine keeps logs, None for as it is configured."""
+    if bounds.logs is None:
+        return None
+    options = {"max-size": str(-(-bounds.logs // LOG_FILES)), "max-file": str(LOG_FILES)}
+    return OneLine({"driver": Verbatim("json-file"), "options": OneLine(options)})
+
+
+def limits(spec: ContainerSpec) -> dict[str, Any]:
+    """Returns the limits of CPU and memory; {} without any."""
+    found = {}
+    if spec.cpus is not None:
+        found["cpus"] = f"{spec.cpus:.15g}"
+    if spec.memory is not None:
+        found["memory"] = f"{spec.memory}b"
+    return found
+
+
+def ulimits(spec: ContainerSpec) -> dict[str, OneLine]:
+    """Returns the limits of the kernel, each with its soft and its hard one."""
+    return {one.name: OneLine({"soft": one.soft, "hard": one.hard}) for one in spec.ulimits}

@@ -1,15 +1,33 @@
-"""The environment variables of a task; `contract.interface` says what each means. Pure."""
+"""The variables of a task; which of them are secrets, and which files may have their values."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
+import re
 import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
+from cluster_kit.errors import UsageError
 from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.programs.style import has_estimators
-from cluster_kit.resolved import OWNER, Cluster, Task
+from cluster_kit.resolved import OWNER, SECRETS, Cluster, Sidecar, Task
 from cluster_kit.roles import ROLES
+from cluster_kit.util.masking import (
+    LEAST_RANDOM,
+    MASK,
+    is_mixed,
+    looks_secret,
+    option_values,
+    parts,
+    url_passwords,
+    without_option_values,
+    without_url_passwords,
+)
 
 SHARED = "CLUSTER_KIT_SHARED"
 """The path of a file that has the variables in GROWING, and TF_CONFIG's cluster, for all tasks."""
@@ -118,3 +136,232 @@ def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
     if task.gpu_memory_mib is not None:
         variables["CLUSTER_KIT_GPU_MEMORY_MB"] = str(task.gpu_memory_mib)
     return variables
+
+
+def hides(name: str, value: str) -> bool:
+    """Whether a variable's value is one to hide; a masked one is not."""
+    return looks_secret(name) and value not in ("", MASK)
+
+
+def mode_of(cluster: Cluster) -> int | None:
+    """The permissions of a file that has all that a cluster's tasks have, None for the usual."""
+    return 0o600 if _options(cluster) or _in_addresses(cluster) else None
+
+
+def without_secrets(cluster: Cluster) -> Cluster:
+    """The cluster with MASK for every value of a variable or an option that looks like a secret,
+    and for passwords in addresses."""
+    fetch = cluster.fetch
+    return replace(
+        cluster,
+        tasks=tuple(map(_task_without, cluster.tasks)),
+        sidecars=tuple(map(_sidecar_without, cluster.sidecars)),
+        fetch=fetch and replace(fetch, args=_words_without(fetch.args)),
+        requirements=without_url_passwords(cluster.requirements),
+    )
+
+
+def _task_without(task: Task) -> Task:
+    command = (*task.command[:2], *_words_without(task.arguments))
+    return replace(task, environment=shown(task.environment), command=command)
+
+
+def _sidecar_without(one: Sidecar) -> Sidecar:
+    words = _words_without((*(one.entrypoint or ()), *one.command))
+    begin = len(one.entrypoint or ())
+    return replace(
+        one,
+        environment=shown(one.environment),
+        entrypoint=None if one.entrypoint is None else words[:begin],
+        command=words[begin:],
+    )
+
+
+def _words_without(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(without_url_passwords, without_option_values(words)))
+
+
+def shown(environment: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The variables, with MASK for every value of one that looks like a secret."""
+    return tuple(
+        (name, MASK if looks_secret(name) else without_url_passwords(value))
+        for name, value in environment
+    )
+
+
+def has_secrets(words: Iterable[str]) -> bool:
+    """Whether a command line has the value of an option to hide, or a password in an address."""
+    given = tuple(words)
+    return _words_without(given) != given
+
+
+def _commands(cluster: Cluster) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yields each command line of a manifest that containers are given, with whose it is."""
+    yield from ((task.role, task.arguments) for task in cluster.tasks)
+    yield from ((one.name, (*(one.entrypoint or ()), *one.command)) for one in cluster.sidecars)
+    if cluster.fetch is not None:
+        yield "[data]", cluster.fetch.args
+
+
+def _options(cluster: Cluster) -> dict[str, str]:
+    """Where values of options that look like secrets come from, by the value."""
+    return {
+        value: f"an argument of {whose}"
+        for whose, words in _commands(cluster)
+        for value in option_values(words)
+    }
+
+
+def _in_addresses(cluster: Cluster) -> dict[str, str]:
+    """Where passwords in addresses come from, by the password: of any other words they may be."""
+    texts = [(f"an argument of {whose}", w) for whose, words in _commands(cluster) for w in words]
+    variables = [pair for task in cluster.tasks for pair in task.environment]
+    variables += [pair for one in cluster.sidecars for pair in one.environment]
+    texts += [(name, value) for name, value in variables if not looks_secret(name)]
+    texts.append(("the requirements", cluster.requirements))
+    return {
+        password: f"{where}, in an address"
+        for where, text in texts
+        for password in passwords_in(text)
+    }
+
+
+def passwords_in(text: str) -> set[str]:
+    """The passwords of addresses in a text, but for such as `postgres`: others say these, too."""
+    return {password for password in url_passwords(text) if any(_unmistakable(password))}
+
+
+MOST_BYTES = 64 * 1024
+_VARIABLE = re.compile(
+    r"""^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*[=:][ \t]*"""
+    r"""("(?:[^"\\]|\\.)*"|'[^']*'|[^\n]*)""",
+    re.MULTILINE,
+)
+"""A line of an `env_file`; a value between quotes may have several."""
+
+
+def secret_in(source: str, target: str) -> set[str]:
+    """The text of a file that is mounted at `target`; nothing if it is no secret.
+
+    It is as much as can be read: a run that has ended is not to fail for a file that is gone.
+    """
+    if not source or PurePosixPath(target).parent != PurePosixPath(SECRETS):
+        return set()
+    with contextlib.suppress(OSError, ValueError), Path(source).open("rb") as file:
+        return {file.read(MOST_BYTES).decode("utf-8", errors="replace")} - {""}
+    return set()
+
+
+def secret_variables(env_file: str) -> set[str]:
+    """The values in an `env_file` whose names look like secrets; nothing of one that is gone."""
+    found = set()
+    with contextlib.suppress(OSError, ValueError), Path(env_file).open("rb") as file:
+        text = file.read(MOST_BYTES).decode("utf-8-sig", errors="replace")
+        for name, written in _VARIABLE.findall(text):
+            value = written.strip()
+            if looks_secret(name) and value[:1] in ("'", '"') and value[-1] == value[0]:
+                found.add(value[1:-1])
+            elif looks_secret(name):
+                found |= {value, value.partition(" #")[0].rstrip()}
+    return found - {""}
+
+
+LEAST_MIXED, LEAST = 8, 12
+"""Characters of a part that is found in a file by nothing but a secret: with digits and letters,
+and of any kind. `postgres` is also the name of an image."""
+_PLACE = re.compile(r"(/|~|[a-z][a-z0-9+]*://)[^\s@]*")
+"""A path or an address without a password, which other keys may have for good."""
+
+
+def known_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
+    """Where each value comes from, by the value.
+
+    Args:
+        options: whether to add those in arguments (`--token VALUE`) and in addresses.
+    """
+    found = {**_options(cluster), **_in_addresses(cluster)} if options else dict[str, str]()
+    for task in cluster.tasks:
+        found |= {value: name for name, value in task.environment if looks_secret(name)}
+        found |= dict.fromkeys(secret_variables(task.env_file), task.env_file)
+    for one in cluster.sidecars:
+        found |= {value: name for name, value in one.environment if looks_secret(name)}
+    return _values(found) | _declared(cluster)
+
+
+def refused_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
+    """Those of `known_secrets` that no file may have.
+
+    What a variable has that only looks like a secret's by its name may be a path or an address,
+    which other keys may have for good. What is declared as a secret is one, unless it is a path:
+    that of a file with credentials, say, which is mounted as well.
+    """
+    declared = _declared(cluster)
+    return {
+        value: name
+        for value, name in known_secrets(cluster, options=options).items()
+        if not (_is_path(value, cluster) or (value not in declared and _is_address(value)))
+    }
+
+
+def _declared(cluster: Cluster) -> dict[str, str]:
+    """Where the values of `secrets` and `[secret]` come from, by the value."""
+    found = {os.environ.get(name, ""): name for name in cluster.from_caller}
+    for mount in cluster.all_mounts:
+        found |= dict.fromkeys(secret_in(mount.source, mount.target), mount.source)
+    return _values(found)
+
+
+def _values(found: Mapping[str, str]) -> dict[str, str]:
+    return {value: name for value, name in found.items() if value not in ("", MASK)}
+
+
+def _is_address(value: str) -> bool:
+    """Whether a value is an address without a password or a key."""
+    if "://" not in value or not _PLACE.fullmatch(value):
+        return False
+    _host, *segments = re.split(r"[/?&=;#]", value.partition("://")[2])
+    return not any(len(one) >= LEAST_RANDOM and is_mixed(one) for one in segments)
+
+
+def _is_path(value: str, cluster: Cluster) -> bool:
+    """Whether a value is a path that is there, on this host or in a container."""
+    if "://" in value or not _PLACE.fullmatch(value):
+        return False
+    targets = (SECRETS, *(mount.target for mount in cluster.all_mounts))
+    in_container = any(PurePosixPath(value).is_relative_to(target) for target in targets)
+    return in_container or os.path.exists(os.path.expanduser(value))  # noqa: PTH110, PTH111
+
+
+def refuse_in_text(text: str, file: str, cluster: Cluster, *, options: bool = True) -> str:
+    """Returns the text of a file that is made of a cluster.
+
+    Raises:
+        UsageError: it has the value of a secret.
+    """
+    if name := secret_of(text, refused_secrets(cluster, options=options)):
+        raise UsageError(
+            f"{file} would have the value of a secret in clear: {name}",
+            'hand it over as a secret only: `[secret]`, or `secrets = ["NAME"]`; take it out of '
+            "arguments, commands and other variables",
+        )
+    return text
+
+
+def secret_of(text: str, known: Mapping[str, str]) -> str:
+    """Where the first value comes from that a text has, whole or by a telling part; "" if none.
+
+    Quotes and dollars are found as YAML, Compose and a shell escape them, too.
+    """
+    plain = text.replace("'\"'\"'", "'").replace("''", "'").replace("$$", "$")
+    for value, name in known.items():
+        if any(part in text or part in plain for part in _unmistakable(value)):
+            return name
+    return ""
+
+
+def _unmistakable(value: str) -> Iterator[str]:
+    """Yields what of a value stands in no file by chance."""
+    for part in parts(value):
+        least = LEAST_MIXED if is_mixed(part) else LEAST
+        if not part.startswith("-----") and len(part) >= least:
+            yield part

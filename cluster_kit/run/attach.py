@@ -10,7 +10,7 @@ from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.run.cluster_lock import Watched, claim
 from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.known_secrets import values_of

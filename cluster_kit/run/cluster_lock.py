@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cluster_kit.errors import HostError
 from cluster_kit.host import Host
-from cluster_kit.platforms.docker.docker_address import address
+from cluster_kit.platforms.docker.docker_connection import address
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.util import locks
 

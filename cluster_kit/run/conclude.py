@@ -10,7 +10,7 @@ from types import TracebackType
 from cluster_kit.errors import EngineError, HostError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import known_hint, last_words, on_host, without_message
-from cluster_kit.platforms.docker.docker_errors import START_AGAIN
+from cluster_kit.platforms.docker.docker_connection import START_AGAIN
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
 from cluster_kit.resolved import Cluster
 from cluster_kit.run import companions, run_directory

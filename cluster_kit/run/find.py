@@ -9,7 +9,7 @@ from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.manifest.load import find, names
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.registry import all_platforms, platform_of
+from cluster_kit.platforms.platform import all_platforms, platform_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace, newest_run_directory

@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.platforms.rendered_file import is_secret
-from cluster_kit.platforms.secret_values import known_secrets
+from cluster_kit.platforms.variables import known_secrets
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.run_directory import Record, read_record

@@ -35,7 +35,7 @@ from cluster_kit.plan.portable import check_portable, debugged, everywhere, move
 from cluster_kit.platforms.container import container_specs
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.planning import load, plan
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.programs import resolve
 from cluster_kit.programs.catalog import PROGRAMS

@@ -13,7 +13,7 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
-from cluster_kit.platforms.docker.docker_errors import START_IT
+from cluster_kit.platforms.docker.docker_connection import START_IT
 from cluster_kit.platforms.engine import Container, reaching
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run import Run

@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.platforms.engine import Container, Engine, Event
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.outcome import FORMAT, NOTHING, Outcome
 from cluster_kit.run.run import Stopwatch

@@ -20,9 +20,8 @@ from cluster_kit.image.kit_image import image_present
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.platform import ImageMissing, SubnetTaken
-from cluster_kit.platforms.registry import platform_of
-from cluster_kit.platforms.secret_values import without_secrets
+from cluster_kit.platforms.platform import ImageMissing, SubnetTaken, platform_of
+from cluster_kit.platforms.variables import without_secrets
 from cluster_kit.programs import resolve
 from cluster_kit.resolved import Cluster
 from cluster_kit.run import cluster_lock, lifecycle, run_directory

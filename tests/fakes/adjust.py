@@ -15,7 +15,7 @@ NO_ANSWER = "the Docker engine does not answer: Connection refused"
 
 
 class Adjusted(Machine):
-    """See `cluster_kit.platforms.docker.docker_changes`.
+    """See `cluster_kit.platforms.docker.docker_engine`.
 
     `on_call` is told of each method that is called, before it does anything; with `heeds_limits` a
     container that reaches its memory limit is killed.

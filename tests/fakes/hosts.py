@@ -13,7 +13,7 @@ import pytest
 from cluster_kit.errors import HostError
 from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host, Processes
-from cluster_kit.platforms import registry
+from cluster_kit.platforms import platform
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.this_host import SystemClock
 from cluster_kit.util.clock import Clock
@@ -101,7 +101,7 @@ def fake_host(
     """A host whose engine is what `connect` returns, on Docker, a swarm or Kubernetes."""
 
     def connected(engine: str = "compose", settings: Mapping[str, Any] | None = None) -> Engine:
-        return registry.connect(engine, settings) if engine == "slurm" else connect()
+        return platform.connect(engine, settings) if engine == "slurm" else connect()
 
     return Host(
         clock=clock or SystemClock(),

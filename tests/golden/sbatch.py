@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.resolved import Cluster
 from tests.fakes.slurm import submit
 from tests.golden.test_golden import HERE, rendered_anew

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from kubernetes_validate import utils
 
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from tests.golden.test_golden import HERE, rendered_anew
 from tests.make import cluster
 

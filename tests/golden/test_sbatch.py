@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.platforms.registry import platform_of
-from cluster_kit.platforms.slurm.sbatch_script import (
-    ENVIRONMENT,
-)
+from cluster_kit.platforms.platform import platform_of
+from cluster_kit.platforms.slurm.sbatch_script import ENVIRONMENT
 from tests.fakes.slurm import submit
 from tests.golden.sbatch import GOLDEN, PLACED, TWO, addresses, planned, script
 from tests.make import ROOT

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.run.run_directory import read_record
 from cluster_kit.run.run_report import report_of
 from cluster_kit.util.paths import IMAGE

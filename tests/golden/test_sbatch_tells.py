@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cluster_kit.errors import UsageError
 from cluster_kit.plan.tasks import tf_configs
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.resolved import Cluster
 from tests.golden.sbatch import GOLDEN, addresses, planned, told
 from tests.make import ROOT

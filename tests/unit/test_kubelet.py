@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cluster_kit.plan.tasks import tf_configs
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from tests.kubelet.expand import Objects, environment, expand
 from tests.kubelet.pods import INDEX, pods
 from tests.make import cluster

@@ -16,10 +16,8 @@ from cluster_kit.platforms.container import (
     network_spec,
     sidecar_specs,
 )
-from cluster_kit.platforms.docker.container_keys import limits, logging, ulimits
-from cluster_kit.platforms.rendered_file import Build, header
-from cluster_kit.platforms.secret_values import has_secrets
-from cluster_kit.platforms.variables import BEACON_SECRET
+from cluster_kit.platforms.rendered_file import Build, header, limits, logging, ulimits
+from cluster_kit.platforms.variables import BEACON_SECRET, has_secrets
 from cluster_kit.platforms.yaml import Verbatim, block, present
 from cluster_kit.resolved import LOOPBACK, OWNER, Cluster, Mount, Port
 from cluster_kit.util import templating

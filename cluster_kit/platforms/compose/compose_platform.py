@@ -2,23 +2,201 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster_kit.errors import UsageError
+from cluster_kit import labels
+from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.host import Host
-from cluster_kit.platforms.compose import compose_command
+from cluster_kit.manifest.schema import RESERVED
 from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.docker.docker_connection import disk_hint
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.platform import Platform, Tool
+from cluster_kit.platforms.platform import ImageMissing, Platform, SubnetTaken, Tool
 from cluster_kit.platforms.rendered_file import Build
-from cluster_kit.resolved import Cluster
+from cluster_kit.platforms.variables import new_secret
+from cluster_kit.resolved import OUTPUT, Cluster
 from cluster_kit.workspace import Workspace, write_atomically
 
 if TYPE_CHECKING:
     from cluster_kit.errors import Problem
     from cluster_kit.manifest.schema import Manifest
+
+
+NAMES = (
+    "compose.override.yml",
+    "compose.override.yaml",
+    "docker-compose.override.yml",
+    "docker-compose.override.yaml",
+)
+"""In Compose's own order: it takes the first."""
+_OWN = frozenset(text for name, text in vars(labels).items() if name.isupper())
+
+
+def find_override(file: Path) -> Path | None:
+    """The file that `docker compose up` in this directory merges into `file`; None without one."""
+    paths = (file.with_name(name) for name in NAMES)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def broken(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What the merged configuration changes that the kit, or its tasks, cannot do without.
+
+    Both are as `docker compose config` prints them, without and with the override.
+    """
+    found = [] if before["name"] == after["name"] else ["the project's name"]
+    for name, service in before["services"].items():
+        other = after["services"].get(name)
+        if other is None:
+            found.append(f"{name}: it is not started")
+            continue
+        found += [f"{name}: its {what}" for what in _changed(_of_service(service, other))]
+    for name in sorted(after["services"].keys() - before["services"].keys()):
+        found.append(f"{name}: a service of its own, which the kit would leave behind")
+    network, other = (made["networks"]["cluster"] for made in (before, after))
+    compared = {
+        "subnet": (network.get("ipam"), other.get("ipam")),
+        "labels": (_labels(network), _labels(other)),
+    }
+    return [*found, *(f"the network: its {what}" for what in _changed(compared))]
+
+
+def _changed(compared: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
+    yield from (what for what, (old, new) in compared.items() if old != new)
+
+
+def _of_service(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What must stay of a service: its values before and after, by what they are called."""
+    pairs = {
+        "labels": (_labels(old), _labels(new)),
+        "address": (_address(old), _address(new)),
+        "variables": (_variables(old), _variables(new)),
+        "output directory": (_output(old), _output(new)),
+    }
+    keys = ("container_name", "hostname", "command", "entrypoint", "network_mode", "restart")
+    return pairs | {key: (old.get(key), new.get(key)) for key in keys}
+
+
+def _labels(made: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: text for key, text in (made.get("labels") or {}).items() if key in _OWN}
+
+
+def _address(service: Mapping[str, Any]) -> Any:
+    networks = service.get("networks") or {}
+    return (networks.get("cluster") or {}).get("ipv4_address")
+
+
+def _variables(service: Mapping[str, Any]) -> dict[str, Any]:
+    variables = service.get("environment") or {}
+    return {key: text for key, text in variables.items() if RESERVED.fullmatch(key)}
+
+
+def _output(service: Mapping[str, Any]) -> list[Any]:
+    volumes = service.get("volumes") or ()
+    return [volume.get("source") for volume in volumes if volume.get("target") == OUTPUT]
+
+
+MINIMUM = (2, 20)
+
+
+def version(host: Host) -> tuple[int, ...] | None:
+    """Returns Compose's version, None if this client has no Compose v2."""
+    done = host.processes.run(["docker", "compose", "version", "--short"])
+    match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", done.output.strip())
+    return tuple(int(part) for part in match.groups() if part) if done.ok and match else None
+
+
+def up(host: Host, file: Path, output: Path, run_id: str) -> None:
+    """Create and start every container, and return without waiting for them to end.
+
+    A person's own file beside it is merged, as Compose does by itself in that directory.
+
+    Raises:
+        UsageError: that file is invalid, or changes what the kit needs.
+        SubnetTaken: the subnet is in use by now.
+        ImageMissing: the image is no longer there.
+        EngineError: Compose or the engine failed otherwise.
+    """
+    variables = {
+        "CLUSTER_KIT_OUTPUT": str(output),
+        "CLUSTER_KIT_RUN": run_id,
+        **new_secret(),
+        "COMPOSE_ANSI": "never",
+    }
+    files = ["-f", str(file)]
+    if override := find_override(file):
+        files += ["-f", str(override)]
+        _refuse_if_broken(host, file, override, variables)
+    done = host.processes.run(
+        ["docker", "compose", *files, "up", "--detach", "--no-recreate"], env=variables
+    )
+    if done.ok:
+        return
+    errors = _errors(done.errors)
+    if "Pool overlaps" in errors:
+        raise SubnetTaken(f"the subnet is taken: {errors}", "run it again")
+    if "No such image" in errors:
+        raise ImageMissing(f"docker compose up failed: {errors}", _hint(errors))
+    raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _hint(errors))
+
+
+def _refuse_if_broken(host: Host, file: Path, override: Path, variables: Mapping[str, str]) -> None:
+    """Raise UsageError if Compose cannot merge the files, or if the kit could not run the result.
+
+    Raises EngineError if Compose fails otherwise.
+    """
+    found = []
+    for files in ([file], [file, override]):
+        named = [word for path in files for word in ("-f", str(path))]
+        done = host.processes.run(
+            ["docker", "compose", *named, "config", "--format", "json"], env=variables
+        )
+        if not done.ok:
+            words = _errors(done.errors)
+            if files == [file]:
+                raise EngineError(f"docker compose config failed:\n{words}", _hint(words))
+            raise UsageError(f"{override} cannot be merged:\n{words}", f"fix {override}")
+        found.append(json.loads(done.output))
+    if faults := broken(*found):
+        lines = "\n".join(f"  {fault}" for fault in faults)
+        raise UsageError(
+            f"{override} changes what the kit needs:\n{lines}",
+            "take that out of it; what the manifest has a key for belongs there",
+        )
+
+
+def _errors(stderr: str) -> str:
+    """The last lines of Compose's stderr, without its progress (`Container x  Started`)."""
+    lines = [line.strip() for line in stderr.splitlines()]
+    errors = [line for line in lines if line and not re.match(r"(Container|Network) \S+  \w", line)]
+    return "\n".join(errors[-15:])
+
+
+def _hint(errors: str) -> str:
+    """What to do about Compose's errors."""
+    if "could not select device driver" in errors:
+        return 'install the NVIDIA Container Toolkit (cluster-kit doctor), or set `gpus = "none"`'
+    if hint := disk_hint(errors):
+        return hint
+    if re.search(r"pull access denied|manifest unknown|failed to resolve|lookup .* on ", errors):
+        return "`docker pull` or build the image that is named, or fix its name (`image`)"
+    if "No such image" in errors:
+        return "build or pull the image that the manifest names (`image`)"
+    if "is already in use by container" in errors:
+        return "another container has this name: `cluster-kit status`, then `cluster-kit down NAME`"
+    if re.search(r"port is already allocated|bind.*address already in use", errors):
+        return "something else listens on that port: publish another one in `ports`"
+    if "error setting rlimit" in errors:
+        return "this host does not allow so much: lower it in `ulimits`"
+    if "bind source path does not exist" in errors:
+        return "make it, or take it out of the manifest"
+    if "Address already in use" in errors:
+        return "something else has this address: choose another `subnet`"
+    return "fix what the engine says and run it again"
+
 
 FILE = "compose.yaml"
 IGNORE_RESULTS = "# Results are not committed; this file keeps their directory.\n*\n!.gitignore\n"
@@ -37,9 +215,16 @@ class Compose(Platform):
         raise AssertionError("its file is portable")
 
     def refusals(self, manifest: Manifest) -> Iterator[Problem]:
-        from cluster_kit.platforms.compose.compose_rules import check_compose
+        from cluster_kit.errors import Setting
+        from cluster_kit.platforms import refusals
 
-        return check_compose(manifest)
+        rule = "Docker Compose runs all tasks on this host"
+        hint = ("take it out, or write ", Setting("engine", "swarm"))
+        for table, limits in manifest.limits_by_table():
+            yield from refusals.in_limits(table, limits, {"nodes": (rule, hint)})
+        if manifest.network.encrypted:
+            encrypted = f"{rule}: nothing leaves it"
+            yield refusals.refused("network.encrypted", "true", encrypted, hint)
 
     def engine(self, settings: Mapping[str, Any] | None = None) -> Engine:
         return docker_engine.connect()
@@ -51,21 +236,21 @@ class Compose(Platform):
         return Tool(
             name="compose",
             title="Docker Compose",
-            version=compose_command.version(host),
-            minimum=compose_command.MINIMUM,
+            version=version(host),
+            minimum=MINIMUM,
             absent="Compose v2 was not found",
             install="install its plugin",
         )
 
     def render(self, cluster: Cluster) -> str:
         from cluster_kit.platforms.compose.compose_file import render
-        from cluster_kit.platforms.secret_values import refuse_in_text
+        from cluster_kit.platforms.variables import refuse_in_text
 
         return refuse_in_text(render(cluster), FILE, cluster, options=False)
 
     def render_portable(self, cluster: Cluster, build: Build | None) -> str:
         from cluster_kit.platforms.compose.compose_file import render
-        from cluster_kit.platforms.secret_values import refuse_in_text
+        from cluster_kit.platforms.variables import refuse_in_text
 
         return refuse_in_text(render(cluster, build), FILE, cluster)
 
@@ -74,7 +259,7 @@ class Compose(Platform):
 
         Docker would make a missing directory as root, and results would be root's.
         """
-        from cluster_kit.platforms.secret_values import mode_of
+        from cluster_kit.platforms.variables import mode_of
 
         file = workspace.portable(cluster.name)
         write_atomically(file, text, mode_of(cluster))
@@ -92,7 +277,7 @@ class Compose(Platform):
         Docker would make a missing directory as root.
         """
         from cluster_kit.platforms.compose.compose_file import write_hidden
-        from cluster_kit.platforms.secret_values import mode_of
+        from cluster_kit.platforms.variables import mode_of
 
         file = workspace.generated(cluster.name)
         write_hidden(file.parent, cluster)
@@ -101,7 +286,7 @@ class Compose(Platform):
         return file
 
     def merges(self, file: Path) -> Path | None:
-        return compose_command.find_override(file)
+        return find_override(file)
 
     def up(self, host: Host, file: Path, output: Path, run: str) -> None:
-        compose_command.up(host, file, output, run)
+        up(host, file, output, run)

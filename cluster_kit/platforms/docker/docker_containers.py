@@ -9,7 +9,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, Event, seconds_of
-from cluster_kit.platforms.secret_values import passwords_in, secret_in
+from cluster_kit.platforms.variables import passwords_in, secret_in
 from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.util.masking import looks_secret, option_values
 

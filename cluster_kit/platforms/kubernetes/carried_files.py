@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cluster_kit.errors import UsageError
-from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_name
-from cluster_kit.platforms.kubernetes.kubernetes_table import settings_of
+from cluster_kit.platforms.kubernetes.kubernetes_settings import kubernetes_name, settings_of
 from cluster_kit.platforms.rendered_file import is_secret
-from cluster_kit.platforms.secret_values import refused_secrets, secret_of
+from cluster_kit.platforms.variables import refused_secrets, secret_of
 from cluster_kit.resolved import Cluster, Mount
 from cluster_kit.util.masking import looks_secret_file
 from cluster_kit.util.paths import seen_from

@@ -12,7 +12,7 @@ from typing import Any
 import urllib3
 
 from cluster_kit.errors import EngineError, HostError, KitError
-from cluster_kit.platforms.docker.docker_errors import first_line
+from cluster_kit.platforms.docker.docker_connection import first_line
 from cluster_kit.platforms.engine import Container, RemoteEngine
 from cluster_kit.util import debug_log
 

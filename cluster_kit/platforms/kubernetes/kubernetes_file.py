@@ -13,8 +13,11 @@ from cluster_kit.labels import CLUSTER, PLAN
 from cluster_kit.platforms.container import container_specs
 from cluster_kit.platforms.kubernetes.carried_files import SECRET_FILES, Carried, secret_files
 from cluster_kit.platforms.kubernetes.kubernetes_jobs import Object, jobs, jobset, keys, tags
-from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_job, kubernetes_name
-from cluster_kit.platforms.kubernetes.kubernetes_table import settings_of
+from cluster_kit.platforms.kubernetes.kubernetes_settings import (
+    kubernetes_job,
+    kubernetes_name,
+    settings_of,
+)
 from cluster_kit.platforms.rendered_file import FILE, header, spec_text
 from cluster_kit.platforms.yaml import comment, scalar
 from cluster_kit.resolved import Cluster

@@ -12,14 +12,14 @@ from cluster_kit import labels
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.container import ContainerSpec, container_specs
 from cluster_kit.platforms.kubernetes.carried_files import Carried
-from cluster_kit.platforms.kubernetes.kubernetes_names import (
+from cluster_kit.platforms.kubernetes.kubernetes_settings import (
     GROUP,
     kubernetes_job,
     kubernetes_name,
     kubernetes_secrets,
+    settings_of,
 )
-from cluster_kit.platforms.kubernetes.kubernetes_rules import USER, requirement
-from cluster_kit.platforms.kubernetes.kubernetes_table import settings_of
+from cluster_kit.platforms.kubernetes.kubernetes_table import USER, requirement
 from cluster_kit.platforms.rendered_file import FILE, is_secret, parts_of, without_shared
 from cluster_kit.platforms.variables import GROWING, SHARED
 from cluster_kit.resolved import SECRETS, Cluster, Task

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster_kit.errors import HostError, UsageError
+from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host import Host
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.kubernetes.kubernetes_api import INSTALL, client_version
+from cluster_kit.platforms.kubernetes.kubernetes_api import INSTALL, Api, client_version
 from cluster_kit.platforms.kubernetes.kubernetes_engine import KubernetesEngine
+from cluster_kit.platforms.kubernetes.kubernetes_pods import NOT_INSTALLED
+from cluster_kit.platforms.kubernetes.kubernetes_settings import GROUP, settings_of
 from cluster_kit.platforms.platform import Check, Platform, Tool
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.workspace import Workspace, write_atomically
@@ -22,6 +25,83 @@ if TYPE_CHECKING:
     from cluster_kit.manifest.field_types import Strict
     from cluster_kit.manifest.schema import Manifest
     from cluster_kit.plan.gpus import GpuGrant, GpuRequest
+
+
+MINIMUM = (1, 33)
+"""From then on retries by index are stable."""
+CHANGED = ("create", "patch", "list", "delete")
+"""What is done with objects that may be there from the last run, and are removed at the end."""
+NEEDS = (
+    ("create", "batch", "jobs", ""),
+    ("patch", "batch", "jobs", ""),
+    ("delete", "batch", "jobs", ""),
+    ("list", "batch", "jobs", ""),
+    ("create", "", "pods", ""),
+    ("list", "", "pods", ""),
+    ("delete", "", "pods", ""),
+    ("get", "", "pods", "log"),
+    ("list", "", "events", ""),
+    *((verb, "", "services", "") for verb in CHANGED),
+    *((verb, "", "configmaps", "") for verb in CHANGED),
+    *((verb, "networking.k8s.io", "networkpolicies", "") for verb in CHANGED),
+)
+"""(verb, group, kind, part) of what `up` does."""
+
+
+def checks_of(cluster: Cluster | None, namespace: str = "") -> list[Check]:
+    """The checks of the Kubernetes cluster of the current context."""
+    on = settings_of(cluster) if cluster else None
+    try:
+        api = KubernetesEngine(on.namespace if on else namespace).api
+        return [check_version(api.get("/version"), api), *_checks_rights(api, cluster)]
+    except (HostError, EngineError) as error:
+        return [Check("kubernetes", "fail", error.message, error.hint)]
+
+
+def check_version(said: Mapping[str, str], api: Api) -> Check:
+    """Whether the API server is new enough."""
+    numbers = [re.match(r"\d+", str(said.get(key, ""))) for key in ("major", "minor")]
+    version = tuple(int(match[0]) for match in numbers if match)
+    text = f"{said.get('gitVersion', 'of an unknown version')} at {api.host}, {api.namespace}"
+    if version < MINIMUM:
+        return Check("kubernetes", "fail", text, "needs 1.33 or newer: upgrade it")
+    return Check("kubernetes", "ok", text)
+
+
+def _checks_rights(api: Api, cluster: Cluster | None) -> Iterator[Check]:
+    lacks = [_named(*need) for need in _needs(cluster) if not api.may(*need)]
+    if lacks:
+        hint = f"ask for a Role in the namespace {api.namespace} that allows it"
+        yield Check("rights", "fail", f"you may not {', '.join(lacks)}", hint)
+    else:
+        yield Check("rights", "ok", "all that `up` needs")
+    on = settings_of(cluster) if cluster else None
+    if on is not None and on.jobset and not api.knows(GROUP):
+        yield Check("jobset", "fail", *NOT_INSTALLED)
+    elif on is not None and on.jobset:
+        yield Check("jobset", "ok", GROUP)
+    if on is not None and not on.claim:
+        found = "an emptyDir goes with its pod: nothing could be read of how the job ended"
+        hint = 'write `output = "pvc"` under [kubernetes], or `kubectl apply` what `render` writes'
+        yield Check("output", "fail", found, hint)
+
+
+def _needs(cluster: Cluster | None) -> Iterator[tuple[str, str, str, str]]:
+    yield from NEEDS
+    on = settings_of(cluster) if cluster else None
+    if on is not None and on.jobset:
+        for verb in CHANGED:
+            yield verb, GROUP.partition("/")[0], "jobsets", ""
+    if on is not None and on.storage is not None:
+        yield "create", "", "persistentvolumeclaims", ""
+    if cluster is not None and (cluster.from_caller or any(t.secret_files for t in cluster.tasks)):
+        for verb in CHANGED:
+            yield verb, "", "secrets", ""
+
+
+def _named(verb: str, group: str, kind: str, part: str) -> str:
+    return f"{verb} {kind}{f'/{part}' if part else ''}"
+
 
 FILE = "kubernetes.yaml"
 NO_DEBUGGER = UsageError(
@@ -52,12 +132,12 @@ class Kubernetes(Platform):
         return KubernetesTable, "How the job runs on Kubernetes"
 
     def refusals(self, manifest: Manifest) -> Iterator[Problem]:
-        from cluster_kit.platforms.kubernetes.kubernetes_rules import check_kubernetes
+        from cluster_kit.platforms.kubernetes.kubernetes_table import check_kubernetes
 
         return check_kubernetes(manifest)
 
     def facts(self, manifest: Manifest, facts: HostFacts) -> HostFacts:
-        from cluster_kit.platforms.kubernetes.kubernetes_rules import of_pods
+        from cluster_kit.platforms.kubernetes.kubernetes_table import of_pods
 
         return of_pods(manifest, facts)
 
@@ -69,17 +149,17 @@ class Kubernetes(Platform):
         return assign(manifest.name, request, facts)
 
     def tasks(self, manifest: Manifest, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
-        from cluster_kit.platforms.kubernetes.kubernetes_rules import of_indexed_jobs
+        from cluster_kit.platforms.kubernetes.kubernetes_table import of_indexed_jobs
 
         return of_indexed_jobs(manifest, tasks)
 
     def image_name(self, manifest: Manifest, image: str) -> str:
-        from cluster_kit.platforms.kubernetes.kubernetes_rules import image_name
+        from cluster_kit.platforms.kubernetes.kubernetes_table import image_name
 
         return image_name(manifest, image)
 
     def local_name(self, manifest: Manifest, image: str) -> str:
-        from cluster_kit.platforms.kubernetes.kubernetes_rules import local_name
+        from cluster_kit.platforms.kubernetes.kubernetes_table import local_name
 
         return local_name(manifest, image)
 
@@ -92,9 +172,8 @@ class Kubernetes(Platform):
         return KubernetesEngine(str((settings or {}).get("namespace", "")))
 
     def checks(self, host: Host, cluster: Cluster | None) -> list[Check]:
-        from cluster_kit.platforms.kubernetes.kubernetes_checks import check_kubernetes
 
-        return check_kubernetes(cluster)
+        return checks_of(cluster)
 
     def place(self, cluster: Cluster) -> str:
         return self.title
@@ -123,7 +202,7 @@ class Kubernetes(Platform):
     def render(self, cluster: Cluster) -> str:
         from cluster_kit.platforms.kubernetes import carried_files as files
         from cluster_kit.platforms.kubernetes.kubernetes_file import render
-        from cluster_kit.platforms.secret_values import refuse_in_text
+        from cluster_kit.platforms.variables import refuse_in_text
 
         if any(task.debug for task in cluster.tasks):
             raise NO_DEBUGGER

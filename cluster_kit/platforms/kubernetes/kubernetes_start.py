@@ -15,20 +15,23 @@ from cluster_kit import labels
 from cluster_kit.errors import EngineError
 from cluster_kit.platforms.kubernetes.carried_files import SECRET_FILES
 from cluster_kit.platforms.kubernetes.kubernetes_api import OF_QUOTA, QUOTA, Api, Refused
-from cluster_kit.platforms.kubernetes.kubernetes_engine import KubernetesEngine
+from cluster_kit.platforms.kubernetes.kubernetes_engine import READER, KubernetesEngine
 from cluster_kit.platforms.kubernetes.kubernetes_jobs import templates
-from cluster_kit.platforms.kubernetes.kubernetes_listing import (
+from cluster_kit.platforms.kubernetes.kubernetes_pods import (
     NOT_INSTALLED,
     NOT_MADE,
     NOT_READY,
+    OUTPUT,
+    TASK,
+    by_task,
+    has_run,
+    waits_for,
 )
-from cluster_kit.platforms.kubernetes.kubernetes_names import (
+from cluster_kit.platforms.kubernetes.kubernetes_settings import (
     GROUP,
     kubernetes_name,
     kubernetes_secrets,
 )
-from cluster_kit.platforms.kubernetes.kubernetes_watching import READER
-from cluster_kit.platforms.kubernetes.pods import OUTPUT, TASK, by_task, has_run, waits_for
 from cluster_kit.platforms.variables import BEACON_SECRET, new_secret
 
 Object = dict[str, Any]
@@ -85,7 +88,7 @@ def reader(job: Object, like: Object) -> Object:
     own = metadata["labels"]
     name = f"{kubernetes_name(own[labels.CLUSTER])}-{READER}"
     (task,) = spec["containers"]
-    script = resources.files("cluster_kit.platforms.kubernetes.inside") / "reader.py"
+    script = resources.files("cluster_kit.platforms.kubernetes") / "output_reader.py"
     container = {key: task[key] for key in ("image", "imagePullPolicy", "securityContext")}
     container |= {
         "name": TASK,

@@ -1,17 +1,30 @@
-"""The table `[kubernetes]` of a manifest, and what a cluster keeps of it. Pure."""
+"""The table `[kubernetes]` of a manifest, and what Kubernetes cannot keep of one. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from typing import Any, Literal
 
 from pydantic import Field
 
+from cluster_kit.errors import HintText, Problem, Setting
+from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.manifest.field_types import Bytes, Strict, Text
-from cluster_kit.manifest.schema import Manifest
-from cluster_kit.platforms.kubernetes.kubernetes_names import kubernetes_name
-from cluster_kit.resolved import Cluster
+from cluster_kit.manifest.schema import DataTable, Limits, Manifest
+from cluster_kit.plan.cluster_rules import too_many
+from cluster_kit.plan.tasks import CONSTRAINT, PLENTY, of_other_nodes
+from cluster_kit.platforms import refusals
+from cluster_kit.platforms.kubernetes.kubernetes_settings import (
+    KubernetesSettings,
+    kubernetes_host,
+    kubernetes_name,
+)
+from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
+from cluster_kit.resolved import Task
+from cluster_kit.roles import PS, WORKER
+from cluster_kit.util.toml_text import to_toml
 
 NAME = "kubernetes"
 PVC = "pvc:"
@@ -63,37 +76,9 @@ class KubernetesTable(Strict):
     )
 
 
-@dataclass(frozen=True)
-class KubernetesSettings:
-    """What Kubernetes is told besides the job, as `[kubernetes]` of the manifest says.
-
-    `claim` is the claim at OUTPUT, "" for an emptyDir; `storage` are the bytes of one of the job's
-    own, None if it exists already. `claims` are (path in containers, claim, folder in it).
-    `jobset`: the Jobs are parts of one JobSet.
-    """
-
-    namespace: str
-    pull_policy: str
-    pull_secret: str
-    claim: str
-    storage: int | None
-    storage_class: str
-    claims: tuple[tuple[str, str, str], ...]
-    egress: bool
-    queue: str
-    jobset: bool = False
-
-
-def table_of(manifest: Manifest) -> KubernetesTable:
-    """Returns the table `[kubernetes]` of a manifest."""
-    table = manifest.table(NAME)
-    assert isinstance(table, KubernetesTable)
-    return table
-
-
 def settings_from(manifest: Manifest) -> Mapping[str, Any]:
     """Returns what the manifest's cluster keeps of the table, for `settings_of`."""
-    table = table_of(manifest)
+    table = manifest.table(NAME, KubernetesTable)
     own = table.output == "pvc"
     named = table.output.removeprefix(PVC) if table.output.startswith(PVC) else ""
     settings = KubernetesSettings(
@@ -115,7 +100,176 @@ def settings_from(manifest: Manifest) -> Mapping[str, Any]:
     return asdict(settings)
 
 
-def settings_of(cluster: Cluster) -> KubernetesSettings:
-    """Returns the settings of a cluster that was planned for Kubernetes."""
-    claims = tuple((target, claim, folder) for target, claim, folder in cluster.settings["claims"])
-    return KubernetesSettings(**{**cluster.settings, "claims": claims})
+OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+"""Of a namespace, a claim, a Secret or a StorageClass: a DNS subdomain."""
+CLAIM = re.compile(rf"{OBJECT_NAME.pattern}(/[^/\0]+)*")
+REGISTRY = re.compile(r"[A-Za-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*/?", re.ASCII)
+_IN_LIMITS: dict[str, tuple[str, HintText]] = {
+    "gpus": (
+        "a node decides which GPUs a task gets",
+        ("take it out, or give each worker some: ", REQUIRE),
+    ),
+    "ports": (
+        "a pod publishes nothing on this host",
+        "take it out: `kubectl port-forward POD PORT` does that while it runs",
+    ),
+    "bandwidth": ("shaping it takes rights that the restricted profile does not give", HERE),
+    "ulimits": ("Kubernetes has no such limits: the nodes' container runtime sets them", HERE),
+    "env_file": (
+        "the nodes do not have the file",
+        "write its names in `secrets`, or its values under `environment`",
+    ),
+}
+
+
+def check_kubernetes(manifest: Manifest) -> Iterator[Problem]:
+    """Yields what Kubernetes cannot say."""
+    yield from _addresses(manifest)
+    yield from _of_this_host(manifest)
+    for table, limits in manifest.limits_by_table():
+        if table.startswith("task."):
+            yield from _of_one_task(table, limits)
+        else:
+            yield from _of_a_role(table, limits)
+    yield from _table(manifest)
+
+
+def _addresses(manifest: Manifest) -> Iterator[Problem]:
+    rule = "Kubernetes gives a pod another address at each start"
+    hint = "write the task's name or a {{ ps_hosts }}: tasks are found by names there"
+    yield from refusals.addresses(manifest, rule, hint)
+    own = "the network is that of the Kubernetes cluster"
+    yield from refusals.own_network(manifest, own)
+    if manifest.network.encrypted:
+        yield refused("network.encrypted", "true", f"{own}: its network plugin encrypts, or not")
+
+
+def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
+    rule = "its nodes bound that for all pods alike"
+    yield from refusals.bounds(manifest, ("pids", "log_size"), rule)
+    rule = "whether its nodes have GPUs, and which, is not known here"
+    yield from refusals.of_this_host(manifest, rule)
+    if manifest.share_gpus:
+        yield refused("share_gpus", "true", "a container there has its GPUs alone")
+    if not manifest.runs_in_kits_image:
+        key = "build" if manifest.build else "image"
+        rule = "the kit is mounted into such an image from this host, which nodes do not see"
+        hint = "take it out: `requirements` adds packages to the kit's own image"
+        yield refused(key, to_toml(getattr(manifest, key)), rule, hint)
+    if isinstance(manifest.data, DataTable):
+        rule = "data are fetched on this host, which the nodes do not see"
+        hint = 'fetch them into a claim, and write `claims = { "/data" = "CLAIM" }`'
+        yield refused("data.fetch", to_toml(manifest.data.fetch), rule, hint)
+    if manifest.tensorboard:
+        yield refused("tensorboard", "true", "TensorBoard runs on this host, beside its output")
+
+
+def _of_one_task(table: str, limits: Limits) -> Iterator[Problem]:
+    rule = "all tasks of a role are one Indexed Job, which gives each of them the same"
+    role = table.removeprefix("task.").rpartition("-")[0]
+    hint = f"write it under [role.{role}], for all of them"
+    for key in sorted(limits.model_fields_set - {"ip"}):
+        value = getattr(limits, key)
+        text = "" if isinstance(value, dict) else to_toml(value)
+        yield refused(f"{table}.{key}", text, rule, hint)
+
+
+def _of_a_role(table: str, limits: Limits) -> Iterator[Problem]:
+    yield from refusals.in_limits(table, limits, _IN_LIMITS)
+    yield from refusals.in_clear(table, limits, "kubernetes.yaml")
+    if limits.nodes is not None:
+        parts = [CONSTRAINT.fullmatch(part.strip()) for part in limits.nodes.split(",")]
+        if not all(part and (part[1] in OF_NODES or is_label(part[1])) for part in parts):
+            rule = "not `label==value` or `label!=value` with a label of Kubernetes nodes"
+            hint = ("for example ", Setting(f"{table}.nodes", "disk==ssd"))
+            yield refused(f"{table}.nodes", to_toml(limits.nodes), rule, hint)
+
+
+def _table(manifest: Manifest) -> Iterator[Problem]:
+    """Yields what is wrong in `[kubernetes]`."""
+    table = manifest.table(NAME, KubernetesTable)
+    for key in ("namespace", "pull_secret", "storage_class", "queue"):
+        if (value := getattr(table, key)) and not OBJECT_NAME.fullmatch(value):
+            rule = "not a name of Kubernetes: a-z, 0-9, - and ."
+            yield Problem(f"kubernetes.{key}", to_toml(value), rule, "fix it")
+    if table.registry and not REGISTRY.fullmatch(table.registry):
+        hint: HintText = ("for example ", Setting("kubernetes.registry", "ghcr.io/me"))
+        rule = "not the beginning of an image's name"
+        yield Problem("kubernetes.registry", to_toml(table.registry), rule, hint)
+    if table.output not in ("pvc", "emptyDir"):
+        if not (table.output.startswith("pvc:") and OBJECT_NAME.fullmatch(table.output[4:])):
+            rule = 'must be "pvc", "pvc:NAME" or "emptyDir"'
+            hint = ("for example ", Setting("kubernetes.output", "pvc"))
+            yield Problem("kubernetes.output", to_toml(table.output), rule, hint)
+    elif table.output == "emptyDir" and manifest.count(PS.name):
+        rule = "chief and parameter servers write one checkpoint together: they share a directory"
+        hint = ("write ", Setting("kubernetes.output", "pvc"), ", or run without ps")
+        yield Problem("kubernetes.output", '"emptyDir"', rule, hint, (PS.name, "engine"))
+    for target, claim in table.claims.items():
+        if not (target.startswith("/") and CLAIM.fullmatch(claim)) or "/../" in f"/{claim}/":
+            rule = "must be a path in containers, and a claim or a folder in one"
+            hint = 'for example `claims = { "/data" = "images" }`'
+            yield Problem(f"kubernetes.claims.{target}", to_toml(claim), rule, hint)
+
+
+OF_NODES = {
+    "node.hostname": "kubernetes.io/hostname",
+    "node.platform.arch": "kubernetes.io/arch",
+    "node.platform.os": "kubernetes.io/os",
+}
+"""What a swarm calls a property of a node, and Kubernetes a label."""
+
+
+def is_label(name: str) -> bool:
+    """Whether a name in the key `nodes` is a label of nodes, and no word of a swarm's."""
+    return name.startswith(("node.labels.", "node.kubernetes.io/")) or not name.startswith(
+        ("node.", "engine.")
+    )
+
+
+def requirement(constraint: str) -> tuple[str, str, str]:
+    """Returns (label, sign, value) that Kubernetes' nodes have, for one of `constraints`."""
+    name, sign, value = constraint.split(" ")
+    return OF_NODES.get(name, name.removeprefix("node.labels.")), sign, value
+
+
+USER = "1000:1000"
+"""Whom all tasks run as: the restricted profile allows no root, whoever renders the file."""
+
+
+def of_pods(manifest: Manifest, facts: HostFacts) -> HostFacts:
+    """Returns the facts to plan with: a user, and GPUs for every worker that is to have some."""
+    facts, wanted = of_other_nodes(facts), 0
+    if manifest.gpus == "require" and not too_many(manifest):
+        wanted = manifest.count(WORKER.name) * (manifest.gpus_per_worker or 1)
+    gpus = tuple(Gpu(index, "", "GPU", PLENTY) for index in range(wanted))
+    return replace(facts, user=USER, gpus=gpus, gpus_taken=(), gpu_refusal="", gpu_driver="nvidia")
+
+
+def of_indexed_jobs(manifest: Manifest, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+    """Returns the tasks with their pods' names, and each one's GPUs numbered from 0: which ones, a
+    node decides."""
+    in_set = manifest.table(NAME, KubernetesTable).jobset
+    return tuple(
+        replace(
+            task,
+            host=kubernetes_host(manifest.name, task.role, task.index, in_set=in_set),
+            gpus=tuple(map(str, range(len(task.gpus)))),
+            gpus_promised=tuple(
+                replace(gpu, name=f"GPU {number}", pci="", uuid="")
+                for number, gpu in enumerate(task.gpus_promised)
+            ),
+        )
+        for task in tasks
+    )
+
+
+def image_name(manifest: Manifest, image: str) -> str:
+    """Returns the image's name for the nodes: with the registry, if the kit builds it."""
+    prefix = manifest.table(NAME, KubernetesTable).registry.rstrip("/")
+    return f"{prefix}/{image}" if prefix and manifest.runs_in_kits_image else image
+
+
+def local_name(manifest: Manifest, image: str) -> str:
+    """Returns the name of an image on this host, where the kit builds it: without the registry."""
+    return image.removeprefix(f"{manifest.table(NAME, KubernetesTable).registry.rstrip('/')}/")

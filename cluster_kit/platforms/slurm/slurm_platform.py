@@ -55,7 +55,7 @@ class Slurm(Platform):
         return SlurmTable, "How the job runs on Slurm"
 
     def refusals(self, manifest: Manifest) -> Iterator[Problem]:
-        from cluster_kit.platforms.slurm.slurm_rules import check_slurm
+        from cluster_kit.platforms.slurm.slurm_table import check_slurm
 
         return check_slurm(manifest)
 
@@ -86,8 +86,8 @@ class Slurm(Platform):
         raise not_run_by_the_kit()
 
     def render(self, cluster: Cluster) -> str:
-        from cluster_kit.platforms.secret_values import refuse_in_text
         from cluster_kit.platforms.slurm.sbatch_script import render
+        from cluster_kit.platforms.variables import refuse_in_text
 
         if any(task.debug for task in cluster.tasks):
             raise NO_DEBUGGER
@@ -101,8 +101,8 @@ class Slurm(Platform):
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the script, and beside it what a run of it keeps for `cluster-kit report`."""
-        from cluster_kit.platforms.secret_values import mode_of
         from cluster_kit.platforms.slurm.sbatch_script import cluster_text
+        from cluster_kit.platforms.variables import mode_of
 
         file = self.file(workspace, cluster.name)
         write_atomically(file.parent / RECORD, cluster_text(cluster))

@@ -14,8 +14,15 @@ from cluster_kit.platforms.container import (
     container_specs,
     network_spec,
 )
-from cluster_kit.platforms.docker.container_keys import limits, logging, ulimits
-from cluster_kit.platforms.rendered_file import FileSecret, file_secrets, header, is_secret
+from cluster_kit.platforms.rendered_file import (
+    FileSecret,
+    file_secrets,
+    header,
+    is_secret,
+    limits,
+    logging,
+    ulimits,
+)
 from cluster_kit.platforms.variables import BEACON_SECRET, GROWING, SHARED
 from cluster_kit.platforms.yaml import Anchored, OneLine, Verbatim, block, present
 from cluster_kit.resolved import Cluster, Mount, Task

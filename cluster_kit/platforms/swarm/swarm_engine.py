@@ -15,12 +15,19 @@ from docker.types import Mount as SdkMount
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.platforms.docker.docker_changes import remove_all
+from cluster_kit.platforms.docker.docker_connection import as_engine_errors
 from cluster_kit.platforms.docker.docker_containers import board_of, of_cluster
-from cluster_kit.platforms.docker.docker_engine import DockerConnection
-from cluster_kit.platforms.docker.docker_errors import as_engine_errors
-from cluster_kit.platforms.engine import ALL_TOLD, Container, Event, Subscription, seconds_of
-from cluster_kit.platforms.polled_logs import PolledLogs, said_after, stamped
+from cluster_kit.platforms.docker.docker_engine import DockerConnection, remove_all
+from cluster_kit.platforms.engine import (
+    ALL_TOLD,
+    Container,
+    Event,
+    PolledLogs,
+    Subscription,
+    said_after,
+    seconds_of,
+    stamped,
+)
 from cluster_kit.platforms.swarm.swarm_tasks import (
     ENDED,
     HELD,

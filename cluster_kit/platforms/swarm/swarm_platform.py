@@ -210,8 +210,8 @@ class Swarm(Platform):
         )
 
     def render(self, cluster: Cluster) -> str:
-        from cluster_kit.platforms.secret_values import refuse_in_text
         from cluster_kit.platforms.swarm.stack_file import render
+        from cluster_kit.platforms.variables import refuse_in_text
 
         return refuse_in_text(render(cluster), STACK, cluster)
 
@@ -223,7 +223,7 @@ class Swarm(Platform):
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the stack file, what all tasks are given, and the output of a plain deploy."""
         from cluster_kit.platforms.rendered_file import FILE, spec_text
-        from cluster_kit.platforms.secret_values import mode_of
+        from cluster_kit.platforms.variables import mode_of
 
         file = self.file(workspace, cluster.name)
         write_atomically(file.parent / FILE, spec_text(cluster))

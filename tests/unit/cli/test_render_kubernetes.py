@@ -11,7 +11,7 @@ import pytest
 from cluster_kit.errors import UsageError
 from cluster_kit.plan.portable import debugged
 from cluster_kit.platforms.kubernetes.kubernetes_platform import Kubernetes
-from cluster_kit.platforms.secret_values import refused_secrets
+from cluster_kit.platforms.variables import refused_secrets
 from cluster_kit.resolved import SECRETS, Mount
 from tests.make import cluster
 from tests.unit.command_line import Cli

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster_kit.platforms.compose.compose_file import GATEWAY_MODE
 from cluster_kit.platforms.container import ContainerSpec, NetworkSpec, SharedSpec, SidecarSpec
-from cluster_kit.platforms.docker.container_keys import LOG_FILES
+from cluster_kit.platforms.rendered_file import LOG_FILES
 from cluster_kit.resolved import LOOPBACK, Bounds
 
 FLAGS = {"--init", "--read-only"}

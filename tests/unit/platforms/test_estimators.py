@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.platforms.container import container_specs
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.platforms.variables import TRAINING
 from tests.make import cluster
 

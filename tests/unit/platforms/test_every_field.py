@@ -18,9 +18,9 @@ import pytest
 from cluster_kit.platforms.container import ContainerSpec, Devices, SharedSpec, container_specs
 from cluster_kit.platforms.kubernetes import kubernetes_file, kubernetes_jobs
 from cluster_kit.platforms.kubernetes import kubernetes_file as kubernetes
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
+from cluster_kit.platforms.slurm import sbatch_script
 from cluster_kit.platforms.slurm import sbatch_script as slurm
-from cluster_kit.platforms.slurm import sbatch_texts
 from cluster_kit.platforms.swarm import stack_file as swarm
 from cluster_kit.resolved import Bounds, Cluster, Mount, Port, Ulimit
 from tests.make import ROOT, cluster, problems
@@ -53,7 +53,7 @@ CLUSTERS = {
     "kubernetes": cluster(engine="kubernetes", kubernetes={"claims": {"/elsewhere": "claim"}}),
     "slurm": cluster(engine="slurm", slurm={"image": "trainer.sif"}),
 }
-RENDERERS = (swarm, kubernetes, kubernetes_jobs, kubernetes_file, slurm, sbatch_texts)
+RENDERERS = (swarm, kubernetes, kubernetes_jobs, kubernetes_file, slurm, sbatch_script)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_kit.platforms.polled_logs import said_after
+from cluster_kit.platforms.engine import said_after
 
 FIRST, SECOND = "2026-11-22T12:00:01.5Z one", "2026-11-22T12:00:02.5Z two"
 NOON = 1795348800.0

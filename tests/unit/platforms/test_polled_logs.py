@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms.kubernetes.kubernetes_watching import PodLogs
-from cluster_kit.platforms.polled_logs import PolledLogs
+from cluster_kit.platforms.engine import PolledLogs
+from cluster_kit.platforms.kubernetes.kubernetes_engine import PodLogs
 from cluster_kit.platforms.swarm.swarm_engine import SwarmLogs
 from tests.unit.platforms.swarm.records import service, task
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from cluster_kit.platforms.planning import manifest_model
-from cluster_kit.platforms.registry import DEFAULT, PLATFORMS, all_platforms, platform_of
+from cluster_kit.platforms.platform import DEFAULT, PLATFORMS, all_platforms, platform_of
 from cluster_kit.resolved import Cluster
 from tests.make import ROOT
 from tests.sources import nodes_of

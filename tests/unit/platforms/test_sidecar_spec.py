@@ -10,7 +10,7 @@ import pytest
 from cluster_kit import labels
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
 from cluster_kit.platforms.container import SidecarSpec, container_specs, plan_hash, sidecar_specs
-from cluster_kit.platforms.secret_values import without_secrets
+from cluster_kit.platforms.variables import without_secrets
 from tests.make import cluster, host, parse_compose
 from tests.unit.platforms.docker_run import docker_run_sidecar
 from tests.unit.platforms.said import Reading, options

@@ -10,14 +10,9 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms import polled_logs
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.kubernetes import (
-    kubernetes_engine,
-    kubernetes_start,
-    kubernetes_watching,
-)
-from cluster_kit.platforms.registry import connect
+from cluster_kit.platforms.kubernetes import kubernetes_engine, kubernetes_start
+from cluster_kit.platforms.platform import connect
 from cluster_kit.run import watch
 from tests.fakes.hosts import Machine, no_engine
 from tests.fakes.kubernetes import FakeKubernetes
@@ -37,12 +32,12 @@ def fake(root: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Itera
     text = 'format = 1\nname = "demo"\nworker = 2\nps = 1\n'
     (root / "compose" / "demo.toml").write_text(text)
     monkeypatch.setenv("KUBECONFIG", str(root / "kubeconfig"))
-    for module in (kubernetes_start, kubernetes_engine, kubernetes_watching, watch):
+    for module in (kubernetes_start, kubernetes_engine, kubernetes_engine, watch):
         monkeypatch.setattr(module, "POLL_S", 0.02)
-    monkeypatch.setattr(kubernetes_watching, "SYNC_S", 0.0)
+    monkeypatch.setattr(kubernetes_engine, "SYNC_S", 0.0)
     machine.host = replace(machine.host, connect=only_kubernetes)
     machine.locks_in(root)
-    monkeypatch.setattr(polled_logs, "FOLLOW_S", 0.02)
+    monkeypatch.setattr("cluster_kit.platforms.engine.FOLLOW_S", 0.02)
     monkeypatch.setattr(kubernetes_start, "PATIENCE_S", 0.05)
     monkeypatch.setattr(kubernetes_start, "NODE_PATIENCE_S", 0.05)
     monkeypatch.setattr(kubernetes_start, "MOUNT_PATIENCE_S", 0.05)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.platforms.compose.compose_command import NAMES, find_override
+from cluster_kit.platforms.compose.compose_platform import NAMES, find_override
 from tests.fakes.stage import NAME, Stage
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms.docker.docker_address import _logged
+from cluster_kit.platforms.docker.docker_connection import _logged
 from cluster_kit.util import debug_log
 from cluster_kit.util.masking import masker
 from cluster_kit.util.process import Completed

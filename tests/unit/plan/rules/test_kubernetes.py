@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from tests.make import cluster, gpus, host, problems
 
 REFUSED: dict[str, dict[str, Any]] = {

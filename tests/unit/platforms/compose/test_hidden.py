@@ -10,7 +10,7 @@ import pytest
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
 from cluster_kit.platforms.compose.compose_platform import Compose
 from cluster_kit.platforms.container import plan_hash
-from cluster_kit.platforms.registry import platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import Workspace
 from tests.make import cluster, parse_compose

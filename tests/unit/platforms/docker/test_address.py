@@ -9,7 +9,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from cluster_kit.platforms.docker.docker_address import address, sdk
+from cluster_kit.platforms.docker.docker_connection import address, sdk
 
 SOCKET = "unix:///run/user/1000/docker.sock"
 

@@ -12,9 +12,8 @@ from docker.errors import APIError, NotFound
 
 from cluster_kit import labels
 from cluster_kit.errors import EngineError
-from cluster_kit.platforms.docker import docker_changes, docker_engine
-from cluster_kit.platforms.docker.docker_changes import MOST_ASKED
-from cluster_kit.platforms.docker.docker_engine import DockerEngine
+from cluster_kit.platforms.docker import docker_engine
+from cluster_kit.platforms.docker.docker_engine import MOST_ASKED, DockerEngine
 from tests.unit.platforms.docker.test_containers import inspected, told
 
 
@@ -149,7 +148,7 @@ def test_a_limit_of_memory_is_one_of_swap_too() -> None:
 def test_a_container_that_cannot_be_frozen_now_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, code: int, failures: int, tries: int
 ) -> None:
-    monkeypatch.setattr(docker_changes, "FREEZE_S", 0)
+    monkeypatch.setattr(docker_engine, "FREEZE_S", 0)
     asked: list[str] = []
 
     def pause(name: str) -> None:

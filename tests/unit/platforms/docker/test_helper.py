@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from docker.errors import APIError
 
-from cluster_kit.platforms.docker import docker_changes
+from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.engine import Helper
 
 NETWORK = Helper("image", ("python3", "-c", "x"), network_of="id", capabilities=("NET_ADMIN",))
@@ -41,7 +41,7 @@ class Sdk:
 
 def test_it_gets_no_more_rights_than_it_needs() -> None:
     sdk = Sdk([b"rea", b"dy\nmore\n"])
-    assert docker_changes.start_helper(sdk, "demo", NETWORK) == "ready"
+    assert docker_engine.start_helper(sdk, "demo", NETWORK) == "ready"
     made = sdk.made
     assert (made["entrypoint"], made["command"]) == (["python3"], ["-c", "x"])
     assert (made["cap_drop"], made["cap_add"], made["privileged"]) == (
@@ -58,16 +58,16 @@ def test_it_gets_no_more_rights_than_it_needs() -> None:
 def test_one_for_processes_has_no_network() -> None:
     sdk = Sdk([b"no"])
     chosen = Helper("image", ("true",), processes_of="id", privileged=True)
-    assert docker_changes.start_helper(sdk, "demo", chosen) == "no"
+    assert docker_engine.start_helper(sdk, "demo", chosen) == "no"
     assert (sdk.made["pid_mode"], sdk.made["network_mode"]) == ("container:id", "none")
 
 
 def test_one_that_says_nothing() -> None:
-    assert docker_changes.start_helper(Sdk(), "demo", NETWORK) == ""
+    assert docker_engine.start_helper(Sdk(), "demo", NETWORK) == ""
 
 
 def test_one_that_cannot_be_started_is_removed() -> None:
     sdk = Sdk(error=APIError("privileged mode is incompatible with user namespaces"))
     with pytest.raises(APIError):
-        docker_changes.start_helper(sdk, "demo", NETWORK)
+        docker_engine.start_helper(sdk, "demo", NETWORK)
     assert sdk.done == ["start", "remove"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.facts import EngineKind
-from cluster_kit.platforms.docker.docker_address import caller, engine_kind
+from cluster_kit.platforms.docker.docker_connection import caller, engine_kind
 
 ROOTLESS = {
     "SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"],

@@ -7,8 +7,8 @@ import json
 import os
 from pathlib import Path
 
-from cluster_kit.platforms.kubernetes.inside.reader import AT_ONCE, CHUNK, MOST, scan
-from cluster_kit.platforms.kubernetes.kubernetes_watching import Mirror
+from cluster_kit.platforms.kubernetes.kubernetes_engine import Mirror
+from cluster_kit.platforms.kubernetes.output_reader import AT_ONCE, CHUNK, MOST, scan
 
 
 def lines(found: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster_kit import labels
-from cluster_kit.platforms.kubernetes.pods import (
+from cluster_kit.platforms.kubernetes.kubernetes_pods import (
     INDEX,
     Told,
     by_task,

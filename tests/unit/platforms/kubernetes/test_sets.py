@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from cluster_kit import labels
-from cluster_kit.platforms.kubernetes.kubernetes_listing import IN_SET, Ended, is_over, with_sets
-from cluster_kit.platforms.kubernetes.pods import container_of
+from cluster_kit.platforms.kubernetes.kubernetes_pods import (
+    IN_SET,
+    Ended,
+    container_of,
+    set_is_over,
+    with_sets,
+)
 from tests.unit.platforms.kubernetes.test_pods import RUNS, ended, pod
 
 MARKS = {labels.CLUSTER: "demo", labels.ROLE: "worker", labels.LEADER: "false"}
@@ -43,7 +48,7 @@ def job(name: str = "ck-demo-worker-0") -> dict[str, Any]:
     ids=["new", "held back", "not failed", "failed", "completed", "stopped"],
 )
 def test_tasks_without_a_pod_wait_until_the_set_is_over(made: dict[str, Any], over: bool) -> None:
-    assert is_over(made) is over
+    assert set_is_over(made) is over
     for jobs in ([], [job()]):
         (found,) = with_sets(jobs, [made])
         assert found["metadata"]["name"] == "ck-demo-worker-0"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cluster_kit.errors import HostError
-from cluster_kit.platforms.secret_values import known_secrets, mode_of, without_secrets
+from cluster_kit.platforms.variables import known_secrets, mode_of, without_secrets
 from cluster_kit.run.bug_report import archive
 from cluster_kit.run.doctor import check_secrets
 from cluster_kit.run.known_secrets import Known, known_of

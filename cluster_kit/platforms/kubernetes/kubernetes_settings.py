@@ -1,6 +1,10 @@
-"""Names of a cluster's objects on Kubernetes. Pure."""
+"""Names of a cluster's objects on Kubernetes, and its settings from `[kubernetes]`. Pure."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cluster_kit.resolved import Cluster
 
 GROUP = "jobset.x-k8s.io/v1alpha2"
 """The API group of JobSets, with its version."""
@@ -28,3 +32,30 @@ def kubernetes_job(cluster: str, role: str, *, in_set: bool) -> str:
 def kubernetes_host(cluster: str, role: str, index: int, *, in_set: bool) -> str:
     """The name by which a pod is found: its Job's, its index, and the Service."""
     return f"{kubernetes_job(cluster, role, in_set=in_set)}-{index}.{kubernetes_name(cluster)}"
+
+
+@dataclass(frozen=True)
+class KubernetesSettings:
+    """What Kubernetes is told besides the job, as `[kubernetes]` of the manifest says.
+
+    `claim` is the claim at OUTPUT, "" for an emptyDir; `storage` are the bytes of one of the job's
+    own, None if it exists already. `claims` are (path in containers, claim, folder in it).
+    `jobset`: the Jobs are parts of one JobSet.
+    """
+
+    namespace: str
+    pull_policy: str
+    pull_secret: str
+    claim: str
+    storage: int | None
+    storage_class: str
+    claims: tuple[tuple[str, str, str], ...]
+    egress: bool
+    queue: str
+    jobset: bool = False
+
+
+def settings_of(cluster: Cluster) -> KubernetesSettings:
+    """Returns the settings of a cluster that was planned for Kubernetes."""
+    claims = tuple((target, claim, folder) for target, claim, folder in cluster.settings["claims"])
+    return KubernetesSettings(**{**cluster.settings, "claims": claims})

@@ -1,4 +1,4 @@
-"""Prints what is new in the progress files of a run, for `kubernetes_watching.py`.
+"""Runs in a pod beside the tasks: prints what is new in the progress files of a run.
 
 Each line is JSON: {"path": …, "at": byte, "data": base64}, and {"scan": n} after each look at all
 files. It ends when it is removed.

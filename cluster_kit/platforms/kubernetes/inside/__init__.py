@@ -1,1 +1,0 @@
-"""What runs in a pod beside the tasks: Python's standard library only."""
