@@ -1,9 +1,9 @@
-"""Writes plain data as YAML that Compose reads back exactly: Compose interpolates `$`. Pure."""
+"""Writes plain data as YAML that is read back exactly; Compose interpolates `$`. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,69 +35,6 @@ class Anchored:
     data: Mapping[str, Any]
 
 
-def block(data: Mapping[str, Any], indent: int = 0) -> str:
-    """Returns a mapping's lines, each below the other, without a line break at the end.
-
-    Values are texts, which are quoted, numbers, booleans, None for a key without a value,
-    mappings, sequences, `Verbatim`, `OneLine` or `Anchored`. Templates use it as the filter `yaml`.
-    """
-    return "\n".join(_lines(data, " " * indent))
-
-
-def _lines(data: Mapping[str, Any], margin: str) -> Iterator[str]:
-    for name, value in data.items():
-        head = f"{margin}{name if isinstance(name, Verbatim) else key(name)}:"
-        if isinstance(value, Anchored):
-            head, value = f"{head} &{value.name}", value.data
-        if isinstance(value, Mapping) and value:
-            yield head
-            yield from _lines(value, f"{margin}  ")
-        elif _is_block(value):
-            yield head
-            yield from _items(value, f"{margin}  ")
-        elif value is None:
-            yield head
-        else:
-            yield f"{head} {inline(value)}"
-
-
-def _items(items: Sequence[Mapping[str, Any]], margin: str) -> Iterator[str]:
-    for item in items:
-        first, *others = _lines(item, f"{margin}  ")
-        yield f"{margin}- {first.lstrip()}"
-        yield from others
-
-
-def _is_block(value: object) -> bool:
-    """Whether it is a list of mappings."""
-    return isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value)
-
-
-def inline(value: object) -> str:
-    """Returns a value on one line."""
-    match value:
-        case Verbatim():
-            return str(value)
-        case str():
-            return quote(value)
-        case bool():
-            return "true" if value else "false"
-        case OneLine(data):
-            pairs = (f"{key(name)}: {inline(inner)}" for name, inner in data.items())
-            return "{" + ", ".join(pairs) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(map(inline, value)) + "]"
-        case Mapping():
-            return "{}"
-        case _:
-            return str(value)
-
-
-def present(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keys that have a value: neither None nor a text, list or mapping without any."""
-    return {name: value for name, value in data.items() if value not in (None, "", (), [], {})}
-
-
 def quote(text: str) -> str:
     """Returns a quoted scalar on one line that Compose reads back as exactly this text."""
     return scalar(text.replace("$", "$$"))
@@ -110,7 +47,76 @@ def scalar(text: str) -> str:
     return '"' + "".join(map(_escape, text)) + '"'
 
 
-def key(name: str) -> str:
+Quote = Callable[[str], str]
+
+
+def block(data: Mapping[str, Any], indent: int = 0, quote: Quote = quote) -> str:
+    """Returns a mapping's lines, each below the other, without a line break at the end.
+
+    Values are texts, which are quoted, numbers, booleans, None for a key without a value,
+    mappings, sequences, `Verbatim`, `OneLine` or `Anchored`. Templates use it as the filter `yaml`.
+
+    Args:
+        quote: `scalar` for a file that Compose does not read.
+    """
+    return "\n".join(_lines(data, " " * indent, quote))
+
+
+def _lines(data: Mapping[str, Any], margin: str, quote: Quote) -> Iterator[str]:
+    for name, value in data.items():
+        head = f"{margin}{name if isinstance(name, Verbatim) else key(name, quote)}:"
+        if isinstance(value, Anchored):
+            head, value = f"{head} &{value.name}", value.data
+        if isinstance(value, Mapping) and value:
+            yield head
+            yield from _lines(value, f"{margin}  ", quote)
+        elif _is_block(value):
+            yield head
+            yield from _items(value, f"{margin}  ", quote)
+        elif value is None:
+            yield head
+        else:
+            yield f"{head} {inline(value, quote)}"
+
+
+def _items(items: Sequence[Mapping[str, Any]], margin: str, quote: Quote) -> Iterator[str]:
+    for item in items:
+        first, *others = [*_lines(item, f"{margin}  ", quote)] or ["{}"]
+        yield f"{margin}- {first.lstrip()}"
+        yield from others
+
+
+def _is_block(value: object) -> bool:
+    """Whether it is a list of mappings."""
+    return isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value)
+
+
+def inline(value: object, quote: Quote = quote) -> str:
+    """Returns a value on one line."""
+    match value:
+        case Verbatim():
+            return str(value)
+        case str():
+            return quote(value)
+        case bool():
+            return "true" if value else "false"
+        case OneLine(data):
+            pairs = (f"{key(k, quote)}: {inline(inner, quote)}" for k, inner in data.items())
+            return "{" + ", ".join(pairs) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(inline(item, quote) for item in value) + "]"
+        case Mapping():
+            return "{}"
+        case _:
+            return str(value)
+
+
+def present(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the keys that have a value: neither None nor a text, list or mapping without any."""
+    return {name: value for name, value in data.items() if value not in (None, "", (), [], {})}
+
+
+def key(name: str, quote: Quote = quote) -> str:
     """Returns a key, or another short text: as it is if YAML reads it as text, else quoted."""
     return name if _PLAIN.fullmatch(name) and name.lower() not in _WORDS else quote(name)
 

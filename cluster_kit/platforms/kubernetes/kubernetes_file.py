@@ -6,7 +6,6 @@ import base64
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from cluster_kit.contract.times import BEACON_PORT_OFFSET
 from cluster_kit.labels import CLUSTER, PLAN
@@ -19,7 +18,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_settings import (
     settings_of,
 )
 from cluster_kit.platforms.rendered_file import FILE, header, spec_text
-from cluster_kit.platforms.yaml import comment, scalar
+from cluster_kit.platforms.yaml import block, comment, scalar
 from cluster_kit.resolved import Cluster
 
 
@@ -116,7 +115,7 @@ def render(cluster: Cluster, files: Sequence[Carried]) -> str:
     """Returns the file: the same cluster and the same files give the same text."""
     plan = container_specs(cluster)[0].shared.labels[PLAN]
     head = [f"# {line}" for line in header(cluster, plan, own_lines(cluster))]
-    documents = ["\n".join(block(one)) for one in objects(cluster, files)]
+    documents = [block(one, quote=scalar) for one in objects(cluster, files)]
     return "\n".join(head) + "\n---\n" + "\n---\n".join(documents) + "\n"
 
 
@@ -146,39 +145,3 @@ def _secrets(cluster: Cluster, create: str) -> Iterator[str]:
     if files := secret_files(cluster):
         values = " ".join(shlex.quote(f"--from-file={key}={path}") for key, path in files.items())
         yield comment(f"First: `{create}-files {values}`")
-
-
-def block(value: Any, indent: str = "") -> Iterator[str]:
-    """Yields the lines of a value as YAML in block style: texts are quoted, numbers are not."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _entry(f"{indent}{_key(key)}:", inner, indent + "  ")
-    elif isinstance(value, list):
-        for inner in value:
-            lines = list(block(inner, indent + "  ")) if inner else [_plain(inner)]
-            yield f"{indent}- {lines[0].lstrip(' ')}"
-            yield from lines[1:]
-    else:
-        yield indent + _plain(value)
-
-
-def _entry(start: str, inner: Any, indent: str) -> Iterator[str]:
-    if isinstance(inner, dict | list) and inner:
-        yield start
-        yield from block(inner, indent if isinstance(inner, dict) else indent[:-2])
-    else:
-        yield f"{start} {_plain(inner)}"
-
-
-def _key(text: str) -> str:
-    return (
-        text if text.replace(".", "").replace("/", "").replace("-", "").isalnum() else scalar(text)
-    )
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict | list):
-        return "{}" if isinstance(value, dict) else "[]"
-    return str(value) if isinstance(value, int) else scalar(str(value))
