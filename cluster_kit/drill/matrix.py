@@ -18,7 +18,7 @@ from cluster_kit.drill.scenario_file import KINDS, At, Fault, Scenario, Written
 from cluster_kit.host import Host
 from cluster_kit.manifest.load import find
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.engine import Engine, Inventory
 from cluster_kit.platforms.planning import load
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import EVALUATOR, ROLES, WORKER
@@ -349,7 +349,8 @@ def _run(host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewV
 def left_behind(engine: Engine, cluster: str) -> list[str]:
     """The names of the cluster's containers and networks that are there; raises EngineError."""
     try:
-        networks = [name for name, of, _ in engine.networks() if of == cluster]
+        known = engine.networks() if isinstance(engine, Inventory) else ()
+        networks = [name for name, of, _ in known if of == cluster]
         return [*(container.name for container in engine.containers(cluster)), *networks]
     finally:
         engine.close()

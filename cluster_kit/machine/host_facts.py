@@ -17,7 +17,7 @@ from cluster_kit.facts import Driver, EngineKind, Gpu, GpuSetup, HostFacts, Netw
 from cluster_kit.host import Host
 from cluster_kit.plan.gpus import devices
 from cluster_kit.platforms.docker.docker_connection import address, caller, engine_kind
-from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.engine import Engine, Inventory
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 NVIDIA = "0x10de"
@@ -92,7 +92,9 @@ def gather(host: Host, engine: Engine | None) -> HostFacts:
         return HostFacts(cpus, memory, user, inventory, networks=networks, no_gpu=no_gpu)
     info = engine.info()
     kind = engine_kind(info, address())
-    driver, refusal = _gpu_driver(engine, inventory, cdi=bool(info.get("CDISpecDirs")))
+    hands_out = engine if inventory and isinstance(engine, Inventory) else None
+    cdi = bool(info.get("CDISpecDirs"))
+    driver, refusal = _gpu_driver(hands_out, inventory, cdi=cdi) if hands_out else ("nvidia", "")
     return HostFacts(
         cpus=info["NCPU"],
         memory=info["MemTotal"],
@@ -100,8 +102,8 @@ def gather(host: Host, engine: Engine | None) -> HostFacts:
         gpus=inventory,
         gpu_driver=driver,
         gpu_refusal=refusal,
-        gpus_taken=engine.gpus_taken() if inventory else (),
-        gpus_reserved=engine.gpus_reserved() if inventory else (),
+        gpus_taken=hands_out.gpus_taken() if hands_out else (),
+        gpus_reserved=hands_out.gpus_reserved() if hands_out else (),
         networks=gather_networks(host, engine),
         no_gpu=no_gpu,
         engine=str(info.get("ServerVersion", "")),
@@ -121,7 +123,7 @@ def gather_networks(host: Host, engine: Engine) -> tuple[Network, ...]:
     """
     docker_networks = [
         Network(f"Docker network {name}", IPv4Network(cidr, strict=False), cluster)
-        for name, cluster, cidr in engine.networks()
+        for name, cluster, cidr in (engine.networks() if isinstance(engine, Inventory) else ())
     ]
     clusters = {
         str(network.subnet): network.cluster for network in docker_networks if network.cluster
@@ -154,7 +156,7 @@ def routes_of(table: Path) -> list[Network]:
     return routes
 
 
-def _gpu_driver(engine: Engine, inventory: tuple[Gpu, ...], *, cdi: bool) -> tuple[Driver, str]:
+def _gpu_driver(engine: Inventory, inventory: tuple[Gpu, ...], *, cdi: bool) -> tuple[Driver, str]:
     """How the engine hands out GPUs, and why it cannot ("" if it can), found by trying.
 
     NVIDIA's own runtime is tried first, then the Container Device Interface if the engine has it.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from cluster_kit.errors import EngineError
 
@@ -173,10 +173,6 @@ class Engine(Protocol):
         """A name that no other engine has, by whichever socket this one is reached."""
         ...
 
-    def networks(self) -> list[tuple[str, str, str]]:
-        """(name, cluster or "", CIDR) of every IPv4 subnet of every Docker network."""
-        ...
-
     def clusters(self) -> list[str]:
         """Names of all clusters that have a container or a network, sorted."""
         ...
@@ -201,18 +197,6 @@ class Engine(Protocol):
         Ends if another thread ends `until`, or if the engine closes the connection: it has stopped,
         or was killed. One that knows when it has told all of the past says so by `ALL_TOLD`, once.
         """
-        ...
-
-    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
-        """(device id, cluster) of every GPU that a container of the kit holds or is about to."""
-        ...
-
-    def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
-        """(device id or "all", container's name) of the GPUs of running containers of others."""
-        ...
-
-    def gpu_refusal(self, driver: str, device_id: str) -> str:
-        """Why the engine cannot hand out this GPU, "" if it can."""
         ...
 
     def lines(self, container_id: str, *, stderr: bool = False) -> Iterator[str]:
@@ -264,6 +248,35 @@ class Engine(Protocol):
         Returns the number of containers.
         """
         ...
+
+
+@runtime_checkable
+class Inventory(Protocol):
+    """What a Docker engine says of the host that it is on; others are no `Inventory`.
+
+    Every method raises EngineError if the engine refuses or does not answer any more.
+    """
+
+    def networks(self) -> list[tuple[str, str, str]]:
+        """(name, cluster or "", CIDR) of every IPv4 subnet of every Docker network."""
+        ...
+
+    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
+        """(device id, cluster) of every GPU that a container of the kit holds or is about to."""
+        ...
+
+    def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
+        """(device id or "all", container's name) of the GPUs of running containers of others."""
+        ...
+
+    def gpu_refusal(self, driver: str, device_id: str) -> str:
+        """Why the engine cannot hand out this GPU, "" if it can."""
+        ...
+
+
+def gpus_taken(engine: Engine) -> tuple[tuple[str, str], ...]:
+    """(device id, cluster) of the GPUs that clusters hold; () if their nodes hand them out."""
+    return engine.gpus_taken() if isinstance(engine, Inventory) else ()
 
 
 class Reaches(Protocol):

@@ -13,7 +13,7 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host import Host
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.task_view import State
-from cluster_kit.platforms.engine import SIDECAR, Container, Engine
+from cluster_kit.platforms.engine import SIDECAR, Container, Engine, gpus_taken
 from cluster_kit.run import run_directory
 
 AT_ONCE = 8
@@ -128,7 +128,7 @@ def _refuse_ended(containers: Sequence[Container], what: str) -> None:
 
 def _refuse_gpus(engine: Engine, cluster: str, containers: Sequence[Container]) -> None:
     """Raise HostError if a GPU of a stopped cluster was handed out to another one meanwhile."""
-    taken = {gpu: other for gpu, other in engine.gpus_taken() if other != cluster}
+    taken = {gpu: other for gpu, other in gpus_taken(engine) if other != cluster}
     for container in containers:
         for gpu in container.gpus:
             if gpu in taken:

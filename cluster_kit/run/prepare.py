@@ -33,7 +33,7 @@ from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import OwnImages
 from cluster_kit.plan.portable import check_portable, debugged, everywhere, moved, neutral
 from cluster_kit.platforms.container import container_specs
-from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.engine import Engine, gpus_taken
 from cluster_kit.platforms.planning import load, plan
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.platforms.rendered_file import Build
@@ -208,7 +208,7 @@ def prepare_again(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
     """
     facts = replace(prepared.facts, networks=gather_networks(host, engine))
     if facts.gpus:
-        facts = replace(facts, gpus_taken=engine.gpus_taken())
+        facts = replace(facts, gpus_taken=gpus_taken(engine))
     cluster = plan(prepared.manifest, prepared.inputs, facts, prepared.images)
     cluster = _asked(cluster, prepared.request)
     return replace(prepared, facts=facts, cluster=cluster)

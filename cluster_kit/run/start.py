@@ -19,7 +19,7 @@ from cluster_kit.image.base_image import bind
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.task_view import State
-from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.engine import Engine, gpus_taken
 from cluster_kit.platforms.platform import ImageMissing, SubnetTaken, platform_of
 from cluster_kit.platforms.variables import without_secrets
 from cluster_kit.programs import resolve
@@ -85,7 +85,7 @@ def planned_now(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
         ManifestError: there are no longer enough.
         EngineError: the engine does not answer.
     """
-    if not prepared.facts.gpus or engine.gpus_taken() == prepared.facts.gpus_taken:
+    if not prepared.facts.gpus or gpus_taken(engine) == prepared.facts.gpus_taken:
         return prepared
     return prepare_again(host, prepared, engine)
 

@@ -18,27 +18,15 @@ from cluster_kit.util import debug_log
 
 
 class Unreachable(RemoteEngine):
-    """Methods of an engine that are about this host: they find nothing."""
+    """What no pod has: sidecars, and a node that the kit has a hand on."""
 
     out_of_reach = (
         "that cannot be done to a pod: the kit has no hand on its node",
         "`kubectl exec POD -- …` runs a command in it",
     )
 
-    def networks(self) -> list[tuple[str, str, str]]:
-        return []
-
     def sidecars(self, cluster: str, run: str = "") -> list[Container]:
         return []
-
-    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
-        return ()
-
-    def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
-        return ()
-
-    def gpu_refusal(self, driver: str, device_id: str) -> str:
-        return ""
 
     def comes_back(self, container_id: str, within_s: float) -> bool:
         return False

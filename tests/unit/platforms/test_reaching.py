@@ -8,7 +8,7 @@ import pytest
 
 from cluster_kit.errors import EngineError
 from cluster_kit.platforms.docker.docker_engine import DockerEngine
-from cluster_kit.platforms.engine import Engine, Reaches, reaching
+from cluster_kit.platforms.engine import Engine, Inventory, Reaches, gpus_taken, reaching
 from cluster_kit.platforms.kubernetes.kubernetes_engine import KubernetesEngine
 from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
 
@@ -20,7 +20,7 @@ def methods(protocol: type) -> set[str]:
 def test_docker_s_engine_does_all_of_it() -> None:
     engine = DockerEngine.__new__(DockerEngine)
     assert reaching(engine) is engine
-    assert methods(DockerEngine) >= methods(Engine) | methods(Reaches)
+    assert methods(DockerEngine) >= methods(Engine) | methods(Inventory) | methods(Reaches)
 
 
 @pytest.mark.parametrize("kind", [SwarmEngine, KubernetesEngine])
@@ -30,3 +30,9 @@ def test_one_of_other_machines_has_none_of_it(kind: type[Engine]) -> None:
     assert not methods(kind) & methods(Reaches)
     with pytest.raises(EngineError, match=r"another node|pod"):
         reaching(engine)
+
+
+def test_pods_hold_no_gpu_of_this_host() -> None:
+    engine = KubernetesEngine.__new__(KubernetesEngine)
+    assert not methods(KubernetesEngine) & methods(Inventory)
+    assert gpus_taken(engine) == ()

@@ -16,7 +16,7 @@ from docker.errors import APIError, DockerException
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.platforms.docker.docker_engine import DockerEngine
-from cluster_kit.platforms.engine import Engine, Helper, Reaches
+from cluster_kit.platforms.engine import Engine, Helper, Inventory, Reaches
 from tests.unit.platforms.docker.test_client import connected
 
 CONNECTS = DockerEngine.__init__
@@ -79,7 +79,7 @@ LOST = (
 def test_every_method_of_the_interface_is_tried_here() -> None:
     methods = {
         name
-        for protocol in (Engine, Reaches)
+        for protocol in (Engine, Inventory, Reaches)
         for name, _ in inspect.getmembers(protocol, inspect.isfunction)
     }
     assert {name for name in methods if not name.startswith("_")} == {*CALLS, "answers", "close"}

@@ -89,6 +89,14 @@ class Busy:
     def networks(self) -> list[tuple[str, str, str]]:
         return [("other", "", cidr) for cidr in self._taken]
 
+    def gpus_taken(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    gpus_reserved = gpus_taken
+
+    def gpu_refusal(self, _driver: str, _device: str) -> str:
+        return ""
+
 
 def test_preparing_again_looks_at_the_networks_alone(
     root: Path, monkeypatch: pytest.MonkeyPatch
