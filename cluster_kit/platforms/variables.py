@@ -1,4 +1,7 @@
-"""The variables of a task; which of them are secrets, and which files may have their values."""
+"""The variables of a task; which of them are secrets, and which files may have their values.
+
+`contract.interface` says what each variable of the kit means.
+"""
 
 from __future__ import annotations
 
