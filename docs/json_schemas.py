@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from cluster_kit.contract.events import EVENTS
+from cluster_kit.contract.events import EVENTS, keys_of
 from cluster_kit.contract.events import Event as ProgressEvent
 from cluster_kit.platforms.engine import Event
 from cluster_kit.run.outcome import FORMAT, Outcome
@@ -57,7 +56,7 @@ def progress() -> dict[str, Any]:
 
 
 def _progress_event(name: str, kind: type[ProgressEvent]) -> dict[str, Any]:
-    keys = {one.name: {"description": one.metadata["meaning"]} for one in fields(kind)}
+    keys = {one.name: {"description": one.metadata["meaning"]} for one in keys_of(kind)}
     properties = {"time": True, "event": {"const": name}, **keys}
     return {
         "description": written_by(kind),

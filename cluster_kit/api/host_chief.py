@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cluster_kit.api.inside import host_chief as inside
+from cluster_kit.contract.events import Ready
 from cluster_kit.errors import (
     DeadlinePassed,
     EngineError,
@@ -201,8 +202,8 @@ class HostChief:
         clock = self._run.host.clock
         until = clock.monotonic() + deadline + SLACK_S
         while clock.monotonic() < until:
-            events = {entry.event for entry in entries.poll() if entry.task == leader}
-            if "ready" in events:
+            new = [entry.event for entry in entries.poll() if entry.task == leader]
+            if any(isinstance(event, Ready) for event in new):
                 return True
             if any(c.leader and c.state == "exited" for c in self._run.containers()):
                 return False

@@ -11,6 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from cluster_kit.contract.events import Evaluation, Step
 from cluster_kit.errors import Interrupted, KitError
 from cluster_kit.host import Host
 from cluster_kit.observe.progress import Entry, ProgressReader
@@ -242,15 +243,15 @@ def result(run: Run, outcome: Outcome, entries: Sequence[Entry], accuracy: float
 
 def _curve(entries: Sequence[Entry]) -> tuple[tuple[float, float], ...]:
     """(seconds, accuracy) of each checkpoint, by when it was written; it is scored later."""
-    start = next((entry.time for entry in entries if entry.event == "step"), None)
+    start = next((entry.time for entry in entries if isinstance(entry.event, Step)), None)
     if start is None:
         return ()
-    points = [
-        (round(float(entry.fields.get("written", entry.time)) - start, 2),
-         float(entry.fields["accuracy"]))
-        for entry in entries
-        if entry.event == "evaluation" and "accuracy" in entry.fields
-    ]  # fmt: skip
+    points: list[tuple[float, float]] = []
+    for entry in entries:
+        scored = entry.event
+        if isinstance(scored, Evaluation) and scored.accuracy is not None:
+            written = entry.time if scored.written is None else scored.written
+            points.append((round(float(written) - start, 2), float(scored.accuracy)))
     return tuple(sorted(points))
 
 

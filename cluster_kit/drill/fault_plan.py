@@ -10,13 +10,22 @@ from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
-from cluster_kit.contract import events as contract
+from cluster_kit.contract import events
+from cluster_kit.contract.events import (
+    Epoch,
+    Failure,
+    Heard,
+    Ready,
+    Retry,
+    Silent,
+    Start,
+    Step,
+    name_of,
+)
 from cluster_kit.contract.times import STOP_GRACE_S
 from cluster_kit.drill.scenario_file import CHECKPOINT, KINDS, RANDOM, At, Fault, Scenario, Written
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.observe import heartbeats
-from cluster_kit.observe.heartbeats import HEARD, SILENT
-from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
 from cluster_kit.observe.task_files import complete
 from cluster_kit.observe.task_view import State
@@ -179,7 +188,7 @@ def _any(random: Random, cluster: Cluster) -> Fault:
     return Fault.model_validate(given)
 
 
-EVENTS = tuple(name for name in contract.EVENTS if name not in ("usage", "end"))
+EVENTS = tuple(name for name in events.EVENTS if name not in ("usage", "end"))
 """Those of the contract but `end`, the last one, and `usage`, which never ends."""
 
 
@@ -271,25 +280,31 @@ def is_due(at: At, seen: RunState, now: float, saved: bool, calm_since: float | 
         ready = ready_at(seen)
         return ready is not None and now >= ready + at.seconds
     if at.epoch is not None:
-        epochs = (entry.fields.get("epoch") for entry in seen.entries if entry.event == "epoch")
+        epochs = [e.event.epoch for e in seen.entries if isinstance(e.event, Epoch)]
         return any(isinstance(epoch, int) and epoch >= at.epoch for epoch in epochs)
     if at.step is not None:
         return any(step >= at.step for _, step in steps(seen))
-    return saved if at.after == CHECKPOINT else any(e.event == at.after for e in seen.entries)
+    return (
+        saved
+        if at.after == CHECKPOINT
+        else any(name_of(entry.event) == at.after for entry in seen.entries)
+    )
 
 
 def ready_at(seen: RunState) -> float | None:
     """Unix seconds at which every task answered for the first time, as the leader says."""
-    ready = (e.time for e in seen.entries if (e.task, e.event) == (seen.leader, "ready"))
-    return next(ready, None)
+    return next((e.time for e in seen.entries
+                 if e.task == seen.leader and isinstance(e.event, Ready)), None)  # fmt: skip
 
 
 def steps(seen: RunState) -> Iterator[tuple[float, int]]:
     """Time (Unix seconds) and global step of each of the leader's reports, oldest first."""
     for entry in seen.entries:
-        step = entry.fields.get("step")
-        if entry.task == seen.leader and entry.event in ("step", "epoch") and _is_number(step):
-            yield entry.time, int(str(step))
+        event = entry.event
+        if entry.task != seen.leader or not isinstance(event, Step | Epoch):
+            continue
+        if isinstance(event.step, int):
+            yield entry.time, event.step
 
 
 def progress(seen: RunState) -> Iterator[tuple[float, int]]:
@@ -309,17 +324,14 @@ def progress(seen: RunState) -> Iterator[tuple[float, int]]:
 
 def starts_of(seen: RunState) -> list[float]:
     """Unix seconds of each start of the leader's program."""
-    return [e.time for e in seen.entries if (e.task, e.event) == (seen.leader, "start")]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return [e.time for e in seen.entries
+            if e.task == seen.leader and isinstance(e.event, Start)]  # fmt: skip
 
 
 def ended_at(seen: RunState) -> float | None:
     """Unix seconds of the leader's last word, None if it has said none since its last start."""
-    end: Entry | None = seen.end_entry(seen.leader)
-    return None if end is None else end.time
+    end = seen.ended(seen.leader)
+    return None if end is None else end[0]
 
 
 def saved_at(output: Path, since: float, below: str = "") -> float | None:
@@ -331,7 +343,7 @@ def saved_at(output: Path, since: float, below: str = "") -> float | None:
 
 LOSSES = ("die", "oom", "kill", "start")
 """Of the engine's events, those that tell of a task that was lost, or is back."""
-TOLD = ("failure", "retry", "start", SILENT, HEARD)
+TOLD = (Failure, Retry, Start, Silent, Heard)
 CUT, SLOW = "cut", "slow"
 WELL = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
 
@@ -350,7 +362,7 @@ def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
         ready,
         *(over_at(one, seen) for one in done),
         *(event.time for event in seen.events if event.action in LOSSES),
-        *(entry.time for entry in seen.entries if entry.event in TOLD),
+        *(entry.time for entry in seen.entries if isinstance(entry.event, TOLD)),
     ]
     since = max(trouble)
     return next((moment for moment, _ in progress(seen) if moment > since), None)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from cluster_kit.contract.events import Failure, Retry, Silent, Unanswered, name_of
 from cluster_kit.drill.fault_plan import (
     Injected,
     Planned,
@@ -17,7 +18,6 @@ from cluster_kit.drill.fault_plan import (
     steps,
 )
 from cluster_kit.drill.scenario_file import KINDS
-from cluster_kit.observe.heartbeats import SILENT, UNANSWERED
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
 from cluster_kit.platforms.engine import Event
 
@@ -129,13 +129,15 @@ def _detected(
         and (event.time < until or (_ends_job(event, seen) and until == ended_at(seen)))
     ]
     for entry in seen.entries:
-        if entry.event == SILENT and entry.fields.get("of") == task and since <= entry.time < until:
-            told.append((entry.time, entry.event))
-        pair = {entry.fields.get("of"), entry.fields.get("by")}
-        if entry.event == UNANSWERED and task in pair and since <= entry.time < until:
-            told.append((entry.time, entry.event))
-        if entry.event in ("failure", "retry") and since <= entry.time < until_other:
-            told.append((entry.time, entry.event))
+        event = entry.event
+        about_task = (isinstance(event, Silent) and event.of == task) or (
+            isinstance(event, Unanswered) and task in (event.of, event.by)
+        )
+        about_job = isinstance(event, Failure | Retry)
+        if (about_task and since <= entry.time < until) or (
+            about_job and since <= entry.time < until_other
+        ):
+            told.append((entry.time, name_of(event)))
     return min(told, default=None)
 
 
@@ -164,13 +166,12 @@ def _going_on(
             return first, max(0, highest - step), highest
         highest = max(highest, step)
     new = [moment for moment, step in moves if moment > since and step > before]
-    end = seen.end_entry(seen.leader)
-    ended_well = end is not None and end.fields.get("exit_code") == 0
-    last = end.time if end is not None and ended_well else inf
-    if again == inf and (first := _not_under_way(new, since, last)) is not None:
+    ended = seen.ended(seen.leader)
+    well_at = ended[0] if ended and ended[1].exit_code == 0 else inf
+    if again == inf and (first := _not_under_way(new, since, well_at)) is not None:
         return first, 0, before
-    if end is not None and ended_well:
-        return end.time, 0, highest
+    if well_at < inf:
+        return well_at, 0, highest
     return None, None, highest
 
 

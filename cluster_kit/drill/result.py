@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.table import Table
 
+from cluster_kit.contract.events import Heard, Silent
 from cluster_kit.drill.fault_plan import ready_at, starts_of, steps
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.scenario_file import Bounds, Expect
-from cluster_kit.observe.heartbeats import HEARD, SILENT
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.outcome import Outcome
 
@@ -67,8 +67,8 @@ def _ran(seen: RunState, task: str, end: float) -> list[Span]:
 
 def _silent(seen: RunState, task: str, end: float) -> list[Span]:
     """From when it was called silent to when it was heard, or started again."""
-    told = [(e.time, e.event == SILENT) for e in seen.entries
-            if e.event in (SILENT, HEARD) and e.fields.get("of") == task]  # fmt: skip
+    told = [(e.time, isinstance(e.event, Silent)) for e in seen.entries
+            if isinstance(e.event, Silent | Heard) and e.event.of == task]  # fmt: skip
     started = [(e.time, False) for e in seen.events if (e.task, e.action) == (task, "start")]
     return _spans(sorted([*told, *started]), end)
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cluster_kit.observe.progress import Entry, number
+from cluster_kit.contract.events import (
+    End,
+    Epoch,
+    Evaluation,
+    Metrics,
+    Retry,
+    Start,
+    Step,
+    Training,
+)  # fmt: skip
+from cluster_kit.observe.progress import Entry, Figures, figures_of, number
 from cluster_kit.observe.state import CLOCK_SLACK_S
 from cluster_kit.observe.task_view import State, state_after
 from cluster_kit.observe.usage import Sample
@@ -100,7 +109,6 @@ FAMILIES = {PREFIX + row[0]: Family(PREFIX + row[0], *row[1:]) for row in _ROWS}
 """By name, in the order in which they are written."""
 
 
-FIGURES = ("steps_per_s", "epoch", "accuracy", "map_50", "staleness")
 MOST_METRICS, LONGEST_NAME = 200, 100
 """Of what a program reports: a name for each step would be a series for each."""
 
@@ -136,8 +144,8 @@ class Tally:
     received: Counter = field(default_factory=Counter)
     sent: Counter = field(default_factory=Counter)
     steps: Counter = field(default_factory=Counter)
-    figures: dict[str, float] = field(default_factory=dict)
-    """The newest of each, by its name in progress files."""
+    figures: Figures = field(default_factory=Figures)
+    """The newest of each."""
     metrics: dict[str, float] = field(default_factory=dict)
     usage: Sample | None = None
     memory_peak: float | None = None
@@ -206,19 +214,17 @@ class Tally:
         """Add a line of its progress file, which a user's program may have written."""
         self.last_told = max(self.last_told or 0.0, entry.time)
         self._state(entry)
-        if (step := _step(entry.fields.get("step"))) is not None:
-            self._stepped(entry, step)
-        for name in FIGURES:
-            if (value := number(entry.fields.get(name))) is not None:
-                self.figures[name] = value
-        if (loss := _loss(entry.fields.get("loss"))) is not None:
-            self.figures["loss"] = loss
-        if entry.event == "metrics":
-            self._reports(entry)
-        elif entry.event == "retry":
-            self.retries += 1
-        elif entry.event == "training":
-            self.target = _step(entry.fields.get("steps"))
+        found = figures_of(entry.event)
+        if (step := _step(found.step)) is not None:
+            self._stepped(entry, step, _step(found.own_steps))
+        self.figures = self.figures.and_then(found)
+        match entry.event:
+            case Metrics(values=values):
+                self._reports(values)
+            case Retry():
+                self.retries += 1
+            case Training(steps=steps):
+                self.target = _step(steps)
 
     def step_at(self, moment: float) -> int | None:
         """The step that it told last before this Unix time."""
@@ -226,31 +232,31 @@ class Tally:
 
     def _state(self, entry: Entry) -> None:
         state = self._reported[1] if self._reported else State.RUNNING
-        if entry.event == "start":
-            self._first_attempts += entry.fields.get("attempt") == 1
+        if isinstance(entry.event, Start):
+            self._first_attempts += entry.event.attempt == 1
             state = State.RUNNING
-        elif entry.event == "end":
+        elif isinstance(entry.event, End):
             state = State.ENDED
         else:  # a server writes no `start` when it is started again
             alive = State.RUNNING if state is State.ENDED else state
             state = state_after(alive, entry)
         self._reported = entry.time, state
 
-    def _stepped(self, entry: Entry, step: int) -> None:
-        if entry.event == "evaluation":
+    def _stepped(self, entry: Entry, step: int, own: int | None) -> None:
+        if isinstance(entry.event, Evaluation):
             self.evaluated = step
             return
         before, self.step = self.step, step
         self.path.append((entry.time, step))
-        if (own := _step(entry.fields.get("own_steps"))) is not None:
+        if own is not None:
             self.steps.see(own, anew=own < self.steps.now)
-        elif entry.event in ("step", "epoch"):
+        elif isinstance(entry.event, Step | Epoch):
             first = step if self.first_step is None else self.first_step
             self.steps.see(self.steps.now + max(step - (first if before is None else before), 0),
                            anew=False)  # fmt: skip
 
-    def _reports(self, entry: Entry) -> None:
-        for name, value in entry.fields.items():
+    def _reports(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
             known = name in self.metrics or len(self.metrics) < MOST_METRICS
             if known and len(name) <= LONGEST_NAME and (value := number(value)) is not None:
                 self.metrics[name] = value
@@ -259,12 +265,6 @@ class Tally:
 def _step(value: object) -> int | None:
     found = number(value)
     return int(found) if found is not None and found >= 0 else None
-
-
-def _loss(value: object) -> float | None:
-    """Also NaN and infinity, which a diverging training tells."""
-    odd = isinstance(value, float) and not math.isfinite(value)
-    return value if odd else number(value)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -424,12 +424,12 @@ class Seen:
         yield from known(
             ("steps_total", steps),
             ("step", tally.step),
-            ("steps_per_second", figures.get("steps_per_s") if self.up else None),
-            ("epoch", figures.get("epoch")),
-            ("loss", figures.get("loss")),
-            ("accuracy_ratio", figures.get("accuracy")),
-            ("map_50_ratio", figures.get("map_50")),
-            ("staleness_updates", figures.get("staleness")),
+            ("steps_per_second", figures.steps_per_s if self.up else None),
+            ("epoch", figures.epoch),
+            ("loss", figures.loss),
+            ("accuracy_ratio", figures.accuracy),
+            ("map_50_ratio", figures.map_50),
+            ("staleness_updates", figures.staleness),
             ("evaluated_step", tally.evaluated),
         )
 

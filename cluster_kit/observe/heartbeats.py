@@ -3,72 +3,85 @@ the look at a file."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_kit.contract import heartbeat
-from cluster_kit.observe.progress import FOLDER, Entry, number
+from cluster_kit.contract.events import Heard, Silent, Unanswered, Waited, Waiting
+from cluster_kit.observe.progress import FOLDER, Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.util import untrusted
 
-SILENT, HEARD, UNANSWERED = "silent", "heard", "unanswered"
+
+@dataclass(frozen=True)
+class Silence:
+    """A task that was silent from `last_heard` on, as `said` by another one at `time`.
+
+    `server`: its process is heard of, but its TensorFlow server does not answer.
+    """
+
+    task: str
+    time: float
+    last_heard: float
+    server: bool = False
+
+    def __str__(self) -> str:
+        """A sentence; the time of day is the host's."""
+        seconds = self.time - self.last_heard
+        return heartbeat.sentence(self.task, seconds, self.last_heard, server=self.server)
 
 
-def current(seen: RunState) -> dict[str, Entry]:
-    """The tasks that are silent, each with the entry that says so; not one that spoke or was
-    started since."""
-    told = {str(e.fields.get("of")): e for e in seen.entries if e.event in (SILENT, HEARD)}
+def silence(time: float, event: Silent) -> Silence:
+    """What an event of this time says, whatever the clock of the machine that wrote it."""
+    told = event.last_heard
+    last = time if told is None else min(max(told, 0.0), time)
+    return Silence(str(event.of), time, last, bool(event.server))
+
+
+def current(seen: RunState) -> dict[str, Silence]:
+    """The tasks that are silent; not one that spoke or was started since."""
+    told = {str(e.event.of): e for e in seen.entries if isinstance(e.event, Silent | Heard)}
     # A leader that was started again knows nothing of what it said before.
     since = seen.started.get(seen.leader, 0.0)
     return {
-        task: entry
+        task: silence(entry.time, entry.event)
         for task, entry in told.items()
-        if entry.event == SILENT and entry.time >= max(seen.started.get(task, 0.0), since)
+        if isinstance(entry.event, Silent) and entry.time >= max(seen.started.get(task, 0.0), since)
     }
 
 
-def all_of(seen: RunState) -> list[Entry]:
-    """All silences of a run, oldest first; `of` is a task's name."""
-    return [e for e in seen.entries if e.event == SILENT and e.fields.get("of") in seen.tasks]
+def all_of(seen: RunState) -> list[Silence]:
+    """All silences of the run's tasks, oldest first."""
+    told = [silence(e.time, e.event) for e in seen.entries if isinstance(e.event, Silent)]
+    return [one for one in told if one.task in seen.tasks]
 
 
-def cuts(seen: RunState) -> list[Entry]:
-    """Each time that two tasks answered their leader, but not each other, oldest first."""
-    return [e for e in seen.entries if e.event == UNANSWERED and e.fields.get("of") in seen.tasks]
-
-
-def cut_words(entry: Entry) -> str:
-    """A sentence about two tasks that did not reach each other."""
-    of, by, seconds = (entry.fields.get(key) for key in ("of", "by", "seconds"))
-    return (
-        f"{by} had no answer from {of} for {seconds} s or more"
-        f" (the network between them was cut; both answered {entry.task})"
-    )
+def cuts(seen: RunState) -> list[str]:
+    """A sentence for each time that two tasks answered their leader, but not each other, oldest
+    first."""
+    return [
+        f"{e.event.by} had no answer from {e.event.of} for {e.event.seconds} s or more"
+        f" (the network between them was cut; both answered {e.task})"
+        for e in seen.entries
+        if isinstance(e.event, Unanswered) and e.event.of in seen.tasks
+    ]
 
 
 def waits(seen: RunState) -> list[str]:
     """A sentence for each time that training stood because a task was lost, oldest first."""
     lines: dict[str, list[str]] = {}
     for one in seen.entries:
-        task = str(one.fields.get("of"))
-        if one.event == "waiting" and task in seen.tasks:
-            lines.setdefault(task, []).append(f"training waited for {task} until the end")
-        elif one.event == "waited" and lines.get(task):
-            lines[task][-1] = f"training waited {one.fields.get('seconds')} s for {task}"
+        event = one.event
+        if isinstance(event, Waiting) and event.of in seen.tasks:
+            lines.setdefault(event.of, []).append(f"training waited for {event.of} until the end")
+        elif isinstance(event, Waited) and event.of and lines.get(event.of):
+            lines[event.of][-1] = f"training waited {event.seconds} s for {event.of}"
     return [line for said in lines.values() for line in said]
 
 
 def entry(task: str, moment: float, seconds: float) -> Entry:
     """What the host itself says of a task that has been silent for so many seconds."""
-    fields = {"of": task, "last_heard": moment - seconds, "server": False}
-    return Entry(task, moment, SILENT, fields)
-
-
-def words(entry: Entry) -> str:
-    """A sentence about a silence; the time of day is the host's."""
-    told = number(entry.fields.get("last_heard"))
-    last = entry.time if told is None else min(max(told, 0.0), entry.time)
-    task, server = str(entry.fields.get("of")), bool(entry.fields.get("server"))
-    return heartbeat.sentence(task, entry.time - last, last, server=server)
+    return Entry(task, moment, Silent(of=task, last_heard=moment - seconds, server=False))
 
 
 class SignOfLife:

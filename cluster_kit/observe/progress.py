@@ -1,7 +1,8 @@
 """Reads the progress files `/output/progress/<task>.jsonl` (see images/trainer/README.md).
 
-Any program of the run can write anything into these files. What comes out of here is bounded and
-of checked types: finite times, names of the run's tasks, and figures that are numbers.
+Any program of the run can write anything into these files. What comes out of here are events of
+the contract, bounded and of checked types: finite times, names of the run's tasks, and figures
+that are numbers. Nothing else takes a line apart.
 """
 
 from __future__ import annotations
@@ -11,12 +12,28 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.contract import events as contract
-from cluster_kit.contract.events import CHECKS, TASK_NAME, Kind, kinds
+from cluster_kit.contract.events import (
+    CHECKS,
+    KINDS,
+    TASK_NAME,
+    End,
+    Epoch,
+    Evaluation,
+    Event,
+    Failure,
+    Kind,
+    Metrics,
+    Own,
+    Ready,
+    Retry,
+    Start,
+    Step,
+    decode,
+)
 from cluster_kit.platforms.engine import Container
 from cluster_kit.util.masking import LEFT_OUT, Mask, masked_facts, masker
 from cluster_kit.util.terminal import harmless
@@ -62,7 +79,7 @@ def weight(value: Any) -> int:
         return 1 + len(value) // 32
     if isinstance(value, dict):
         return 4 + sum(weight(key) + weight(inner) for key, inner in value.items())
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return 2 + sum(map(weight, value))
     return 1
 
@@ -95,10 +112,10 @@ MOST_AT_FIRST, MOST_LATER = 64 << 20, 8 << 20
 KEPT, KEPT_PER_S = 2_000, 5
 """Entries of one event of one task that are kept, and how many more for each second of the run."""
 WEIGHT, WEIGHT_PER_S = 300_000, 300
-"""How heavy all entries of one task may be (see `figures.weight`), and more for each second."""
+"""How heavy all entries of one task may be (see `weight`), and more for each second."""
 HEAVIEST, HEAVIEST_OPEN = 150_000, 10_000
 """How heavy one entry may be, and one of an event with any keys."""
-VITAL, LIGHT = frozenset(("start", "failure", "ready", "end", "retry")), 64
+VITAL, LIGHT = (Start, Failure, Ready, End, Retry), 64
 """Events on which the verdict depends: light ones are kept whatever else a task has written."""
 MOST_FILES = 10_000
 AHEAD_S = 300.0
@@ -112,8 +129,49 @@ class Entry:
 
     task: str
     time: float
-    event: str
-    fields: dict[str, Any]
+    event: Event
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of an event that tables, charts and metrics show; None for those it lacks.
+
+    A loss may be infinite or NaN, all others are finite.
+    """
+
+    step: float | None = None
+    steps_per_s: float | None = None
+    loss: float | None = None
+    own_steps: float | None = None
+    epoch: float | None = None
+    accuracy: float | None = None
+    map_50: float | None = None
+    staleness: float | None = None
+
+    def and_then(self, later: Figures) -> Figures:
+        """The newest of each."""
+        newer = {name: value for name, value in vars(later).items() if value is not None}
+        return replace(self, **newer) if newer else self
+
+
+def figures_of(event: Event) -> Figures:
+    """The figures of a step, an epoch or an evaluation, or among what a program reports."""
+    if isinstance(event, Metrics):
+        reported = ((key, event.values.get(key)) for key in _FIGURES)
+        return Figures(**{key: value for key, value in reported if number(value) is not None})
+    if not isinstance(event, Step | Epoch | Evaluation | Own):
+        return Figures()
+    return Figures(**{key: value for key, value in vars(event).items() if key in _FIGURES})
+
+
+_FIGURES = frozenset(one.name for one in fields(Figures))
+
+
+def fields_of(event: Event) -> dict[str, Any]:
+    """What an event says, by key."""
+    if isinstance(event, Metrics):
+        return dict(event.values)
+    return {key: value for key, value in vars(event).items() if value is not None}
 
 
 class ProgressReader:
@@ -148,7 +206,7 @@ class ProgressReader:
         self._offsets = dict(sizes or {})
         self._cut: set[str] = set()
         self._read: set[str] = set()
-        self._kept: Counter[tuple[str, str]] = Counter()
+        self._kept: Counter[tuple[str, type[Event]]] = Counter()
         self._weights: Counter[str] = Counter()
 
     def poll(self) -> list[Entry]:
@@ -179,8 +237,8 @@ class ProgressReader:
             latest = about.st_ctime + AHEAD_S
             task = name.removesuffix(self._suffix)
             for line in self._lines(file, name, about.st_size):
-                entry = _parsed(task, line)
-                if entry is None or entry.time > latest or not self._is_of_run(entry):
+                entry = parsed(task, line, self._tasks)
+                if entry is None or entry.time > latest:
                     self.left_out += 1
                 elif entry.time >= self._since and self._is_kept(entry, latest):
                     yield entry
@@ -219,25 +277,15 @@ class ProgressReader:
                 offset, rest = offset + len(rest), b""
                 self._offsets[name] = offset
 
-    def _is_of_run(self, entry: Entry) -> bool:
-        """Whether an entry is about tasks of the run; its lists of tasks lose all others."""
-        if self._tasks is None:
-            return True
-        for key in ("tasks", "missing"):
-            if key in entry.fields:
-                entry.fields[key] = [name for name in entry.fields[key] if name in self._tasks]
-        named = (entry.fields.get(key) for key in ("of", "by"))
-        return all(name in self._tasks for name in named if isinstance(name, str))
-
     def _is_kept(self, entry: Entry, latest: float) -> bool:
         """Whether its task has not written more of such entries than anybody needs."""
-        key = entry.task, entry.event if entry.event in EVENTS else ""
+        key = entry.task, type(entry.event)
         began = self._began if self._began > 0 else latest - DAY_S
-        seconds, heavy = max(0.0, entry.time - began), weight(entry.fields)
-        vital = entry.event in VITAL and heavy <= LIGHT
+        seconds, heavy = max(0.0, entry.time - began), weight(fields_of(entry.event))
+        vital = isinstance(entry.event, VITAL) and heavy <= LIGHT
         if (
             self._kept[key] >= KEPT + KEPT_PER_S * seconds
-            or heavy > (HEAVIEST_OPEN if entry.event in OPEN else HEAVIEST)
+            or heavy > (HEAVIEST_OPEN if entry.event.open else HEAVIEST)
             or not (vital or self._weights[entry.task] + heavy <= WEIGHT + WEIGHT_PER_S * seconds)
         ):
             self.left_out += 1
@@ -249,14 +297,15 @@ class ProgressReader:
 
 def without_values(entry: Entry, mask: Mask) -> Entry:
     """The entry with the values of secrets masked, but for words that the kit compares."""
-    event = entry.event if entry.event in EVENTS else mask(entry.event)
-    if event in OPEN:
-        return replace(entry, fields=masked_facts(entry.fields, mask))
-    fields = {
-        key: value if key in COMPARED or (event, key) == END_REASON else masked_facts(value, mask)
-        for key, value in entry.fields.items()
+    event = entry.event
+    if isinstance(event, Metrics):
+        return replace(entry, event=Metrics(masked_facts(event.values, mask)))
+    masked = {
+        key: tuple(map(mask, value)) if isinstance(value, tuple) else masked_facts(value, mask)
+        for key, value in fields_of(event).items()
+        if key not in COMPARED and KINDS[type(event)][key] not in _COMPARED
     }
-    return replace(entry, event=event, fields=fields)
+    return replace(entry, event=replace(event, **masked))
 
 
 def sizes(output: Path) -> dict[str, int]:
@@ -287,50 +336,53 @@ def entries_of(containers: Sequence[Container], suffix: str = SUFFIX) -> list[En
     return [without_values(entry, mask) for entry in reader.poll()]
 
 
-Check = Callable[[Any], Any]
-"""Returns a value as its key is to have it, None if it is something else."""
-
-
 def _texts(value: Any) -> Any:
     if not isinstance(value, list):
         return None
-    return [words(one) for one in value[:MOST_ITEMS] if isinstance(one, str)]
+    return tuple(words(one) for one in value[:MOST_ITEMS] if isinstance(one, str))
 
 
-END_REASON = ("end", "reason")
-_CHECKS: Mapping[Kind, Check] = {
-    **CHECKS, Kind.LINE: words, Kind.TEXT: text, Kind.NAMES: _texts, Kind.JSON: plain,
+_CHECKS: Mapping[Kind, Callable[[Any], Any]] = {
+    **CHECKS, Kind.LINE: words, Kind.TEXT: text, Kind.NAMES: _texts, Kind.TASKS: _texts,
+    Kind.JSON: plain,
 }  # fmt: skip
-EVENTS: Mapping[str, Mapping[str, Check]] = {
-    name: {key: _CHECKS[kind] for key, kind in kinds(name).items()} for name in contract.EVENTS
+"""As the contract's, with texts that can be shown, and bounded values."""
+COMPARED = frozenset(("cause", "checkpoint", "folder"))
+"""Keys whose values are names of the kit's own, or are looked for; so are all of these kinds."""
+_COMPARED = (Kind.TASK, Kind.TASKS, Kind.REASON)
+_NAMING = {
+    event: tuple((key, kind) for key, kind in kinds.items() if kind in (Kind.TASK, Kind.TASKS))
+    for event, kinds in KINDS.items()
 }
-"""The keys of each event of the contract, and what their values are."""
-COMPARED = frozenset(("of", "by", "tasks", "missing", "cause", "checkpoint", "folder"))
-"""Keys whose values are names of the kit's own, or are looked for."""
-OPEN = frozenset(name for name, event in contract.EVENTS.items() if event.open)
-"""Events with further keys."""
-_NEEDED = {name: event.needed for name, event in contract.EVENTS.items()}
-"""Keys without which an entry of this event says nothing."""
-_OF_PROGRAMS: Mapping[str, Check] = {**EVENTS["evaluation"], **EVENTS["epoch"], **EVENTS["step"]}
-"""What may be read of an event that is a program's own."""
+"""The keys of each event that name tasks."""
 
 
-def _parsed(task: str, line: bytes) -> Entry | None:
-    """The entry of a line; None if it is none, or lacks what its event needs.
+def parsed(task: str, line: bytes, tasks: Collection[str] | None = None) -> Entry | None:
+    """The entry of a line; None if it is none, lacks what its event needs, or is about no task of
+    the run.
 
     A key whose value is of another kind is left out, and so is a key that the event does not have.
     """
     try:
-        fields = json.loads(line)
-        moment, event = float(fields.pop("time")), words(str(fields.pop("event")))
+        values = json.loads(line)
+        moment, name = float(values.pop("time")), words(str(values.pop("event")))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     if not (math.isfinite(moment) and moment >= 0):
         return None
-    if event in OPEN:
-        return Entry(task, moment, event, {text(key): plain(fields[key]) for key in fields})
-    checks = EVENTS.get(event, _OF_PROGRAMS)
-    checked = ((key, checks[key](fields[key])) for key in fields if key in checks)
-    found = {key: value for key, value in checked if value is not None}
-    lacks = any(key not in found for key in _NEEDED.get(event, ()))
-    return None if lacks else Entry(task, moment, event, found)
+    event = decode(name, values, _CHECKS)
+    if event is not None and tasks is not None:
+        event = _among(event, tasks)
+    return None if event is None else Entry(task, moment, event)
+
+
+def _among(event: Event, tasks: Collection[str]) -> Event | None:
+    """The event without tasks that the run does not have; None if it is about one of those."""
+    shorter: dict[str, tuple[str, ...]] = {}
+    for key, kind in _NAMING[type(event)]:
+        value = getattr(event, key)
+        if value is not None and kind is Kind.TASKS:
+            shorter[key] = tuple(name for name in value if name in tasks)
+        elif value is not None and value not in tasks:
+            return None
+    return replace(event, **shorter) if shorter else event

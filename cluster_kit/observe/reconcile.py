@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from cluster_kit.contract.events import End, Ready, Start
 from cluster_kit.observe import task_view
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import CLOCK_SLACK_S, NOT_THERE, RunState
@@ -56,8 +57,8 @@ def births(entries: Iterable[Entry]) -> list[float]:
     A server tells it when it is ready, any other task when it begins.
     """
     entries = list(entries)
-    begun = [e.time for e in entries if e.event == "start" and e.fields.get("attempt") == 1]
-    return begun or [entry.time for entry in entries if entry.event == "ready"]
+    begun = [e.time for e in entries if isinstance(e.event, Start) and e.event.attempt == 1]
+    return begun or [entry.time for entry in entries if isinstance(entry.event, Ready)]
 
 
 def _view(
@@ -195,12 +196,17 @@ def _lives(
     for begin, end in pairwise(sorted([*heard, *starts])):
         if not any(begin <= death <= end for death in deaths):
             word = _last_word(seen, name, begin, end)
-            code = word.fields.get("exit_code") if word else None
-            moment = word.time if word else max(begin, end - JUST_BEFORE_S)
-            yield Event(moment, "die", name, code if isinstance(code, int) else None)
+            moment, code = word or (max(begin, end - JUST_BEFORE_S), None)
+            yield Event(moment, "die", name, code)
 
 
-def _last_word(seen: RunState, name: str, begin: float, end: float) -> Entry | None:
-    """What the task itself said of its end between two of its starts, None if nothing."""
-    ends = (e for e in reversed(seen.entries) if (e.task, e.event) == (name, "end"))
-    return next((e for e in ends if begin <= e.time < end), None)
+def _last_word(
+    seen: RunState, name: str, begin: float, end: float
+) -> tuple[float, int | None] | None:
+    """When, and with which exit code, the task itself said that it ended, between two of its
+    starts; None if it said nothing."""
+    for entry in reversed(seen.entries):
+        said = entry.event
+        if entry.task == name and isinstance(said, End) and begin <= entry.time < end:
+            return entry.time, said.exit_code if isinstance(said.exit_code, int) else None
+    return None

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar, overload
 
+from cluster_kit.contract.endings import CUT_OFF, FAILED, FINISHED
+from cluster_kit.contract.events import End, Metrics
 from cluster_kit.observe import task_view
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.task_view import State, Straggler, TaskView, figures, is_work, state_after
@@ -194,30 +196,44 @@ class RunState:
         """Whether an entry was written after its task's last start."""
         return entry.time >= self.started.get(entry.task, 0.0) - CLOCK_SLACK_S
 
-    def last(self, task: str, event: str) -> Entry | None:
-        """The newest entry of this event by this task, None if there is none."""
-        entries = (e for e in reversed(self.entries) if e.task == task and e.event == event)
-        return next(entries, None)
+    def last(self, task: str, event: type[T]) -> tuple[float, T] | None:
+        """The newest event of this kind by this task, with its time; None if there is none."""
+        for entry in reversed(self.entries):
+            if entry.task == task and isinstance(entry.event, event):
+                return entry.time, entry.event
+        return None
 
-    def end_entry(self, task: str) -> Entry | None:
-        """The `end` entry of a task's supervisor since its container's last start, None if none.
+    def ended(self, task: str) -> tuple[float, End] | None:
+        """What a task's supervisor said of its end since its container's last start, with the
+        time; None if nothing.
 
         What a container says after its node was lost, and cut off from all others, is void.
         """
-        end = self.last(task, "end")
+        end = self.last(task, End)
         lost = [e.time for e in self.events if (e.task, e.action) == (task, "lost")]
-        if end is None or not self._is_current(end):
+        started = self.started.get(task, 0.0)
+        if end is None or end[0] < started - CLOCK_SLACK_S:
             return None
-        return None if self.started.get(task, 0.0) <= max(lost, default=-1.0) < end.time else end
+        return None if started <= max(lost, default=-1.0) < end[0] else end
 
-    def final_failures(self, task: str) -> list[Entry]:
+    def end_of(self, task: str) -> End | None:
+        """The same without the time."""
+        end = self.ended(task)
+        return None if end is None else end[1]
+
+    def final_failures(self, task: str) -> list[End]:
         """The task's failures, oldest first; [] if it worked again after the last one."""
-        entries = [entry for entry in self.entries if entry.task == task]
-        failures = [e for e in entries if e.event == "end" and e.fields.get("reason") == "failed"]
-        if not failures:
-            return []
-        later = entries[entries.index(failures[-1]) + 1 :]
-        return [] if any(map(_is_success, later)) else failures
+        failures: list[End] = []
+        works = False
+        for entry in self.entries:
+            if entry.task != task:
+                continue
+            if isinstance(entry.event, End) and entry.event.reason == FAILED:
+                failures.append(entry.event)
+                works = False
+            else:
+                works = works or _is_success(entry)
+        return [] if works else failures
 
     def is_done(self, task: str) -> bool:
         """Whether a task has nothing left to do after the leader's end.
@@ -242,16 +258,16 @@ class RunState:
         """The newest value of each reported metric, by name."""
         newest: dict[str, Any] = {}
         for entry in self.entries:
-            if entry.event == "metrics":
-                new = [name for name in entry.fields if name not in newest]
+            if isinstance(entry.event, Metrics):
+                reported = entry.event.values
+                new = [name for name in reported if name not in newest]
                 left_out = set(new[max(0, MOST_METRICS - len(newest)) :])
-                newest |= {k: v for k, v in entry.fields.items() if k not in left_out}
+                newest |= {k: v for k, v in reported.items() if k not in left_out}
         return newest
 
 
 def _is_success(entry: Entry) -> bool:
     """Whether the entry shows training, or a good end; an end because the job ended is none."""
-    if entry.event != "end":
+    if not isinstance(entry.event, End):
         return is_work(entry)
-    good = entry.fields.get("reason") in ("finished", "cut-off")
-    return good and not entry.fields.get("after_job")
+    return entry.event.reason in (FINISHED, CUT_OFF) and not entry.event.after_job

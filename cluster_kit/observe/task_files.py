@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cluster_kit.observe.progress import number
+from cluster_kit.contract.events import Profiled, Step
 from cluster_kit.observe.state import RunState
 from cluster_kit.resolved import ProfileAt
 from cluster_kit.util.untrusted import files
@@ -34,20 +34,20 @@ def notes(asked: ProfileAt | None, seen: RunState) -> Iterator[str]:
     """A line if there is no trace, or one without some of the tasks."""
     if asked is None:
         return
-    taken = [entry.fields for entry in seen.entries if entry.event == "profiled"]
+    taken = [entry.event for entry in seen.entries if isinstance(entry.event, Profiled)]
     if not taken:
         yield f"no profile: {_why(asked, seen)}"
         return
     last = taken[-1]
-    if message := last.get("message"):
-        yield f"no profile: {message}"
-    elif missing := last.get("missing"):
-        yield f"the profile lacks {', '.join(map(str, missing))}: no trace came from there in time"
+    if last.message:
+        yield f"no profile: {last.message}"
+    elif last.missing:
+        yield f"the profile lacks {', '.join(last.missing)}: no trace came from there in time"
 
 
 def _why(asked: ProfileAt, seen: RunState) -> str:
-    told = (entry.fields.get("step") for entry in seen.entries if entry.event == "step")
-    steps = [step for value in told if (step := number(value)) is not None]
+    told = (entry.event.step for entry in seen.entries if isinstance(entry.event, Step))
+    steps = [step for step in told if step is not None]
     if not steps:
         return f"the program reported no steps, so step {asked.at_step} was never reached"
     if max(steps) < asked.at_step:

@@ -8,15 +8,25 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from cluster_kit.observe.progress import Entry, number
+from cluster_kit.contract.events import (
+    Devices,
+    End,
+    Epoch,
+    Evaluation,
+    Ready,
+    Start,
+    Step,
+    Straggled,
+    Straggling,
+)
+from cluster_kit.observe.progress import HUGE, Entry, figures_of, number
 from cluster_kit.observe.usage import Usage
 
-STRAGGLING, STRAGGLED = "straggling", "straggled"
 LONGEST_S = 366 * 86400.0
 """No run lasts longer: such a time is unknown."""
 MOST_LASTING = 20
 """Times of one task that nothing has ended; a leader says each only once."""
-_ANEW = ("start", "ready", "end")
+_ANEW = (Start, Ready, End)
 """After these of a task, what was said of it before is over."""
 
 
@@ -52,27 +62,26 @@ class Period:
     share: float | None
 
 
-def straggler(entry: Entry) -> Straggler:
-    """What an entry `straggling` says."""
-    fields = entry.fields
-    seconds = _number(fields, "seconds") or 0.0
+def straggler(entry: Entry, begun: Straggling) -> Straggler:
+    """What an entry says of a task that is a straggler."""
+    seconds = begun.seconds or 0.0
     return Straggler(
         since=entry.time - (seconds if 0.0 <= seconds <= LONGEST_S else 0.0),
         by=entry.task,
-        steps_per_s=_number(fields, "steps_per_s"),
-        others_steps_per_s=_number(fields, "others_steps_per_s"),
-        share=_number(fields, "share"),
-        slowed=_number(fields, "slowed"),
-        cause=str(fields.get("cause")),
-        limit=_number(fields, "limit"),
-        message=str(fields.get("message", "")),
+        steps_per_s=number(begun.steps_per_s),
+        others_steps_per_s=number(begun.others_steps_per_s),
+        share=number(begun.share),
+        slowed=number(begun.slowed),
+        cause=str(begun.cause),
+        limit=number(begun.limit),
+        message=begun.message or "",
     )
 
 
 def after(found: Mapping[str, Straggler], entry: Entry) -> Mapping[str, Straggler]:
     """The stragglers by name after one more entry of any task; `found` if that changes nothing."""
-    if entry.event == STRAGGLING:
-        return {**found, str(entry.fields.get("of")): straggler(entry)}
+    if isinstance(entry.event, Straggling):
+        return {**found, str(entry.event.of): straggler(entry, entry.event)}
     left = {task: one for task, one in found.items() if not _ends(entry, task, one.by)}
     return left if len(left) < len(found) else found
 
@@ -90,18 +99,19 @@ def periods(entries: Sequence[Entry]) -> list[Period]:
     found: list[Period] = []
     lasting: dict[str, list[int]] = {}  # by task: where in `found` are those that are not over
     for entry in entries:
-        if entry.event not in (STRAGGLING, STRAGGLED, *_ANEW):
+        event = entry.event
+        if not isinstance(event, (Straggling, Straggled, *_ANEW)):
             continue
         for task, at_all in lasting.items():
             over = [at for at in at_all if _ends(entry, task, found[at].begin.by)]
             for at in over:
                 share = found[at].share
-                if entry.event == STRAGGLED:
-                    share = _number(entry.fields, "share")
+                if isinstance(event, Straggled):
+                    share = number(event.share)
                 found[at] = replace(found[at], until=entry.time, share=share)
             lasting[task] = [at for at in at_all if at not in over]
-        if entry.event == STRAGGLING:
-            task, begin = str(entry.fields.get("of")), straggler(entry)
+        if isinstance(event, Straggling):
+            task, begin = str(event.of), straggler(entry, event)
             if len(lasting.setdefault(task, [])) < MOST_LASTING:
                 lasting[task].append(len(found))
                 found.append(Period(task, begin, None, begin.share))
@@ -110,9 +120,9 @@ def periods(entries: Sequence[Entry]) -> list[Period]:
 
 def _ends(entry: Entry, task: str, leader: str) -> bool:
     """Whether it is over after this entry: it says so, or the task or the leader begins anew."""
-    if entry.event == STRAGGLED:
-        return entry.fields.get("of") == task
-    return entry.event in _ANEW and entry.task in (task, leader)
+    if isinstance(entry.event, Straggled):
+        return entry.event.of == task
+    return isinstance(entry.event, _ANEW) and entry.task in (task, leader)
 
 
 def note(period: Period) -> str:
@@ -124,10 +134,6 @@ def note(period: Period) -> str:
     share = "" if period.share is None else f", with {period.share:.0%} of the steps"
     seconds = period.until - period.begin.since
     return f"{period.begin.message} (from {since} to {until}, {seconds:.0f} s{share})"
-
-
-def _number(fields: Mapping[str, Any], key: str) -> float | None:
-    return number(fields.get(key))
 
 
 class State(StrEnum):
@@ -157,7 +163,7 @@ _SHARED = (State.CREATED, State.RUNNING, State.PAUSED, State.RESTARTING)
 GOOD_CODES = (None, 0, 143)
 """Exit codes of a task that has not failed: it runs, ended well, or was stopped by SIGTERM."""
 _ALIVE = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
-_REPORTED = {"step": State.TRAINING, "epoch": State.TRAINING, "evaluation": State.SCORING}
+_REPORTED = {Step: State.TRAINING, Epoch: State.TRAINING, Evaluation: State.SCORING}
 """The state that an event of a task means; `ready` counts only before these."""
 
 
@@ -197,7 +203,7 @@ class TaskView:
 
 def is_work(entry: Entry) -> bool:
     """Whether the entry shows that its task trains or scores."""
-    return entry.event in _REPORTED
+    return type(entry.event) in _REPORTED
 
 
 def state_after(state: State, entry: Entry) -> State:
@@ -208,32 +214,30 @@ def state_after(state: State, entry: Entry) -> State:
     """
     if state not in _ALIVE:
         return state
-    if entry.event == "ready":
+    if isinstance(entry.event, Ready):
         return State.READY if state is State.RUNNING else state
-    return _REPORTED.get(entry.event, state)
+    return _REPORTED.get(type(entry.event), state)
 
 
 def figures(entry: Entry) -> dict[str, Any]:
-    """The values of an entry that a table shows, by field of TaskView; {} if there are none.
-
-    A user's program may have written an entry with any values: invalid ones are left out.
-    """
-    shown: dict[str, Any] = {
-        key: value
-        for key, value in entry.fields.items()
-        if key in _FIGURES
-        and isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) < _HUGE
+    """The values of an entry that a table shows, by field of TaskView; {} if there are none."""
+    found, event = figures_of(entry.event), entry.event
+    numbers = {
+        "step": found.step,
+        "steps_per_s": found.steps_per_s,
+        "loss": found.loss,
+        "accuracy": found.accuracy,
+        "map_50": found.map_50,
     }
-    checkpoint = entry.fields.get("checkpoint")
-    if entry.event == "evaluation" and isinstance(checkpoint, str) and len(checkpoint) <= _LONG:
-        shown["checkpoint"] = checkpoint
+    shown: dict[str, Any] = {
+        key: value for key, value in numbers.items() if value is not None and abs(value) < HUGE
+    }
+    scored = event.checkpoint if isinstance(event, Evaluation) else None
+    if scored is not None and len(scored) <= _LONG:
+        shown["checkpoint"] = scored
     return shown
 
 
-_FIGURES = ("step", "steps_per_s", "loss", "accuracy", "map_50")
-_HUGE = 1e30
 _LONG = 40
 
 
@@ -242,12 +246,10 @@ def reported(entry: Entry) -> tuple[str, dict[str, Any]] | None:
 
     The leader writes the entries of servers, a program its own.
     """
-    if entry.event != "devices":
+    event = entry.event
+    if not isinstance(event, Devices):
         return None
-    sees = entry.fields.get("sees")
-    seen = tuple(map(str, sees)) if isinstance(sees, list) else None
-    problem = str(entry.fields.get("broken", ""))
-    return str(entry.fields.get("of", entry.task)), {"gpus_seen": seen, "gpu_problem": problem}
+    return event.of or entry.task, {"gpus_seen": event.sees, "gpu_problem": event.broken or ""}
 
 
 def by_task(entries: Sequence[Entry]) -> dict[str, dict[str, Any]]:

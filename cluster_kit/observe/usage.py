@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cluster_kit.contract import events
 from cluster_kit.observe.progress import Entry, number
 
 LONGEST_GAP_S = 30.0
@@ -81,16 +82,16 @@ class Use:
 
 def sample_of(entry: Entry) -> Sample | None:
     """The sample of a line; None if it is something else, as a user's program may write."""
-    counts = [_number(entry.fields.get(key)) for key in ("cpu_s", "memory", "rx_bytes", "tx_bytes")]
-    if entry.event != "usage" or None in counts:
+    used = entry.event
+    if not isinstance(used, events.Usage):
+        return None
+    counts = [_number(one) for one in (used.cpu_s, used.memory, used.rx_bytes, used.tx_bytes)]
+    if None in counts:
         return None
     cpu_s, memory, received, sent = (count or 0.0 for count in counts)
-    busy, gpu_memory = _gpus(entry.fields.get("gpus"))
-    sent_to = entry.fields.get("sent_to")
-    return Sample(
-        entry.task, entry.time, cpu_s, memory, received, sent,
-        _bytes_by_task(sent_to) if isinstance(sent_to, dict) else None, busy, gpu_memory,
-    )  # fmt: skip
+    busy, gpu_memory = _gpus(used.gpus)
+    sent_to = _bytes_by_task(used.sent_to) if isinstance(used.sent_to, dict) else None
+    return Sample(entry.task, entry.time, cpu_s, memory, received, sent, sent_to, busy, gpu_memory)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cluster_kit.observe.progress import Entry, number
+from cluster_kit.contract.events import Epoch, Evaluation, Event, Step
+from cluster_kit.observe.progress import Entry, Figures, figures_of, number
 from cluster_kit.observe.usage import SHORTEST_S, Rates, Sample, rates_between
 
 MOST_VALUES = 14000
@@ -40,18 +41,19 @@ class _Figure:
     id: str
     title: str
     unit: str
-    events: tuple[str, ...] = ()
-    """Of entries that tell it, in the field of that name; () if samples do."""
+    events: tuple[type[Event], ...] = ()
+    """Those that tell it, by `told`; () if samples do."""
+    told: Callable[[Figures], float | None] | None = None
     rate: Callable[[Rates], float] | None = None
     used: Callable[[Sample], float | None] | None = None
 
 
 FIGURES = (
-    _Figure("loss", "Loss", "", ("step", "epoch", "evaluation")),
-    _Figure("accuracy", "Accuracy", "", ("epoch", "evaluation")),
-    _Figure("map_50", "mAP@0.5", "", ("evaluation",)),
-    _Figure("steps_per_s", "Steps per second", "/s", ("step",)),
-    _Figure("staleness", "Staleness of updates", "updates", ("step", "epoch")),
+    _Figure("loss", "Loss", "", (Step, Epoch, Evaluation), lambda one: one.loss),
+    _Figure("accuracy", "Accuracy", "", (Epoch, Evaluation), lambda one: one.accuracy),
+    _Figure("map_50", "mAP@0.5", "", (Evaluation,), lambda one: one.map_50),
+    _Figure("steps_per_s", "Steps per second", "/s", (Step,), lambda one: one.steps_per_s),
+    _Figure("staleness", "Staleness of updates", "updates", (Epoch,), lambda one: one.staleness),
     _Figure("cpus", "Busy CPUs", "CPUs", rate=lambda rate: rate.cpus),
     _Figure("memory", "Memory", "bytes", used=lambda one: one.memory),
     _Figure("rx_bps", "Network, received", "bytes/s", rate=lambda rate: rate.rx_bps),
@@ -80,11 +82,12 @@ class Curves:
 
     def told(self, entry: Entry) -> None:
         """Add what a task reported; one that scores and trains has a curve for each."""
-        if entry.task not in self._places:
+        if entry.task not in self._places or not (told := _TOLD.get(type(entry.event), ())):
             return
-        for figure in _TOLD.get(entry.event, ()):
-            if (value := number(entry.fields.get(figure.id))) is not None:
-                epochs = entry.event == "epoch" and figure.id != "accuracy"
+        figures = figures_of(entry.event)
+        for figure in told:
+            if figure.told and (value := number(figure.told(figures))) is not None:
+                epochs = isinstance(entry.event, Epoch) and figure.id != "accuracy"
                 name = f"{entry.task}, epochs" if epochs else entry.task
                 self.points.setdefault((figure.id, name), []).append((entry.time, value))
 

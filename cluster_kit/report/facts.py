@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from cluster_kit.contract.events import Placement
 from cluster_kit.observe.progress import Entry, number
 from cluster_kit.observe.usage import Sample
 from cluster_kit.report.curves import DIGITS, Chart, charts_of
@@ -15,7 +16,7 @@ from cluster_kit.report.page import Evidence, profile_facts
 
 def placement_of(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """`{"name": …, "on": "ps-1", "bytes": …}` of each variable; [] if nobody has told."""
-    told = [entry.fields.get("variables") for entry in entries if entry.event == "placement"]
+    told = [entry.event.variables for entry in entries if isinstance(entry.event, Placement)]
     if not told or not isinstance(told[-1], list):
         return []
     found = [

@@ -6,7 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cluster_kit.observe.heartbeats import HEARD, SILENT
+from cluster_kit.contract.events import (
+    Epoch,
+    Evaluation,
+    Heard,
+    Phase,
+    Ready,
+    Retry,
+    Silent,
+    Start,
+    Step,
+    Straggling,
+    Waited,
+    Waiting,
+)  # fmt: skip
 from cluster_kit.observe.progress import Entry, number
 from cluster_kit.observe.task_view import GOOD_CODES, State
 from cluster_kit.observe.user_requests import THAW, Asked
@@ -16,7 +29,6 @@ from cluster_kit.roles import ROLES
 
 ROUTINE = ("checkpoint", "epoch", "evaluation")
 """Kinds of marks that come again and again where all is well."""
-SCORES = ("accuracy", "map_50", "map", "loss")
 
 
 @dataclass(frozen=True)
@@ -39,14 +51,15 @@ def marks_of(
         yield _asked_for(mark, events, requests)
     for entry in entries:
         match entry.event:
-            case "retry":
-                yield Mark("retry", entry.time, _attempt(entry))
-            case "epoch":
-                yield Mark("epoch", entry.time, f"epoch {entry.fields.get('epoch')}")
-            case "evaluation":
-                yield Mark("evaluation", entry.time, score(entry))
-            case "straggling":
-                yield Mark("straggler", entry.time, f"{entry.fields.get('of')} is a straggler")
+            case Retry(attempt=number, reason=why):
+                words = f"attempt {number}" + (f": {why}" if why else "")
+                yield Mark("retry", entry.time, words)
+            case Epoch(epoch=number):
+                yield Mark("epoch", entry.time, f"epoch {number}")
+            case Evaluation() as found:
+                yield Mark("evaluation", entry.time, score(found))
+            case Straggling(of=task):
+                yield Mark("straggler", entry.time, f"{task} is a straggler")
 
 
 def _asked_for(mark: Mark, events: Sequence[Event], requests: Sequence[Asked]) -> Mark:
@@ -61,12 +74,6 @@ def _asked_for(mark: Mark, events: Sequence[Event], requests: Sequence[Asked]) -
     if lives > (mark.kind == "restart") or last.what == THAW:
         return mark
     return Mark("asked", mark.at, f"{mark.text}: a person asked for it ({last.what})")
-
-
-def _attempt(entry: Entry) -> str:
-    """`attempt 2: ps-0 was lost`."""
-    reason = entry.fields.get("reason")
-    return f"attempt {entry.fields.get('attempt')}" + (f": {reason}" if reason else "")
 
 
 def _of_events(events: Sequence[Event]) -> Iterator[Mark]:
@@ -87,14 +94,12 @@ def _of_events(events: Sequence[Event]) -> Iterator[Mark]:
                 yield Mark("fault", event.time, f"ended with exit code {event.exit_code}")
 
 
-def score(entry: Entry) -> str:
+def score(found: Evaluation) -> str:
     """What an evaluation found: `ckpt-2, accuracy 0.97, loss 0.1`."""
-    shown = [
-        f"{key.replace('_', ' ')} {value:.4g}"
-        for key in SCORES
-        if (value := number(entry.fields.get(key))) is not None
-    ]
-    return ", ".join([str(entry.fields.get("checkpoint", "")), *shown]).strip(", ")
+    scores = (("accuracy", found.accuracy), ("map 50", found.map_50), ("map", found.map),
+              ("loss", number(found.loss)))  # fmt: skip
+    shown = [f"{name} {value:.4g}" for name, value in scores if value is not None]
+    return ", ".join([found.checkpoint or "", *shown]).strip(", ")
 
 
 STARTING, SERVING, WAITING = "starting", "serving", "waiting"
@@ -194,18 +199,18 @@ def _heard(word: str, entry: Entry) -> str:
     if not word:
         return ""
     match entry.event:
-        case "start" | "retry":
+        case Start() | Retry():
             return STARTING
-        case "ready":
+        case Ready():
             return State.READY if word == STARTING else word
-        case "step":
+        case Step():
             return State.TRAINING
-        case "epoch":  # told at its end, whatever has begun since
+        case Epoch():  # told at its end, whatever has begun since
             return State.TRAINING if word in (STARTING, State.READY) else word
-        case "evaluation":
+        case Evaluation():
             return State.SCORING
-        case "phase":
-            return str(entry.fields.get("name"))
+        case Phase(name=name):
+            return str(name)
     return word
 
 
@@ -229,17 +234,17 @@ def _served(spans: Sequence[Span], training: Sequence[Span], word: str) -> tuple
 
 def _scoring(spans: Sequence[Span], entries: Sequence[Entry]) -> tuple[Span, ...]:
     """An evaluator's spans: it scores from when a checkpoint was written, else waits for one."""
-    scores = [(e, number(e.fields.get("written"))) for e in entries if e.event == "evaluation"]
+    scores = [(e.time, e.event) for e in entries if isinstance(e.event, Evaluation)]
     found = []
     for span in spans:
         at, first = span.begin, True
-        for entry, written in scores:
-            begin = max(at if written is None else written, at)
-            if not at <= entry.time <= span.end:
+        for time, scored in scores:
+            begin = max(at if scored.written is None else scored.written, at)
+            if not at <= time <= span.end:
                 continue
             found.append(Span(STARTING if first and span.state == STARTING else WAITING, at, begin))
-            found.append(Span(State.SCORING, begin, entry.time, score(entry)))
-            at, first = entry.time, False
+            found.append(Span(State.SCORING, begin, time, score(scored)))
+            at, first = time, False
         word = span.state if first else WAITING
         found.append(Span(word, at, span.end))
     return tuple(span for span in found if span.end > span.begin)
@@ -250,13 +255,12 @@ def _silences(
 ) -> Iterator[Span]:
     """From the last time it was heard, to when it was heard again or started again."""
     since: float | None = None
-    told = [(e.time, e) for e in entries if e.fields.get("of") == task.name
-            and e.event in (SILENT, HEARD)]  # fmt: skip
-    starts = [(e.time, e) for e in events if e.action == "start"]
+    told = [(e.time, e.event) for e in entries
+            if isinstance(e.event, Silent | Heard) and e.event.of == task.name]  # fmt: skip
+    starts = [(e.time, None) for e in events if e.action == "start"]
     for moment, change in sorted([*told, *starts], key=lambda pair: pair[0]):
-        if isinstance(change, Entry) and change.event == SILENT:
-            last = number(change.fields.get("last_heard"))
-            since = since or last or moment
+        if isinstance(change, Silent):
+            since = since or change.last_heard or moment
         elif since is not None:
             yield Span("silent", since, moment)
             since = None
@@ -268,10 +272,10 @@ def _waits(entries: Sequence[Entry], end: float) -> Iterator[Span]:
     """Training that waits for a task that was lost, as the leader says."""
     since: tuple[float, str] | None = None
     for entry in entries:
-        if entry.event == "waiting" and since is None:
-            begin = entry.time - (number(entry.fields.get("seconds")) or 0.0)
-            since = begin, f"waits for {entry.fields.get('of')}"
-        elif entry.event == "waited" and since is not None:
+        event = entry.event
+        if isinstance(event, Waiting) and since is None:
+            since = entry.time - (event.seconds or 0.0), f"waits for {event.of}"
+        elif isinstance(event, Waited) and since is not None:
             yield Span(WAITING, since[0], entry.time, since[1])
             since = None
     if since is not None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from cluster_kit.contract.events import End, Evaluation
 from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, ManifestError
-from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.usage import Use
@@ -57,8 +57,7 @@ class TaskOutcome:
 
 
 def task_outcome(name: str, seen: RunState, container: Container | None) -> TaskOutcome:
-    view, end = seen.tasks[name], seen.end_entry(name)
-    counted: Mapping[str, Any] = end.fields if end else {}
+    view, end = seen.tasks[name], seen.end_of(name) or End()
     return TaskOutcome(
         name=name,
         role=view.role,
@@ -69,8 +68,8 @@ def task_outcome(name: str, seen: RunState, container: Container | None) -> Task
         exit_code=_exit_code(view, seen.final_failures(name), container),
         restarts=view.restarts,
         oom=out_of_memory(seen, name) or bool(container and container.oom),
-        rx_bytes=counted.get("rx_bytes"),
-        tx_bytes=counted.get("tx_bytes"),
+        rx_bytes=end.rx_bytes,
+        tx_bytes=end.tx_bytes,
         usage=_usage(seen.uses.get(name)),
     )
 
@@ -93,16 +92,15 @@ def _rounded(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def _exit_code(
-    view: TaskView, failures: Sequence[Entry], container: Container | None
-) -> int | None:
+def _exit_code(view: TaskView, failures: Sequence[End], container: Container | None) -> int | None:
     """The exit code that the engine has, else the one of the task's last failure.
 
     The engine has none for a failed task that it has just restarted.
     """
     code = container.exit_code if container else view.exit_code
-    code = failures[-1].fields.get("exit_code") if failures and code is None else code
-    return code if isinstance(code, int) else None
+    if code is None and failures and isinstance(failures[-1].exit_code, int):
+        return failures[-1].exit_code
+    return code
 
 
 FORMAT = 1
@@ -230,9 +228,9 @@ def metrics(seen: RunState) -> dict[str, Any]:
     """The final metrics by name: the reported ones, and the evaluator's accuracy if none was."""
     newest = seen.metrics()
     for name in seen.evaluators:
-        evaluation = seen.last(name, "evaluation")
-        if evaluation is not None and "accuracy" in evaluation.fields:
-            newest.setdefault("validation_accuracy", evaluation.fields["accuracy"])
+        _, evaluation = seen.last(name, Evaluation) or (0.0, Evaluation())
+        if evaluation.accuracy is not None:
+            newest.setdefault("validation_accuracy", evaluation.accuracy)
     return {name: _as_json(value) for name, value in newest.items()}
 
 

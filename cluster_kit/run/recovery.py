@@ -8,8 +8,7 @@ from types import TracebackType
 
 from cluster_kit.errors import EngineError
 from cluster_kit.observe import heartbeats
-from cluster_kit.observe.heartbeats import SignOfLife
-from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.heartbeats import SignOfLife, Silence
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
@@ -32,7 +31,7 @@ class Recovery:
         watched = () if late else (cluster.leader, *cluster.evaluators)
         self._signs = {task.name: SignOfLife(run.directory.output, task.name) for task in watched}
         self._servers = {task.name for task in cluster.tasks if task.serves}
-        self._done: list[Entry] = []
+        self._done: list[Silence] = []
         self._leader_killed_at = 0.0
 
     def look(self, seen: RunState) -> RunState:
@@ -51,9 +50,9 @@ class Recovery:
             if seconds > limit and runs(seen, name) and name not in heartbeats.current(seen):
                 seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
         told = {
-            name: entry
-            for name, entry in heartbeats.current(seen).items()
-            if name in seen.tasks and runs(seen, name) and self._is_new(entry)
+            name: silence
+            for name, silence in heartbeats.current(seen).items()
+            if name in seen.tasks and runs(seen, name) and self._is_new(silence)
         }
         if not told:
             return seen
@@ -66,9 +65,9 @@ class Recovery:
             self._leader_killed_at = self._timeline.now()
         return seen
 
-    def _is_new(self, entry: Entry) -> bool:
+    def _is_new(self, silence: Silence) -> bool:
         """What a leader said before it was killed means nothing any more."""
-        return entry not in self._done and entry.time > self._leader_killed_at
+        return silence not in self._done and silence.time > self._leader_killed_at
 
     def _start_again(self, container: Container, seen: RunState) -> None:
         """Within the bound of `retries`; a leader that was killed is the watch's to start."""

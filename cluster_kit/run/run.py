@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
+from cluster_kit.contract.events import Epoch, Step
 from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
@@ -60,7 +61,7 @@ class Stopwatch:
 def training_times(seen: RunState, since: float) -> dict[str, float]:
     """Seconds from `since` to the leader's first step, and from there to its end, if known."""
     leader = seen.leader
-    steps = [e.time for e in seen.entries if e.task == leader and e.event in ("step", "epoch")]
+    steps = [e.time for e in seen.entries if e.task == leader and isinstance(e.event, Step | Epoch)]
     if not steps:
         return {}
     ends = [e.time for e in seen.events if e.task == leader and e.action == "die"]

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED, REASONS
+from cluster_kit.contract.endings import CUT_OFF, EXIT_OUTPUT, EXIT_TERMINATED, REASONS
+from cluster_kit.contract.events import End, Failure, Ready, Start
 from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.observe import heartbeats, lost_nodes, pending_requests, task_files, task_view
-from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.heartbeats import Silence
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, is_work
 from cluster_kit.observe.tracebacks import on_host
@@ -130,17 +131,17 @@ def _starved_twice(seen: RunState, task: str) -> bool:
     killed = [e.time for e in seen.events if (e.task, e.action) == (task, "oom")]
     if len(killed) < 2:
         return False
-    own = [e for e in seen.entries if e.task == task and e.event in ("start", "failure", "end")]
-    starts = [e.time for e in own if e.event == "start"][-2:]
+    own = [entry for entry in seen.entries if entry.task == task]
+    starts = [entry.time for entry in own if isinstance(entry.event, Start)][-2:]
     if len(starts) < 2:
         return False
     for start, until in zip(starts, (starts[1], math.inf), strict=True):
         ends = [
             e.time
             for e in own
-            if e.event != "start"
+            if isinstance(e.event, Failure | End)
             and start <= e.time < until
-            and e.fields.get("exit_code") == KILLED
+            and e.event.exit_code == KILLED
         ]
         if not ends or ends[0] - start > SOON_S:
             return False
@@ -155,8 +156,8 @@ def _starved_server(cluster: Cluster, seen: RunState) -> str:
     Waiting until the start deadline helps nobody. One that was ready before may come back, as long
     as the engine starts it again.
     """
-    begun, ready = seen.last(seen.leader, "start"), seen.last(seen.leader, "ready")
-    if ready is not None and (begun is None or begun.time <= ready.time):
+    begun, ready = seen.last(seen.leader, Start), seen.last(seen.leader, Ready)
+    if ready is not None and (begun is None or begun[0] <= ready[0]):
         return ""
     for task in cluster.tasks:
         gone = seen.tasks[task.name].state is State.ENDED
@@ -178,10 +179,9 @@ def _judge_starved(cluster: Cluster, seen: RunState, name: str) -> Verdict:
 def _judge_leader(seen: RunState) -> Verdict:
     """The verdict if the leader failed: by itself, or because of the task that is to blame."""
     leader, code = seen.leader, seen.tasks[seen.leader].exit_code
-    end = seen.end_entry(leader)
+    end = seen.end_of(leader)
     if end is None and (silence := heartbeats.current(seen).get(leader)):
-        message = heartbeats.words(silence)
-        return Verdict(False, CODES[Reason.SILENT], Reason.SILENT, leader, message)
+        return Verdict(False, CODES[Reason.SILENT], Reason.SILENT, leader, str(silence))
     if end is None and code == EXIT_OUTPUT:
         return Verdict(False, CODES[Reason.OUTPUT_LOST], Reason.OUTPUT_LOST, "", OUTPUT_LOST)
     if end is None and any((e.task, e.action) == (leader, "destroy") for e in seen.events):
@@ -201,8 +201,8 @@ def _judge_leader(seen: RunState) -> Verdict:
     if not blame:
         blame, code = _first_failure(seen, code)
     own = seen.final_failures(blame) if not named and blame != leader else []
-    if own and own[-1].fields.get("message"):
-        message = f"{blame}: {own[-1].fields['message']}"
+    if own and own[-1].message:
+        message = f"{blame}: {own[-1].message}"
     elif not named and (blame != leader or not message):
         ended = f"exit code {code}" if code is not None else "an unknown exit code"
         message = f"{blame} ended with {ended}{_meaning(seen, blame, code)}"
@@ -221,7 +221,7 @@ def _judge_evaluators(seen: RunState) -> Verdict:
         code = seen.tasks[name].exit_code
         if code in STOP_CODES:
             continue
-        reason, message, _ = _end_report(seen.end_entry(name))
+        reason, message, _ = _end_report(seen.end_of(name))
         if code is None:
             message = message or f"{name} was still running after its grace"
             late = Reason.EVALUATOR_GRACE
@@ -235,12 +235,11 @@ def _judge_evaluators(seen: RunState) -> Verdict:
     return Verdict(True, 0, Reason.FINISHED)
 
 
-def _end_report(end: Entry | None) -> tuple[str, str, str]:
-    """(reason, message, first named task or "") of a supervisor's `end` entry, if there is one."""
-    fields = end.fields if end else {}
-    named = fields.get("tasks") or [""]
-    reason = str(fields.get("reason", Reason.FAILED))
-    return reason, str(fields.get("message", "")), str(named[0])
+def _end_report(end: End | None) -> tuple[str, str, str]:
+    """(reason, message, first named task or "") of what a supervisor said of its end, if it did."""
+    if end is None:
+        return Reason.FAILED, "", ""
+    return end.reason or Reason.FAILED, end.message or "", end.tasks[0] if end.tasks else ""
 
 
 def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
@@ -249,10 +248,10 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
     Sidecars take no part in the training and are never the cause.
     """
     leader = seen.leader
-    attempt = seen.last(leader, "start")
-    since = attempt.time if attempt else 0.0
-    failure = seen.last(leader, "failure")
-    until = failure.time if failure and failure.time >= since else math.inf
+    attempt = seen.last(leader, Start)
+    since = attempt[0] if attempt else 0.0
+    failure = seen.last(leader, Failure)
+    until = failure[0] if failure and failure[0] >= since else math.inf
     failed = [
         event
         for event in seen.events
@@ -303,8 +302,6 @@ def out_of_memory(seen: RunState, task: str) -> bool:
     return any(event.action == "oom" and event.task == task for event in seen.events)
 
 
-CUT_OFF = "cut-off"
-"""The reason of a worker that was stopped when its grace after the leader's end was over."""
 NO_PART = "had no part in the training: it made no step before the others were done"
 CAME_BACK = "ran out of memory (raise its `memory` limit), and was started again"
 OVER_THE_END = re.compile(
@@ -336,9 +333,9 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     task was a straggler, and for each task that was cut off, failed while the leader ended without
     it or after its end, ran out of memory and came back, or never made a step.
     """
-    notes = [_silence(entry, seen) for entry in heartbeats.all_of(seen)]
+    notes = [_silence(silence, seen) for silence in heartbeats.all_of(seen)]
     notes += lost_nodes.notes(seen)
-    notes += map(heartbeats.cut_words, heartbeats.cuts(seen))
+    notes += heartbeats.cuts(seen)
     notes += heartbeats.waits(seen)
     notes += pending_requests.notes(seen)
     notes += task_files.notes(cluster.profile, seen)
@@ -352,9 +349,9 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     for task in cluster.tasks:
         if succeeded and figures.get(f"steps_of_{task.name}") == 0:
             notes.append(f"{task.name} {NO_PART}")
-        end, failures = seen.end_entry(task.name), seen.final_failures(task.name)
-        if end is not None and end.fields.get("reason") == CUT_OFF:
-            notes.append(f"{task.name}: {end.fields.get('message', '')}")
+        end, failures = seen.end_of(task.name), seen.final_failures(task.name)
+        if end is not None and end.reason == CUT_OFF:
+            notes.append(f"{task.name}: {end.message or ''}")
         elif failures and succeeded and task.name not in seen.evaluators:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
         elif end is not None and (late := _late_failure(end, cluster)):
@@ -364,19 +361,18 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     return notes
 
 
-def _silence(entry: Entry, seen: RunState) -> str:
+def _silence(silence: Silence, seen: RunState) -> str:
     """A silence, and what came after it."""
-    task = str(entry.fields["of"])
-    later = [e for e in seen.events if e.task == task and e.time > entry.time]
+    later = [e for e in seen.events if e.task == silence.task and e.time > silence.time]
     if any(event.action == "start" for event in later):
-        return f"{heartbeats.words(entry)}; it was started again"
-    return heartbeats.words(entry)
+        return f"{silence}; it was started again"
+    return str(silence)
 
 
-def _late_failure(end: Entry, cluster: Cluster) -> str:
+def _late_failure(end: End, cluster: Cluster) -> str:
     """How a task's program failed after a job that ended well; "" if only over that end."""
-    message = str(end.fields.get("message", ""))
-    if not end.fields.get("after_job") or OVER_THE_END.search(message):
+    message = end.message or ""
+    if not end.after_job or OVER_THE_END.search(message):
         return ""
     return f"its program failed {_first_line(message, cluster)}; the verdict is the leader's"
 
@@ -387,11 +383,11 @@ def _first_line(message: str, cluster: Cluster) -> str:
     return f"{line[: LONGEST - 1]}…" if len(line) > LONGEST else line
 
 
-def _left_out(failures: Sequence[Entry], cluster: Cluster) -> str:
-    count, last = len(failures), failures[-1].fields
+def _left_out(failures: Sequence[End], cluster: Cluster) -> str:
+    count, last = len(failures), failures[-1]
     times = {1: "once", 2: "twice"}.get(count, f"{count} times")
-    message = _first_line(str(last.get("message", "")), cluster)
-    note = f"failed {times} (exit code {last.get('exit_code')}), and the leader ended without it"
+    message = _first_line(last.message or "", cluster)
+    note = f"failed {times} (exit code {last.exit_code}), and the leader ended without it"
     return f"{note}; its last words: {message}" if message else note
 
 

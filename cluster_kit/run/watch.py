@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED
+from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED, STOPPED
 from cluster_kit.errors import EngineError
 from cluster_kit.observe import lost_nodes, pending_requests, user_requests
 from cluster_kit.observe.listener import Listener
@@ -43,8 +43,6 @@ def follow_s(seen: RunState) -> float:
     return NOT_HEARD_S if failed and lived < AT_ONCE_S else FOLLOW_S
 
 
-STOPPED = "stopped"
-"""The reason of a supervisor that was told to stop."""
 STOPS_WITHIN_S = 15.0
 """An engine that is told to end stops its containers first, each within 10 s."""
 
@@ -77,9 +75,9 @@ def refuse_if_ended_by_engine(
     ends = [event for event in seen.events if (event.task, event.action) == (leader, "die")]
     if not any(event in late or event.time > lost_at - STOPS_WITHIN_S for event in ends):
         return
-    end = seen.end_entry(leader)
+    end = seen.end_of(leader)
     others = [c for c in containers if c.name not in (leader, *seen.evaluators)]
-    stopped = end is not None and end.fields.get("reason") == STOPPED
+    stopped = end is not None and end.reason == STOPPED
     fell = end is None and bool(others) and all(c.state == "exited" for c in others)
     if seen.tasks[leader].exit_code == 0 or not (stopped or fell):
         return
@@ -339,7 +337,7 @@ class Watch:
         if pending_requests.pending(self.seen) and not removed:
             return False
         wordless = leader.exit_code in (0, EXIT_OUTPUT, EXIT_TERMINATED)
-        if wordless or self.seen.end_entry(leader.name) or self._too_late:
+        if wordless or self.seen.end_of(leader.name) or self._too_late:
             return True
         if lost_nodes.has_no_place(self.seen, leader.name):
             return True

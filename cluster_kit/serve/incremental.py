@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from cluster_kit.contract.events import Step
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, without_values
+from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, fields_of, without_values
 from cluster_kit.observe.reconcile import is_told
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
@@ -32,8 +33,6 @@ from cluster_kit.util.masking import masked_facts, masker
 from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory
 
-REPEATED = "step"
-"""Many times a second at most; for lanes and marks the first of several in a row is enough."""
 TICK_S = 0.002
 """Longer than times are rounded."""
 Facts = dict[str, Any]
@@ -57,7 +56,9 @@ class Growing:
         self.seen = RunState.of(cluster)
         self._curves = Curves([task.name for task in cluster.tasks])
         self._traffic = Traffic()
-        self._last: dict[str, str] = {}
+        self._steps: set[str] = set()
+        """Tasks whose last word was a step: they write many a second at most, of which the first
+        of several in a row is enough for lanes and marks."""
         self._repeats: dict[str, Entry] = {}
         self._began, self._until = float("inf"), 0.0
         self.checkpoints: Sequence[tuple[float, str]] = ()
@@ -89,20 +90,23 @@ class Growing:
         self._catch_up(event.task)
         late = any(one.time > event.time for one in reversed(self.seen.events))
         self.seen = self.seen.with_missed([event]) if late else self.seen.with_event(event)
-        self._last.pop(event.task, None)
+        self._steps.discard(event.task)
         self._changed = True
 
     def _reported(self, entry: Entry) -> None:
         """A step after a step changes nothing but figures: the last of a piece will do."""
         self._curves.told(entry)
-        if self._last.get(entry.task) == entry.event == REPEATED:
+        if isinstance(entry.event, Step) and entry.task in self._steps:
             before = self._repeats.get(entry.task)
-            fields = {**before.fields, **entry.fields} if before else entry.fields
-            self._repeats[entry.task] = replace(entry, fields=fields)
+            event = replace(before.event, **fields_of(entry.event)) if before else entry.event
+            self._repeats[entry.task] = replace(entry, event=event)
             return
         self._catch_up(entry.task)
         self.seen = self.seen.with_entry(entry)
-        self._last[entry.task] = entry.event
+        if isinstance(entry.event, Step):
+            self._steps.add(entry.task)
+        else:
+            self._steps.discard(entry.task)
         self._changed = True
 
     def _catch_up(self, task: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from cluster_kit.observe.progress import number
+from cluster_kit.contract.events import Epoch, Functions, Start, Step, Training
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.util.clock import duration
@@ -65,28 +65,29 @@ def progress_of(seen: RunState) -> Progress | None:
     if leader.state is not State.TRAINING or leader.step is None:
         return None
     rates: list[float] = []
-    told: dict[str, float] = {}
+    steps: float | None = None
+    images_per_step: float | None = None
     epoch: int | None = None
     for entry in reversed(seen.entries):
         if entry.task != seen.leader:
             continue
-        if entry.event == "step" and len(rates) < RECENT:
-            rates += [rate for rate in [number(entry.fields.get("steps_per_s"))] if rate]
-        elif entry.event == "epoch" and epoch is None:
-            found = number(entry.fields.get("epoch"))
-            epoch = None if found is None else int(found)
-        elif entry.event == "training":
-            for key in ("steps", "images_per_step"):
-                if (value := number(entry.fields.get(key))) is not None:
-                    told.setdefault(key, value)
-        elif entry.event == "start":
-            break
+        match entry.event:
+            case Step(steps_per_s=rate) if rate and len(rates) < RECENT:
+                rates.append(rate)
+            case Epoch(epoch=float() | int() as done) if epoch is None:
+                epoch = int(done)
+            case Training() as training:
+                steps = training.steps if steps is None else steps
+                if images_per_step is None:
+                    images_per_step = training.images_per_step
+            case Start():
+                break
     later = rates[:-1] if len(rates) < RECENT else rates  # without the first one of this start
     return Progress(
         step=leader.step,
-        steps=int(told["steps"]) if "steps" in told else None,
+        steps=None if steps is None else int(steps),
         steps_per_s=statistics.median(later or rates) if rates else None,
-        images_per_step=told.get("images_per_step"),
+        images_per_step=images_per_step,
         epoch=epoch,
         settled=len(later) >= SETTLED or (len(later) > 1 and max(later) <= 2 * min(later)),
     )
@@ -116,12 +117,11 @@ def waited_for(seen: RunState) -> str:
 def _functions(seen: RunState) -> str:
     """The functions of a coordinator that its program waits for now; "" if it does not."""
     for entry in reversed(seen.entries):
-        if entry.task == seen.leader and entry.event == "functions":
-            done, of = (number(entry.fields.get(key)) for key in ("done", "of"))
-            waits = done is not None and of is not None and done < of
-            return (
-                f"{seen.leader} waits for functions: {done:,.0f} of {of:,.0f} done" if waits else ""
-            )
-        if entry.task == seen.leader and entry.event in ("step", "epoch", "start"):
-            break
+        if entry.task != seen.leader:
+            continue
+        match entry.event:
+            case Functions(done=float() | int() as done, of=float() | int() as of) if done < of:
+                return f"{seen.leader} waits for functions: {done:,.0f} of {of:,.0f} done"
+            case Functions() | Step() | Epoch() | Start():
+                break
     return ""

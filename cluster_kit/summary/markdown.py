@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.errors import UsageError
-from cluster_kit.observe.progress import Entry, ProgressReader
+from cluster_kit.observe.progress import Entry, ProgressReader, figures_of
 from cluster_kit.platforms.engine import Event
 from cluster_kit.roles import ROLES
 from cluster_kit.run.outcome import Outcome, TaskOutcome, without_run
@@ -225,10 +225,11 @@ def losses(entries: Sequence[Entry], leader: str) -> list[tuple[int, float]]:
 
 def _reported(entries: Sequence[Entry], leader: str) -> Iterator[tuple[int, float]]:
     for entry in entries:
-        step, loss = entry.fields.get("step"), entry.fields.get("loss")
-        if entry.task != leader or not isinstance(step, int) or not isinstance(loss, int | float):
+        if entry.task != leader:
             continue
-        if math.isfinite(loss):
+        figures = figures_of(entry.event)
+        step, loss = figures.step, figures.loss
+        if isinstance(step, int) and loss is not None and math.isfinite(loss):
             yield step, float(loss)
 
 

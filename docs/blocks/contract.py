@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -93,7 +92,7 @@ def progress_events() -> str:
 
 
 def _keys(event: type[events.Event]) -> str:
-    found = ((one.name, one.metadata["meaning"]) for one in fields(event))
+    found = ((one.name, one.metadata["meaning"]) for one in events.keys_of(event))
     return ", ".join(f"`{key}`" + (f" ({text})" if text else "") for key, text in found)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event
 from cluster_kit.workspace import Workspace
@@ -16,6 +15,7 @@ from docs.pictures import copied
 from docs.pictures.listed import DOCS, PICTURES
 from docs.pictures.recorded import RecordedView
 from tests.docs.markdown import all_pages
+from tests.entries import as_entry
 from tests.make import cluster
 
 KINDS = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
@@ -72,7 +72,7 @@ def test_the_table_is_kept_from_the_middle_of_the_training_and_asks_no_network()
         said = [("start", {"attempt": 1}), ("ready", {}), ("training", {"steps": 100}),
                 ("step", {"step": step, "steps_per_s": 9.0})]  # fmt: skip
         for time, (event, fields) in enumerate(said):
-            seen = seen.with_entry(Entry("chief-0", float(time), event, fields))
+            seen = seen.with_entry(as_entry("chief-0", float(time), event, fields))
         return seen
 
     view = RecordedView()

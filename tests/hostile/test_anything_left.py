@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from cluster_kit.contract.events import EVENTS, KINDS
 from cluster_kit.errors import KitError
-from cluster_kit.observe.progress import EVENTS
 from cluster_kit.run.bug_report import archive
 from cluster_kit.run.history import read_run, size_of
 from cluster_kit.run.known_secrets import known_of
@@ -30,7 +30,7 @@ from tests.fakes.stage import Stage, set_up
 EXAMPLES = 200
 PRIVATE = "a private file of the host"
 TASKS = ("chief-0", "worker-0", "worker-1", "ps-0", "evaluator-0")
-FIELDS = [*sorted({name for fields in EVENTS.values() for name in fields}), "time", "event"]
+FIELDS = [*sorted({name for kinds in KINDS.values() for name in kinds}), "time", "event"]
 OWN = tuple(f"progress/{task}{end}" for task in TASKS for end in (".jsonl", ".usage", ".beat"))
 NAMES = st.one_of(
     st.sampled_from(OWN),

@@ -114,7 +114,7 @@ def test_every_event_is_in_the_contract_with_its_keys():
     assert set(found) == set(events.EVENTS), "devices: also written by tensorflow_devices.py"
     for event, keys in found.items():
         if not events.EVENTS[event].open:
-            assert keys <= set(events.kinds(event)), event
+            assert keys <= set(events.KINDS[events.EVENTS[event]]), event
 
 
 def test_an_end_has_every_key_of_the_contract(tmp_path):
@@ -125,11 +125,11 @@ def test_an_end_has_every_key_of_the_contract(tmp_path):
     file = tmp_path / "progress.jsonl"
     outcome.stopped().record(Progress(file))
     line = json.loads(file.read_text())
-    keys = set(events.kinds("end"))
+    keys = set(events.KINDS[events.End])
     assert set(line) - {"time", "event"} in (keys, keys - {"rx_bytes", "tx_bytes"})
 
 
 def test_a_programs_devices_event_has_the_contracts_keys():
     text = (PACKAGE / "agent" / "injected" / "tensorflow_devices.py").read_text(encoding="utf-8")
     keys = set(re.findall(r'"(\w+)": ', text)) & {"of", "promised", "sees", "broken"}
-    assert keys == set(events.kinds("devices"))
+    assert keys == set(events.KINDS[events.Devices])

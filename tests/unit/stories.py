@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Container, Event
 from cluster_kit.resolved import Cluster
+from tests.entries import as_entry
 from tests.make import cluster
 
 CLUSTER = cluster(evaluator=1)
@@ -41,11 +41,11 @@ class Story:
         return self._event(time, "oom", task, None)
 
     def says(self, time: float, task: str, event: str, **fields: Any) -> Story:
-        return Story(self.seen.with_entry(Entry(task, time, event, fields)))
+        return Story(self.seen.with_entry(as_entry(task, time, event, fields)))
 
     def uses(self, time: float, task: str, cpu_s: float, memory: int, sent: int) -> Story:
         fields = {"cpu_s": cpu_s, "memory": memory, "rx_bytes": 0, "tx_bytes": sent}
-        return Story(self.seen.with_usage(Entry(task, time, "usage", fields)))
+        return Story(self.seen.with_usage(as_entry(task, time, "usage", fields)))
 
     def ends(
         self,

@@ -17,8 +17,17 @@ def test_an_event_is_a_value_with_the_fields_of_its_line():
     assert decode("ready", {}) == events.Ready()
 
 
-def test_what_is_unknown_or_says_nothing_is_no_event():
-    assert decode("mine", {"of": "worker-1"}) is None
+def test_an_unknown_event_is_a_programs_own_with_the_figures_that_all_have():
+    found = decode("mine", {"of": "worker-1", "step": 7, "name": "yours"})
+    assert found == events.Own(name="mine", step=7)
+    assert events.name_of(found) == "mine" and events.name_of(events.Ready()) == "ready"
+
+
+def test_a_programs_metrics_have_any_keys():
+    assert decode("metrics", {"a": 1, "b": [2]}) == events.Metrics({"a": 1, "b": [2]})
+
+
+def test_what_says_nothing_is_no_event():
     assert decode("silent", {"last_heard": 7.5}) is None
     assert decode("unanswered", {"of": "ps-0"}) is None
 
@@ -52,8 +61,7 @@ def test_a_stricter_check_takes_the_place_of_a_kinds_own():
 def test_events_are_frozen_and_every_field_has_a_kind():
     for name, event in events.EVENTS.items():
         assert event.__name__.lower() == name and (event.__doc__ or "").startswith("Written by ")
-        assert {*event.needed} <= {*events.kinds(name)} and {*events.kinds(name).values()} <= {
-            *Kind
-        }
+        kinds = events.KINDS[event]
+        assert {*event.needed} <= {*kinds} and {*kinds.values()} <= {*Kind}
     with pytest.raises(dataclasses.FrozenInstanceError):
         events.Ready().x = 1

@@ -13,13 +13,14 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.platforms.engine import Event
+from tests.entries import as_entry
 
 TASKS = {name: TaskView(name, name[:-2], "10.0.0.1", ()) for name in ("chief-0", "worker-0")}
 TASKS = {name: replace(task, state=State.TRAINING) for name, task in TASKS.items()}
 
 
 def entry(time: float, event: str, **fields: Any) -> Entry:
-    return Entry("chief-0", time, event, fields)
+    return as_entry("chief-0", time, event, fields)
 
 
 def event(time: float, action: str, task: str = "worker-0") -> Event:

@@ -10,12 +10,13 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.platforms.engine import Event
+from tests.entries import as_entry
 
 TASKS = {name: TaskView(name, name[:-2], "10.0.0.1", ()) for name in ("chief-0", "worker-0")}
 
 
 def entry(time: float, event: str, **fields: object) -> Entry:
-    return Entry("chief-0", time, event, dict(fields))
+    return as_entry("chief-0", time, event, dict(fields))
 
 
 def event(time: float, action: str, task: str = "worker-0") -> Event:

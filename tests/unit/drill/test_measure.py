@@ -14,13 +14,14 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event
 from cluster_kit.run.outcome import Outcome
+from tests.entries import as_entry
 
 FAULT = Planned(1, "crash", "worker-1", At(step=5))
 OTHER = Planned(2, "crash", "ps-0", At(step=9))
 
 
 def entry(time: float, event: str, task: str = "chief-0", **fields: Any) -> Entry:
-    return Entry(task, time, event, fields)
+    return as_entry(task, time, event, fields)
 
 
 def step(time: float, number: int) -> Entry:

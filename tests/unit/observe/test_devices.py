@@ -6,6 +6,7 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import by_task
 from cluster_kit.show.task_table import remarks, status_table
+from tests.entries import as_entry
 from tests.make import cluster, gpus, host
 from tests.unit.show.consoles import console, shown
 
@@ -15,7 +16,9 @@ OTHER = "worker-1 was promised GPU 1, sees NVIDIA H200 (pci 0000:3b:00.0)"
 
 def asked(task: str, broken: str = "", by: str = "chief-0") -> Entry:
     seen = ["NVIDIA H200 (pci 0000:3b:00.0)"]
-    return Entry(by, 10.0, "devices", {"of": task, "promised": [], "sees": seen, "broken": broken})
+    return as_entry(
+        by, 10.0, "devices", {"of": task, "promised": [], "sees": seen, "broken": broken}
+    )
 
 
 def test_what_servers_show_is_their_own_whoever_asked_them() -> None:
@@ -54,5 +57,5 @@ def test_status_finds_the_same_in_the_files() -> None:
 
 
 def test_what_a_users_program_writes_under_that_name_breaks_nothing() -> None:
-    state = RunState.of(MADE).with_entry(Entry("worker-0", 1.0, "devices", {"sees": 7, "of": 3}))
+    state = RunState.of(MADE).with_entry(as_entry("worker-0", 1.0, "devices", {"sees": 7, "of": 3}))
     assert state.tasks == RunState.of(MADE).tasks

@@ -95,14 +95,14 @@ def test_a_task_that_crashed_and_could_not_be_started_again_says_why() -> None:
 def test_what_a_leader_says_that_is_cut_off_with_its_node_is_void() -> None:
     seen = told(Story.of(), (15.0, "lost", "chief-0", "big"), (15.0, "die", "chief-0", ""))
     cut_off = Story(seen).ends(20.0, "chief-0", 6, "silent", "worker-0 was silent", "worker-0").seen
-    assert cut_off.end_entry("chief-0") is None
+    assert cut_off.end_of("chief-0") is None
     verdict = judge(CLUSTER, cut_off, "ended")
     assert (verdict.exit_code, verdict.blame) == (6, "chief-0")
     assert "its node big is down" in verdict.message
     ended = Story.of().ends(10.0, "chief-0", 1, "failed", "no data").seen
-    assert told(Story(ended), (15.0, "lost", "chief-0", "big")).end_entry("chief-0") is not None
+    assert told(Story(ended), (15.0, "lost", "chief-0", "big")).end_of("chief-0") is not None
     again = told(Story(cut_off), (30.0, "start", "chief-0", ""))
-    assert Story(again).ends(60.0, "chief-0", 0, "finished").seen.end_entry("chief-0") is not None
+    assert Story(again).ends(60.0, "chief-0", 0, "finished").seen.end_of("chief-0") is not None
 
 
 def test_a_silent_task_is_said_to_be_on_a_lost_node() -> None:

@@ -12,6 +12,7 @@ from cluster_kit.observe.reconcile import is_told, missed
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container, Event
+from tests.entries import as_entry
 from tests.unit.stories import CLUSTER, container
 
 ASKED = 100.0
@@ -72,9 +73,11 @@ def told(*lives: tuple[float, float, int], name: str = "worker-0") -> list[Entry
     """What a task writes in these lives: (begin, end, exit code)."""
     entries = []
     for begin, end, code in lives:
-        entries.append(Entry(name, begin + 0.5, "start", {"attempt": 1}))
+        entries.append(as_entry(name, begin + 0.5, "start", {"attempt": 1}))
         if end:
-            entries.append(Entry(name, end - 0.2, "end", {"exit_code": code, "reason": "failed"}))
+            entries.append(
+                as_entry(name, end - 0.2, "end", {"exit_code": code, "reason": "failed"})
+            )
     return entries
 
 
@@ -124,7 +127,7 @@ def test_restarts_count_that_only_the_progress_file_tells_of() -> None:
     """`start_again` resets the engine's own count."""
     seen = after(started("chief-0"))
     for at in (10.2, 60.2):
-        seen = seen.with_entry(Entry("chief-0", at, "start", {"attempt": 1}))
+        seen = seen.with_entry(as_entry("chief-0", at, "start", {"attempt": 1}))
     for event in missed(seen, [alive("chief-0", started=60.0)], ASKED):
         seen = seen.with_event(event)
     assert seen.tasks["chief-0"].restarts == 1

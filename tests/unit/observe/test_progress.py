@@ -12,18 +12,20 @@ from typing import Any
 
 import pytest
 
+from cluster_kit.contract.events import Devices, End, Silent, Step, name_of
 from cluster_kit.observe.progress import (
     KEPT,
     LONGEST_TEXT,
     WEIGHT,
     WEIGHT_PER_S,
-    Entry,
     ProgressReader,
+    fields_of,
     weight,
     without_values,
 )
 from cluster_kit.util.masking import masker
 from cluster_kit.util.untrusted import Folder
+from tests.entries import as_entry
 
 
 @pytest.fixture
@@ -40,13 +42,13 @@ def test_each_entry_is_handed_out_once_and_in_order_of_time(output: Path) -> Non
     (output / "progress" / "chief-0.jsonl").write_text(line(2, "start") + line(4, "step", step=1))
     (output / "progress" / "ps-0.jsonl").write_text(line(3, "ready"))
     reader = ProgressReader(output, since=0)
-    found = [(entry.task, entry.event) for entry in reader.poll()]
+    found = [(entry.task, name_of(entry.event)) for entry in reader.poll()]
     assert found == [("chief-0", "start"), ("ps-0", "ready"), ("chief-0", "step")]
     assert reader.poll() == []
     with (output / "progress" / "ps-0.jsonl").open("a") as file:
         file.write(line(5, "end", exit_code=0))
     (entry,) = reader.poll()
-    assert (entry.event, entry.fields) == ("end", {"exit_code": 0})
+    assert entry.event == End(exit_code=0)
 
 
 def test_half_a_line_waits_for_its_other_half(output: Path) -> None:
@@ -55,12 +57,12 @@ def test_half_a_line_waits_for_its_other_half(output: Path) -> None:
     file.write_text(whole[:10])
     assert reader.poll() == []
     file.write_text(whole)
-    assert [entry.fields for entry in reader.poll()] == [{"step": 7}]
+    assert [entry.event for entry in reader.poll()] == [Step(step=7)]
 
 
 def test_an_earlier_runs_entries_are_left_out(output: Path) -> None:
     (output / "progress" / "chief-0.jsonl").write_text(line(1, "end") + line(11, "start"))
-    assert [entry.event for entry in ProgressReader(output, since=10).poll()] == ["start"]
+    assert [name_of(entry.event) for entry in ProgressReader(output, since=10).poll()] == ["start"]
 
 
 def test_lines_in_another_form_are_passed_over(output: Path) -> None:
@@ -79,7 +81,7 @@ def test_lines_in_another_form_are_passed_over(output: Path) -> None:
     (output / "progress" / "chief-0.jsonl").write_text("\n".join(odd) + "\n" + line(1, "step"))
     with (output / "progress" / "chief-0.jsonl").open("ab") as file:
         file.write(b"\xff\xfe\n")
-    assert [entry.event for entry in ProgressReader(output, since=0).poll()] == ["step"]
+    assert [name_of(entry.event) for entry in ProgressReader(output, since=0).poll()] == ["step"]
 
 
 def test_what_is_no_file_and_what_is_not_there_yet_is_no_error(output: Path) -> None:
@@ -128,44 +130,44 @@ def test_only_tasks_of_the_run_are_read_and_named(output: Path) -> None:
         line(6, "devices", of=5, sees="all"),
     ]
     found = read(output, "".join(told), tasks=["chief-0", "worker-0", "ps-0"])
-    assert [(entry.event, entry.fields) for entry in found] == [
-        ("silent", {"of": "worker-0", "last_heard": 1}),
-        ("end", {"reason": "failed", "tasks": ["ps-0"]}),
-        ("end", {"reason": "failed"}),
-        ("devices", {}),
+    assert [entry.event for entry in found] == [
+        Silent(of="worker-0", last_heard=1),
+        End(reason="failed", tasks=("ps-0",)),
+        End(reason="failed"),
+        Devices(),
     ]
 
 
 @pytest.mark.parametrize("moment", ["1e999", "-1", "NaN", "1e300", "null", "[]", '"x"', "9e9"])
 def test_times_are_within_the_run(output: Path, moment: str) -> None:
     found = read(output, f'{{"time": {moment}, "event": "step", "step": 1}}\n' + line(1, "ready"))
-    assert [entry.event for entry in found] == ["ready"]
+    assert [name_of(entry.event) for entry in found] == ["ready"]
 
 
 def test_figures_are_numbers_at_any_depth(output: Path) -> None:
     odd = '{"time": 1, "event": "metrics", "a": NaN, "b": {"c": [1, Infinity, {"d": -1e999}]}}\n'
     odd += '{"time": 2, "event": "metrics", "e": ' + "[" * 50 + "]" * 50 + ', "f": 1e400, "g": 2}\n'
     first, second = read(output, odd)
-    assert first.fields == {"a": None, "b": {"c": [1, None, {"d": None}]}}
-    assert (second.fields["f"], second.fields["g"]) == (None, 2)
-    assert json.dumps(second.fields, allow_nan=False).count("[") < 10
+    assert first.event.values == {"a": None, "b": {"c": [1, None, {"d": None}]}}
+    assert (second.event.values["f"], second.event.values["g"]) == (None, 2)
+    assert json.dumps(second.event.values, allow_nan=False).count("[") < 10
     step = '{"time": 1, "event": "step", "step": "7", "loss": NaN, "steps_per_s": Infinity}\n'
     (entry,) = read(output, step)
-    assert list(entry.fields) == ["loss"] and math.isnan(entry.fields["loss"])
+    assert list(fields_of(entry.event)) == ["loss"] and math.isnan(entry.event.loss)
 
 
 def test_texts_can_be_written_to_a_file(output: Path) -> None:
     (entry,) = read(output, r'{"time": 1, "event": "phase", "name": "\ud800x"}' + "\n")
-    assert entry.fields["name"].encode()
+    assert entry.event.name.encode()
     (entry,) = read(output, line(1, "end", message="x" * 900_000))
-    assert len(entry.fields["message"]) == LONGEST_TEXT
+    assert len(entry.event.message) == LONGEST_TEXT
 
 
 def test_a_secret_that_a_cut_goes_through_is_masked(output: Path) -> None:
     secret = "hunter2-0123456789-abcdefghi"
     for before in range(LONGEST_TEXT - 2 * len(secret), LONGEST_TEXT):
         (entry,) = read(output, line(1, "end", message="x" * before + secret))
-        shown = without_values(entry, masker({secret})).fields["message"]
+        shown = without_values(entry, masker({secret})).event.message
         assert secret[:4] not in shown, before
 
 
@@ -177,13 +179,13 @@ def test_a_sparse_file_and_a_long_line_take_no_memory(output: Path) -> None:
         sparse.write(b"\n" + line(1, "ready").encode())
     tracemalloc.start()
     reader = ProgressReader(output)
-    assert [entry.event for entry in reader.poll()] == ["ready"]
+    assert [name_of(entry.event) for entry in reader.poll()] == ["ready"]
     with file.open("ab") as more:
         more.write(b"x" * (5 << 20))
     assert reader.poll() == []
     with file.open("ab") as more:
         more.write(b"x" * (3 << 20) + b"\n" + line(2, "end").encode())
-    assert [entry.event for entry in reader.poll()] == ["end"]
+    assert [name_of(entry.event) for entry in reader.poll()] == ["end"]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40 << 20
@@ -195,7 +197,7 @@ def test_more_entries_than_anybody_needs_are_counted(output: Path) -> None:
     (output / "progress" / "chief-0.jsonl").write_text(text + line(1001, "end", exit_code=0))
     reader = ProgressReader(output, since=1000)
     found = reader.poll()
-    assert found[-1].event == "end"
+    assert name_of(found[-1].event) == "end"
     assert KEPT < len(found) < KEPT + 10
     assert reader.left_out == 20_001 - len(found)
 
@@ -208,25 +210,27 @@ def test_an_hour_of_steps_is_kept_whole(output: Path) -> None:
 def test_a_program_that_writes_fast_for_long_is_read_to_its_end(output: Path) -> None:
     text = "".join(line(1000 + i / 100, "step", step=i) for i in range(10_000))
     found = read(output, text + line(1101, "end", exit_code=0), since=1000)
-    assert found[-1].event == "end"
+    assert name_of(found[-1].event) == "end"
     assert KEPT < len(found) < 10_000
 
 
 def test_values_are_masked_in_words_of_a_program_and_nothing_else() -> None:
     mask = masker({"hunter22", "failed", "chief-0"})
-    end = Entry("chief-0", 1.0, "end", {"reason": "failed", "message": "hunter22 failed"})
-    assert without_values(end, mask).fields == {"reason": "failed", "message": "*** ***"}
-    metrics = Entry("chief-0", 1.0, "metrics", {"of hunter22": ["hunter22", 1]})
-    assert without_values(metrics, mask).fields == {"of ***": ["***", 1]}
-    own = Entry("chief-0", 1.0, "hunter22", {"of": "chief-0", "step": 3})
-    assert without_values(own, mask) == Entry("chief-0", 1.0, "***", {"of": "chief-0", "step": 3})
+    end = as_entry("chief-0", 1.0, "end", {"reason": "failed", "message": "hunter22 failed"})
+    assert without_values(end, mask).event == End(reason="failed", message="*** ***")
+    metrics = as_entry("chief-0", 1.0, "metrics", {"of hunter22": ["hunter22", 1]})
+    assert without_values(metrics, mask).event.values == {"of ***": ["***", 1]}
+    own = as_entry("chief-0", 1.0, "hunter22", {"of": "chief-0", "step": 3})
+    assert without_values(own, mask) == as_entry(
+        "chief-0", 1.0, "***", {"of": "chief-0", "step": 3}
+    )
 
 
 def test_words_have_no_characters_that_nobody_sees(output: Path) -> None:
     words = {"of\u202eof": "gpj\u202e.exe", "\u2066a": ["b\u200f"]}
     (output / "progress" / "chief-0.jsonl").write_text(line(1, "metrics", **words))
     (entry,) = ProgressReader(output).poll()
-    assert entry.fields == {"ofof": "gpj.exe", "a": ["b"]}
+    assert entry.event.values == {"ofof": "gpj.exe", "a": ["b"]}
 
 
 def test_entries_that_are_heavy_together_are_left_out_and_the_end_is_read(output: Path) -> None:
@@ -239,8 +243,8 @@ def test_entries_that_are_heavy_together_are_left_out_and_the_end_is_read(output
     (output / "progress" / "chief-0.jsonl").write_text("".join(lines))
     reader = ProgressReader(output, began, tasks=["chief-0"])
     entries = reader.poll()
-    assert [entry.event for entry in entries[-2:]] == ["end", "ready"]
-    assert sum(weight(entry.fields) for entry in entries) <= WEIGHT + 10 * WEIGHT_PER_S
+    assert [name_of(entry.event) for entry in entries[-2:]] == ["end", "ready"]
+    assert sum(weight(fields_of(entry.event)) for entry in entries) <= WEIGHT + 10 * WEIGHT_PER_S
     assert reader.left_out == len(lines) - len(entries) > 100
 
 
@@ -250,7 +254,7 @@ def test_nothing_that_a_task_says_moves_a_terminal(output: Path) -> None:
     text += line(2.0, "devices", of="chief-0", sees=[escape], promised=[escape], broken=escape)
     text += line(3.0, "metrics", **{escape: escape})
     (output / "progress" / "chief-0.jsonl").write_text(text)
-    said = repr([entry.fields for entry in ProgressReader(output).poll()])
+    said = repr([fields_of(entry.event) for entry in ProgressReader(output).poll()])
     assert said.count("red") == 6
     assert not {"\\x1b", "\\x07", "\\x9b", "\\r", "\\x08", "\\n"} & set(
         re.findall(r"\\x..|\\.", said)
@@ -265,5 +269,5 @@ def test_a_line_of_the_future_is_none_when_that_has_come(
     (output / "progress" / "chief-0.jsonl").write_text(lines)
     monkeypatch.setattr("time.time", lambda: now + 7200)
     reader = ProgressReader(output, since=now - 10)
-    assert [entry.fields["step"] for entry in reader.poll()] == [1]
+    assert [entry.event.step for entry in reader.poll()] == [1]
     assert reader.left_out == 1

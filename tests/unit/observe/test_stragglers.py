@@ -11,6 +11,7 @@ from cluster_kit.observe import task_view
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.observe.state import RunState
+from tests.entries import as_entry
 from tests.make import cluster
 from tests.unit.stories import container
 
@@ -21,12 +22,12 @@ FOUND = {
 
 
 def begins(time: float = 100.0, **different: Any) -> Entry:
-    return Entry("chief-0", time, "straggling", FOUND | different)
+    return as_entry("chief-0", time, "straggling", FOUND | different)
 
 
 def over(time: float = 140.0, **different: Any) -> Entry:
     fields = {"of": "worker-1", "seconds": 60.0, "share": 0.25, "message": "it was slow"}
-    return Entry("chief-0", time, "straggled", fields | different)
+    return as_entry("chief-0", time, "straggled", fields | different)
 
 
 def test_a_straggler_has_what_its_leader_said() -> None:
@@ -43,7 +44,6 @@ def test_a_straggler_has_what_its_leader_said() -> None:
         {"seconds": "x"},
         {"share": True},
         {"limit": [1]},
-        {"of": None},
         {"steps_per_s": 10**400},
         {"share": float("nan")},
     ],
@@ -58,11 +58,11 @@ def test_odd_values_are_unknown(odd: dict[str, Any]) -> None:
     [
         (over(), True),
         (over(of="worker-0"), False),
-        (Entry("worker-1", 140.0, "ready", {}), True),
-        (Entry("worker-1", 140.0, "end", {}), True),
-        (Entry("worker-0", 140.0, "start", {"attempt": 1}), False),
-        (Entry("chief-0", 140.0, "start", {"attempt": 1}), True),
-        (Entry("chief-0", 140.0, "step", {"step": 9}), False),
+        (as_entry("worker-1", 140.0, "ready", {}), True),
+        (as_entry("worker-1", 140.0, "end", {}), True),
+        (as_entry("worker-0", 140.0, "start", {"attempt": 1}), False),
+        (as_entry("chief-0", 140.0, "start", {"attempt": 1}), True),
+        (as_entry("chief-0", 140.0, "step", {"step": 9}), False),
     ],
     ids=["said", "of another", "ready again", "ended", "another starts", "leader starts", "step"],
 )
@@ -86,13 +86,20 @@ def test_the_notes_have_each_time_with_its_share() -> None:
 
 def test_a_watched_run_and_status_show_the_same_task() -> None:
     seen = RunState.of(cluster(worker=2))
-    for entry in (Entry("worker-1", 90.0, "ready", {}), begins()):
+    for entry in (as_entry("worker-1", 90.0, "ready", {}), begins()):
         seen = seen.with_entry(entry)
     watched = seen.tasks["worker-1"].straggler
     assert watched is not None and seen.tasks["worker-0"].straggler is None
     views = from_containers([container("worker-0"), container("worker-1")], seen.entries)
     assert [view.straggler for view in views] == [None, watched]
     assert seen.with_entry(over()).tasks["worker-1"].straggler is None
+
+
+def test_a_leader_that_names_a_straggler_keeps_its_own_speed() -> None:
+    seen = RunState.of(cluster(worker=2))
+    for entry in (as_entry("chief-0", 90.0, "step", {"step": 5, "steps_per_s": 12.0}), begins()):
+        seen = seen.with_entry(entry)
+    assert seen.tasks["chief-0"].steps_per_s == 12.0
 
 
 @pytest.mark.parametrize(

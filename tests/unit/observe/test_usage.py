@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, sizes
+from cluster_kit.contract import events
+from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, fields_of, sizes
 from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.usage import Usage, of_samples, sample_of
 from cluster_kit.platforms.engine import Event
+from tests.entries import as_entry
 from tests.make import cluster
 from tests.unit.stories import Story, container
 
@@ -19,7 +21,7 @@ LINE = '{"time": 5, "event": "usage", "cpu_s": 1, "memory": 2, "rx_bytes": 3, "t
 
 def entry(time: float, cpu_s: float = 0, memory: int = 1, rx: int = 0, **more: object) -> Entry:
     counts = {"cpu_s": cpu_s, "memory": memory, "rx_bytes": rx, "tx_bytes": 0}
-    return Entry("ps-0", time, "usage", {**counts, **more})
+    return as_entry("ps-0", time, "usage", {**counts, **more})
 
 
 def use_of(*entries: Entry):
@@ -68,9 +70,9 @@ def test_gpus_are_the_mean_share_and_all_their_memory() -> None:
 )  # fmt: skip
 def test_a_line_that_is_something_else_is_no_sample(fields: dict[str, object]) -> None:
     good = {"cpu_s": 1, "memory": 1, "rx_bytes": 1, "tx_bytes": 1}
-    assert sample_of(Entry("ps-0", 1, "usage", good))
-    assert sample_of(Entry("ps-0", 1, "usage", {**good, **fields} if fields else {})) is None
-    assert sample_of(Entry("ps-0", 1, "step", good)) is None
+    assert sample_of(as_entry("ps-0", 1, "usage", good))
+    assert sample_of(as_entry("ps-0", 1, "usage", {**good, **fields} if fields else {})) is None
+    assert sample_of(as_entry("ps-0", 1, "step", good)) is None
 
 
 def test_odd_parts_of_a_line_are_left_out() -> None:
@@ -91,7 +93,7 @@ def test_a_task_that_has_ended_uses_nothing() -> None:
 
 def test_a_file_of_no_task_is_not_of_the_run() -> None:
     seen = RunState.of(cluster()).with_event(Event(1.0, "start", "ps-0", None))
-    assert seen.with_usage(Entry("stranger-0", 2, "usage", entry(2).fields)) is seen
+    assert seen.with_usage(as_entry("stranger-0", 2, "usage", fields_of(entry(2).event))) is seen
 
 
 def test_status_shows_what_those_use_that_run() -> None:
@@ -106,8 +108,8 @@ def test_they_lie_beside_progress_files_and_are_read_apart(tmp_path: Path) -> No
     folder.mkdir()
     (folder / "ps-0.usage").write_text(LINE)
     (folder / "ps-0.jsonl").write_text('{"time": 1, "event": "ready"}\n')
-    assert [one.event for one in ProgressReader(tmp_path).poll()] == ["ready"]
+    assert [one.event for one in ProgressReader(tmp_path).poll()] == [events.Ready()]
     (line,) = ProgressReader(tmp_path, suffix=USAGE).poll()
-    assert (line.task, line.event, line.fields["memory"]) == ("ps-0", "usage", 2)
+    assert (line.task, line.event.memory) == ("ps-0", 2)
     assert sizes(tmp_path) == {"ps-0.usage": len(LINE), "ps-0.jsonl": 30}
     assert ProgressReader(tmp_path, sizes=sizes(tmp_path), suffix=USAGE).poll() == []

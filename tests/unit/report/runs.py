@@ -10,13 +10,14 @@ from cluster_kit.observe.usage import Sample
 from cluster_kit.platforms.engine import Event
 from cluster_kit.report.page import Evidence
 from cluster_kit.resolved import Cluster
+from tests.entries import as_entry
 from tests.make import cluster
 
 CLUSTER = cluster(worker=2, ps=1, evaluator=1)
 
 
 def told(time: float, task: str, event: str, **fields: Any) -> Entry:
-    return Entry(task, time, event, fields)
+    return as_entry(task, time, event, fields)
 
 
 def used(time: float, task: str, cpu_s: float = 0.0, **more: Any) -> Sample:

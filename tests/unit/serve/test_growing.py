@@ -13,6 +13,7 @@ from cluster_kit.report.curves import MOST_POINTS
 from cluster_kit.report.facts import facts_of
 from cluster_kit.report.page import Evidence
 from cluster_kit.serve.incremental import About, Growing
+from tests.entries import as_entry
 from tests.make import cluster
 from tests.unit.report.runs import CLUSTER, changed, started, told, trained
 
@@ -57,7 +58,7 @@ class Page:
 
 def usage_of(run: Evidence) -> list[Entry]:
     return [
-        Entry(one.task, one.time, "usage", {
+        as_entry(one.task, one.time, "usage", {
             "cpu_s": one.cpu_s, "memory": one.memory, "rx_bytes": one.rx_bytes,
             "tx_bytes": one.tx_bytes, **({"sent_to": dict(one.sent_to)} if one.sent_to else {}),
         })

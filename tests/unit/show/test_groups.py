@@ -14,6 +14,7 @@ from cluster_kit.platforms.engine import Event
 from cluster_kit.show.progress_line import progress_of, waited_for
 from cluster_kit.show.task_table import TIMES, TO, Group, rows_of, status_table, tasks_in
 from cluster_kit.show.view import LiveView
+from tests.entries import as_entry
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
 
@@ -64,18 +65,18 @@ def test_a_group_tells_what_all_of_it_uses() -> None:
 
 def training(*entries: Entry) -> RunState:
     seen = RunState.of(cluster()).with_event(Event(0.0, "start", "chief-0", None))
-    for entry in (Entry("chief-0", 0.1, "start", {}), *entries):
+    for entry in (as_entry("chief-0", 0.1, "start", {}), *entries):
         seen = seen.with_entry(entry)
     return seen
 
 
 def step(time: float, number: int, rate: float = 50.0) -> Entry:
-    return Entry("chief-0", time, "step", {"step": number, "steps_per_s": rate})
+    return as_entry("chief-0", time, "step", {"step": number, "steps_per_s": rate})
 
 
 def test_progress_is_the_step_the_rate_and_the_time_that_is_left() -> None:
-    of = Entry("chief-0", 1.0, "training", {"steps": 1000, "images_per_step": 64})
-    epoch = Entry("chief-0", 3.0, "epoch", {"epoch": 2, "step": 200})
+    of = as_entry("chief-0", 1.0, "training", {"steps": 1000, "images_per_step": 64})
+    epoch = as_entry("chief-0", 3.0, "epoch", {"epoch": 2, "step": 200})
     found = progress_of(training(of, step(2, 100, 10), step(3, 150), epoch, step(4, 250)))
     assert found is not None and found.share == 0.25
     assert found.words == "step 250 of 1,000, 15 s left, 50 steps/s, 3,200 images/s, 2 epochs done"
@@ -85,7 +86,7 @@ def test_what_nobody_told_is_not_shown() -> None:
     found = progress_of(training(step(2, 7, 0.0)))
     assert found is not None and (found.share, found.left_s) == (None, None)
     assert found.words == "step 7"
-    odd = Entry("chief-0", 1.0, "training", {"steps": "many"})
+    odd = as_entry("chief-0", 1.0, "training", {"steps": "many"})
     assert (progress_of(training(odd, step(2, 7))) or found).words == "step 7, 50 steps/s"
     assert progress_of(training()) is None
     ended = training(step(2, 7)).with_event(Event(3.0, "die", "chief-0", 0))
@@ -93,14 +94,14 @@ def test_what_nobody_told_is_not_shown() -> None:
 
 
 def test_a_program_that_was_started_again_has_the_rate_of_this_start() -> None:
-    again = Entry("chief-0", 5.0, "start", {"attempt": 2})
+    again = as_entry("chief-0", 5.0, "start", {"attempt": 2})
     found = progress_of(training(step(2, 100, 90.0), again, step(6, 50, 10.0)))
     assert found is not None and found.steps_per_s == 10
 
 
 def test_the_first_reports_of_a_program_do_not_tell_when_it_will_be_done() -> None:
     """The graphs are made before the first one: 30 s would be told as 17 min."""
-    of = Entry("chief-0", 1.0, "training", {"steps": 1000})
+    of = as_entry("chief-0", 1.0, "training", {"steps": 1000})
     rates = (1.0, 8.0, 33.0, 33.0, 32.0, 33.0)
     seen = training(of)
     told = []
@@ -117,7 +118,7 @@ def test_the_first_reports_of_a_program_do_not_tell_when_it_will_be_done() -> No
     ("seconds", "said"), [(30, "30 s"), (100, "1 min 40 s"), (7300, "2 h 1 min")]
 )
 def test_time_that_is_left_is_told_as_people_do(seconds: int, said: str) -> None:
-    of = Entry("chief-0", 1.0, "training", {"steps": 3 + seconds})
+    of = as_entry("chief-0", 1.0, "training", {"steps": 3 + seconds})
     found = progress_of(training(of, *(step(1 + n, n, 1.0) for n in (1, 2, 3))))
     assert found is not None and f", {said} left, " in found.words
 
@@ -129,15 +130,15 @@ def test_a_job_that_has_not_begun_says_for_whom_it_waits() -> None:
     )
     for name in ("worker-0", "worker-1", "ps-0"):
         seen = seen.with_event(Event(1.0, "start", name, None))
-        seen = seen.with_entry(Entry(name, 2.0, "ready", {}))
+        seen = seen.with_entry(as_entry(name, 2.0, "ready", {}))
     assert waited_for(seen) == "waits for ps-1 (created)"
-    ready = seen.with_entry(Entry("chief-0", 3.0, "ready", {}))
+    ready = seen.with_entry(as_entry("chief-0", 3.0, "ready", {}))
     assert waited_for(ready) == "all tasks answer, no step reported yet"
     assert waited_for(ready.with_entry(step(4, 1))) == ""
 
 
 def test_the_live_view_shows_a_bar_and_fits() -> None:
-    of = Entry("chief-0", 1.0, "training", {"steps": 1000})
+    of = as_entry("chief-0", 1.0, "training", {"steps": 1000})
     on = console(80, 24, terminal=True)
     view = LiveView(on)
     view.update(training(of, step(2, 250)))
@@ -152,11 +153,11 @@ def test_the_live_view_shows_a_bar_and_fits() -> None:
 
 
 def functions(time: float, done: object, of: object) -> Entry:
-    return Entry("chief-0", time, "functions", {"done": done, "of": of})
+    return as_entry("chief-0", time, "functions", {"done": done, "of": of})
 
 
 def test_functions_that_a_coordinator_waits_for_are_counted() -> None:
-    ready = Entry("chief-0", 0.5, "ready", {})
+    ready = as_entry("chief-0", 0.5, "ready", {})
     said = "chief-0 waits for functions: 1,031 of 1,040 done"
     assert waited_for(training(ready, functions(2, 1031, 1040))) == said
     assert waited_for(training(step(2, 7), functions(3, 5, 40), functions(4, 1031, 1040))) == said
@@ -164,7 +165,12 @@ def test_functions_that_a_coordinator_waits_for_are_counted() -> None:
 
 @pytest.mark.parametrize(
     "over",
-    [step(3, 8), functions(3, 40, 40), Entry("chief-0", 3.0, "start", {}), functions(3, "x", None)],
+    [
+        step(3, 8),
+        functions(3, 40, 40),
+        as_entry("chief-0", 3.0, "start", {}),
+        functions(3, "x", None),
+    ],
     ids=["a step", "all done", "another attempt", "what a program of the user's wrote"],
 )
 def test_functions_that_are_done_or_of_before_are_not_waited_for(over: Entry) -> None:

@@ -8,11 +8,11 @@ import time
 import pytest
 from rich.cells import cell_len
 
-from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event
 from cluster_kit.show.task_table import TIMES
 from cluster_kit.show.view import LiveView, PlainView, make_view
+from tests.entries import as_entry
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
 from tests.unit.show.samples import KERAS_BAR, NATIVE_NOISE, TF_KERAS_BAR
@@ -58,7 +58,7 @@ def test_a_straggler_is_named_below_the_table() -> None:
     view = LiveView(on)
     seen = RunState.of(cluster(worker=2)).with_event(Event(1.0, "start", "worker-1", None))
     fields = {"of": "worker-1", "message": "worker-1 is a straggler: " + "so slow " * 20}
-    view.update(seen.with_entry(Entry("chief-0", 2.0, "straggling", fields)))
+    view.update(seen.with_entry(as_entry("chief-0", 2.0, "straggling", fields)))
     view.close()
     written = lines(shown(on))
     assert any(re.search(r"worker-1 .* straggler ", line) for line in written)
@@ -114,7 +114,7 @@ def test_a_narrow_terminal_has_fewer_columns_and_none_is_squeezed(
     seen = RunState.of(cluster(worker=40, ps=2, evaluator=1))
     for task in list(seen.tasks):
         seen = seen.with_event(Event(1.0, "start", task, None))
-        seen = seen.with_entry(Entry(task, 2.0, "step", {"step": 123, "steps_per_s": 31.5}))
+        seen = seen.with_entry(as_entry(task, 2.0, "step", {"step": 123, "steps_per_s": 31.5}))
     view.update(seen)
     view.close()
     assert heading(view, width) == columns

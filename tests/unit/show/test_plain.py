@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event
 from cluster_kit.show.view import LONGEST, PlainView
+from tests.entries import as_entry
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
 from tests.unit.show.samples import KERAS_BAR, NATIVE_NOISE
@@ -18,7 +18,7 @@ def test_plain_lines_say_each_change_once() -> None:
     view.update(seen)
     seen = seen.with_event(Event(1.0, "start", "ps-0", None))
     view.update(seen)
-    view.update(seen.with_entry(Entry("chief-0", 1.0, "metrics", {})))
+    view.update(seen.with_entry(as_entry("chief-0", 1.0, "metrics", {})))
     seen = seen.with_event(Event(2.0, "die", "ps-0", 137))
     view.update(seen)
     seen = seen.with_event(Event(3.0, "start", "ps-0", None))

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, Straggler, TaskView
 from cluster_kit.observe.usage import Usage
 from cluster_kit.platforms.engine import Event
 from cluster_kit.show.task_table import remarks, status_table
+from tests.entries import as_entry
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
 
@@ -56,9 +56,11 @@ def evaluator(**fields: object) -> list[str]:
     """Heading and last row once the evaluator has written this of a checkpoint."""
     seen = RunState.of(cluster(evaluator=1))
     seen = seen.with_event(Event(1.0, "start", "evaluator-0", None))
-    seen = seen.with_entry(Entry("chief-0", 2.0, "step", {"step": 900, "checkpoint": "none"}))
-    seen = seen.with_entry(Entry("evaluator-0", 3.0, "evaluation", {"step": 1, "checkpoint": "x"}))
-    seen = seen.with_entry(Entry("evaluator-0", 4.0, "evaluation", fields))
+    seen = seen.with_entry(as_entry("chief-0", 2.0, "step", {"step": 900, "checkpoint": "none"}))
+    seen = seen.with_entry(
+        as_entry("evaluator-0", 3.0, "evaluation", {"step": 1, "checkpoint": "x"})
+    )
+    seen = seen.with_entry(as_entry("evaluator-0", 4.0, "evaluation", fields))
     on = console()
     on.print(status_table(seen.tasks.values()))
     lines = shown(on).splitlines()

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cluster_kit.observe.progress import Entry
+from cluster_kit.contract.events import name_of
+from cluster_kit.observe.progress import fields_of
 from cluster_kit.platforms.engine import Event
 from cluster_kit.run.outcome import Outcome, TaskOutcome
+from tests.entries import as_entry
 
 NEVER_STARTED = {
     "success": False,
@@ -22,11 +24,11 @@ EVENTS = (
     Event(107.0, "die", "chief-0", 0),
 )
 ENTRIES = (
-    Entry("chief-0", 101.0, "epoch", {"step": 10, "loss": 2.0}),
-    Entry("chief-0", 102.0, "step", {"step": 15}),
-    Entry("chief-0", 103.0, "epoch", {"step": 20, "loss": float("nan")}),
-    Entry("chief-0", 104.0, "epoch", {"step": 30, "loss": 1.0}),
-    Entry("evaluator-0", 104.0, "evaluation", {"step": 30, "loss": 9.0}),
+    as_entry("chief-0", 101.0, "epoch", {"step": 10, "loss": 2.0}),
+    as_entry("chief-0", 102.0, "step", {"step": 15}),
+    as_entry("chief-0", 103.0, "epoch", {"step": 20, "loss": float("nan")}),
+    as_entry("chief-0", 104.0, "epoch", {"step": 30, "loss": 1.0}),
+    as_entry("evaluator-0", 104.0, "evaluation", {"step": 30, "loss": 9.0}),
 )
 
 
@@ -66,7 +68,7 @@ def saved(folder: Path, what: Outcome) -> Path:
     lines = (json.dumps(event.__dict__) for event in EVENTS)
     (run / "events.jsonl").write_text("\n".join(lines) + "\n")
     for entry in ENTRIES:
-        fields = {"time": entry.time, "event": entry.event, **entry.fields}
+        fields = {"time": entry.time, "event": name_of(entry.event), **fields_of(entry.event)}
         with (run / "output" / "progress" / f"{entry.task}.jsonl").open("a") as file:
             file.write(json.dumps(fields) + "\n")
     (run.parent / "latest").symlink_to(run.name)

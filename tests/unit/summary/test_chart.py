@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.observe.progress import Entry
 from cluster_kit.platforms.engine import Event
 from cluster_kit.summary.markdown import MOST_TASKS, Span, curve, gantt, losses, spans
+from tests.entries import as_entry
 from tests.unit.summary.runs import ENTRIES, EVENTS
 
 
@@ -49,7 +49,7 @@ def test_losses_are_the_leaders_and_numbers() -> None:
 
 def test_a_job_that_went_back_is_drawn_as_it_went_on() -> None:
     steps = ((10, 2.0), (20, 9.0), (30, 9.0), (20, 1.5), (30, 1.0))
-    entries = [Entry("chief-0", 1.0, "epoch", {"step": s, "loss": loss}) for s, loss in steps]
+    entries = [as_entry("chief-0", 1.0, "epoch", {"step": s, "loss": loss}) for s, loss in steps]
     assert losses(entries, "chief-0") == [(10, 2.0), (20, 1.5), (30, 1.0)]
 
 

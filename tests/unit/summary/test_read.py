@@ -56,7 +56,7 @@ def test_of_a_resumed_run_its_own_part_is_told(
     recorded("b")
     evidence = read(str(run), workspace)
     assert evidence.events == EVENTS[3:]
-    assert [entry.fields["step"] for entry in evidence.entries] == [30, 30]
+    assert [entry.event.step for entry in evidence.entries] == [30, 30]
     recorded("another run's")
     assert read(str(run), workspace).events == EVENTS
 

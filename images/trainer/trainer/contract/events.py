@@ -1,9 +1,9 @@
 """What tasks write into `/output/progress/<task>.jsonl`: one JSON object a line, each an event.
 
 Each event is a frozen class; a line has its name (`event`), its `time` in Unix seconds, and its
-fields, any of which may be absent. Any program can write into these files, so `decode` takes
-nothing on trust: a value of another kind than its field's is absent, and so is a field that the
-event does not have.
+fields, any of which may be absent. Any program can write into these files, so `decode`, which alone
+takes a line apart, takes nothing on trust: a value of another kind than its field's is absent, and
+so is a field that the event does not have.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from enum import Enum
 from functools import partial
 from typing import Any, ClassVar
@@ -36,12 +36,14 @@ class Kind(Enum):
     LINE = "a text that is shown on one line"
     TEXT = "a text"
     NAMES = "a list of texts"
+    TASKS = "a list of names of tasks"
     JSON = "any value of JSON"
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event. `needed`: the fields without which it says nothing; `open`: it has any fields."""
+    """An event. `needed`: the fields without which it says nothing; `open`: its line has any keys,
+    and all of them are in `values`."""
 
     needed: ClassVar[tuple[str, ...]] = ()
     open: ClassVar[bool] = False
@@ -52,7 +54,8 @@ def _field(kind: Kind, meaning: str = "") -> Any:
 
 
 _number, _figure, _flag = (partial(_field, k) for k in (Kind.NUMBER, Kind.FIGURE, Kind.FLAG))
-_task, _reason, _names = (partial(_field, k) for k in (Kind.TASK, Kind.REASON, Kind.NAMES))
+_task, _reason = (partial(_field, kind) for kind in (Kind.TASK, Kind.REASON))
+_names, _tasks = (partial(_field, kind) for kind in (Kind.NAMES, Kind.TASKS))
 _line, _text, _json = (partial(_field, k) for k in (Kind.LINE, Kind.TEXT, Kind.JSON))
 
 
@@ -160,6 +163,7 @@ class Metrics(Event):
     """Written by programs: final figures, such as `test_accuracy` or `steps_per_second`."""
 
     open = True
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -262,7 +266,7 @@ class Profiled(Event):
     """
 
     folder: str | None = _line('of the trace, below the output; `""`: there is none')
-    missing: tuple[str, ...] | None = _names("names of the tasks that it lacks")
+    missing: tuple[str, ...] | None = _tasks("names of the tasks that it lacks")
     message: str | None = _text("why there is none")
 
 
@@ -291,7 +295,7 @@ class End(Event):
     exit_code: float | None = _number()
     reason: str | None = _reason("see below")
     message: str | None = _text("its first line says what it is about")
-    tasks: tuple[str, ...] | None = _names("names of the tasks to blame, or `[]`")
+    tasks: tuple[str, ...] | None = _tasks("names of the tasks to blame, or `[]`")
     after_job: bool | None = _flag("the program failed, but over the end of a job that went well")
     rx_bytes: float | None = _number("of this container's network, if it counts them")
     tx_bytes: float | None = _number("likewise")
@@ -299,6 +303,35 @@ class End(Event):
 
 EVENTS: Mapping[str, type[Event]] = {one.__name__.lower(): one for one in Event.__subclasses__()}
 """Each event by its name."""
+
+
+@dataclass(frozen=True)
+class Own(Event):
+    """An event of a program's own, and what may be read of it: the same as of the kit's."""
+
+    name: str | None = _line()
+    step: float | None = _number()
+    steps_per_s: float | None = _number()
+    loss: float | None = _figure()
+    own_steps: float | None = _number()
+    epoch: float | None = _number()
+    accuracy: float | None = _number()
+    learning_rate: float | None = _number()
+    staleness: float | None = _number()
+    checkpoint: str | None = _line()
+    written: float | None = _number()
+    map: float | None = _number()
+    map_50: float | None = _number()
+
+
+def name_of(event: Event) -> str:
+    """The name of an event, as its line has it."""
+    return event.name or "" if isinstance(event, Own) else type(event).__name__.lower()
+
+
+def keys_of(event: type[Event]) -> tuple[Field[Any], ...]:
+    """The fields of an event that are keys of its line: all but `values`."""
+    return tuple(one for one in fields(event) if one.metadata)
 
 
 def number(value: object) -> float | None:
@@ -336,26 +369,33 @@ CHECKS: Checks = {
     Kind.LINE: _text_of,
     Kind.TEXT: _text_of,
     Kind.NAMES: _names_of,
+    Kind.TASKS: _names_of,
     Kind.JSON: lambda value: value,
 }
 """Each returns a value as a field of its kind has it, None if it is none."""
 
 
-def kinds(name: str) -> dict[str, Kind]:
-    """The fields of an event, each with its kind; {} for an unknown one."""
-    known = fields(EVENTS[name]) if name in EVENTS else ()
-    return {one.name: one.metadata["kind"] for one in known}
+KINDS: Mapping[type[Event], Mapping[str, Kind]] = {
+    event: {one.name: one.metadata["kind"] for one in keys_of(event)}
+    for event in (*EVENTS.values(), Own)
+}
+"""The keys of each event, and of what kind their values are."""
 
 
 def decode(name: str, values: Mapping[str, Any], checks: Checks = CHECKS) -> Event | None:
-    """The event of this name; None if it is unknown, or lacks what it needs.
+    """The event of this name, an `Own` if it is unknown; None if it lacks what it needs.
 
     Args:
         values: the line's JSON object.
         checks: CHECKS, or stricter ones.
     """
-    if name not in EVENTS:
-        return None
-    found = {key: checks[kind](values.get(key)) for key, kind in kinds(name).items()}
-    event = EVENTS[name](**found)
-    return None if any(found[key] is None for key in event.needed) else event
+    event = EVENTS.get(name, Own)
+    if event is Metrics:
+        as_text, plain = checks[Kind.TEXT], checks[Kind.JSON]
+        return Metrics({as_text(key): plain(value) for key, value in values.items()})
+    if event is Own:
+        values = {**values, "name": name}
+    kinds = KINDS[event]
+    checked = ((key, checks[kinds[key]](value)) for key, value in values.items() if key in kinds)
+    found = {key: value for key, value in checked if value is not None}
+    return None if any(key not in found for key in event.needed) else event(**found)

@@ -1,0 +1,16 @@
+"""Entries of progress files, as the kit makes them of what a task has written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cluster_kit.observe.progress import Entry, parsed
+
+
+def as_entry(task: str, time: float, event: str, fields: Mapping[str, Any]) -> Entry:
+    """The entry of a line with this event and these fields."""
+    found = parsed(task, json.dumps({**fields, "time": time, "event": event}).encode())
+    assert found is not None, f"this is no event: {event} {fields}"
+    return found
