@@ -1,4 +1,4 @@
-"""A chief that is a process on this host: a notebook, a debugger. Its container keeps its place."""
+"""A chief that is a process on this host, such as a notebook or a debugger, and its container."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def refuse_without_route(info: Mapping[str, Any]) -> None:
 
 
 def no_route(info: Mapping[str, Any], docker_host: str) -> str:
-    """Why this host has no route to the engine's bridge networks; "" if it should have one."""
+    """The reason why this host has no route to the engine's bridge networks; "" if it has one."""
     if str(info.get("OperatingSystem", "")).startswith("Docker Desktop"):
         return "Docker Desktop runs containers in a virtual machine, without a route from here"
     if any("rootless" in str(option) for option in info.get("SecurityOptions") or ()):
@@ -74,7 +74,7 @@ def refuse_unreachable(cluster: Cluster) -> None:
 
 
 def connect(host: str, port: int) -> str:
-    """Why no connection can be made, "" if one can."""
+    """The reason why no connection can be made, "" if one can."""
     try:
         socket.create_connection((host, port), CONNECT_S).close()
     except OSError as error:
@@ -107,10 +107,10 @@ SLACK_S = 30.0
 
 
 def overrides_of(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides with `chief="host"`, as overrides of a manifest; others as they are.
+    """Overrides with `chief="host"`, turned into overrides of a manifest; any others unchanged.
 
     Raises:
-        UsageError: a key makes no sense with it.
+        UsageError: a key has no effect with `chief="host"`.
     """
     if overrides.get(CHIEF.name) != HOST:
         return dict(overrides)
@@ -149,7 +149,7 @@ def present(run: Run, *, meant: bool) -> Iterator[HostChief | None]:
 
 
 class HostChief:
-    """This process as a cluster's chief. It holds a lock that is gone with it, however it ends."""
+    """This process as a cluster's chief. It holds a lock that is released however it ends."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -158,13 +158,13 @@ class HostChief:
 
     @property
     def address(self) -> str:
-        """`IP:port` of the server of this process; always the same, since others are told."""
+        """`IP:port` of the server of this process; it never changes, since other tasks know it."""
         self._address = self._address or own_address(self._run.cluster)
         return self._address
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job was let end."""
+        """Whether `end` was called."""
         return self._lock < 0
 
     def tf_config(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class HostChief:
         }
 
     def environment(self) -> dict[str, str]:
-        """Its variables, beside those that it has."""
+        """The variables that this process needs in addition to its own."""
         subnet = str(self._run.cluster.subnet)
         exempt = {
             name: ",".join(filter(None, [os.environ.get(name, ""), subnet]))
@@ -191,7 +191,7 @@ class HostChief:
         return {"TF_CONFIG": json.dumps(self.tf_config()), **exempt}
 
     def wait_until_ready(self) -> bool:
-        """Wait until every server answers the leader; False if the leader has ended before."""
+        """Wait until every server answers the leader; False if the leader ends before that."""
         leader, deadline = self._run.cluster.leader.name, self._run.cluster.deadlines.start
         entries = ProgressReader(
             self._run.directory.output,
@@ -211,7 +211,7 @@ class HostChief:
         return False
 
     def end(self, *, well: bool) -> None:
-        """Let the job end; more than once does nothing."""
+        """Let the job end; a second call does nothing."""
         if self._lock >= 0:
             if well:
                 os.pwrite(self._lock, inside.DONE.encode(), 0)
@@ -229,8 +229,8 @@ def why_not_ready(outcome: Outcome) -> KitError:
 def _held(directory: RunDirectory) -> int:
     """The descriptor of the run's lock, which is locked before anybody can find it.
 
-    It stands where tasks can write, since the chief's container looks at it; so it is made under a
-    name that nobody knows, and no link is followed.
+    The lock is in a directory to which tasks can write, since the chief's container reads it; so it
+    is created under a random name, and no link is followed.
     """
     making = f".{secrets.token_hex(8)}"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,4 +1,4 @@
-"""A manifest from Python: planned, rendered, run to its end, or left running."""
+"""A manifest in Python: plan it, render it, run it to its end, or keep it up for a block."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class Job:
         """The cluster on this host: `plan().tasks` have name, role, index, ip and GPUs.
 
         Raises:
-            ManifestError: the manifest asks for what is not possible; it has every problem.
+            ManifestError: the manifest asks for a cluster that is not possible; it has every
+                problem.
         """
         return self._prepared().cluster
 
@@ -92,14 +93,14 @@ class Job:
     def run(
         self, on_event: OnEvent | None = None, *, keep: bool = False, resume: bool = False
     ) -> Outcome:
-        """Run it to its end, and return its outcome, whether it succeeded or not.
+        """Run the cluster to its end, and return its outcome, whether it succeeded or not.
 
         On Ctrl-C it is stopped, saved and removed, and KeyboardInterrupt is raised.
 
         Args:
             on_event: is called with each RunEvent.
-            keep: leave the containers there after the end.
-            resume: go on in the directory of the last run.
+            keep: keep the containers after the end.
+            resume: continue in the directory of the last run.
         Raises:
             ManifestError: the manifest is invalid.
             HostError: this host cannot run it.
@@ -155,7 +156,7 @@ class Job:
 
 
 def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: Any) -> Job:
-    """The job of a manifest, by its path or name (`"quickstart"`), with keys laid over it.
+    """The job of a manifest, by its path or name (`"quickstart"`), with overridden keys.
 
     Args:
         manifest: a path, else a name in `compose/`, else one of the kit's own.
@@ -205,7 +206,7 @@ def _from_here(key: str, value: Any) -> Any:
 
 @contextlib.contextmanager
 def _in_python(path: Path) -> Iterator[None]:
-    """Name keys as the manifest does, not as options of the command line."""
+    """A manifest's error that names keys as the manifest does, not as command-line options."""
     try:
         yield
     except ManifestError as error:

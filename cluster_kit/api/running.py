@@ -1,4 +1,4 @@
-"""A cluster that runs: its tasks, what they say, and what can be done to them."""
+"""A running cluster: its tasks, their output, and methods that break, stop and wait for them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def container_of(engine: Engine, run: Run, task: str) -> Container:
 
 
 def running_container(engine: Engine, run: Run, task: str) -> Container:
-    """The same, if its processes run; raises UsageError."""
+    """The container of a task whose processes run; raises UsageError if they do not."""
     container = container_of(engine, run, task)
     if container.state == State.PAUSED:
         raise UsageError(f"{task} is frozen", f'thaw("{task}") lets it continue')
@@ -48,7 +48,7 @@ def running_container(engine: Engine, run: Run, task: str) -> Container:
 
 
 def unknown_task(run: Run, task: str) -> UsageError:
-    """Why a task of this name has no container."""
+    """The error for a task that does not exist, or has no container."""
     known = [one.name for one in run.cluster.tasks]
     if task in known:
         return UsageError(
@@ -59,7 +59,7 @@ def unknown_task(run: Run, task: str) -> UsageError:
 
 
 def state_of(container: Container) -> str:
-    """For messages: `exited, exit code 137`."""
+    """A container's state for messages: `exited, exit code 137`."""
     if container.exit_code is None:
         return container.state
     return f"{container.state}, exit code {container.exit_code}"
@@ -93,12 +93,14 @@ class RunningCluster:
 
     @property
     def directory(self) -> RunDirectory:
-        """Where the run's output and, when it has ended, logs and outcome.json are."""
+        """The run's directory: its output and, after the end, logs and outcome.json."""
         return self._run.directory
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """`IP:port` of each task's TensorFlow server, by the task's name; the host's own, too."""
+        """`IP:port` of each task's TensorFlow server, by task name; with that of a chief on this
+        host.
+        """
         addresses = {task.name: f"{task.ip}:{self.cluster.port}" for task in self.cluster.tasks}
         return (
             {**addresses, self.cluster.leader.name: self._chief.address}
@@ -114,7 +116,7 @@ class RunningCluster:
     def logs(self, task: str) -> str:
         """What a task has printed so far, stdout and stderr in order, each line with its time.
 
-        Of a log with more than 100,000 lines these are the last ones.
+        If a log has more than 100,000 lines, only the last 100,000.
         """
         with self._engine() as engine:
             lines = engine.lines(container_of(engine, self._run, task).id)
@@ -150,9 +152,9 @@ class RunningCluster:
             reaching(engine).execute(running_container(engine, self._run, task).id, task_exec.CRASH)
 
     def freeze(self, task: str) -> None:
-        """Stop a task's processes where they are, until `thaw`; its connections stay open.
+        """Pause a task's processes until `thaw`; its connections stay open.
 
-        The others miss it after `deadline.silent`, as they would miss a machine that hangs.
+        The other tasks notice it after `deadline.silent`, as with a machine that hangs.
 
         Raises:
             UsageError: the task has ended, or is frozen already.
@@ -161,7 +163,7 @@ class RunningCluster:
             reaching(engine).freeze(running_container(engine, self._run, task).id)
 
     def thaw(self, task: str) -> None:
-        """Let a frozen task go on; raises UsageError if it is not frozen."""
+        """Let a frozen task continue; raises UsageError if it is not frozen."""
         with self._engine() as engine:
             container = container_of(engine, self._run, task)
             if container.state != State.PAUSED:
@@ -172,7 +174,7 @@ class RunningCluster:
     def frozen(self, task: str) -> Iterator[None]:
         """A block in which a task is frozen; see `freeze`.
 
-        At its end the task goes on, unless it was started again or removed meanwhile.
+        At its end the task continues, unless it was restarted or removed meanwhile.
         """
         self.freeze(task)
         try:
@@ -182,7 +184,7 @@ class RunningCluster:
                 self.thaw(task)
 
     def tf_config(self, task: str = "") -> dict[str, Any]:
-        """The TF_CONFIG of a task, as TensorFlow reads it; without one, of the chief on this host.
+        """The TF_CONFIG of a task, as TensorFlow reads it; by default of the chief on this host.
 
         Raises:
             UsageError: there is no such task, or the chief is in its container.
@@ -203,10 +205,10 @@ class RunningCluster:
         return self._host_chief.environment()
 
     def wait(self) -> Outcome:
-        """Watch it to its end, judge it, save its logs, remove it; its outcome.
+        """Watch the cluster to its end, judge it, save its logs, remove it; returns its outcome.
 
-        Until then nobody watches it: what crashes meanwhile is seen here. A chief on this host says
-        by this that it has done its work.
+        Before this call nothing watches the cluster; earlier crashes are detected here. For a chief
+        on this host, this call ends the job.
         """
         if self._chief:
             self._chief.end(well=True)
@@ -254,9 +256,7 @@ class RunningCluster:
 
 @dataclass(frozen=True)
 class RunEvent:
-    """Something that a run has to say.
-
-    `kind` and what comes with it:
+    """An event of a run. `kind` and the other attributes:
 
     - `phase`: `text` says what the run does now, as `planning`;
     - `warning`: `text`;
@@ -275,11 +275,11 @@ OnEvent = Callable[[RunEvent], None]
 
 
 def nothing(event: RunEvent) -> None:
-    """For callers that want to hear nothing."""
+    """Ignores an event: the default of `on_event`."""
 
 
 class EventView:
-    """A view (see `show.view`) that hands everything on."""
+    """A view (see `show.view`) that turns everything into RunEvents."""
 
     draws = False
 

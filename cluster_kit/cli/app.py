@@ -1,7 +1,7 @@
 """The verbs of the command line: what each does, in which group of help, and in which module.
 
-A command imports the module of its own verb only, which saves a third of its start. Help, Tab and
-proposals for mistyped verbs read this table, and import none.
+A command imports only the module of its verb, which saves a third of its start. Help, Tab and the
+hints for mistyped verbs read this table, and import no module.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Verb:
     """A verb, the module of this package that has it, and its first line of help.
 
-    One that is hidden is another name for a verb: it works, and help does not list it.
+    A hidden one is another name for a verb: it works, but help does not list it.
     """
 
     name: str
@@ -147,7 +147,7 @@ GROUP_OF = {verb.name: group for group, verbs in GROUPS.items() for verb in verb
 
 
 def typed(words: Sequence[str]) -> Sequence[str]:
-    """The words of the command line, also of one that a shell asks to complete."""
+    """The words of the command line; if a shell asks for completions, of the line to complete."""
     if not os.environ.get("_CLUSTER_KIT_COMPLETE", "").startswith("complete"):
         return words
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
@@ -155,14 +155,14 @@ def typed(words: Sequence[str]) -> Sequence[str]:
 
 
 def load(words: Sequence[str]) -> None:
-    """Import the module of the verb in these words; none if there is no verb, as for `--help`."""
+    """Import the module of the verb in these words; nothing if there is no verb (`--help`)."""
     verb = VERBS.get(next((word for word in words if not word.startswith("-")), ""))
     if verb is not None:
         importlib.import_module(f"cluster_kit.cli.{verb.module}")
 
 
 def load_all() -> None:
-    """Import the modules of all verbs, for those who need the whole command line."""
+    """Import the modules of all verbs, for callers that need the whole command line."""
     for module in dict.fromkeys(verb.module for verb in VERBS.values()):
         importlib.import_module(f"cluster_kit.cli.{module}")
 
@@ -176,7 +176,7 @@ _TASK = re.compile(rf"({'|'.join(ROLES)})-[0-9]+")
 
 
 class Group(TyperGroup):
-    """Verbs below a word, such as `runs list`; a mistyped one is answered with the nearest one."""
+    """Verbs below a word, such as `runs list`; the error for a mistyped verb names the nearest."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The verb of a command line, and the words after it; raises UsageError if unknown."""
@@ -189,7 +189,7 @@ class Group(TyperGroup):
 
 
 class Verbs(Group):
-    """The verbs. Each takes the name of a cluster as its first word or by `--name`, alike.
+    """The verbs. Each takes the name of a cluster as its first word or as `--name`.
 
     A verb whose module is not imported has only its line of help (see `verbs`).
     """
@@ -234,7 +234,7 @@ ERRORS = ("NoSuchOption", "UsageError", "MissingParameter", "BadParameter", "Bad
 
 @contextlib.contextmanager
 def _options_are_proposed() -> Iterator[None]:
-    """Turn typer's errors about a command line into the kit's; of an unknown option the nearest."""
+    """Turn typer's errors into UsageErrors; for an unknown option, with the nearest one."""
     try:
         yield
     except Exception as error:
@@ -267,7 +267,7 @@ def _show_requests(wanted: bool) -> None:
 
 
 def _accept_below(command: Any, option: Any) -> None:
-    """Have a verb, and the verbs below it, take an option of all verbs, as good as before it."""
+    """Let a verb, and the verbs below it, take an option of all verbs after their names, too."""
     if not any(one.name == option.name for one in command.params):
         taken = copy.copy(option)
         taken.expose_value = False
@@ -277,10 +277,10 @@ def _accept_below(command: Any, option: Any) -> None:
 
 
 def _name_where_expected(command: Any, words: list[str]) -> list[str]:
-    """The words after a verb with the cluster's name where the verb takes it.
+    """The words after a verb, with the cluster's name in the form that the verb takes.
 
     Raises:
-        UsageError: two names are given.
+        UsageError: two different names are given.
     """
     takes_option = any("--name" in parameter.opts for parameter in command.params)
     arguments = [one.name for one in command.params if isinstance(one, TyperArgument)]
@@ -325,7 +325,7 @@ def print_json(facts: Any) -> None:
 
 
 def print_json_list(items: Iterable[Any]) -> None:
-    """Print a list as `print_json` does, each item as it comes."""
+    """Print a list as `print_json` does, each item as soon as it is known."""
     mark = "["
     for item in items:
         typer.echo(mark)
@@ -340,13 +340,13 @@ def say(text: str, to: Console = err) -> None:
 
 
 def named(name: str | None, engine: Engine, up: Sequence[str], *, changes: bool = False) -> str:
-    """The name that was given, or the cluster that is meant without one, which is then told.
+    """The name that was given; without one, the default cluster, whose name is printed.
 
     Args:
         up: the names of the engine's clusters.
-        changes: it is to be ended or changed, so that it has to be one of this directory's.
+        changes: the command ends or changes the cluster, so the default must be of this directory.
     Raises:
-        UsageError: several clusters are up, or only others than this directory's.
+        UsageError: several clusters are up, or only clusters of other directories.
         EngineError: the engine does not answer.
     """
     if name is not None:
@@ -362,7 +362,7 @@ def named(name: str | None, engine: Engine, up: Sequence[str], *, changes: bool 
 
 
 def chosen(known: list[str], tasks: list[str]) -> list[str]:
-    """These tasks, all known ones if there are none; raises UsageError for an unknown task."""
+    """These tasks, or all known tasks if none is given; raises UsageError for an unknown one."""
     unknown = [task for task in tasks if task not in known]
     if unknown:
         raise UsageError(f"task {unknown[0]} was not found", proposal(unknown[0], known))

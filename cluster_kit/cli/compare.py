@@ -109,7 +109,7 @@ Choice = TypeVar("Choice", Variant, Scenario)
 
 
 def _chosen(known: tuple[Choice, ...], keys: list[str] | None, option: str) -> tuple[Choice, ...]:
-    """Those with these keys, all if there are none; raises UsageError for an unknown key."""
+    """The items with these keys, all if there is none; raises UsageError for an unknown key."""
     names = [choice.key for choice in known]
     for key in keys or []:
         if key not in names:
@@ -200,7 +200,7 @@ def _table(speeds: list[Speed]) -> Table:
 
 
 def _machines(each: Machines) -> str:
-    """Which machines they were."""
+    """A line that describes the emulated machines."""
     size = ", ".join(f"{key} {value}" for key, value in each.limits.items())
     if each.scale == 1:
         return f"whole machines: {size}"

@@ -1,4 +1,4 @@
-"""The verb doctor: can this host run clusters, or this one?"""
+"""The verb doctor: checks whether this host can run clusters, or the one of a manifest."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def doctor(request: Request, *, json_: manifest_options.Json = False) -> None:
 
 
 def _refuse_what_is_of_a_manifest(request: Request) -> None:
-    """Raise UsageError for an option that says nothing without a cluster, or an unknown engine."""
+    """Raise UsageError for an option that needs a manifest, or an unknown engine."""
     others = [key for key in request.overrides if key != "engine"]
     if others:
         named = ", ".join(map(request.caller.written, others))

@@ -1,4 +1,4 @@
-"""The verb that breaks a cluster on purpose, and judges what became of it."""
+"""The verbs drill and matrix: they break a cluster on purpose, and judge the result."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ Of = Callable[[Cell], Sequence[str]]
 
 
 def _chosen(cells: Sequence[Cell], words: list[str] | None, option: str, of: Of) -> list[Cell]:
-    """Those that one of the words names, all if there are none; raises UsageError."""
+    """The items that the words name, or all if there are no words; raises UsageError."""
     known = list(dict.fromkeys(name for cell in cells for name in of(cell)))
     for word in words or []:
         if word not in known:
@@ -193,7 +193,7 @@ def _chosen(cells: Sequence[Cell], words: list[str] | None, option: str, of: Of)
 
 
 def _scenario(request: Request, given: str, workspace: Workspace) -> Path:
-    """The file of the scenario; raises UsageError, also if none was given for this manifest."""
+    """The scenario's file; raises UsageError if it does not exist, or if the manifest has none."""
     folder = workspace.manifests / scenario_file.FOLDER
     name = Path(request.manifest).stem
     try:

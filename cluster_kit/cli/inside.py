@@ -66,7 +66,7 @@ def each(row: Mapping[str, Any]) -> str:
 
 
 def remarks(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What a person should know besides: tasks without a trace, no step, what it cost."""
+    """Lines below the tables: tasks without a trace, no step in it, what tracing cost."""
     for task, why in facts["missing"].items():
         yield f"{task} is missing in the trace: {why}"
     if not any(row["runs"] for row in facts["tasks"].values()):
@@ -82,7 +82,7 @@ def remarks(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def size(count: int) -> str:
-    """Bytes, as people read them."""
+    """A number of bytes for people: `1.2 GB`."""
     return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"
 
 
@@ -120,7 +120,7 @@ def _run(task: str, name: str | None, command: list[str] | tuple[str, ...]) -> N
 
 
 def task_named(engine: Engine, task: str, name: str | None, *, changes: bool = False) -> Container:
-    """The container of a task of the cluster that is named, or of the one that `named` finds."""
+    """The container of a task, in the cluster with this name or in the default one (`named`)."""
     if task.startswith("-"):
         raise UsageError(f"unknown option {task}", "`--help` lists those that there are")
     up = engine.clusters()

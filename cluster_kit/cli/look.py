@@ -107,7 +107,7 @@ def _print_newest_run(cluster: str) -> PastRun | None:
 
 
 def _run_facts(cluster: str) -> dict[str, Any] | None:
-    """The newest run of a cluster that is not up, as the text tells of it; None without one."""
+    """The newest run of a cluster that is not up, with the facts that the text shows; else None."""
     newest = newest_run(here().runs(cluster))
     if newest is None:
         return None
@@ -178,7 +178,7 @@ def _print_line(task: str, text: str) -> None:
 
 
 def _print_json_line(task: str, stamped: str) -> None:
-    """Print a line of a log, its time in front, as a JSON object in a line of its own."""
+    """Print a line of a log, which begins with its time, as a JSON object on one line."""
     time, _, text = stamped.partition(" ")
     typer.echo(in_json(json.dumps({"time": time, "task": task, "text": text})))
 
@@ -218,7 +218,7 @@ def stacks(
 
 
 def stacks_of(engine: Engine, container: Container) -> str:
-    """What a task says of its threads, or why it says nothing."""
+    """The stacks of a task's threads, or the reason why there are none."""
     if container.state == State.PAUSED:
         return "paused: its threads stand where they were (`docker unpause` lets it continue)\n"
     if container.state != State.RUNNING:

@@ -43,7 +43,7 @@ Propose = Callable[[Any, str], list[str]]
 
 
 def _quietly(words: Callable[[Any], Iterable[str]]) -> Propose:
-    """A function that returns those of the words that begin as given, [] if it fails."""
+    """A function that returns the words that begin with the given text, or [] if it fails."""
 
     def propose(ctx: Any, incomplete: str) -> list[str]:
         nowhere = io.StringIO()
@@ -74,7 +74,7 @@ def clusters(_ctx: Any) -> Iterable[str]:
 
 @_quietly
 def tasks(ctx: Any) -> Iterable[str]:
-    """Names of the tasks of the cluster that the line names, else of this directory's, else all."""
+    """Names of tasks: of the cluster that the line names, else of this directory's, else of all."""
     containers, own = _up(current_host().connect, here())
     named = ctx.params.get("name")
     meant = {named} if named else set(own) or {one.cluster for one in containers}
@@ -83,7 +83,7 @@ def tasks(ctx: Any) -> Iterable[str]:
 
 @_quietly
 def runs(_ctx: Any) -> Iterable[str]:
-    """Names of runs, `quickstart/20261122-101500`, and of the clusters whose they are."""
+    """Names of runs, such as `quickstart/20261122-101500`, and of their clusters."""
     from cluster_kit.run.history import runs_of
 
     found = runs_of(here())
@@ -94,7 +94,7 @@ def _up(connect: Connect, workspace: Workspace) -> tuple[Sequence[ContainerSumma
     """The engine's containers, and the clusters whose runs lie in this workspace.
 
     Raises:
-        TimeoutError: the engine does not answer soon.
+        TimeoutError: the engine does not answer in time.
         KitError: it does not answer at all.
     """
     from cluster_kit.run.find import of_workspace
@@ -148,7 +148,7 @@ def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[st
 
 
 def keys_of(sets: Iterable[str]) -> frozenset[str]:
-    """The keys that the texts of `--set` give."""
+    """The keys that are set by the texts of `--set`."""
     return frozenset(text.partition("=")[0].strip() for text in sets)
 
 
@@ -188,8 +188,8 @@ def _gpus(text: str) -> str | list[str]:
 def _from_here(text: str, known: Iterable[str] = ()) -> str:
     """The absolute path: on the command line it is relative to the current directory.
 
-    A `~` that the shell has left, since it was quoted, is the home directory. A known name and ""
-    stay as they are.
+    A `~` that the shell did not expand, since it was quoted, is the home directory. A known name
+    and "" stay as they are.
     """
     if text in known or not text:
         return text
@@ -253,12 +253,12 @@ Perhaps = Annotated[
 
 
 def requested(verb: Callable[..., None]) -> Callable[..., None]:
-    """The command of a verb that takes a `Request`: manifest, an option per override, own ones."""
+    """The command of a verb that takes a `Request`: manifest, overrides, the verb's own options."""
     return _command(verb, _parameter("manifest", Reference, DEFAULT_MANIFEST))
 
 
 def perhaps_requested(verb: Callable[..., None]) -> Callable[..., None]:
-    """The same for a verb that says something without a manifest, too: `manifest` is "" then."""
+    """As `requested`, for a verb that also works without a manifest: `manifest` is "" then."""
     return _command(verb, _parameter("manifest", Perhaps, ""))
 
 

@@ -85,7 +85,7 @@ def _known_style(style: str) -> Style:
 
 
 def _here() -> Workspace:
-    """The current directory, also if it is empty; the clone's root only from inside the clone."""
+    """The current directory, even if it is empty; inside the kit's clone, the clone's root."""
     current = Path.cwd()
     inside = CLONE is not None and current.is_relative_to(CLONE)
     return here() if inside else Workspace(current)
@@ -103,7 +103,7 @@ def _additions(
 
 
 def _tell(name: str, created: starter.Starter, added: Sequence[Addition]) -> None:
-    """Print each file with what it is, how the cluster is run, and what else is to be done."""
+    """Print each file and what it is, how to run the cluster, and what is left to do."""
     about = {
         created.manifest: "the cluster: tasks, limits, deadlines",
         created.program: "the program: yours to change",

@@ -163,7 +163,7 @@ def sbom(
 
 
 def _unsaid(line: str) -> None:
-    """Drops a line of a build."""
+    """Discards a line of a build's output."""
 
 
 def _built(variant: Literal["cpu", "gpu"]) -> str:
@@ -176,7 +176,7 @@ def _built(variant: Literal["cpu", "gpu"]) -> str:
 
 
 def _gpu_driver() -> str:
-    """How the engine hands out this host's GPUs; raises HostError if it hands out none."""
+    """How the engine gives containers this host's GPUs; raises HostError if it cannot."""
     facts = gather(current_host(), current_host().connect())
     if facts.no_gpu or facts.gpu_refusal:
         why = facts.no_gpu or f"the engine refuses GPUs: {facts.gpu_refusal}"

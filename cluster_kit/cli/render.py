@@ -1,4 +1,4 @@
-"""The verb render: writes a cluster's file, for this host or for any, or checks it."""
+"""The verb render: writes or checks a cluster's file, for this host or for every host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cluster_kit.workspace import RENDERED, Workspace, here, ignore_in_git
 
 @dataclass(frozen=True)
 class Rendered:
-    """A cluster's file as it is (`old`, "" if there is none) and as it would be written."""
+    """A cluster's file as it exists (`old`, "" if it does not) and as `render` would write it."""
 
     prepared: Prepared
     file: Path
@@ -106,7 +106,7 @@ def _write(made: Rendered, workspace: Workspace) -> None:
 
 
 def _refuse_stale(made: Rendered) -> None:
-    """Raise UsageError, with the reason, if the file is not what would be written."""
+    """Raise UsageError, with the reason, if the file differs from what `render` would write."""
     cluster = made.prepared.cluster
     starter = platform_of(cluster.engine)
     beside = "" if made.portable else starter.stale_beside(made.file, cluster)
@@ -149,7 +149,7 @@ def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
 
 
 def _same_without_check() -> str:
-    """The command line of this call without `--check`: it writes the file that was checked."""
+    """The command line of this call without `--check`, which writes the checked file."""
     return shlex.join(["cluster-kit", *(word for word in sys.argv[1:] if word != "--check")])
 
 

@@ -1,4 +1,4 @@
-"""`report`, `summary`, `metrics` and `bug-report`: what runs leave, for people, CI and scripts."""
+"""`report`, `summary`, `metrics` and `bug-report`: results of runs for people, CI and scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of past runs: what there is, how two differ, and what may go."""
+"""The verbs of past runs: list them, compare two, remove old ones."""
 
 from __future__ import annotations
 
@@ -74,8 +74,9 @@ def list_runs(cluster: Cluster = "", json_: manifest_options.Json = False) -> No
 
 
 def _lines(found: list[Run], up: Mapping[str, str], width: int | None) -> Iterator[Text]:
-    """A line for each run, below a heading: all of its name and time, as much of the verdict as has
-    room; all of that if there is no width, as in a pipe."""
+    """A line for each run, below a heading: its whole name and time, and as much of the verdict as
+    fits; the whole verdict if there is no width, as in a pipe.
+    """
     rows = [("run", "time", "", "verdict", "bold")]
     for run in found:
         seconds = run.timings.get("total")
@@ -139,7 +140,9 @@ def prune(
     keep: Annotated[
         int, typer.Option("--keep", min=1, help="Number of runs to keep per cluster.")
     ] = 10,
-    dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Only list what would be removed.")
+    ] = False,
 ) -> None:
     """Remove old runs with all that they left; each cluster's newest ones stay."""
     gone = to_prune(_found(cluster), keep, _used())
@@ -166,8 +169,9 @@ def prune(
 
 
 def _remove(folder: Path) -> None:
-    """Remove a directory with all that is in it, also where a program has closed directories of
-    the caller; raises OSError."""
+    """Remove a directory and its contents, even if a program has removed the owner's permissions on
+    directories in it; raises OSError.
+    """
     try:
         _remove_open(folder)
     except OSError:
@@ -185,7 +189,7 @@ def _remove_open(folder: Path) -> None:
 
 
 def _found(cluster: str) -> list[Run]:
-    """The runs that are meant; raises UsageError for a cluster that has none."""
+    """The runs of a cluster, or all runs; raises UsageError for a cluster that has none."""
     found = runs_of(here(), cluster)
     if cluster and not found:
         known = sorted({run.cluster for run in runs_of(here())})
@@ -194,7 +198,7 @@ def _found(cluster: str) -> list[Run]:
 
 
 def _used() -> set[Path] | None:
-    """Directories of runs whose containers are there; None if no engine answers."""
+    """Directories of runs whose containers still exist; None if no engine answers."""
 
     if (engine := current_host().engine_or_none()) is None:
         return None
@@ -203,7 +207,7 @@ def _used() -> set[Path] | None:
 
 
 def _up(found: list[Run]) -> dict[str, str]:
-    """What is so of runs whose containers are there, by the run's name; {} without an engine."""
+    """The state of runs whose containers still exist, by the run's name; {} without an engine."""
     from cluster_kit.run.cluster_lock import is_claimed
 
     if (engine := current_host().engine_or_none()) is None:

@@ -76,7 +76,7 @@ def live(
     token_file: Path | None = None,
     allow_control: bool = False,
 ) -> Iterator[str]:
-    """The pages are there while the `with` block lasts; the URL of a cluster's, or of all."""
+    """Serve the pages during the block; its value is the URL of a cluster's page, or of all."""
     # Imported where it is needed: no other command pays for it.
     from cluster_kit.serve.site import Site
     from cluster_kit.serve.start import serving, token_in
@@ -88,7 +88,7 @@ def live(
 
 
 def cluster_of(request: Request, workspace: Workspace) -> str:
-    """The name of the cluster that `up` is asked for; "" if it will be refused anyway."""
+    """The name of the cluster that `up` will run; "" if the request is invalid anyway."""
     if given := request.overrides.get("name"):
         return str(given)
     try:

@@ -66,7 +66,7 @@ def start(name: manifest_options.ClusterName = None, json_: manifest_options.Jso
 
 
 def _ask(engine: Engine, cluster: str) -> None:
-    """Ask a person whether the tasks that run are to be stopped; ends the command if not."""
+    """Ask the user whether to stop the running tasks; ends the command if the answer is no."""
     containers = engine.containers(cluster)
     if not containers or lifecycle.is_stopped(containers):
         return
@@ -111,7 +111,7 @@ def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
 
 
 def _whose(engine: Engine, cluster: str) -> str:
-    """` (of alice, in /home/alice/project)` if another user has started it, else ""."""
+    """` (of alice, in /home/alice/project)` if another user has started the cluster, else ""."""
     containers = engine.containers(cluster)
     if not containers or not containers[0].output:
         return ""

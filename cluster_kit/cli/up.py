@@ -39,10 +39,10 @@ def run_on_changes(
 ) -> NoReturn:
     """Run a cluster each time that its files change, until Ctrl-C.
 
-    What is wrong with a manifest or a program is told, and waited on.
+    Errors in a manifest or a program are printed, and the next change is awaited.
 
     Raises:
-        Interrupted: Ctrl-C, while nothing ran.
+        Interrupted: Ctrl-C, while no cluster ran.
         KitError: as `launch`, but for a ManifestError.
     """
     while True:
@@ -94,7 +94,7 @@ def _run(
 
 
 def _tell(outcome: Outcome, *, as_json: bool) -> None:
-    """Print an outcome; one that was interrupted ends the command."""
+    """Print an outcome; raises Interrupted if the run was interrupted."""
     if outcome.reason == Reason.INTERRUPTED:
         end_with(outcome, keep=False, as_json=as_json)
     if as_json:
@@ -177,7 +177,7 @@ def up(
 
 
 def _refuse_together(*, keep: bool, detach: bool, watch: bool, serve: bool, exit_code: str) -> None:
-    """Raise UsageError for options that cannot go together."""
+    """Raise UsageError for options that exclude each other."""
     if detach and serve:
         raise UsageError("--serve with --detach", "leave it to `cluster-kit serve NAME`")
     if detach and keep:

@@ -1,4 +1,4 @@
-"""How a run that has ended, or was started and left, is told."""
+"""What is printed of a run that has ended, or that was started and detached."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def end_with(
 def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:
     """Print the verdict, its reason, notes and metrics, and the run's directory, if there is one.
 
-    A run that never started has neither that nor a time.
+    A run that never started has neither a directory nor a time.
     """
     seconds = outcome.timings_s.get("total")
     if outcome.success:
@@ -84,7 +84,7 @@ def _code(outcome: Outcome) -> str:
 def print_metrics(outcome: Outcome) -> None:
     """Print the final figures that the programs reported, a line each.
 
-    A staleness of 0 says nothing: there can be no other in synchronous ways, or of one worker.
+    A staleness of 0 is left out: in synchronous training, or with one worker, it cannot be other.
     """
     fresh = outcome.metrics.get("staleness_max") == 0
     for key, value in sorted(outcome.metrics.items()):
@@ -95,7 +95,7 @@ def print_metrics(outcome: Outcome) -> None:
 
 
 def print_started(run: Run, *, as_json: bool) -> None:
-    """Print that a cluster was started and left, and how to go on with it."""
+    """Print that a cluster was started and detached, and the commands to continue with it."""
     name = run.name
     if as_json:
         print_json({"cluster": name, "run": str(run.directory.path), "detached": True})

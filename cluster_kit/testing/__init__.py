@@ -1,1 +1,1 @@
-"""Clusters in other people's tests: the pytest plugin with the fixture `cluster`."""
+"""The pytest plugin with the fixture `cluster`, for users' own tests."""

@@ -1,4 +1,4 @@
-"""What the fixture `cluster` gives a test: clusters with names and folders of their own."""
+"""The value of the fixture `cluster`: it runs clusters with unique names and folders."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ WAIT_S = 3600.0
 
 
 class Turns:
-    """Whose turn it is with a subnet that a manifest states. Other subnets are chosen freely."""
+    """Lets one test at a time use a subnet that a manifest sets; others are chosen freely."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -74,10 +74,10 @@ class Turns:
     def of(self, job: Job) -> Iterator[None]:
         """A block in which no other test has a cluster in the job's subnet.
 
-        A second cluster of the same test is not kept waiting: the kit refuses it.
+        A second cluster of the same test does not wait: the kit refuses it.
 
         Raises:
-            HostError: another test keeps it for WAIT_S.
+            HostError: another test uses the subnet for more than WAIT_S.
         """
         subnet = job.fixed_subnet
         name = f"cluster-kit-subnet-{re.sub('[^0-9]', '-', subnet)}.lock"
@@ -102,7 +102,7 @@ class Turns:
 def terminable() -> Iterator[None]:
     """A block that SIGTERM interrupts like Ctrl-C, so that clusters are removed.
 
-    A handler of somebody else's stays.
+    A SIGTERM handler that is already set stays.
     """
     if (
         threading.current_thread() is not threading.main_thread()
@@ -158,7 +158,7 @@ class Clusters:
         self._turns = Turns(host)
 
     def load(self, manifest: str | Path, **overrides: Any) -> Job:
-        """The job of a manifest, with a name that no other has; see `cluster_kit.load`."""
+        """The job of a manifest, with a unique name; see `cluster_kit.load`."""
         self.root = self.root or self._made()
         name = f"{_label(self._test)}-{secrets.token_hex(4)}"
         path = self._path(str(manifest))
@@ -188,17 +188,17 @@ class Clusters:
         on_event: Callable[[RunEvent], None] | None = None,
         **overrides: Any,
     ) -> Iterator[RunningCluster]:
-        """A cluster that is up for the block. See `Job.up`."""
+        """A cluster that is up during the block. See `Job.up`."""
         job = self.load(manifest, **overrides)
         with self._noted(job), self._turns.of(job), job.up(on_event) as running:
             yield running
 
     def told(self) -> str:
-        """How each run ended and where it is, for the report of a test that failed."""
+        """How each run ended, and its directory, for the report of a failed test."""
         return text(self.root) if self.root else ""
 
     def take_down(self) -> None:
-        """Remove what is up by now, whatever has become of the block that it was for."""
+        """Remove all clusters of the test that are still up."""
         for note in list(self._own_notes):
             take_down(self._host, note.stem)
             self._forget(note)
@@ -231,18 +231,18 @@ class Clusters:
         return str(self._path(str(value)))
 
     def _path(self, path: str) -> Path:
-        """Where this path is, by the rule of the class; below the last folder if it is nowhere."""
+        """The absolute path, by the rule of the class; below the last folder if nothing exists."""
         found = [folder / Path(path).expanduser() for folder in self._folders]
         return next((one for one in found if one.exists()), found[-1])
 
 
 def take_down(host: Host, name: str) -> None:
-    """Stop and remove a cluster, if it is there; its evidence is saved."""
+    """Stop and remove a cluster if it is up; its logs and outcome are saved."""
     with contextlib.closing(host.connect()) as engine:
         stop_and_remove(host, engine, name)
 
 
 def _label(test: str) -> str:
-    """A test's name as the beginning of a cluster's."""
+    """A test's name, made valid as the beginning of a cluster's name."""
     words = re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-")[:LONGEST_PREFIX].strip("-")
     return words if words[:1].isalpha() else f"t-{words}"[:LONGEST_PREFIX].strip("-")

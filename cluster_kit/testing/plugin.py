@@ -1,7 +1,7 @@
 """The plugin that pytest loads by its entry point, wherever the kit is installed.
 
-Whoever does not use it pays for this module only: the kit is imported when a test asks for a
-cluster.
+If no test uses the fixture, only this module is imported; the kit itself is imported when a test
+asks for a cluster.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what uses the fixture of this plugin, not one of the same name."""
+    """Mark tests that use this plugin's fixture, not another fixture of the same name."""
     found = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get("cluster", ())
     if found and _is_ours(found[-1]):
         item.add_marker(MARKER)
@@ -83,7 +83,7 @@ def cluster(
 
 
 def _need_engine(config: pytest.Config) -> None:
-    """Skip the test, or fail it, where no engine answers."""
+    """Skip the test, or fail it, if no engine answers."""
     from cluster_kit.errors import HostError
     from cluster_kit.this_host import this_host
 
@@ -102,7 +102,7 @@ def _need_engine(config: pytest.Config) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Name the runs of a test that failed."""
+    """Add the runs of a failed test to its report."""
     report = yield
     made = item.stash.get(STASH, None)
     if made is not None and report.failed:
@@ -114,7 +114,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Take down what a process of pytest-xdist has left that was killed."""
+    """Remove clusters that a killed process of pytest-xdist has left."""
     if hasattr(session.config, "workerinput"):
         return
     factory = getattr(session.config, "_tmp_path_factory", None)

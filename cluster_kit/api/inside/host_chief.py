@@ -1,7 +1,8 @@
 """Runs in the chief's container while the coordinator is a process on the host, and ends with it.
 
-It keeps the job going: the leader's supervisor beside it asks the servers, hears the other tasks
-and says when the job has ended. Standard library only: it is run by itself, in the container.
+It keeps the job going: the leader's supervisor in the same container checks the servers, listens to
+the other tasks and announces the job's end. Standard library only, since it runs alone, in the
+container.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ POLL_S = 0.2
 
 
 def ended(lock: Path, stale: int = 0) -> str | None:
-    """How the coordinator has ended: DONE, "" without a word; None while it lives.
+    """How the coordinator has ended: DONE, or "" if it left no message; None while it runs.
 
     Args:
-        stale: the inode of a lock that means nothing.
+        stale: the inode of an old lock, to be ignored.
     """
     try:
         with lock.open() as file:
