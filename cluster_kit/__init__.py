@@ -56,7 +56,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The API, when it is used: whoever imports one module of the kit needs no other."""
+    """The API, imported when it is first used: an import of one module loads no other."""
     if name in __all__:
         return getattr(import_module("cluster_kit.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,14 +14,14 @@ from cluster_kit.util import process, stdio
 
 
 def main() -> NoReturn:
-    """Run the command line, and end the process with its exit code, whatever its threads do."""
+    """Run the command line, and end the process with its exit code, even if threads still run."""
     stdio.guard_against_commands()
     os.umask(os.umask(stat.S_IRWXO) | stat.S_IWOTH)  # others change nothing that runs
     stdio.leave(_exit_code(_run))
 
 
 def _exit_code(run: Callable[[], None]) -> int:
-    """The exit code with which Python would end after a call; what it would print is printed."""
+    """The exit code with which Python would end after this call; prints what Python would print."""
     try:
         run()
     except SystemExit as ended:
@@ -36,7 +36,7 @@ def _exit_code(run: Callable[[], None]) -> int:
 
 
 def _run() -> None:
-    """Run the command line; raises SystemExit with the code of the error, if one was raised.
+    """Run the command line; raises SystemExit with the error's code if a KitError is raised.
 
     Ctrl-C ends it without a traceback even while its libraries are being imported.
     """

@@ -29,7 +29,7 @@ from cluster_kit.util.toml_text import to_toml
 class Setting:
     """A key of the manifest, with its tables (`deadline.start`), and a value to set it to.
 
-    `for_once`: better given to a command than written into the file, whatever gave the key now.
+    `for_once`: give it to a single command rather than write it into the file.
     """
 
     key: str
@@ -134,7 +134,7 @@ class ManifestError(KitError):
     `problems` holds every problem, not only the first.
 
     Args:
-        source: what the problems are in, for the message: a file, the command line, or both.
+        source: where the problems are, for the message: a file, the command line, or both.
         words: how the message names keys and settings.
     """
 

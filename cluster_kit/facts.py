@@ -1,4 +1,4 @@
-"""What a plan needs to know about the host, as values; `host` gathers them."""
+"""What a plan needs to know about the host, as values; `machine` gathers them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ and that can leave the host without an address in an internal network."""
 
 
 def is_closed(version: str) -> bool:
-    """Whether a Docker Engine of this version is CLOSED or newer; one without a version is not."""
+    """Whether a Docker Engine of this version is CLOSED or newer; False for an unknown version."""
     major = version.split(".")[0]
     return major.isdecimal() and int(major) >= CLOSED
 
@@ -53,7 +53,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class GpuSetup:
-    """What has to be there for containers to get GPUs, as far as it can be seen from here.
+    """What this host has of the parts that containers need to get GPUs.
 
     `hardware` is the number of NVIDIA's devices on the PCI bus, `driver` why NVML cannot be used
     ("" if it can), `toolkit` whether the NVIDIA Container Toolkit is installed, `runtime` whether
@@ -83,11 +83,11 @@ class Network:
 
 @dataclass(frozen=True)
 class EngineKind:
-    """What an engine is apart from its version, as it tells of itself.
+    """An engine's properties besides its version, as it reports them itself.
 
     `rootless`: it runs as an ordinary user, who is root in its containers. `remote` is its address
     if it is on another machine, "" if it is on this one. `desktop`: its containers run in a virtual
-    machine, to which this host has no route. `unlimited` names the limits that it cannot hold.
+    machine, to which this host has no route. `unlimited` names the limits that it cannot enforce.
     `machine` is its processors' architecture, "" if not known. `podman`: it is Podman, behind its
     interface for Docker's clients.
     """

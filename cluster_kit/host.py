@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Processes(Protocol):
-    """Starts programs, as the module `util.process` does; that says what each function is for."""
+    """Starts programs; the functions of the module `util.process` describe each method."""
 
     def run(
         self,
@@ -50,7 +50,7 @@ class Processes(Protocol):
 
 
 class Interrupts(Protocol):
-    """What Ctrl-C does, as in the module `util.process`, which says what each function is for."""
+    """What Ctrl-C does; the functions of the module `util.process` describe each method."""
 
     def interrupt_once(self) -> None: ...
 
@@ -67,9 +67,9 @@ class Connect(Protocol):
 
         Args:
             engine: the name of the platform.
-            settings: of the cluster that is meant, if one is (`Cluster.settings`).
+            settings: `Cluster.settings` of a particular cluster, if there is one.
         Raises:
-            HostError: nothing of that kind answers.
+            HostError: no engine of this platform answers.
             UsageError: the kit starts nothing there.
         """
         ...

@@ -1,4 +1,4 @@
-"""Docker labels of the kit's containers and networks; nothing without them is ever touched."""
+"""Docker labels of the kit's containers and networks; the kit touches nothing without them."""
 
 CLUSTER = "cluster-kit.cluster"
 ROLE = "cluster-kit.role"

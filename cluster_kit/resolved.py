@@ -41,7 +41,7 @@ class Mount:
 class Fetch:
     """A program of the host that fills `directory` with data before the first start.
 
-    `secrets` are names of variables that it has from whoever starts it.
+    `secrets` are names of variables that it gets from the caller's environment.
     """
 
     script: str
@@ -72,9 +72,9 @@ class Port:
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much of the host a container can take up at most; None for as much as the engine lets it.
+    """How much of the host a container can use at most; None: the engine's own limit.
 
-    `pids` are processes and threads, `tmp` bytes of /tmp, `logs` bytes of what it has printed.
+    `pids` are processes and threads, `tmp` bytes of /tmp, `logs` bytes of its output.
     """
 
     pids: int | None = None
@@ -84,11 +84,11 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Sidecar:
-    """A service beside the tasks, on their network, that ends with the job.
+    """A service that runs with the tasks, on their network, and ends with the job.
 
     `entrypoint` is None for the image's own; `user` is "" for the image's own.
-    `secrets` are names of variables that it has from whoever starts it. The job fails if one that
-    is `required` crashes.
+    `secrets` are names of variables that it gets from the caller's environment. The job fails if
+    one that is `required` crashes.
     """
 
     name: str
@@ -117,9 +117,9 @@ class Ulimit:
 class Deadlines:
     """Time limits in seconds: until every server answers, of the job, of the evaluator after it.
 
-    `engine` is for how long the engine may be away, `silent` for how long a task may say nothing
-    (0: for ever), `stall` for how long a job may make no progress (0: for ever, None: it depends
-    on what the job reports).
+    `engine` is how long the engine may be unreachable, `silent` how long a task may send no
+    heartbeat (0: forever), `stall` how long a job may make no progress (0: forever, None: it
+    depends on what the job reports).
     """
 
     start: float
@@ -140,11 +140,11 @@ class ProfileAt:
 
 @dataclass(frozen=True)
 class Origin:
-    """From what a cluster was made: the command, and what its file has of each source.
+    """What a cluster was made from: the command, and the values in its file from each source.
 
-    `manifest` and `kit` are 8 hex digits each: hashes of all that the plan took from there.
-    `host` are the values that another host, user or folder would change. `portable`: there are
-    none, since nothing was taken from the host.
+    `manifest` and `kit` are hashes (8 hex digits) of all values that the plan took from them.
+    `host` are the values that would differ on another host, for another user or in another folder.
+    `portable`: there are none, since the plan took nothing from the host.
     """
 
     command: str = ""
@@ -173,7 +173,8 @@ class Task:
     `role` is a name of the table in `roles`. `gpus` are device ids for the engine, () if the task
     sees none; `gpus_promised` are the same devices as the task must see them; `gpu_memory_mib` is
     TensorFlow's limit in MiB on each. `cpus` (cores), `memory` (bytes) and `bandwidth` (bits/s
-    each way) are limits, None for none. `secrets` are names of variables of whoever starts it.
+    each way) are limits, None for none. `secrets` are names of variables of the caller's
+    environment.
     """
 
     role: str
@@ -210,7 +211,7 @@ class Task:
 
     @property
     def from_caller(self) -> tuple[str, ...]:
-        """Names of all variables whose values come from whoever starts the task, sorted."""
+        """Names of all variables whose values come from the caller's environment, sorted."""
         return tuple(sorted({*self.secrets, *(variable for _, variable in self.secret_files)}))
 
     @property
@@ -303,13 +304,13 @@ class Cluster:
 
     @property
     def from_caller(self) -> tuple[str, ...]:
-        """Names of all variables whose values come from whoever starts the cluster, sorted."""
+        """Names of all variables whose values come from the caller's environment, sorted."""
         names = {name for task in self.tasks for name in task.from_caller}
         return tuple(sorted(names.union(*(one.secrets for one in self.sidecars))))
 
     @property
     def all_mounts(self) -> tuple[Mount, ...]:
-        """What is mounted in any task."""
+        """All mounts of all tasks."""
         own = (mount for task in self.tasks for mount in task.mounts)
         return tuple(dict.fromkeys((*self.mounts, *own)))
 
@@ -323,7 +324,7 @@ class Cluster:
         return tuple(task for task in self.tasks if task.role == role)
 
     def restarts(self, task: Task) -> int:
-        """How often the engine may start a task again; 0 for the leader: its end decides."""
+        """How often the engine may restart a task; 0 for the leader: its end ends the job."""
         restartable = ROLES[task.role].restarts and task is not self.leader
         return self.retries if restartable else 0
 
@@ -341,7 +342,7 @@ class Cluster:
         return str(task.ip) if self.one_host else ""
 
     def host(self, task: Task) -> str:
-        """A task's IP address or the name that it is found by, as `addressing` says."""
+        """A task's IP address or its service name, as `addressing` says."""
         return str(task.ip) if self.addressing == "ip" else task.host or task.name
 
     @property

@@ -32,7 +32,7 @@ class Workspace:
         return self.manifests / cluster / name
 
     def portable(self, cluster: str) -> Path:
-        """The compose file of a cluster that runs on any host: made to be committed."""
+        """The Compose file of a cluster that runs on any host, to be committed."""
         return self.root / "portable" / cluster / "compose.yaml"
 
     @property
@@ -50,7 +50,7 @@ class Workspace:
         return self.root / "runs" / cluster
 
     def written(self) -> list[Path]:
-        """What the kit itself writes here, as absolute paths: it changes with each run."""
+        """Absolute paths of what the kit itself writes here, which changes with each run."""
         root = Workspace(self.root.resolve())
         return [*(root.root / name for name in ("runs", "portable", "fetched")), *root.rendered()]
 
@@ -95,7 +95,7 @@ def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
 
 
 def is_rendered(folder: Path) -> bool:
-    """Whether the kit has rendered a cluster into this directory: a file in it says so."""
+    """Whether the kit has rendered a cluster into this directory, which has a file that says so."""
     for name in CLUSTER_FILES:
         with contextlib.suppress(OSError), (folder / name).open("rb") as file:
             if b"# cluster-kit " in file.read(HEAD):
@@ -114,9 +114,9 @@ IGNORE_ALL = ("*",)
 
 
 def ignore_in_git(folder: Path, names: Sequence[str] = IGNORE_ALL) -> None:
-    """Have Git leave these files of a directory out, unless it has a .gitignore already.
+    """Write a .gitignore with these files of a directory, unless it already has one.
 
-    `git add -A` would take checkpoints and values of secrets else. Raises OSError.
+    Otherwise `git add -A` would add checkpoints and values of secrets. Raises OSError.
     """
     file = folder / ".gitignore"
     if not os.path.lexists(file):
@@ -125,7 +125,7 @@ def ignore_in_git(folder: Path, names: Sequence[str] = IGNORE_ALL) -> None:
 
 
 def write_new(files: Mapping[Path, str | bytes]) -> None:
-    """Write files that are not there yet, all of them or none; missing directories are made.
+    """Write new files, either all of them or none; missing directories are created.
 
     Raises:
         UsageError: one of them exists already; nothing is overwritten.
@@ -160,7 +160,7 @@ def write_new(files: Mapping[Path, str | bytes]) -> None:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """One run's evidence and outputs; `output` is what the containers see as /output."""
+    """The directory of one run; `output` is what the containers see as /output."""
 
     path: Path
 
@@ -205,27 +205,31 @@ class RunDirectory:
 
     @property
     def workspace(self) -> Path:
-        """The folder of `runs/CLUSTER/TIME`; its own if it lies elsewhere, as of plain Compose."""
+        """The workspace of `runs/CLUSTER/TIME`; the run's own folder if it is not in `runs/`."""
         return next(iter(self.path.parents[2:3]), self.path)
 
     def close_to_others(self) -> None:
-        """Let only its owner look in while tasks run: they can make programs that run as him."""
+        """Close the directory to other users while tasks run, who could start set-user-ID files in
+        it.
+        """
         self.path.chmod(0o700)
 
     def open_to_others(self) -> None:
-        """Let others look in as into the directory of all runs, when no task runs any more."""
+        """Give the directory the permissions of the directory of all runs again, after the last
+        task.
+        """
         drop_set_ids(self.output)
         with contextlib.suppress(OSError):
             self.path.chmod(self.path.parent.stat().st_mode & 0o777)
 
     def kept_files(self) -> list[Path]:
-        """What the kit has written of the run, beside its output: logs, events, verdict."""
+        """The files that the kit itself has written about the run: logs, events, verdict."""
         copies = (self.path / found.name for found in files(self.path, self.program.name))
         found = [*self.path.glob("*"), *self.logs.glob("*"), *copies]
         return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
     def give_to_owner(self) -> None:
-        """Give what root has written in another user's run to that user, who continues it."""
+        """If root has continued another user's run, give the new files to that user."""
         with contextlib.suppress(OSError):
             if os.geteuid() == 0:
                 about = self.path.stat()
@@ -257,7 +261,7 @@ def new_run(runs: Path, now: datetime) -> RunDirectory:
 
 
 def last_run(runs: Path) -> RunDirectory:
-    """The directory of the newest run, which a resumed run goes on with.
+    """The directory of the newest run, in which a resumed run continues.
 
     Raises:
         UsageError: the cluster has no run yet.
@@ -269,7 +273,7 @@ def last_run(runs: Path) -> RunDirectory:
 
 
 def newest_run_directory(runs: Path) -> RunDirectory | None:
-    """The run that `latest` points at, in a copy without links the newest; None without a run."""
+    """The run that `latest` points at; without that link, the newest; None without a run."""
     latest = runs / "latest"
     if latest.is_dir():
         return RunDirectory(latest.resolve())
@@ -278,7 +282,7 @@ def newest_run_directory(runs: Path) -> RunDirectory | None:
 
 
 def _prepared(path: Path) -> RunDirectory:
-    """The run in this directory, its folders made: Docker would make a missing one as root."""
+    """The run in this directory; creates its folders, since Docker would create them as root."""
     run = RunDirectory(path)
     run.output.mkdir(exist_ok=True)
     if not os.path.lexists(run.progress):

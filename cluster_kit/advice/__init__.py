@@ -1,1 +1,1 @@
-"""What a user's program and manifest say before any container starts: warnings and refusals."""
+"""Checks of a user's program and manifest before any container starts: warnings and errors."""

@@ -16,10 +16,10 @@ NOTHING: frozenset[str] = frozenset()
 
 @dataclass(frozen=True)
 class Names:
-    """Names of variables, attributes, functions and classes, without what they are part of.
+    """Names of variables, attributes, functions and classes: the last part of dotted names.
 
-    `models` are models and what makes them, `others` are made by other libraries; `modules` are
-    the program's own.
+    `models` are models and functions or classes that make one; `others` come from other libraries;
+    `modules` are the program's own.
     """
 
     modules: frozenset[str]
@@ -53,7 +53,7 @@ class Names:
 
 
 def names(sources: list[Source]) -> Names:
-    """The names of all sources: assignments, returns and base classes are followed to the end."""
+    """The names in all sources; assignments, returns and base classes are followed."""
     known = Names(frozenset(source.module for source in sources))
     others = frozenset(name for s in sources for name in _assigned_others(s, known))
     known = replace(known, others=others)

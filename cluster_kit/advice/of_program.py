@@ -38,7 +38,7 @@ GPU_HINT = (
 
 
 def gpus_in_use(manifest: Manifest, cluster: Cluster, facts: HostFacts) -> list[Hint]:
-    """The notes about GPUs that others use: left out, or taken since the manifest names them."""
+    """Notes on GPUs in use elsewhere: skipped, or used because the manifest names them."""
     if manifest.gpus == "none" and not any(task.gpus for task in cluster.tasks):
         return []
     hints = []
@@ -56,7 +56,7 @@ def gpus_in_use(manifest: Manifest, cluster: Cluster, facts: HostFacts) -> list[
 
 
 def refused_gpus(manifest: Manifest, facts: HostFacts) -> list[Hint]:
-    """The warning about `gpus = "auto"` where the engine refuses the host's GPUs."""
+    """The warning about `gpus = "auto"` if the engine cannot use the host's GPUs."""
     if manifest.gpus != "auto" or not facts.gpu_refusal:
         return []
     there = ", ".join(device.short for device in devices(facts.gpus))
@@ -72,7 +72,7 @@ def refused_gpus(manifest: Manifest, facts: HostFacts) -> list[Hint]:
 
 
 def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
-    """The warnings about `gpus = "auto"`, and about a directory that each host must have."""
+    """Warnings of a portable file: `gpus = "auto"`, and a directory that each host must have."""
     hints = []
     if manifest.gpus == "auto":
         hints.append(
@@ -98,7 +98,7 @@ def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
 
 
 def check_secrets(manifest: Manifest) -> list[Hint]:
-    """The warnings about values in `environment` whose names look like those of secrets."""
+    """Warnings about values in `environment` whose names look like secrets."""
     return [
         Hint(
             f"{table}.environment.{key}",
@@ -112,7 +112,7 @@ def check_secrets(manifest: Manifest) -> list[Hint]:
 
 
 def check_secret_roles(program: Path | None, manifest: Manifest, folder: Path) -> list[Hint]:
-    """The warnings about secrets of some roles that every task can read beside the program.
+    """Warnings about secrets of some roles that every task can read in the program's directory.
 
     Args:
         folder: the manifest's, to which paths are relative.

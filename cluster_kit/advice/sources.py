@@ -14,9 +14,9 @@ from cluster_kit.programs.style import Fault
 
 @dataclass(frozen=True)
 class Hint:
-    """What was found at a location (`file:line` or a manifest key), the rule against it, the fix.
+    """What a check found at a location (`file:line` or a manifest key), the rule, and the fix.
 
-    A hint with neither rule nor fix only says what the kit has done about it.
+    A hint without rule and fix only reports what the kit has changed.
     """
 
     location: str
@@ -27,7 +27,7 @@ class Hint:
     def told_by(self, words: KeyStyle) -> Hint:
         """Returns the hint with its fix as text.
 
-        A location in a program counts as the key `program`: whatever named the program fixes it.
+        A location in a program counts as the key `program`, so the fix is given in the same way.
         """
         location = "program" if ":" in self.location else self.location
         return replace(self, fix=hint_text(self.fix, words, location))
@@ -45,7 +45,7 @@ class Source:
     """One parsed file with all its nodes. `names` maps each name that an import binds to the
     dotted names it may mean.
 
-    They are several if one import is the fallback of another.
+    A name has several if one import is the fallback of another.
     """
 
     file: str
@@ -60,7 +60,7 @@ class Source:
     def meanings(self, node: ast.AST) -> frozenset[str]:
         """Dotted names that an expression may mean: `tensorflow.keras.Model` for `tf.keras.Model`.
 
-        Empty if the imports do not tell.
+        Empty if the imports do not show it.
         """
         return _meanings(node, self.names)
 

@@ -25,7 +25,7 @@ MAYBE_ADDRESSES = (*ADDRESSES, ast.Name, ast.Call, ast.Attribute, ast.Subscript)
 def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
     """Yields dictionaries with addresses of an evaluator and of training tasks.
 
-    Only of a program that assigns TF_CONFIG somewhere.
+    Only for a program that assigns TF_CONFIG somewhere.
     """
     if not any(writes_tf_config(node) for s in sources for node in s.nodes):
         return
@@ -41,7 +41,9 @@ def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
 
 
 def writes_tf_config(node: ast.AST) -> bool:
-    """Whether it is `os.environ["TF_CONFIG"] = …`, or `setdefault`, `update` or `putenv` of it."""
+    """Whether a node is `os.environ["TF_CONFIG"] = …`, or sets it by `setdefault`, `update`,
+    `putenv`.
+    """
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         return _is_tf_config(node.slice)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -74,7 +76,7 @@ def _mixed_specs(source: Source) -> list[ast.expr]:
 
 
 def _is_mixed(node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:
-    """Whether it gives addresses, as these kinds of nodes, to an evaluator and training tasks."""
+    """Whether a dictionary has addresses, as these nodes, of evaluator and training tasks."""
     if not isinstance(node, ast.Dict):
         return False
     jobs = {key for key, value in _items(node) if isinstance(value, kinds)}
@@ -113,8 +115,9 @@ def strategies(sources: list[Source]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a program's strategy asks of its cluster: changed keys, what is said of them, and
-    problems if the keys were chosen on purpose."""
+    """What a program's strategy requires of its cluster: the changed keys, the hints about them,
+    and problems if the user chose these keys.
+    """
 
     changes: Mapping[str, Any] = field(default_factory=dict)
     hints: tuple[Hint, ...] = ()
@@ -162,7 +165,7 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
 
 
 def _chosen(key: str, loaded: Loaded) -> bool:
-    """Whether someone gave this key for this program."""
+    """Whether the user gave this key for this program."""
     given = loaded.command_line.keys
     return key in given or ("program" not in given and key in loaded.manifest.model_fields_set)
 
@@ -201,7 +204,7 @@ def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 
 
 def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields all-reduce in a cluster where TensorFlow would wait for ever if it is used."""
+    """Yields a use of all-reduce in a cluster in which TensorFlow would then wait forever."""
     constructions = list(_constructions(sources))
     names = {name for _, _, name in constructions}
     coordinated = style_of(manifest) == "coordinator"
@@ -221,7 +224,7 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
 
 
 def _certain_all_reduce(sources: list[Source]) -> str:
-    """The place where a program makes the all-reduce strategy on every way through it; else "".
+    """The location at which a program always makes the all-reduce strategy; "" if it may not.
 
     It must make no other strategy, find its cluster in TF_CONFIG, and leave that as it is.
     """
@@ -242,7 +245,7 @@ def _certain_all_reduce(sources: list[Source]) -> str:
 
 
 def _conditional(source: Source) -> set[ast.AST]:
-    """All nodes that only some ways through a file reach; `if __name__ == …` counts as reached."""
+    """All nodes that run only under a condition; the body of `if __name__ == …` always runs."""
     found: set[ast.AST] = set()
     for node in source.nodes:
         if isinstance(node, ast.If) and _names_main(node.test):
@@ -276,7 +279,9 @@ OTHERS = {"MultiWorkerMirroredStrategy", "MirroredStrategy", "TPUStrategy"}
 
 
 def check_sharding(sources: list[Source]) -> Iterator[Hint]:
-    """Yields calls of `shard` with `input_pipeline_id` in programs with that strategy alone."""
+    """Yields calls of `shard` with `input_pipeline_id` if ParameterServerStrategy is the only
+    strategy.
+    """
     names = {last_name(node) for source in sources for node in source.nodes}
     if STRATEGY not in names or names & OTHERS:
         return

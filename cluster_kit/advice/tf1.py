@@ -1,4 +1,4 @@
-"""Rules: code for TensorFlow 1 or Python 2 has the key for it, and uses nothing removed."""
+"""Rules: code for TensorFlow 1 needs the key `tf1`; removed names and Python 2 are reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ ESTIMATORS = re.compile(r"((compat\.v[12]|python)\.)?estimator|(compat\.v[12]\.)
 
 
 def check_tf1(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields names of TensorFlow 1 if the key is not set, else names that even it does not give."""
+    """Yields names of TensorFlow 1 if `tf1` is not set, else names that do not exist with it
+    either.
+    """
     uses = [use for source in sources for use in _uses(source)]
     yield from _estimators(uses, manifest)
     if manifest.tf1:
@@ -44,7 +46,7 @@ def check_tf1(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 
 
 def _estimators(uses: list[Use], manifest: Manifest) -> Iterator[Hint]:
-    """A hint at the first Estimator, in a TensorFlow that has none any more."""
+    """A hint at the first Estimator, if the TensorFlow version has no Estimators."""
     known = not manifest.runs_in_kits_image or has_estimators(manifest.tensorflow)
     if known or manifest.tensorflow == NIGHTLY:
         return
@@ -73,7 +75,7 @@ def is_for_tf1(sources: list[Source]) -> bool:
 
 
 def _old(uses: list[Use]) -> list[Use]:
-    """Those of names that only TensorFlow 1 has."""
+    """The names that only TensorFlow 1 has."""
     known = frozenset(_table()["only_in_1"])
     return [use for use in uses if known.intersection(_paths(use[2]))]
 
@@ -96,7 +98,7 @@ def _without_key(uses: list[Use]) -> Iterator[Hint]:
 
 
 def _gone(uses: list[Use], version: str) -> Iterator[Hint]:
-    """A hint for each name that is gone, where it is used first."""
+    """A hint for each removed name, at its first use."""
     table, told = _table(), set[str]()
     if has_estimators(version):
         told.add("estimator")
@@ -111,7 +113,7 @@ def _gone(uses: list[Use], version: str) -> Iterator[Hint]:
 
 
 def _reason(table: dict[str, Any], path: str) -> str:
-    """What to use instead of a name below `tensorflow`, "" if it is there or not known."""
+    """What to use instead of a name below `tensorflow`; "" if the name exists or is unknown."""
     if not path.startswith("contrib."):
         return str(table["gone"].get(path, ""))
     below = path.removeprefix("contrib.")
@@ -124,13 +126,13 @@ def _reason(table: dict[str, Any], path: str) -> str:
 
 @cache
 def _table() -> dict[str, Any]:
-    """What the image knows of TensorFlow 1's names."""
+    """The image's table of TensorFlow 1's names."""
     table: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
     return table
 
 
 def _uses(source: Source) -> Iterator[Use]:
-    """Every name below `tensorflow` that certainly means that, in the order of lines."""
+    """Every use of a name that is certainly below `tensorflow`, in the order of lines."""
     tried = _inside_of_try(source)
     found: list[Use] = []
     for node in source.nodes:
@@ -148,7 +150,7 @@ def _uses(source: Source) -> Iterator[Use]:
 
 
 def _inside_of_try(source: Source) -> set[ast.AST]:
-    """What stands inside of a `try`: there another way is at hand if it fails."""
+    """All nodes inside a `try`: the program has an alternative if they fail."""
     return {
         inner
         for node in source.nodes
@@ -159,7 +161,7 @@ def _inside_of_try(source: Source) -> set[ast.AST]:
 
 
 def _chooses(source: Source) -> bool:
-    """Whether a program knows of both: it names compat.v1, or looks which version it has."""
+    """Whether a program supports both versions: it names compat.v1, or checks the version."""
     versions = ("__version__", "VERSION", "version")
     for node in source.nodes:
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{TOP}compat."):
@@ -182,7 +184,7 @@ def _paths(path: str) -> Iterator[str]:
 
 
 def _shortest(path: str, known: frozenset[str]) -> str:
-    """The part of a path that tells: `contrib.slim` of `contrib.slim.conv2d`."""
+    """The shortest part of a path that identifies it: `contrib.slim` of `contrib.slim.conv2d`."""
     first = next(part for part in _paths(path) if part in known)
     return ".".join(path.split(".")[:2]) if first in ("app", "contrib", "layers") else first
 
@@ -216,7 +218,7 @@ Found = tuple[ast.AST, str, str]
 
 
 def check_python2(sources: list[Source]) -> Iterator[Hint]:
-    """Yields each thing once a file, with all its lines."""
+    """Yields each kind of Python 2 code once per file, with all its lines."""
     own = {source.module.partition(".")[0] for source in sources}
     for source in sources:
         locations: dict[tuple[str, str], list[int]] = {}
@@ -257,7 +259,7 @@ def _found(source: Source, own: set[str]) -> Iterator[Found]:
 
 
 def _bound(source: Source) -> set[str]:
-    """The names that a file gives a meaning of its own; all of them if it imports with a star."""
+    """The names that a file defines itself; all names if it has a star import."""
     bound = set(source.names)
     for node in source.nodes:
         if isinstance(node, ast.ImportFrom):
@@ -273,7 +275,7 @@ def _bound(source: Source) -> set[str]:
 
 
 def _inside_of_guard(source: Source) -> set[ast.AST]:
-    """What stands inside of a `try`: there another way is at hand if it fails."""
+    """All nodes inside a `try`: the program has an alternative if they fail."""
     return {
         inner
         for node in source.nodes
@@ -284,7 +286,7 @@ def _inside_of_guard(source: Source) -> set[ast.AST]:
 
 
 def _catches_names(node: ast.Try) -> bool:
-    """Whether it is about a name or a module that may be missing."""
+    """Whether a handler catches the error of a missing name or module."""
     caught = [ast.unparse(handler.type) if handler.type else "" for handler in node.handlers]
     missing = ("NameError", "ImportError", "ModuleNotFoundError", "AttributeError", "Exception")
     return any(not text or any(name in text for name in missing) for text in caught)
@@ -294,7 +296,7 @@ NO_CHIEF = Setting(CHIEF.name, 0)
 
 
 def check_arguments(manifest: Manifest) -> Iterator[Hint]:
-    """Yields address arguments if only the chief runs the program, or if the chief's are absent."""
+    """Yields address arguments if only the chief runs the program, or if the chief has none."""
     names = names_in(manifest.args)
     describe_cluster = {"role", "worker_hosts"} <= names
     if not describe_cluster or manifest.program in PROGRAMS or manifest.count(CHIEF.name) != 1:
@@ -342,7 +344,7 @@ HOSTS, SERVER = {"type", "index"}, {"master", "task"}
 
 
 def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields the first of these flags if no argument gives any of them, and that may be right."""
+    """Yields the first of these flags if no argument sets any of them, which may be intended."""
     flags = _missing(sources, manifest)
     if flags and not _certain(flags, sources, manifest):
         yield Hint(
@@ -351,7 +353,7 @@ def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 
 
 def refuse(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:
-    """Yields the arguments that are missing if the program cannot find its cluster without."""
+    """Yields the missing arguments if the program cannot find its cluster without them."""
     flags = _missing(sources, manifest)
     if flags and _certain(flags, sources, manifest):
         yield _problem(flags, sources, manifest)
@@ -359,7 +361,7 @@ def refuse(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:
 
 @dataclass(frozen=True)
 class _Flag:
-    """A flag that a program defines, where, and whether its default stands in the text."""
+    """A flag that a program defines, its location, and whether its default is a literal."""
 
     name: str
     location: str
@@ -367,7 +369,7 @@ class _Flag:
 
 
 def _missing(sources: list[Source], manifest: Manifest) -> list[_Flag]:
-    """The flags that tell the program its place, none of which is given."""
+    """The flags that name the task and its cluster, if no argument sets any of them."""
     if any(_names_tf_config(source) for source in sources):
         return []
     defined = {flag.name: flag for source in sources for flag in _flags(source)}
