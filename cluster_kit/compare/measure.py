@@ -191,7 +191,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one run: its figures, or why there are none."""
+    """The result of one run: its figures, or the reason why there are none."""
 
     run: Run
     measured: Measured | None = None
@@ -256,7 +256,7 @@ def _curve(entries: Sequence[Entry]) -> tuple[tuple[float, float], ...]:
 
 
 def _traffic(tasks: Sequence[TaskOutcome], updates: int | None) -> dict[str, float]:
-    """Bytes per update by role, without tasks that did not count; a restarted task counts anew."""
+    """Bytes per update by role, without tasks that counted none; a restarted task counts from 0."""
     traffic: dict[str, float] = {}
     for task in tasks:
         received, sent = task.rx_bytes, task.tx_bytes

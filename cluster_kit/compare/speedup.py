@@ -1,8 +1,8 @@
-"""What further workers bring: the same training on emulated machines, with more of them each time.
+"""Measures how much faster more workers are: the same training on more and more emulated machines.
 
 A host that has too few CPUs for all machines at once gets smaller ones: CPUs and bandwidth by the
-same factor, so that computing and sending keep their proportion. Speeds are then lower by that
-factor, and speed-ups are what they would be.
+same factor, so that computing and sending keep their proportion. This lowers all speeds by that
+factor, and does not change the speed-ups.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAST_GB = 1.5
 
 @dataclass(frozen=True)
 class Machines:
-    """What each task of a run has; `scale` is 1 for whole machines."""
+    """The emulated machine of each task of a run; `scale` is 1 for whole machines."""
 
     scale: float
     memory_gb: float
@@ -57,7 +57,7 @@ class Speed:
 
 
 def machines(workers: int, cpus: float, memory_gb: float) -> Machines:
-    """The machines that fit on a host, for so many workers, a master and a ps at most.
+    """The machines that fit on a host, for at most this many workers, a master and a ps.
 
     Args:
         cpus: of the host, in cores.
@@ -69,7 +69,7 @@ def machines(workers: int, cpus: float, memory_gb: float) -> Machines:
 
 
 def overrides(workers: int, each: Machines, steps: int, update: str) -> dict[str, Any]:
-    """What a run changes in the manifest: tasks, their limits, and the length."""
+    """The manifest's keys that a run overrides: tasks, their limits, and the length."""
     return {
         "name": f"speedup-{workers}",
         WORKER.name: workers,
@@ -127,7 +127,7 @@ def speed_of(workers: int, outcome: Outcome) -> Speed:
 
 
 def speedups(speeds: Sequence[Speed]) -> list[float | None]:
-    """Of each, its images per second over those of the first; None if either is not known."""
+    """The images per second of each, divided by those of the first; None if either is unknown."""
     first = speeds[0].images_per_s if speeds else None
     return [
         round(speed.images_per_s / first, 2) if first and speed.images_per_s else None

@@ -1,1 +1,1 @@
-"""The manifest as the user wrote it: its schema, how it is read, the problems of its shape."""
+"""The manifest as the user wrote it: its schema, and reading and validating a file."""

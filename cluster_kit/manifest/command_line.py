@@ -1,4 +1,4 @@
-"""Which values the command line gave, and how messages name them: in the caller's words. Pure."""
+"""Which values the command line set, and how messages name them: options, variables, keys. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SET_OPTION, SET_VARIABLE = "--set", "SET"
 
 
 def override_of(key: str) -> Override | None:
-    """The override of a key, or of the list that it is in (`args` of `args.3`); None if none."""
+    """The override of a key, or of the list that it is in (`args` of `args.3`); else None."""
     top, _, inner = key.partition(".")
     whole = top if inner.isdecimal() else key
     return next((override for override in OVERRIDES if override.key == whole), None)
@@ -70,8 +70,8 @@ DEEPEST = 20
 def render_command(manifest: Path, overrides: Mapping[str, Any], root: Path) -> str:
     """Returns what to type in the folder `root` to render this manifest with these overrides.
 
-    However it was typed, the same manifest and overrides give the same text. A value that looks
-    like a secret is masked: the text becomes part of files.
+    The same manifest and overrides give the same text, in whatever way they were typed. A value
+    that looks like a secret is masked, since the text is written into files.
     """
     words = ["cluster-kit", "render", _reference(manifest, root)]
     tables = {key for key, value in overrides.items() if isinstance(value, dict)}
@@ -90,7 +90,7 @@ def render_command(manifest: Path, overrides: Mapping[str, Any], root: Path) -> 
 
 
 def below(path: Path, root: Path) -> str:
-    """The path as it is named in `root`: relative if it is below it, else absolute."""
+    """The path relative to `root` if it is below it, else the absolute path."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
@@ -130,7 +130,7 @@ def _text(override: Override, value: Any, root: Path) -> str:
 
 
 def quoted(word: str) -> str:
-    """The word as a shell quotes it, but for what is inside of a template's braces."""
+    """The word quoted for a shell, except inside a template's braces."""
     holes = HOLE.findall(word)
     plain = HOLE.sub("", word)
     if holes and shlex.quote(plain) in (plain, "''"):
@@ -150,7 +150,7 @@ def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 class Caller(StrEnum):
-    """How a person calls the kit, and so how messages name what they can give it."""
+    """How the kit was called (Make, shell, Python), and so how messages name keys and settings."""
 
     SHELL = "cluster-kit"
     MAKE = "make"
@@ -162,7 +162,7 @@ class Caller(StrEnum):
         return cls.MAKE if environment.get(CALLED_BY) == cls.MAKE else cls.SHELL
 
     def written(self, key: str) -> str:
-        """What sets a key: `--workers`, `N_WORKERS`, or in Python the key itself."""
+        """What sets a key: `--workers`, `N_WORKERS`, or in Python the key's name."""
         override = override_of(key)
         if override is None:
             return self.by_set(key)
@@ -170,7 +170,7 @@ class Caller(StrEnum):
         return names.get(self, key)
 
     def by_set(self, key: str) -> str:
-        """The same, if the option for all keys sets it: `--set port`."""
+        """What sets a key by the option for all keys: `--set port`."""
         names = {self.SHELL: SET_OPTION, self.MAKE: SET_VARIABLE}
         return f"{names[self]} {key}" if self in names else key
 
@@ -188,7 +188,7 @@ class Caller(StrEnum):
         return f"`{option} {word}`" if self is self.SHELL else f"`{override.variable}={word}`"
 
     def _set(self, pair: str, setting: Setting) -> str:
-        """The same for a key without an option of its own. Make takes a value with spaces apart."""
+        """The setting of a key without its own option. Make splits a value with spaces."""
         if self is self.SHELL:
             return f"`{SET_OPTION} {shlex.quote(pair)}`"
         if pair.split() != [pair]:
@@ -217,10 +217,10 @@ def _is_toml(text: str) -> bool:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """The keys whose values the command line gave; every other value is the file's.
+    """The keys whose values the command line set; every other value is from the file.
 
-    An argument that was added to the file's has a key of its own: `args.3`. `by_set` are those that
-    `--set` gave, also of keys that have an option of their own.
+    An argument that was added to the file's has its own key: `args.3`. `by_set` are the keys that
+    `--set` gave, including keys that have their own option.
     """
 
     keys: frozenset[str] = frozenset()
@@ -247,13 +247,15 @@ class CommandLine:
         return self.caller.by_set(key) if key in self.by_set else self.caller.written(key)
 
     def setting(self, setting: Setting, key_path: str) -> str:
-        """The setting as the caller gives it if that gave its key or the problem's; else TOML."""
+        """The setting as an option or variable if the command line gave its key or the problem's
+        key; else as TOML.
+        """
         if not setting.for_once and self.keys.isdisjoint((key_path, setting.key)):
             return TOML_STYLE.setting(setting, key_path)
         return self.caller.setting(setting, key_path)
 
     def error(self, path: Path, problems: Sequence[Problem]) -> ManifestError:
-        """The error of these problems; its source is the file, the command line, or both."""
+        """The error with these problems; its source is the file, the command line, or both."""
         given = sum(map(self._gave, problems))
         source = f"{path} and the command line" if given else str(path)
         return ManifestError(
@@ -261,9 +263,9 @@ class CommandLine:
         )
 
     def _gave(self, problem: Problem) -> bool:
-        """Whether the command line gave the value that is wrong, or the file that it is in.
+        """Whether the command line gave the invalid value, or the file that it is in.
 
-        A line of a file, `train.py:3`, is of the key that the problem reads first.
+        A line of a file, `train.py:3`, belongs to the first key that the problem reads.
         """
         in_file = ":" in problem.key_path and not self.keys.isdisjoint(problem.reads[:1])
         return problem.key_path in self.keys or in_file

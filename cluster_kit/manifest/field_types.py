@@ -72,7 +72,7 @@ def size(value: object) -> int:
 
 
 def size_or_none(value: object) -> int | None:
-    """As `size`, and None for 0, which is said to take a bound away; raises ValueError."""
+    """As `size`, and None for 0, which means no limit; raises ValueError."""
     return None if value is None or (value == 0 and not isinstance(value, bool)) else size(value)
 
 
@@ -93,7 +93,7 @@ def duration(value: object) -> float:
 
 
 def duration_or_never(value: object) -> float:
-    """As `duration`, and 0, which is said to switch something off; raises ValueError."""
+    """As `duration`, but 0 is valid and means never; raises ValueError."""
     return 0.0 if value == 0 and not isinstance(value, bool) else duration(value)
 
 
@@ -199,7 +199,7 @@ IMAGE = re.compile(
 
 
 def near_name(name: str) -> str:
-    """A valid cluster name, as similar as possible to one that is not."""
+    """A valid cluster name that is as similar as possible to an invalid one."""
     plain = unicodedata.normalize("NFKD", name.lower()).encode("ascii", "ignore").decode()
     near = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
     return near or "my-cluster"

@@ -1,4 +1,4 @@
-"""From a TOML file and command-line overrides to a Manifest, with every problem of its shape."""
+"""Reads a TOML file and command-line overrides into a Manifest, with all problems of its shape."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PROFILE = dict.fromkeys(ProfileTable.model_fields, "under [profile]")
 
 @cache
 def homes(model: type[Manifest]) -> Mapping[str, str]:
-    """Where each key is written, in a message's words."""
+    """Where each key is written, for messages."""
     platforms = model.model_fields.keys() - Manifest.model_fields.keys()
     of_platforms = {
         key: f"under [{name}]"
@@ -59,7 +59,7 @@ def homes(model: type[Manifest]) -> Mapping[str, str]:
 def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = None) -> str:
     """The hint for an unknown key: the most similar known one and its table, or all known keys.
 
-    For a table (`value`) in the plural, `[secrets]`, that is the one that is there, `[secret]`.
+    For a table (`value`) in the plural, such as `[secrets]`, it is the singular, `[secret]`.
     """
     table = _table(key_path, model)
     known = sorted(table.model_fields) if table else []
@@ -76,7 +76,7 @@ def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = 
 def meaning(key_path: Sequence[str], model: type[Manifest]) -> HintText:
     """The hint for an invalid value: an example, and what the key is for.
 
-    A key without a description has those of the table that it is in.
+    A key without a description gets those of its table.
     """
     for end in range(len(key_path), 0, -1):
         info = getattr(_table(key_path[:end], model), "model_fields", {}).get(key_path[end - 1])
@@ -91,7 +91,7 @@ def meaning(key_path: Sequence[str], model: type[Manifest]) -> HintText:
 
 
 def words_of(key_path: Sequence[str], model: type[Manifest]) -> tuple[str, ...]:
-    """The words that a key allows, if it allows only certain ones; () for any other key."""
+    """The values of a key that allows only certain words; () for any other key."""
     info = getattr(_table(key_path, model), "model_fields", {}).get(key_path[-1])
     kinds = () if info is None else (info.annotation, *get_args(info.annotation))
     literals = (get_args(kind) for kind in kinds if get_origin(kind) is Literal)
@@ -99,7 +99,7 @@ def words_of(key_path: Sequence[str], model: type[Manifest]) -> tuple[str, ...]:
 
 
 def _inside(annotation: Any) -> Any:
-    """The model that a key's type has: alone, with notes, or as one of several."""
+    """The model in a key's type, which may be annotated, or one type of a union; None if none."""
     if get_origin(annotation) is Annotated:
         return _inside(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
@@ -153,7 +153,7 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
 
 
 def _proposal(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> HintText:
-    """Proposes the most similar of the words that a key allows; "" if there is none."""
+    """The hint with the most similar word that a key allows; "" if no word is similar."""
     value = detail.get("input")
     near = nearest(value, words_of(key_path, model)) if isinstance(value, str) else None
     return ("did you mean ", Setting(dotted(key_path), near), "?") if near else ""
@@ -190,10 +190,10 @@ def _short(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A manifest to plan with, the problems of its shape, and the source of its values.
+    """A manifest, the problems of its shape, and the source of its values.
 
-    If there are `problems`, the manifest holds the defaults of the invalid keys (`broken`), so that
-    a plan can find what else is wrong; such a manifest is never run.
+    If there are `problems`, the invalid keys (`broken`) have their defaults, so that a plan can
+    find further problems; such a manifest is never run.
     """
 
     manifest: Manifest
@@ -222,7 +222,7 @@ class Loaded:
         return keys.index(key) if key in keys else len(keys)
 
     def certain(self, problem: Problem) -> bool:
-        """Whether a problem is the manifest's own, and not one of a default in an invalid key."""
+        """Whether a problem is certain: it does not depend on the default of an invalid key."""
         broken_keys = {_key(key_path) for key_path in self.broken}
         return problem.key_path not in self.broken and broken_keys.isdisjoint(problem.reads)
 
@@ -246,8 +246,9 @@ def load(
 
     Args:
         root: the folder in which `Loaded.command` is to be typed.
-        by_set: the overrides' keys that `--set` gave: messages name that instead of their option.
-        caller: in whose words messages name what was given.
+        by_set: the overrides' keys that `--set` gave; messages name `--set` instead of their
+            option.
+        caller: decides how messages name keys: as options, Make variables or keyword arguments.
         model: the manifest's, with the tables of all platforms (`schema.with_platforms`).
     Raises:
         ManifestError: the file cannot be read, or is not valid TOML.
@@ -269,7 +270,7 @@ def _validated(
 ) -> Loaded:
     """The manifest of these values, with a default and a problem for each invalid one.
 
-    A value that pydantic refuses is removed and the rest is validated again, since one error can
+    A value that pydantic rejects is removed, and the rest is validated again, since one error can
     hide another.
     """
     problems: list[Problem] = []
@@ -353,7 +354,7 @@ def find(reference: str, folder: Path) -> Path:
 
 
 def first(reference: str, *folders: Path) -> Path | None:
-    """The file with this path, else the first with this name in the folders; None without one."""
+    """The file with this path, else the first with this name in the folders; else None."""
     named = (folder / f"{reference}.toml" for folder in folders)
     return next((file.resolve() for file in (Path(reference), *named) if is_file(file)), None)
 

@@ -38,7 +38,7 @@ Table = TypeVar("Table", bound=Strict)
 
 
 class ContainerTable(Strict):
-    """Bounds of each container, whatever its program does; 0 takes one away."""
+    """Limits of each container, independent of its program; 0 means no limit."""
 
     pids: int = Field(
         4096,
@@ -48,13 +48,13 @@ class ContainerTable(Strict):
     )
     tmp_size: BytesOrNone = Field(
         4 << 30,
-        description='Size of `/tmp`, which is in memory, e.g. `"512m"`; 0: as the engine has it, '
-        "mostly half of the memory",
+        description='Size of `/tmp`, which is in memory, e.g. `"512m"`; 0: the default of the '
+        "engine, mostly half of the memory",
     )
     log_size: BytesOrNone = Field(
         256 << 20,
-        description="How much of its output the engine keeps, the newest; 0: as the engine is "
-        "configured, mostly all of it",
+        description="How much of a container's newest output the engine keeps; 0: the engine's "
+        "default, mostly all of it",
     )
 
 
@@ -67,7 +67,8 @@ class DataTable(Strict):
     )
     args: list[Text] = Field(default_factory=list, description="Its arguments")
     secrets: list[Text] = Field(
-        default_factory=list, description="Names of variables of your environment that it gets"
+        default_factory=list,
+        description="Names of variables of your environment that the program gets",
     )
 
     def __str__(self) -> str:
@@ -96,15 +97,15 @@ class DeadlineTable(Strict):
     )
     silent: SecondsOrNever = Field(
         SILENT_S_BY_DEFAULT,
-        description="Time after which a task that is not heard of is lost: it is frozen or cut "
-        "off, and is started again. `0`: never",
+        description="Time without a heartbeat after which a task counts as lost (frozen or cut "
+        "off) and is restarted. `0`: never",
     )
     stall: SecondsOrAuto = Field(
         "auto",
         validate_default=True,
-        description="Time without progress after which the program is started again, and the job "
-        'ended at the second time. `"auto"`: 20 times the usual time between reported steps, at '
-        "least 30 s; 5 min if nothing is reported, and neither CPU nor network used. `0`: never",
+        description="Time without progress after which the program is restarted; the second time "
+        'the job ends. `"auto"`: 20 times the usual time between reported steps, at least 30 s; 5 '
+        "min if the program reports nothing and uses neither CPU nor network. `0`: never",
     )
 
 
@@ -127,13 +128,13 @@ class Limits(Strict):
     )
     env_file: Text | None = Field(
         None,
-        description="Path of a file of variables (`NAME=value`, as Compose reads it): its values "
-        "are in no other file",
+        description="Path of a file of variables (`NAME=value`, as Compose reads it); its values "
+        "are written into no other file",
     )
     secrets: list[Text] | None = Field(
         None,
-        description="Names of variables that are taken from your own environment at the start: "
-        'their values are in no file, e.g. `["WANDB_API_KEY"]`',
+        description="Names of variables that tasks get from your environment at the start, e.g. "
+        '`["WANDB_API_KEY"]`; their values are written into no file',
     )
     shm_size: Bytes | None = Field(
         None,
@@ -146,29 +147,29 @@ class Limits(Strict):
     )
     ports: list[PortPair] | None = Field(
         None,
-        description='Ports that are published on 127.0.0.1 of this host, e.g. `6006`, `"8080:80"`: '
-        "the host's and the container's",
+        description="Ports that are published on 127.0.0.1 of this host, e.g. `6006`, or "
+        "`\"8080:80\"`: the host's and the container's",
     )
     nodes: Text | None = Field(
         None,
-        description='Nodes of a swarm or of Kubernetes that may run it, e.g. `"disk==ssd"`: a '
-        "label of nodes, or `node.hostname`, …; several are separated by commas",
+        description="Nodes of a swarm or of Kubernetes that may run the task, by labels of nodes, "
+        'e.g. `"disk==ssd"`, or by `node.hostname`, …; separated by commas',
     )
     gpus: list[GpuId] | None = Field(
         None,
-        description="GPUs by index, UUID, MIG slice or CDI name: of the chief or the evaluator, or "
-        "of one worker instead of its share of `gpus`",
+        description="GPUs by index, UUID, MIG slice or CDI name, for the chief or the evaluator, "
+        "or for one worker instead of its share of `gpus`",
     )
 
 
 class TaskLimits(Limits):
-    """The same for one task, which may also pin its IP address."""
+    """Limits of one task, which may also set its IP address."""
 
     ip: str | None = Field(None, description="The task's IP address; needs a fixed `subnet`")
 
 
 def overlay(below: Limits, above: Limits) -> Limits:
-    """Each field of `above` if it is given, else of `below`; tables are joined, `above` wins."""
+    """The fields of `above` that are set, else those of `below`; tables are merged."""
     return below.model_copy(
         update={
             key: _joined(getattr(below, key), getattr(above, key))
@@ -187,12 +188,12 @@ class PlainMount(Strict):
     """One file or directory of this host that a container sees."""
 
     source: Text = Field(description="Path of a file or directory of this host")
-    target: Text = Field(description="Its path in the containers, e.g. `/cache`")
+    target: Text = Field(description="The path in the containers, e.g. `/cache`")
     read_only: bool = Field(True, description="Whether the program cannot write there")
 
 
 class MountTable(PlainMount):
-    """One that tasks see: all of them, or those of some roles."""
+    """A mount in all tasks, or in the tasks of some roles."""
 
     roles: list[Text] = Field(
         default_factory=list, description='Roles that get it, e.g. `["worker"]`; if empty, all'
@@ -204,18 +205,19 @@ class NetworkTable(Strict):
 
     internal: bool = Field(
         False,
-        description="Whether containers reach each other only, and nothing outside; "
-        "on Docker Engine 28 or newer this host does not reach them either",
+        description="Whether containers can reach only each other; on Docker Engine 28 or newer, "
+        "this host cannot reach them either",
     )
     encrypted: bool = Field(
-        False, description="Whether a swarm encrypts what tasks on different nodes send (IPsec)"
+        False,
+        description="Whether a swarm encrypts traffic between tasks on different nodes (IPsec)",
     )
     mtu: int | None = Field(
         None,
         ge=576,
         le=65535,
-        description="The largest packet in bytes, e.g. `1400` inside of a VPN; if not given, the "
-        "engine's own, mostly 1500",
+        description="Size of the largest packet in bytes, e.g. `1400` in a VPN; if not given, the "
+        "engine's default, mostly 1500",
     )
 
 
@@ -224,15 +226,15 @@ class ProfileTable(Strict):
 
     at_step: int = Field(
         ge=1,
-        description="The step at which the trace begins, as soon as a task reports it, e.g. `100`",
+        description="The trace begins as soon as a task reports this step, e.g. `100`",
     )
     seconds: float = Field(
-        2.0, gt=0, le=60, description="For how many seconds, more than 0 and at most 60"
+        2.0, gt=0, le=60, description="Length of the trace in seconds, more than 0 and at most 60"
     )
 
 
 class SecretTable(Strict):
-    """Where the value of one secret comes from, and who has it."""
+    """Where the value of one secret comes from, and which roles get it."""
 
     file: Text = Field("", description="Path of a file of this host that contains the value")
     environment: Text = Field(
@@ -246,7 +248,7 @@ class SecretTable(Strict):
 
 
 def _of_text(value: object) -> object:
-    """A path alone stands for a table with only that."""
+    """A path alone means a table with only `file`."""
     return {"file": value} if isinstance(value, str) else value
 
 
@@ -258,13 +260,13 @@ Secret = Annotated[SecretTable, BeforeValidator(_of_text), WithJsonSchema(_schem
 
 
 class SidecarTable(Strict):
-    """One service beside the tasks; they reach it by its name."""
+    """One service that runs with the tasks; they reach it by its name."""
 
     image: Text = Field(
         "", description='Its image, e.g. `"redis:7"`; if not given, the image of the tasks'
     )
     entrypoint: list[Text] | None = Field(
-        None, description="What the image runs, instead of its own entry point; `[]`: none"
+        None, description="Entry point instead of the image's own; `[]`: none"
     )
     command: list[Text] = Field(
         default_factory=list,
@@ -276,7 +278,7 @@ class SidecarTable(Strict):
     )
     secrets: list[Text] = Field(
         default_factory=list,
-        description="Names of variables of your own environment that it gets at the start",
+        description="Names of variables that it gets from your environment at the start",
     )
     mount: list[PlainMount] = Field(
         default_factory=list,
@@ -329,7 +331,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     )
     ps_runs: Literal["server", "program"] = Field(
         "server",
-        description='What a ps runs: `"server"`, or `"program"` if all tasks run the program',
+        description='What a ps runs: `"server"`, or `"program"`: the program, like all other tasks',
     )
     chief_job: Literal["chief", "master"] = Field(
         "chief", description='The chief\'s job name in TF_CONFIG: `"chief"` or `"master"`'
@@ -453,7 +455,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
 
     @property
     def runs_in_kits_image(self) -> bool:
-        """Whether it names neither an image nor a Dockerfile of the user's own."""
+        """Whether the manifest names neither another image nor a Dockerfile."""
         return self.image == OWN_IMAGE and not self.build
 
     def count(self, role: str) -> int:
@@ -489,7 +491,7 @@ def with_platforms(
     """Returns the model of a whole manifest.
 
     Args:
-        engines: the values of `engine`, the default first; `description` says what each means.
+        engines: the values of `engine`, the default first; `description` explains each.
         tables: the table of each platform that has one, and its description, by its key.
     """
     fields: dict[str, Any] = {

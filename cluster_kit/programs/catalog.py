@@ -1,4 +1,4 @@
-"""The built-in programs and data sets: everything that the host knows about them.
+"""The built-in programs and data sets: all that the host knows about them.
 
 A new one is a row here, its package below trainer/programs/ (or its directory in the Dockerfile),
 and its chapter in docs/built-in.md; tests compare the three.
@@ -17,7 +17,7 @@ DATA_SETS_IN_IMAGE = "/opt/datasets"
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A built-in program: the styles in which it can run, and the data that it reads."""
+    """A built-in program: the styles that it supports, and the data that it reads."""
 
     name: str
     help: str

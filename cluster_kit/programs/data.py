@@ -23,11 +23,11 @@ IMAGES = (".png", ".jpg", ".jpeg")
 
 
 def folder_fault(parts: Sequence[Sequence[str]], data: Path) -> str:
-    """What a directory lacks to be images in class folders, divided into parts or not; "" if
-    nothing, or if it cannot be read.
+    """The reason why a directory is not a set of images in class folders, with or without parts; ""
+    if it is one, or if it cannot be read.
 
     Args:
-        parts: the names that the folder of each part may have, whatever their case; Train's first.
+        parts: for each part, the names that its folder may have, in any case; Train's part first.
     """
     try:
         folders = [path for path in data.iterdir() if path.name[0] != "." and is_directory(path)]
@@ -61,9 +61,9 @@ PARTS = tuple(f"--{part}-config-path" for part in ("model", "train", "input", "e
 
 
 def check_pipeline(program: BuiltIn, manifest: Manifest, data: Path) -> Iterator[Problem]:
-    """Yields the problem that a pipeline configuration is not in `data`, the user's directory.
+    """Yields a problem if a pipeline configuration is missing in `data`, the user's directory.
 
-    Paths elsewhere in the image are left to the program to check.
+    The program itself checks paths elsewhere in the image.
     """
     named = config_arguments(manifest.args)
     for option, config in named:
@@ -80,7 +80,7 @@ def check_pipeline(program: BuiltIn, manifest: Manifest, data: Path) -> Iterator
 
 
 def _not_seen(config: str, data: Path) -> str:
-    """Why tasks will not find this file; "" if they will, or only the image can tell."""
+    """The reason why tasks will not find this file; "" if they will, or if that is not known."""
     inside = posixpath.normpath(posixpath.join("/data", config))
     if inside.startswith("/data/"):
         name = inside.removeprefix("/data/")
@@ -91,10 +91,10 @@ def _not_seen(config: str, data: Path) -> str:
 
 
 def config_arguments(arguments: Sequence[str]) -> list[tuple[str, str]]:
-    """Each option that names a configuration, as it is written, with its last value.
+    """Each option that names a configuration, as the user wrote it, with its last value.
 
-    The whole one may be abbreviated. As in the program, `_` and `-` are the same in a name, and
-    `--pipeline_config_path` is the classic name of `--pipeline-config`.
+    The option of the whole configuration may be abbreviated. As in the program, `_` and `-` are the
+    same in a name, and `--pipeline_config_path` is the classic name of `--pipeline-config`.
     """
     found: dict[str, tuple[str, str]] = {}
     for argument, following in pairwise([*arguments, ""]):
@@ -141,7 +141,7 @@ def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...],
 
 
 def _check_sample(program: BuiltIn | None, name: str) -> Iterator[Problem]:
-    """Yields a built-in data set that the program cannot read."""
+    """Yields a problem if the program cannot read the built-in data set."""
     if program is None or program.sample in ("", name):
         return
     rule = f"the {program.name} cannot read this data set of the image"
@@ -150,7 +150,7 @@ def _check_sample(program: BuiltIn | None, name: str) -> Iterator[Problem]:
 
 
 def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]:
-    """Yields a data directory without the folders that the program needs."""
+    """Yields a problem if the data directory lacks the folders that the program needs."""
     missing = folder_fault(program.folders, path) if program.folders else ""
     if missing:
         parts = ", ".join(f"{part[0]}/" for part in program.folders)
@@ -167,7 +167,7 @@ MEND = "fix the path; in a manifest it is relative to the manifest's folder"
 def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, list[Problem]]:
     """The data step of a manifest in `folder`, and its problems.
 
-    The directory of its data depends on what the program is and on its arguments, on nothing else.
+    The directory of its data depends only on the program's text and its arguments.
 
     Args:
         fetched: the folder in which such directories are.
@@ -193,7 +193,7 @@ def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, li
 
 
 def _hash(script: Path, arguments: list[str]) -> str:
-    """12 hex digits; of a program that cannot be read, which is a problem, those of none."""
+    """A hash of 12 hex digits; that of an empty program if it cannot be read (a problem)."""
     try:
         content = script.read_bytes()
     except (OSError, ValueError):

@@ -36,7 +36,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def requirement_faults(lines: list[str]) -> Iterator[str]:
-    """Yields the reasons why a build that has only this file cannot install these lines."""
+    """Yields the reason for each line that a build cannot install, since it has only this file."""
     for line in lines:
         if FILES.match(line):
             yield f'"{line}": the build sees this one file and none that it names'
@@ -68,7 +68,7 @@ def read_requirements(name: str, folder: Path) -> tuple[str, list[Problem]]:
 
 
 def digest(requirements: str) -> str:
-    """12 hex digits that the tag of the image with these requirements ends with."""
+    """The last 12 hex digits of the tag of the image with these requirements."""
     return hashlib.sha256(requirements.encode()).hexdigest()[:12]
 
 
@@ -76,9 +76,10 @@ USUAL = "Dockerfile"
 
 
 def find_dockerfile(name: str, folder: Path) -> tuple[Dockerfile | None, list[Problem]]:
-    """The Dockerfile at a path, or in the directory there; None if `name` is "", or it is nowhere.
+    """The Dockerfile at a path, or in the directory at that path; None if `name` is "", or if it
+    does not exist.
 
-    It is built from the directory that it is in. A relative path is relative to `folder`.
+    The build context is the Dockerfile's directory. A relative path is relative to `folder`.
     """
     if not name:
         return None, []
@@ -94,7 +95,7 @@ def find_dockerfile(name: str, folder: Path) -> tuple[Dockerfile | None, list[Pr
 
 
 def _others(name: str, folder: Path) -> str:
-    """The hint for a directory without a Dockerfile: those with other names, if there are any."""
+    """The hint for a directory without a Dockerfile: Dockerfiles with other names, if any."""
     try:
         found = sorted(path.name for path in folder.iterdir() if "dockerfile" in path.name.lower())
     except OSError:
@@ -108,7 +109,8 @@ def _others(name: str, folder: Path) -> str:
 def find_mounts(
     tables: Iterable[tuple[str, PlainMount]], folder: Path
 ) -> tuple[tuple[Mount, ...], list[Problem]]:
-    """The mounts with absolute sources, in order, and the problems of those that are not there.
+    """The mounts with absolute sources, in order, and a problem for each source that does not
+    exist.
 
     A relative path is relative to `folder`.
 
@@ -132,7 +134,7 @@ VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*[=:]", r
 
 
 def find_secrets(manifest: Manifest, folder: Path) -> tuple[dict[str, Mount], list[Problem]]:
-    """The secrets that come from files, by name, and the problems of those that cannot be read."""
+    """The secrets from files, by name, and a problem for each file that cannot be read."""
     mounts: dict[str, Mount] = {}
     problems: list[Problem] = []
     for name, secret in manifest.secret.items():
@@ -144,7 +146,7 @@ def find_secrets(manifest: Manifest, folder: Path) -> tuple[dict[str, Mount], li
 
 
 def find_env_files(manifest: Manifest, folder: Path) -> tuple[dict[str, str], list[Problem]]:
-    """The absolute path of each `env_file` as it is written, and the problems of these files."""
+    """The absolute path of each `env_file` by the path in the manifest, and the files' problems."""
     files: dict[str, str] = {}
     problems: list[Problem] = []
     for key_path, limits in manifest.limits_by_table():
@@ -169,7 +171,7 @@ def _unreadable(key_path: str, name: str, path: Path) -> list[Problem]:
 
 
 def _reserved(key_path: str, path: Path) -> Iterator[Problem]:
-    """Yields what no environment of a task can have: the values stay untold."""
+    """Yields variables that no task's environment may have; the problems never contain values."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
@@ -248,19 +250,19 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
 
 
 def _mounts_beside(name: str, sidecar: SidecarTable) -> list[tuple[str, PlainMount]]:
-    """A sidecar's mounts, each with its key."""
+    """A sidecar's mounts, each with its key in the manifest."""
     return [(f"sidecar.{name}.mount.{n}", table) for n, table in enumerate(sidecar.mount)]
 
 
 def _trainer_mounts(manifest: Manifest) -> tuple[Mount, ...]:
-    """What an image that is not the kit's own lacks: the trainer."""
+    """The mounts that bring the trainer into an image that is not the kit's own."""
     if manifest.runs_in_kits_image:
         return ()
     return (Mount(str(paths.IMAGE / "trainer"), TRAINER),)
 
 
 def without_trainer(inputs: Inputs) -> Inputs:
-    """The same for a file that is run elsewhere: its image must be made from the kit's."""
+    """The inputs of a portable file: without the trainer, since its image must have it."""
     return replace(inputs, mounts=tuple(m for m in inputs.mounts if m.target != TRAINER))
 
 
@@ -304,12 +306,12 @@ def _file_in(name: str, folder: Path) -> str:
 
 
 def _python_is_known(manifest: Manifest) -> bool:
-    """Whether the image's Python is certainly not newer than this one."""
+    """Whether the image's Python is certainly not newer than the Python that runs this."""
     return manifest.runs_in_kits_image and not os.environ.get("CLUSTER_KIT_BASE")
 
 
 def _syntax_problems(program: Path) -> list[Problem]:
-    """The syntax error of a program, if any; it may be a zip, which Python runs as well."""
+    """Yields the syntax error of a program; none for a zip, which Python can run as well."""
     if program.suffix == ".ipynb":
         hint = f"make a program of it: `jupyter nbconvert --to script {program.name}`"
         return [

@@ -29,7 +29,7 @@ ONE_CHIEF, ONE_PS = Setting(CHIEF.name, 1), Setting(PS.name, 1)
 
 
 def style_of(manifest: Manifest) -> Style:
-    """The style that the manifest gives, or, for "auto", the one that its counts imply.
+    """The style that the manifest sets; for "auto", the style that its counts imply.
 
     In TensorFlow 1 no chief coordinates servers: each task runs the program.
     """
@@ -50,7 +50,7 @@ def runs_program(manifest: Manifest, role: str) -> bool:
 
 
 def check_style(manifest: Manifest) -> Iterator[Problem]:
-    """Yields counts that do not fit the style, and keys that need another style."""
+    """Yields problems: counts that do not fit the style, and keys that need another style."""
     yield from _check_counts(manifest)
     coordinated = style_of(manifest) == "coordinator"
     reads = (CHIEF.name, PS.name, "program")
@@ -68,7 +68,7 @@ def check_style(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _check_tf1(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what a program for TensorFlow 1 cannot be."""
+    """Yields problems of keys that a program for TensorFlow 1 cannot have."""
     off = Setting("tf1", False)
     if manifest.program in PROGRAMS:
         rule = f"{manifest.program} is written for TensorFlow 2"
@@ -80,7 +80,7 @@ def _check_tf1(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _check_counts(manifest: Manifest) -> Iterator[Problem]:
-    """Yields the first rule about chief, ps and style that the counts break."""
+    """Yields a problem for the first rule about chief, ps and style that the counts break."""
     reads = (CHIEF.name, WORKER.name, "style", "program", "tf1")
     auto = manifest.style == "auto" and not manifest.tf1
     chief, ps = manifest.count(CHIEF.name), manifest.count(PS.name)
@@ -129,7 +129,7 @@ def has_estimators(version: str) -> bool:
 
 
 def check_version(manifest: Manifest) -> Iterator[Problem]:
-    """Yields a `tensorflow` that is no version, is too old, or stands beside another image."""
+    """Yields a problem if `tensorflow` is invalid or too old, or if another image is set, too."""
     hint: HintText
     asked = manifest.tensorflow
     if not asked:
@@ -152,7 +152,7 @@ def check_version(manifest: Manifest) -> Iterator[Problem]:
 
 
 def check_pins(manifest: Manifest, requirements: str) -> Iterator[Problem]:
-    """Yields a requirement that pins another TensorFlow than the image's."""
+    """Yields a problem for a requirement that pins another TensorFlow than the image's."""
     has = manifest.tensorflow or OWN_VERSION
     for line in requirements.splitlines():
         pin = _PIN.fullmatch(line.partition(";")[0].strip())
@@ -195,9 +195,9 @@ def tree(text: bytes, version: tuple[int, int] | None = None) -> ast.Module:
 
 
 def fault(program: Path) -> Fault | None:
-    """The syntax error of a program; None if it has none or cannot be read.
+    """The syntax error of a program; None if it has none or if it cannot be read.
 
-    What this Python refuses, an older one refuses as well: the grammar only grows.
+    What this Python rejects, an older one rejects, too, since the grammar only grows.
     """
     try:
         text = content(program)
@@ -214,7 +214,7 @@ def fault(program: Path) -> Fault | None:
 
 
 def _can_be_read(text: bytes) -> bool:
-    """Whether the text is in its encoding: the one that it names, else UTF-8."""
+    """Whether the text can be decoded: in the encoding that it names, else in UTF-8."""
     try:
         text.decode(tokenize.detect_encoding(io.BytesIO(text).readline)[0])
     except (UnicodeDecodeError, SyntaxError):
@@ -223,7 +223,7 @@ def _can_be_read(text: bytes) -> bool:
 
 
 def _not_utf8(text: bytes, name: str) -> Fault:
-    """The first line that Python cannot read, in a text without a line that names its encoding."""
+    """The first line that is not UTF-8, in a text that names no encoding."""
     lines = text.splitlines()
     number = next((n for n, line in enumerate(lines, 1) if not _is_utf8(line)), 1)
     shown = lines[number - 1].decode(errors="replace").strip() if lines else ""
@@ -239,7 +239,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def too_new(text: bytes, name: str, version: tuple[int, int] = OLDEST_PYTHON) -> Fault | None:
-    """The first part of a valid text that an older Python refuses; None if it accepts all."""
+    """The first construct of a valid text that an older Python rejects; None if there is none."""
     if version >= sys.version_info[:2]:
         return None
     try:
@@ -250,7 +250,7 @@ def too_new(text: bytes, name: str, version: tuple[int, int] = OLDEST_PYTHON) ->
 
 
 def fault_of(error: SyntaxError, text: bytes, name: str) -> Fault:
-    """The place, line and message of a syntax error in `text`, the file called `name`."""
+    """The location, line and message of a syntax error in `text`, the file called `name`."""
     number = error.lineno or 1
     raw_line = text.splitlines()[number - 1 : number]
     line = b"".join(raw_line).decode(errors="replace").strip()

@@ -1,1 +1,1 @@
-"""What `new` writes: a manifest with its program, a part for a Makefile, files for CI."""
+"""What `new` writes: a manifest with its program, an include for a Makefile, files for CI."""

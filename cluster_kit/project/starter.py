@@ -36,11 +36,11 @@ def create(
 ) -> Starter:
     """Write compose/NAME.toml and programs/NAME/train.py, and return their paths.
 
-    The program has a directory of its own, which is mounted as a whole; compose/NAME/ is generated
-    and removed by `make clean`.
+    The program has its own directory, since the whole directory is mounted; compose/NAME/ would not
+    do, since `make clean` removes it.
 
     Args:
-        beside: other files that are written with them, all or none.
+        beside: other files that are written with them; either all files are written or none.
     Raises:
         UsageError: the name is invalid, or one of the files exists already.
         HostError: they cannot be written.
@@ -59,7 +59,7 @@ def create(
 
 
 def check_name(name: str) -> None:
-    """Raise UsageError if this cannot be a cluster's name."""
+    """Raise UsageError if this is not a valid name of a cluster."""
     if not NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot be a cluster's name: it must be a DNS label of at most 40 "
@@ -87,9 +87,10 @@ def manifest(name: str, style: Style, workspace: Workspace) -> str:
 
 @dataclass(frozen=True)
 class Addition:
-    """New files with their content and, by their paths, what each is; `next` are lines to tell.
+    """New files with their content and, by their paths, a description of each; `next` are lines to
+    print.
 
-    A file that exists already, as it would be written, is not among them.
+    A file that already exists with the same content is not among them.
     """
 
     files: Mapping[Path, str | bytes]
@@ -101,10 +102,11 @@ FILE = "cluster-kit.mk"
 
 
 def make_part(name: str, workspace: Workspace) -> Addition:
-    """cluster-kit.mk, which an existing Makefile takes in by one line; it is never changed itself.
+    """cluster-kit.mk, which an existing Makefile includes with one line; the Makefile is not
+    changed.
 
     Raises:
-        UsageError: this is the kit's own clone, or another cluster-kit.mk is there.
+        UsageError: this is the kit's own clone, or another cluster-kit.mk exists.
     """
     if workspace.root == paths.CLONE:
         raise UsageError(
@@ -138,10 +140,11 @@ class Source:
 
 
 def source(given: str) -> Source:
-    """What `--kit` says; without it what this kit was installed from, as its installer noted it.
+    """The source that `--kit` names; by default what this kit was installed from, as pip recorded
+    it.
 
     Raises:
-        UsageError: the wheel was not found, or this kit came from what CI does not have.
+        UsageError: the wheel was not found, or CI cannot install from this kit's source.
     """
     if not given:
         return installed_from(_noted())
@@ -194,10 +197,10 @@ GITLAB = Path(".gitlab")
 
 
 def ci_files(system: str, name: str, workspace: Workspace, kit: Source) -> Addition:
-    """The files by which this CI runs the cluster `name`; they go into the repository's root.
+    """The files with which this CI runs the cluster `name`; they go into the repository's root.
 
     Raises:
-        UsageError: one of the files is there, and is another.
+        UsageError: one of the files exists with other content.
     """
     return SYSTEMS[system](name, workspace.root.resolve(), kit)
 
@@ -209,7 +212,7 @@ def repository(folder: Path) -> Path:
 
 
 def _github(name: str, folder: Path, kit: Source) -> Addition:
-    """A workflow, and the kit's action beside it, so that it needs nothing but this repository."""
+    """A workflow and the kit's action in the same repository, so that it needs no other one."""
     root = repository(folder)
     workflow = root / ".github" / "workflows" / f"cluster-{name}.yml"
     text = _rendered("github", name, folder, root, kit, ACTION)
@@ -223,7 +226,7 @@ def _github(name: str, folder: Path, kit: Source) -> Addition:
 
 
 def _gitlab(name: str, folder: Path, kit: Source) -> Addition:
-    """A job in a file of its own, and a .gitlab-ci.yml that includes it if there is none."""
+    """A job in its own file, and a .gitlab-ci.yml that includes it if there is none."""
     root = repository(folder)
     job, main = root / GITLAB / f"cluster-{name}.yml", root / ".gitlab-ci.yml"
     local = job.relative_to(root).as_posix()
@@ -270,10 +273,10 @@ def _add(
     files: dict[Path, str | bytes],
     about: dict[Path, str],
 ) -> None:
-    """Add a file that clusters share, unless it is there as it would be written.
+    """Add a file that clusters share, unless it already exists with the same content.
 
     Raises:
-        UsageError: it is there, and is another.
+        UsageError: it exists with other content.
     """
     if path.is_file() and path.read_bytes() == content:
         return

@@ -27,9 +27,9 @@ from cluster_kit.workspace import RunDirectory, Workspace
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run's outcome, and when its containers started and ended and what its tasks reported.
+    """A run's outcome, the starts and ends of its containers, and the tasks' reports.
 
-    Of a run that never started there is only the outcome, without tasks and directory.
+    A run that never started has only an outcome, without tasks and directory.
     """
 
     outcome: Outcome
@@ -44,7 +44,7 @@ def read(reference: str, workspace: Workspace) -> Evidence:
         reference: a run's directory, its outcome.json, a file with what `up --json` printed, or a
             cluster's name, which means its newest run; "" for the newest run of all.
     Raises:
-        UsageError: it was not found, has no verdict yet, or is not a run's.
+        UsageError: nothing was found, it is not a run's, or the run has no verdict yet.
     """
     path = _file(reference, workspace)
     facts = _facts(path)
@@ -65,7 +65,7 @@ def read(reference: str, workspace: Workspace) -> Evidence:
 
 
 def _record(run: RunDirectory, outcome: Outcome) -> Record | None:
-    """What was kept at the start of this run: a resumed one has events of earlier ones, too."""
+    """The record of this run's start: a resumed run also has events of earlier runs."""
     try:
         record = read_record(run)
     except UsageError:
@@ -132,7 +132,7 @@ def _checked(make: Any, facts: Mapping[str, Any], path: Path) -> Outcome:
 
 
 def values(outcome: Outcome) -> dict[str, str]:
-    """success, exit_code, reason, blame, run and outcome, each one line; "" for what is not there.
+    """success, exit_code, reason, blame, run and outcome, each on one line; "" for unknown values.
 
     `run` is the run's directory, `outcome` the path of its outcome.json.
     """
@@ -166,7 +166,7 @@ class Span:
 
 
 def spans(events: Sequence[Event], order: Sequence[str] = ()) -> list[Span]:
-    """Every container's life, those of a task together, tasks in this order."""
+    """The time from start to end of every container, grouped by task, tasks in this order."""
     starts = [event.time for event in events if event.action == "start"]
     if not starts:
         return []
@@ -189,7 +189,7 @@ def spans(events: Sequence[Event], order: Sequence[str] = ()) -> list[Span]:
 
 
 def gantt(lives: Sequence[Span], blame: str = "") -> str:
-    """A lane for each task, in seconds; what failed is marked. "" if nothing has started."""
+    """A Gantt chart in seconds, one lane per task, failures marked; "" if nothing has started."""
     if not lives:
         return ""
     tasks = list(dict.fromkeys(span.task for span in lives))
@@ -214,7 +214,7 @@ def _bar(span: Span) -> str:
 
 
 def losses(entries: Sequence[Entry], leader: str) -> list[tuple[int, float]]:
-    """(step, loss) as the leader reported them, of its last way through the steps."""
+    """(step, loss) as the leader reported them; steps that were repeated appear once."""
     found: list[tuple[int, float]] = []
     for step, loss in _reported(entries, leader):
         while found and found[-1][0] >= step:
@@ -262,7 +262,7 @@ def _between(points: Sequence[tuple[int, float]], step: float) -> float:
 
 
 def _figure(value: float) -> str:
-    """With six digits, and never with an exponent, which Mermaid does not read."""
+    """A number with six digits, and without an exponent, which Mermaid cannot read."""
     digits = 5 - math.floor(math.log10(abs(value))) if value else 0
     text = f"{value:.{max(0, min(digits, 20))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -276,7 +276,7 @@ _STEPS = ("plan", "preflight", "build", "up", "first_step", "train", "down")
 
 
 def markdown(evidence: Evidence) -> str:
-    """The page of a run; it ends with a newline. Nothing in a run's words can leave its place."""
+    """The page of a run; it ends with a newline. Text of a run cannot break out of its place."""
     outcome = evidence.outcome
     parts = [
         f"## {_title(outcome)}",
@@ -303,7 +303,7 @@ def _title(outcome: Outcome) -> str:
 
 
 def _error(outcome: Outcome) -> Iterator[str]:
-    """Who is to blame, the error, what to do about it, and the end of the blamed task's log."""
+    """The task to blame, the error, the hint, and the end of the blamed task's log."""
     if outcome.success:
         return
     if outcome.blame:
@@ -392,20 +392,19 @@ def _section(heading: str, content: str) -> list[str]:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are Markdown already."""
+    """A table whose cells are Markdown."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def text(words: object) -> str:
-    """Words as they are, on one line: no mark-up, no cell's end, no HTML."""
+    """Text escaped for one line: it contains no mark-up, no end of a cell, no HTML."""
     line = " ".join(harmless(str(words)).split())
     return html.escape(_SPECIAL.sub(r"\\\1", line), quote=False)
 
 
 def block(words: str) -> str:
-    """Lines as they are, in a fence that no line of theirs can close; a long text loses its
-    middle."""
+    """Lines unchanged, in a fence that none of them can close; a long text loses its middle."""
     lines = harmless(words).strip("\n")
     if len(lines) > MOST_WORDS:
         lines = f"{lines[: MOST_WORDS // 2]}\n…\n{lines[-MOST_WORDS // 2 :]}"
