@@ -197,9 +197,9 @@ def copied(to: Path) -> None:
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, done.stdout.split("\0")):
-        if (ROOT / name).is_file():
+        if os.path.lexists(ROOT / name):  # a link may lead to a directory
             (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, to / name)
+            shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
 
 
 def main() -> None:
@@ -213,6 +213,8 @@ def main() -> None:
         record = root / "called.json"
         begun = time.monotonic()
         run(root, "--maxfail=0", "-p", "tests.mutate", *TESTS, MUTATE_RECORD=str(record))
+        if not record.is_file():
+            sys.exit("the tests do not run in a copy of the tree: pytest ended without a record")
         found = json.loads(record.read_text())
         print(f"recorded in {time.monotonic() - begun:.0f} s", flush=True)
         unnoticed = 0
