@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
+from typing import TypeVar
 
 from cluster_kit.errors import EngineError, HostError, KitError, UsageError
 from cluster_kit.observe.state import RunState
@@ -15,7 +17,7 @@ from cluster_kit.platforms.engine import SIDECAR, Container, Engine
 from cluster_kit.resolved import Cluster
 from cluster_kit.run import companions, run_directory
 from cluster_kit.run.known_secrets import Known, mask_outcome, mask_verdict, values_of
-from cluster_kit.run.outcome import REASON_BY_CODE, Outcome, outcome_of
+from cluster_kit.run.outcome import NOTHING, REASON_BY_CODE, Outcome, outcome_of
 from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import last_lines, log_lines, save_events, save_logs, without_log
 from cluster_kit.run.run_metrics import write_metrics
@@ -24,6 +26,11 @@ from cluster_kit.run.verdict import CODES, Ending, Reason, Verdict, blamed, judg
 from cluster_kit.util import process
 from cluster_kit.util.masking import Mask, masked, masker
 from cluster_kit.workspace import RunDirectory
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+_LONGEST_BUG = 300
+"""Characters of an error in a note."""
 
 
 class Failures:
@@ -45,6 +52,27 @@ class Failures:
             return False
         self.first = self.first or error
         return True
+
+
+class _Parts:
+    """Makes the parts of an outcome from what tasks have said, which can be anything.
+
+    What cannot be made, even by a bug of the kit's own, is left out: `notes` says so.
+    """
+
+    def __init__(self, secrets: set[str]) -> None:
+        self.notes: list[str] = []
+        self._secrets = secrets
+
+    def make(self, what: str, make: Callable[[], T], instead: T) -> T:
+        """The part that `make` returns, or `instead` if it fails."""
+        try:
+            return make()
+        except Exception as error:  # noqa: BLE001 whatever it is, the verdict is to be saved
+            _LOG.debug("no %s: %r", what, error)
+            told = masked(repr(error), self._secrets)[:_LONGEST_BUG]
+            self.notes.append(f"no {what}, by a bug in the kit: {told}")
+            return instead
 
 
 @contextlib.contextmanager
@@ -157,11 +185,14 @@ def _removed_if_it_fails(launch: Run) -> Iterator[None]:
 def _concluded(
     launch: Run, cluster: Cluster, seen: RunState, ending: Ending, failures: Failures
 ) -> Outcome:
-    verdict = judge(cluster, seen, ending)
     containers: list[Container] = []
     with failures, answering(launch.engine):
         containers = [*launch.containers(), *launch.sidecars()]
-    verdict = blamed(cluster, verdict, ending, containers)
+    try:
+        verdict = blamed(cluster, judge(cluster, seen, ending), ending, containers)
+    except Exception as bug:
+        fail(launch, cluster, seen, bug)
+        raise
     stays = launch.keep and ending != "interrupted"
     if not stays:  # before saving: what tasks log while they stop is evidence, too
         with failures, launch.timings.step("down"), answering(launch.engine):
@@ -205,7 +236,8 @@ def fail(launch: Run, cluster: Cluster, seen: RunState, error: BaseException) ->
     containers: list[Container] = []
     with failures, answering(launch.engine):
         containers = [*launch.containers(), *launch.sidecars()]
-    _saved(launch, cluster, seen, containers, without_verdict(error), failures, kept=False)
+    with _removed_if_it_fails(launch):
+        _saved(launch, cluster, seen, containers, without_verdict(error), failures, kept=False)
     with failures, answering(launch.engine):
         launch.engine.remove(launch.name, launch.id)
     launch.directory.open_to_others()
@@ -227,55 +259,81 @@ def _saved(
 
     The outcome comes before the logs, too: on a full disk it may be all that there is room for.
     """
-    directory = launch.directory
-    lacking = without_log(launch.engine, containers)
+    directory, mounts = launch.directory, cluster.all_mounts
     secrets = values_of(cluster, containers)
-    verdict = mask_verdict(verdict, secrets)
-    mask = masker(secrets)
-    said = _last_words(launch.engine, containers, verdict, verdict.blame or seen.leader, mask)
-    words = without_message(said, verdict.message) if verdict.blame else ""
-    told = f"{words}\n{verdict.message}"
-    hint = known_hint(f"{verdict.message}\n{words}", cluster.all_mounts, launch.caller)
-    verdict = replace(verdict, message=on_host(verdict.message, cluster.all_mounts))
-    verdict = explained(verdict, said, directory)
-    launch.followed.finish(_logs(launch.engine, containers, mask), told if verdict.blame else "")
-    hint = verdict.hint or hint
+    parts, mask = _Parts(secrets), masker(secrets)
+    lacking = parts.make(
+        "look at the logs", lambda: without_log(launch.engine, containers), list[str]()
+    )
+    bare = replace(verdict, message="", hint="")
+    verdict = parts.make("message", lambda: mask_verdict(verdict, secrets), bare)
+    task = verdict.blame or seen.leader
+    said = parts.make(
+        "last words", lambda: _last_words(launch.engine, containers, verdict, task, mask), ""
+    )
+    words, told = "", ""
+    if verdict.blame:
+        words = parts.make("last words", lambda: without_message(said, verdict.message), "")
+        told = f"{words}\n{verdict.message}"
+    known = f"{verdict.message}\n{words}"
+    hint = parts.make("known hint", lambda: known_hint(known, mounts, launch.caller), "")
+    message = parts.make("path", lambda: on_host(verdict.message, mounts), verdict.message)
+    verdict = replace(verdict, message=message)
+    verdict = parts.make("room of the disk", lambda: explained(verdict, said, directory), verdict)
+    logs = _logs(launch.engine, containers, mask)
+    parts.make("rest of the logs", lambda: launch.followed.finish(logs, told), None)
     run_directory.release(directory)
     with failures:
         save_events(directory, seen.events)
-    outcome = outcome_of(
-        cluster,
-        verdict,
-        seen,
-        containers,
-        directory,
-        last_words=words,
-        kept=kept,
-        hint=hint,
-        run_id=launch.id,
-    )
-    notes = [*outcome.notes]
-    notes += [f"{name}: the engine did not give its log" for name in lacking]
-    notes += sidecar_notes(containers, verdict.blame)
+    notes = [f"{name}: the engine did not give its log" for name in lacking]
+    notes += parts.make("sidecars", lambda: sidecar_notes(containers, verdict.blame), [])
     notes += companions.note_of(launch, cluster) if kept else []
-    times = launch.timings.read(seen, launch.since)
-    outcome = replace(outcome, notes=notes, timings_s=times)
-    outcome = mask_outcome(outcome, secrets)
-    _write(launch, outcome, containers, mask, failures)
-    return outcome
+    least = replace(
+        NOTHING,
+        cluster=cluster.name,
+        success=verdict.success,
+        exit_code=verdict.exit_code,
+        reason=verdict.reason,
+        blame=verdict.blame or None,
+        message=verdict.message,
+        last_words=words,
+        notes=notes,
+        cure=verdict.hint or hint,
+        run=str(directory.path),
+        id=launch.id,
+        kept=kept,
+    )
 
+    def whole() -> Outcome:
+        outcome = outcome_of(
+            cluster,
+            verdict,
+            seen,
+            containers,
+            directory,
+            last_words=words,
+            kept=kept,
+            hint=verdict.hint or hint,
+            run_id=launch.id,
+        )
+        outcome = replace(outcome, notes=[*outcome.notes, *notes])
+        return mask_outcome(outcome, secrets)
 
-def _write(
-    launch: Run,
-    outcome: Outcome,
-    containers: Sequence[Container],
-    mask: Mask,
-    failures: Failures,
-) -> None:
+    outcome = parts.make("tasks and metrics", whole, least)
+    times = parts.make(
+        "timings", lambda: launch.timings.read(seen, launch.since), dict[str, float]()
+    )
+    noted, outcome = outcome.notes, replace(outcome, timings_s=times)
+    outcome = replace(outcome, notes=[*noted, *parts.notes])
     with failures:
-        outcome.write(launch.directory)
-    with failures:
-        save_logs(launch.directory, launch.engine, containers, mask)
+        outcome.write(directory)
+
+    def save_all_logs() -> None:
+        with failures:
+            save_logs(directory, launch.engine, containers, mask)
+
+    parts.make("logs", save_all_logs, None)
+    return replace(outcome, notes=[*noted, *parts.notes])
 
 
 def _report(launch: Run, secrets: set[str]) -> list[str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster_kit.observe.tracebacks import known_hint, last_words, on_host, without_message
 from cluster_kit.resolved import Mount
@@ -373,3 +376,42 @@ def test_a_hint_is_looked_for_in_bounded_time(word: str) -> None:
     began = time.process_time()
     known_hint(word * 100_000)
     assert time.process_time() - began < 5
+
+
+LINES = [
+    "Traceback (most recent call last):", "Traceback (most recent", "  Traceback (most recent",
+    '  File "/program/train.py", line 1, in f', '  File "/opt/venv/a.py", line 1, in f',
+    'File "', ' File ""', "    main()", "    ^^^^", "ValueError: x", "ValueError", "ValueError: ",
+    ":", "\t", " [[{{node x}}]]", "Detected at node 'x' defined at (most recent call last):",
+    "Original stack trace for 'x'", "Additional GRPC error information from remote",
+    "Exception ignored in: <x>", "During handling of the above exception, another one:", "", " ",
+    "2025-99-01T10:00:00Z ", "2025-03-01T10:00:00Z 2025-03-01T10:00:00Z x", "error: ValueError: x",
+    "x" * 3000, "\x00\u2028\ud800", "worker-0: ValueError: x", "/data: No such file or directory",
+]  # fmt: skip
+malformed = st.lists(st.sampled_from(LINES) | st.text(max_size=30), max_size=30).map("\n".join)
+
+
+@given(
+    log=malformed,
+    stderr=malformed,
+    error=st.sampled_from(["", "ValueError: x", "ValueError", ":", "\n", "Traceback (most recent"]),
+    limit=st.integers(1, 20),
+    engine=st.booleans(),
+)
+def test_whatever_looks_like_a_traceback_is_read(
+    log: str, stderr: str, error: str, limit: int, engine: bool
+) -> None:
+    log, stderr = (stamped(log), stamped(stderr)) if engine else (log, stderr)
+    words = last_words(log, limit, error=error, stderr=stderr)
+    assert set(words.splitlines()) <= {
+        "  …", *(line.rstrip() for line in [*LINES, *log.splitlines(), *stderr.splitlines()]),
+        *(without_stamp(line).rstrip() for line in [*log.splitlines(), *stderr.splitlines()]),
+    }  # fmt: skip
+    shown = without_message(words, error)
+    assert len(shown) <= len(words)
+    on_host(words, [Mount("/home/me", "/data")])
+    known_hint(words)
+
+
+def without_stamp(line: str) -> str:
+    return re.sub(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", "", line)

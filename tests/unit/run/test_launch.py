@@ -207,6 +207,55 @@ def test_a_bug_in_the_kit_is_called_one_and_cleans_up(
     assert stage.is_clean()
 
 
+MISREAD = (
+    "last_words", "without_message", "known_hint", "on_host", "explained", "outcome_of",
+    "mask_outcome", "mask_verdict", "sidecar_notes", "without_log", "save_logs",
+)  # fmt: skip
+"""What `conclude` does with words of tasks."""
+
+
+@pytest.mark.parametrize("function", MISREAD)
+def test_words_that_the_kit_cannot_read_cost_no_verdict(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError(f"zip() argument 2 is longer {'x' * 1000}")
+
+    monkeypatch.setattr(f"cluster_kit.run.conclude.{function}", broken)
+    failed = ends(2.0, 3, "failed", "ValueError: x")
+    outcome = stage.up({"chief-0": [Life((says(0.1, "start", attempt=1), failed))]}, retries=0)
+    saved = stage.saved()
+    assert (saved["success"], saved["exit_code"], saved["blame"]) == (False, 5, "chief-0")
+    assert saved["message"] == ("" if function == "mask_verdict" else "ValueError: x")
+    assert outcome.exit_code == 5
+    notes = [note for note in saved["notes"] if "by a bug in the kit: ValueError" in note]
+    assert notes and max(map(len, notes)) < 400
+    assert stage.is_clean()
+
+
+def test_a_bug_in_judging_is_saved_and_cleans_up(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr("cluster_kit.run.conclude.judge", broken)
+    with pytest.raises(KeyError):
+        stage.up()
+    saved = stage.saved()
+    assert (saved["reason"], saved["message"]) == ("internal", "a bug in the kit: KeyError: 'x'")
+    assert stage.is_clean()
+
+
+def test_a_traceback_without_frames_costs_no_verdict(stage: Stage) -> None:
+    outcome = stage.up({"chief-0": [Life((
+        says(0.1, "start", attempt=1), prints(0.9, "Traceback (most recent call last):"),
+        prints(1.0, "ValueError: x"), ends(2.0, 1, "failed", "ValueError: x"),
+    ))]}, retries=0)  # fmt: skip
+    assert (outcome.message, outcome.blame) == ("ValueError: x", "chief-0")
+    assert stage.saved()["notes"] == []
+
+
 def test_a_full_disk_costs_the_evidence_and_leaves_no_container(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
