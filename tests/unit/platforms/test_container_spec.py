@@ -1,26 +1,15 @@
-"""What a task is given is complete without Compose: another backend needs nothing else."""
+"""What a task's container is given, and what of it stands in the Compose file."""
 
 from __future__ import annotations
-
-from dataclasses import fields
-from typing import cast
 
 import pytest
 
 from cluster_kit import labels
 from cluster_kit.facts import EngineKind
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
-from cluster_kit.platforms.container import (
-    ContainerSpec,
-    NetworkSpec,
-    SharedSpec,
-    container_specs,
-    network_spec,
-)
+from cluster_kit.platforms.container import container_specs, network_spec
 from cluster_kit.resolved import Cluster
 from tests.make import cluster, gpus, host, parse_compose
-from tests.unit.platforms.docker_run import docker_network, docker_run
-from tests.unit.platforms.said import Reading, said_by_compose, said_by_docker_run
 
 NASTY = {
     "PRICE": "$5 or ${HOME}",
@@ -67,52 +56,31 @@ CLUSTERS = {
 
 
 @pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
-def test_docker_run_and_compose_say_the_same_of_every_task(made: Cluster) -> None:
+def test_what_is_private_stands_in_a_file_of_its_own(made: Cluster) -> None:
     services = parse_compose(render(made))["services"]
-    beside = parse_compose(render_hidden(made) or "services: {}")["services"]
+    private = parse_compose(render_hidden(made) or "services: {}")["services"]
     specs = container_specs(made)
     assert [spec.hostname for spec in specs] == list(services)
     for spec in specs:
-        words = docker_run(spec, f"{made.project}_cluster", "${CLUSTER_KIT_OUTPUT:-./output}")
-        hidden = beside.get(spec.hostname, {}).get("environment", {})
+        hidden = private.get(spec.hostname, {}).get("environment", {})
         assert hidden == spec.hidden
         service = services[spec.hostname]
         wanted = {"file": "secrets.yaml", "service": spec.hostname}
         assert service.get("extends") == (wanted if hidden else None)
-        assert said_by_docker_run(words) == said_by_compose(service, list(hidden))
+        outside = {name for name, value in service["environment"].items() if value is None}
+        assert outside == set(spec.secrets)
 
 
-def test_docker_and_compose_make_the_same_network() -> None:
-    for made in (*CLUSTERS.values(), cluster(network={"internal": True})):
-        whole = network_spec(made)
-        spec = Reading(whole)
-        words = docker_network(cast(NetworkSpec, spec), "name")
-        assert spec.read == {field.name for field in fields(NetworkSpec)}
-        given = [word.partition("=")[::2] for word in words[3:-1]]
-        (network,) = parse_compose(render(made))["networks"].values()
-        mtu = network.get("driver_opts", {}).get("com.docker.network.driver.mtu")
-        (pool,) = network["ipam"]["config"]
-        assert dict(given[:3]) == {
-            "--driver": network["driver"],
-            "--subnet": pool["subnet"],
-            "--gateway": pool["gateway"],
-        }
-        assert (("--internal", "") in given) == network.get("internal", False) == whole.internal
-        told = [value.rpartition("=")[2] for key, value in given if key == "--opt"]
-        assert told == ([] if mtu is None else [mtu]) == ([str(whole.mtu)] if whole.mtu else [])
-        named = dict(value.split("=", 1) for key, value in given if key == "--label")
-        assert named == {k: v for k, v in network["labels"].items() if k != labels.RUN}
-
-
-def test_no_field_is_forgotten() -> None:
-    """`docker run` reads all of them, and what it is told is compared with Compose's file."""
-    spec = container_specs(CLUSTERS["gpus"])[0]
-    shared = Reading(spec.shared)
-    whole = Reading(spec, shared=shared)
-    docker_run(cast(ContainerSpec, whole), "network", "output")
-    asked = {field.name for made in (SharedSpec, ContainerSpec) for field in fields(made)}
-    # `environment` is both: the shared variables and the task's own.
-    assert shared.read | whole.read == asked - {"own_environment"}
+@pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
+def test_the_network_is_the_plans(made: Cluster) -> None:
+    (network,) = parse_compose(render(made))["networks"].values()
+    spec = network_spec(made)
+    (pool,) = network["ipam"]["config"]
+    assert (pool["subnet"], pool["gateway"]) == (str(spec.subnet), str(spec.gateway))
+    assert network.get("internal", False) == spec.internal
+    mtu = network.get("driver_opts", {}).get("com.docker.network.driver.mtu")
+    assert mtu == (str(spec.mtu) if spec.mtu else None)
+    assert {k: v for k, v in network["labels"].items() if k != labels.RUN} == spec.labels
 
 
 def test_the_three_differ_in_everything_that_a_task_can_be_given() -> None:

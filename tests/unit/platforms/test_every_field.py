@@ -15,6 +15,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
+from cluster_kit.platforms.compose import compose_file
+from cluster_kit.platforms.compose.compose_file import render_hidden
 from cluster_kit.platforms.container import ContainerSpec, Devices, SharedSpec, container_specs
 from cluster_kit.platforms.kubernetes import kubernetes_file, kubernetes_jobs
 from cluster_kit.platforms.kubernetes import kubernetes_file as kubernetes
@@ -43,17 +45,27 @@ SAMPLES: dict[Any, Any] = {
     str: "more",
     int: 7,
     float: 1.25,
+    tuple[str, ...]: ("more",),
     Mount: Mount("/elsewhere", "/elsewhere"),
     Port: Port(8081, 8080),
     Ulimit: Ulimit("nofile", 1024, 1024),
     Devices: Devices("nvidia", ("any", "any")),
 }
 CLUSTERS = {
+    "compose": cluster(),
     "swarm": cluster(engine="swarm"),
     "kubernetes": cluster(engine="kubernetes", kubernetes={"claims": {"/elsewhere": "claim"}}),
     "slurm": cluster(engine="slurm", slurm={"image": "trainer.sif"}),
 }
-RENDERERS = (swarm, kubernetes, kubernetes_jobs, kubernetes_file, slurm, sbatch_script)
+RENDERERS = (
+    compose_file,
+    swarm,
+    kubernetes,
+    kubernetes_jobs,
+    kubernetes_file,
+    slurm,
+    sbatch_script,
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,7 @@ class Told:
 
 
 NOT_SAID: dict[str, dict[str, Refused | Told]] = {
+    "compose": {},
     "swarm": {
         "name": Told("| names of containers | the swarm's own |"),
         "ip": Refused("task.worker-1.ip"),
@@ -125,6 +138,8 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
 
 def another(value: object, hint: Any) -> object:
     """A value of the same type that is not the same."""
+    if get_origin(hint) is UnionType and value is not None:
+        (hint,) = (arg for arg in get_args(hint) if arg is not type(None))
     match value:
         case bool():
             return not value
@@ -144,13 +159,17 @@ def another(value: object, hint: Any) -> object:
     raise AssertionError(f"how does a value of {hint} differ? SAMPLES has none")
 
 
-def changes(kind: type, path: str = "") -> Iterator[tuple[str, Change]]:
-    """Each field by its path, and what changes it alone."""
+def changes(kind: type) -> dict[str, Change]:
+    """What changes each field of a frozen value alone, by the field's path."""
+    return dict(_changes(kind, ""))
+
+
+def _changes(kind: type, path: str) -> Iterator[tuple[str, Change]]:
     hints = get_type_hints(kind)
     for field in fields(kind):
         name, hint = field.name, hints[field.name]
         if is_dataclass(hint):
-            for inner, change in changes(hint, f"{path}{name}."):  # type: ignore[arg-type]
+            for inner, change in _changes(hint, f"{path}{name}."):  # type: ignore[arg-type]
                 yield inner, lambda one, n=name, c=change: replace(one, **{n: c(getattr(one, n))})
         else:
             yield (
@@ -159,11 +178,12 @@ def changes(kind: type, path: str = "") -> Iterator[tuple[str, Change]]:
             )
 
 
-CHANGES = dict(changes(ContainerSpec))
+CHANGES = changes(ContainerSpec)
 
 
 def rendered(engine: str, made: Cluster) -> str:
-    return platform_of(engine).render(made)  # type: ignore[arg-type]
+    text = platform_of(engine).render(made)  # type: ignore[arg-type]
+    return text + render_hidden(made) if engine == "compose" else text
 
 
 def test_a_field_is_said_or_told_not_to_be(

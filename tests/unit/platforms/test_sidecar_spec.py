@@ -1,20 +1,17 @@
-"""Sidecars are the same for every platform: Compose's file and `docker run` say the same."""
+"""What a sidecar's container is given, and what of it stands in the Compose file."""
 
 from __future__ import annotations
-
-from dataclasses import fields
-from typing import Any, cast
 
 import pytest
 
 from cluster_kit import labels
+from cluster_kit.platforms.compose import compose_file
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
 from cluster_kit.platforms.container import SidecarSpec, container_specs, plan_hash, sidecar_specs
 from cluster_kit.platforms.variables import without_secrets
 from tests.make import cluster, host, parse_compose
-from tests.unit.platforms.docker_run import docker_run_sidecar
-from tests.unit.platforms.said import Reading, options
 from tests.unit.platforms.test_container_spec import NASTY
+from tests.unit.platforms.test_every_field import changes
 
 WHOLE = {
     "image": "redis:7",
@@ -35,86 +32,24 @@ MADE = cluster(
 )  # fmt: skip
 
 
-def said_by_docker_run(words: list[str]) -> dict[str, Any]:
-    found: dict[str, list[str]] = {}
-    for name, value in options(words):
-        found.setdefault(name, []).append(value)
-    rest = words[3 + sum(len(values) for values in found.values()) :]
-    env = found.get("--env", [])
-    return {
-        "entrypoint": found.get("--entrypoint"),
-        "rest": rest,
-        "container_name": found["--name"],
-        "hostname": found["--hostname"],
-        "user": found.get("--user"),
-        "pull_policy": found["--pull"],
-        "restart": found["--restart"],
-        "stop_grace_period": [f"{text}s" for text in found["--stop-timeout"]],
-        "ip": found["--ip"],
-        "init": "--init" in found,
-        "security_opt": found["--security-opt"],
-        "cap_drop": found.get("--cap-drop"),
-        "read_only": "--read-only" in found,
-        "tmpfs": found.get("--tmpfs"),
-        "pids_limit": [int(text) for text in found["--pids-limit"]],
-        "logging": [found["--log-driver"][0], *found["--log-opt"]],
-        "volumes": found.get("--volume", []),
-        "environment": dict(text.split("=", 1) for text in env if "=" in text),
-        "from outside": sorted(text for text in env if "=" not in text),
-        "labels": dict(text.split("=", 1) for text in found["--label"]),
-        "ports": found.get("--publish", []),
-    }
-
-
-def said_by_compose(service: dict[str, Any], hidden: list[str]) -> dict[str, Any]:
-    entrypoint, environment = service.get("entrypoint"), service.get("environment", {})
-    volumes = [
-        f"{v['source']}:{v['target']}{':ro' if v['read_only'] else ''}"
-        for v in service.get("volumes", [])
-    ]
-    assert all(not v["bind"]["create_host_path"] for v in service.get("volumes", []))
-    assert service["attach"] is False, "else `docker compose up` would never end"
-    return {
-        "entrypoint": None if entrypoint is None else entrypoint[:1],
-        "rest": [service["image"], *(entrypoint or [])[1:], *service.get("command", [])],
-        **{key: [service[key]] for key in ("container_name", "hostname")},
-        "user": [service["user"]] if "user" in service else None,
-        **{key: [service[key]] for key in ("pull_policy", "restart", "stop_grace_period")},
-        "ip": [service["networks"]["cluster"]["ipv4_address"]],
-        "init": service["init"],
-        "security_opt": service["security_opt"],
-        "cap_drop": service.get("cap_drop"),
-        "read_only": service.get("read_only", False),
-        "tmpfs": service.get("tmpfs"),
-        "pids_limit": [service["pids_limit"]],
-        "logging": [
-            service["logging"]["driver"],
-            *(f"{name}={text}" for name, text in service["logging"]["options"].items()),
-        ],
-        "volumes": volumes,
-        "environment": {k: v for k, v in environment.items() if v is not None},
-        "from outside": sorted([k for k, v in environment.items() if v is None] + hidden),
-        "labels": {k: v for k, v in service["labels"].items() if k != labels.RUN},
-        "ports": service.get("ports", []),
-    }
+def test_every_field_is_said(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
+    before = render(MADE) + render_hidden(MADE)
+    for field, change in changes(SidecarSpec).items():
+        with subtests.test(field=field), monkeypatch.context() as patch:
+            changed = tuple(map(change, sidecar_specs(MADE)))
+            patch.setattr(compose_file, "sidecar_specs", lambda made, changed=changed: changed)
+            assert render(MADE) + render_hidden(MADE) != before
 
 
 @pytest.mark.parametrize("spec", sidecar_specs(MADE), ids=lambda spec: spec.hostname)
-def test_docker_run_and_compose_say_the_same_of_every_sidecar(spec: SidecarSpec) -> None:
+def test_what_it_is_given_stands_in_the_compose_file(spec: SidecarSpec) -> None:
     service = parse_compose(render(MADE))["services"][spec.hostname]
-    beside = parse_compose(render_hidden(MADE))["services"]
-    hidden = beside.get(spec.hostname, {}).get("environment", {})
-    assert hidden == spec.hidden
+    hidden = parse_compose(render_hidden(MADE))["services"].get(spec.hostname, {})
+    assert hidden.get("environment", {}) == spec.hidden
     wanted = {"file": "secrets.yaml", "service": spec.hostname} if hidden else None
     assert service.get("extends") == wanted
-    words = docker_run_sidecar(spec, f"{MADE.project}_cluster")
-    assert said_by_docker_run(words) == said_by_compose(service, list(hidden))
-
-
-def test_no_field_is_forgotten() -> None:
-    whole = Reading(sidecar_specs(MADE)[0])
-    docker_run_sidecar(cast(SidecarSpec, whole), "network")
-    assert whole.read == {field.name for field in fields(SidecarSpec)}
+    assert service["attach"] is False, "else `docker compose up` would never end"
+    assert all(not volume["bind"]["create_host_path"] for volume in service.get("volumes", []))
 
 
 def test_they_start_before_the_tasks_and_are_told_apart_from_them() -> None:
