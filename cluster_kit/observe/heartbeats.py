@@ -17,25 +17,28 @@ from cluster_kit.util import untrusted
 class Silence:
     """A task that was silent from `last_heard` on, as `said` by another one at `time`.
 
-    `server`: its process is heard of, but its TensorFlow server does not answer.
+    `server`: it is its TensorFlow server that does not answer; `gone`: its process has ended.
     """
 
     task: str
     time: float
     last_heard: float
     server: bool = False
+    gone: bool = False
 
     def __str__(self) -> str:
         """A sentence; the time of day is the host's."""
         seconds = self.time - self.last_heard
-        return heartbeat.sentence(self.task, seconds, self.last_heard, server=self.server)
+        return heartbeat.sentence(
+            self.task, seconds, self.last_heard, server=self.server, gone=self.gone
+        )
 
 
 def silence(time: float, event: Silent) -> Silence:
     """What an event of this time says, whatever the clock of the machine that wrote it."""
     told = event.last_heard
     last = time if told is None else min(max(told, 0.0), time)
-    return Silence(str(event.of), time, last, bool(event.server))
+    return Silence(str(event.of), time, last, bool(event.server), bool(event.gone))
 
 
 def current(seen: RunState) -> dict[str, Silence]:

@@ -20,6 +20,9 @@ def test_a_silence_has_one_sentence_and_a_servers_another():
     assert heartbeat.sentence("ps-0", 21, at, server=True) == (
         "ps-0's server has not answered for 21 s (its process lives; last answer 03:04:05)"
     )
+    assert heartbeat.sentence("ps-0", 21, at, server=True, gone=True) == (
+        "ps-0's server has not answered for 21 s (its process is gone; last answer 03:04:05)"
+    )
 
 
 def test_a_reason_that_nobody_knows_is_a_failed_training():

@@ -176,12 +176,13 @@ class Retry(Event):
 
 @dataclass(frozen=True)
 class Silent(Event):
-    """Written by the leader's supervisor: a task is frozen or cut off."""
+    """Written by the leader's supervisor: a task is frozen, cut off, or gone."""
 
     needed = ("of",)
     of: str | None = _task("a task's name")
     last_heard: float | None = _number("Unix seconds")
-    server: bool | None = _flag("its process is heard of, but its server does not answer")
+    server: bool | None = _flag("it is its server that does not answer")
+    gone: bool | None = _flag("its process has ended, and none has come in its place")
 
 
 @dataclass(frozen=True)

@@ -23,17 +23,18 @@ def passed(looked_at: float, now: float) -> float:
     return min(now - looked_at, LONGEST_LOOK_S)
 
 
-def sentence(task: str, seconds: float, last_heard: float, *, server: bool = False) -> str:
+def sentence(
+    task: str, seconds: float, last_heard: float, *, server: bool = False, gone: bool = False
+) -> str:
     """Returns what is said of a silent task.
 
     Args:
         last_heard: Unix seconds, shown as the time of day here.
-        server: its process is heard of, but its TensorFlow server does not answer.
+        server: it is its TensorFlow server that does not answer.
+        gone: its process has ended, and none has come in its place.
     """
     at = time.strftime("%H:%M:%S", time.localtime(last_heard))
     if server:
-        return (
-            f"{task}'s server has not answered for {seconds:.0f} s"
-            f" (its process lives; last answer {at})"
-        )
+        process = "its process is gone" if gone else "its process lives"
+        return f"{task}'s server has not answered for {seconds:.0f} s ({process}; last answer {at})"
     return f"{task} has been silent for {seconds:.0f} s (frozen or cut off; last heard {at})"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from trainer.agent.beacon.messages import HeardAgain, Silent, Unanswered
+from trainer.agent.beacon.messages import LOST, HeardAgain, Joined, Left, Silent, Unanswered
 from trainer.agent.progress_file import Progress
 from trainer.agent.supervisor.peers import HELP_S, SilentTasks
 
@@ -41,7 +41,7 @@ def test_a_silence_is_told_once_and_ends_the_job_when_nobody_helps(silent, file,
 def test_a_task_that_was_started_again_may_fall_silent_again(silent, file):
     for _ in range(2):
         silent.heard(Silent("ps-0", 11))
-        silent.gone("ps-0")
+        silent.moved(Joined("ps-0"))
     assert [event["event"] for event in written(file)] == ["silent", "silent"]
 
 
@@ -65,6 +65,19 @@ def test_the_job_does_not_wait_for_a_silent_evaluator_and_does_not_end_with_it(s
 def test_a_server_that_does_not_answer_though_its_process_lives(silent, capsys):
     silent.heard(Silent("ps-0", 21, server=True))
     assert "ps-0's server has not answered for 21 s (its process lives;" in capsys.readouterr().err
+
+
+def test_of_a_server_whose_process_was_killed_it_is_not_said_that_it_lives(silent, file, capsys):
+    silent.moved(Left("ps-0", LOST, ""))
+    silent.heard(Silent("ps-0", 21, server=True))
+    assert "for 21 s (its process is gone; last answer" in capsys.readouterr().err
+    ended = silent.heard(Silent("ps-0", 20 + HELP_S, server=True))
+    assert (ended.reason, ended.tasks) == ("silent", ("ps-0",))
+    assert "for 30 s (its process is gone;" in ended.message
+    silent.moved(Joined("ps-0"))
+    silent.heard(Silent("ps-0", 21, server=True))
+    assert "(its process lives;" in capsys.readouterr().err
+    assert [event["gone"] for event in written(file)] == [True, False]
 
 
 def test_a_server_is_given_the_same_time_for_help_as_a_process(silent):

@@ -200,7 +200,7 @@ class Leader:
         """
         self._waits.heard(event, time.monotonic())
         if isinstance(event, (Joined, Left)):
-            self._silent.gone(event.task)
+            self._silent.moved(event)
             return self._peers.heard(event)
         if isinstance(event, Unanswered):
             self._silent.between(event, self._beacon_server.quiet() if self._beacon_server else {})

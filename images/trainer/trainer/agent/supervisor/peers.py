@@ -203,6 +203,7 @@ class SilentTasks:
         self._progress = progress
         self._leader = leader
         self._said: set[str] = set()
+        self._gone: set[str] = set()
         self._lately: dict[str, tuple[float, float]] = {}
         self._unanswered: dict[tuple[str, str], tuple[float, float]] = {}
 
@@ -215,12 +216,11 @@ class SilentTasks:
             self._said.discard(event.task)
             return None
         last_heard = time.time() - event.seconds
-        message = heartbeat.sentence(event.task, event.seconds, last_heard, server=event.server)
+        what = {"server": event.server, "gone": event.task in self._gone}
+        message = heartbeat.sentence(event.task, event.seconds, last_heard, **what)
         if event.task not in self._said:
             self._said.add(event.task)
-            self._progress.write(
-                "silent", of=event.task, last_heard=round(last_heard, 3), server=event.server
-            )
+            self._progress.write("silent", of=event.task, last_heard=round(last_heard, 3), **what)
             print(f"{self._leader}: {message}", file=sys.stderr, flush=True)
         patience_s = self._silent_s * (SERVER_PATIENCE if event.server else 1)
         if event.task.startswith(EVALUATOR) or event.seconds < patience_s + HELP_S:
@@ -263,9 +263,13 @@ class SilentTasks:
             if at > since
         ]
 
-    def gone(self, task: str) -> None:
-        """It is no longer silent, but away, or there again in a new run."""
-        self._said.discard(task)
+    def moved(self, event: Joined | Left) -> None:
+        """Its task is no longer silent, but gone, or there again in a new run."""
+        self._said.discard(event.task)
+        if isinstance(event, Left):
+            self._gone.add(event.task)
+        else:
+            self._gone.discard(event.task)
 
     def lately(self, quiet: Mapping[str, float]) -> list[str]:
         """Who was silent within LATELY_S, or is `quiet` now: 'worker-1 was silent for 9 s'."""
