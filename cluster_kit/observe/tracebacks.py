@@ -119,6 +119,16 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
             "function that create_per_worker_dataset (or DatasetCreator) gets",
         ),
         (
+            r"Batch-level `Callback`s are not supported|RemoteValueImpl\.get\(\) takes 1 ",
+            "under ParameterServerStrategy a callback gets no loss of a single step (TerminateOnNaN"
+            " reads it, too): read it in on_epoch_end",
+        ),
+        (
+            r"^TypeError: .*\bRemoteValueImpl\b|^AttributeError: 'RemoteValueImpl'",
+            "a RemoteValue stands for what a worker still computes: read it with the coordinator's "
+            "`fetch(value)`, or in a callback of Keras's in on_epoch_end",
+        ),
+        (
             r"(Could not satisfy (explicit )?device specification|unknown device).*GPU"
             r"|GPU.*(unknown device)|explicitly assigned to \S*(GPU|gpu):\d",
             (

@@ -268,6 +268,21 @@ KNOWN_ERRORS = [
     ),
     ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),
     (
+        "ValueError: Batch-level `Callback`s are not supported with `ParameterServerStrategy`. "
+        "Found unsupported callbacks: [<__main__.Losses object at 0x7fa4457009d0>]",
+        "no loss of a single step",
+    ),
+    (
+        "TypeError: RemoteValueImpl.get() takes 1 positional argument but 2 were given",
+        "TerminateOnNaN",
+    ),
+    ("TypeError: 'RemoteValueImpl' object is not subscriptable", "`fetch(value)`"),
+    (
+        "TypeError: unsupported operand type(s) for +: 'RemoteValueImpl' and 'float'",
+        "`fetch(value)`",
+    ),
+    ("AttributeError: 'RemoteValueImpl' object has no attribute 'numpy'", "`fetch(value)`"),
+    (
         "InvalidArgumentError: Could not satisfy device specification '/job:localhost/replica:0"
         "/task:0/device:GPU:0'. enable_soft_placement=0.",
         '`gpus = "auto"`',
