@@ -13,7 +13,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -140,8 +140,6 @@ def files(
     matches: Callable[[str], bool] = lambda _name: True,
     deepest: int = DEEPEST,
     most: int = MOST_ENTRIES,
-    left_out: Callable[[str], None] = lambda _name: None,
-    enter: Callable[[int, str], None] = lambda _folder, _name: None,
 ) -> Iterator[Found]:
     """Yields the regular files of a directory and of those in it, in no order.
 
@@ -152,18 +150,14 @@ def files(
         matches: is called with the last part of a name; the others are left out.
         deepest: how many directories down; 0 for the files of the directory itself.
         most: how many entries are looked at.
-        left_out: is called with a directory of which something was left out, because of one of
-            these bounds or because it cannot be read.
-        enter: is called before a directory is opened, with the one that it is in, and its name.
     """
-    try:
-        with Folder(root, below) as folder:
-            top = os.dup(folder.descriptor)
-            yield from _walk(top, below, matches, deepest, most, left_out, enter)
-    except FileNotFoundError:
-        return
-    except OSError:
-        left_out(below)
+    for entry in _walk(root, below, matches, deepest, most):
+        about, name = entry.about, "/".join((*entry.folders, entry.name))
+        identity = about.st_dev, about.st_ino
+        blocks = getattr(about, "st_blocks", 0)
+        yield Found(
+            name, about.st_size, about.st_mtime, blocks, identity, stat.S_IMODE(about.st_mode)
+        )
 
 
 def drop_set_ids(root: Path) -> None:
@@ -172,21 +166,26 @@ def drop_set_ids(root: Path) -> None:
     Where something lies too deep to be looked at, or in a directory that cannot be read, the whole
     directory is closed to others.
     """
-    unseen: list[str] = []
+    is_unseen = False
+
+    def left_out() -> None:
+        nonlocal is_unseen
+        is_unseen = True
+
     with contextlib.suppress(OSError):  # a task may have taken its owner's rights away
         root.chmod(stat.S_IMODE(root.stat().st_mode) | stat.S_IRWXU)
-    for found in files(root, deepest=MOST_LEVELS, left_out=unseen.append):
-        if found.mode & (stat.S_ISUID | stat.S_ISGID):
-            with contextlib.suppress(OSError), _parent(root, found.name) as (folder, last):
-                _drop_set_id(folder, last)
-    if unseen:
+    for entry in _walk(root, deepest=MOST_LEVELS, left_out=left_out):
+        if entry.about.st_mode & (stat.S_ISUID | stat.S_ISGID):
+            with contextlib.suppress(OSError):
+                _drop_set_id(entry.folder, entry.name)
+    if is_unseen:
         with contextlib.suppress(OSError):
             root.chmod(stat.S_IRWXU)
 
 
 def let_in(root: Path) -> None:
     """Let the caller list and empty the directories below this one that are the caller's own."""
-    for _file in files(root, deepest=MOST_LEVELS, matches=lambda _name: False, enter=_let_in):
+    for _ in _walk(root, matches=lambda _name: False, deepest=MOST_LEVELS, enter=_let_in):
         pass
 
 
@@ -203,9 +202,9 @@ def _let_in(folder: int, name: str) -> None:
             os.close(inner)
 
 
-def _drop_set_id(folder: Folder, name: str) -> None:
+def _drop_set_id(folder: int, name: str) -> None:
     only_named = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(name, only_named, dir_fd=folder.descriptor)
+    file = os.open(name, only_named, dir_fd=folder)
     try:
         about = os.fstat(file)
         _refuse_irregular(about, name)
@@ -215,60 +214,89 @@ def _drop_set_id(folder: Folder, name: str) -> None:
         os.close(file)
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A regular file: its directory, open as long as no further one is asked for, and its name.
+
+    `folders` are the directories on the way to it, and change as the walk goes on: a path of each
+    file and directory is not made, since it may have some 80,000 bytes.
+    """
+
+    folder: int
+    folders: Sequence[str]
+    name: str
+    about: os.stat_result
+
+
 def _walk(
-    folder: int,
-    below: str,
-    matches: Callable[[str], bool],
-    deepest: int,
-    most: int,
-    left_out: Callable[[str], None],
-    enter: Callable[[int, str], None],
-) -> Iterator[Found]:
-    """Closes the descriptor `folder`. One descriptor is open for each level."""
-    levels = [(folder, below, os.scandir(folder))]
+    root: Path,
+    below: str = "",
+    matches: Callable[[str], bool] = lambda _name: True,
+    deepest: int = DEEPEST,
+    most: int = MOST_ENTRIES,
+    left_out: Callable[[], None] = lambda: None,
+    enter: Callable[[int, str], None] = lambda _folder, _name: None,
+) -> Iterator[_Entry]:
+    """Yields the regular files of a directory and of those in it; see `files`.
+
+    Args:
+        left_out: is called where something was left out, because of one of the bounds or because it
+            cannot be read.
+        enter: is called before a directory is opened, with the one that it is in, and its name.
+    """
+    try:
+        with Folder(root, below) as folder:
+            levels = [_level(folder.descriptor, ".")]  # two descriptors for each
+    except FileNotFoundError:
+        return
+    except OSError:
+        left_out()
+        return
+    folders = [below] if below else []
     try:
         while levels:
-            folder, path, entries = levels[-1]
-            entry = next(entries, None)
+            descriptor, entries = levels[-1]
+            try:
+                entry = next(entries, None)
+            except OSError:
+                left_out()
+                entry = None
             if entry is None:
                 entries.close()
-                os.close(folder)
+                os.close(descriptor)
                 levels.pop()
+                del folders[-1:]
                 continue
             most -= 1
             if most < 0:
-                left_out(path)
+                left_out()
                 return
-            name = f"{path}/{entry.name}" if path else entry.name
             try:
                 if entry.is_dir(follow_symlinks=False):
                     if len(levels) <= deepest:
-                        enter(folder, entry.name)
-                        levels.append(_level(folder, entry.name, name))
+                        enter(descriptor, entry.name)
+                        levels.append(_level(descriptor, entry.name))
+                        folders.append(entry.name)
                     else:
-                        left_out(name)
+                        left_out()
                 elif entry.is_file(follow_symlinks=False) and matches(entry.name):
                     about = entry.stat(follow_symlinks=False)
-                    if not stat.S_ISREG(about.st_mode):  # it has just become something else
-                        continue
-                    identity = about.st_dev, about.st_ino
-                    blocks = getattr(about, "st_blocks", 0)
-                    mode = stat.S_IMODE(about.st_mode)
-                    yield Found(name, about.st_size, about.st_mtime, blocks, identity, mode)
+                    if stat.S_ISREG(about.st_mode):  # it may have just become something else
+                        yield _Entry(descriptor, folders, entry.name, about)
             except FileNotFoundError:  # gone by now
                 continue
             except OSError:
-                left_out(path)
+                left_out()
     finally:
-        for folder, _, entries in levels:
+        for descriptor, entries in levels:
             entries.close()
-            os.close(folder)
+            os.close(descriptor)
 
 
-def _level(folder: int, last: str, name: str) -> tuple[int, str, Any]:
-    inner = os.open(last, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+def _level(folder: int, name: str) -> tuple[int, Any]:
+    inner = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
     try:
-        return inner, name, os.scandir(inner)
+        return inner, os.scandir(inner)
     except OSError:
         os.close(inner)
         raise

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
+import stat
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -177,6 +180,46 @@ def test_what_lies_too_deep_is_closed_to_others(output: Path) -> None:
     untrusted.drop_set_ids(output)
     assert output.stat().st_mode & 0o777 == 0o700
     untrusted.drop_set_ids(output / "nowhere")
+
+
+def deep_and_wide(output: Path, levels: int, length: int, wide: int, *, shells: bool) -> None:
+    """So many nested directories with long names, and in the last one so many more, or files."""
+    folder = os.open(output, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d" * length, dir_fd=folder)
+        inner = os.open("d" * length, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    for index in range(wide):
+        if shells:
+            file = os.open(f"s{index}", os.O_CREAT | os.O_WRONLY, dir_fd=folder)
+            os.fchmod(file, 0o4755)
+            os.close(file)
+        else:
+            os.mkdir(f"w{index}", dir_fd=folder)
+    os.close(folder)
+
+
+def test_no_path_is_kept_of_what_is_not_looked_at(output: Path) -> None:
+    """A path of each would have 30 kB."""
+    deep_and_wide(output, untrusted.MOST_LEVELS, 100, 500, shells=False)
+    tracemalloc.start()
+    try:
+        untrusted.drop_set_ids(output)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert output.stat().st_mode & 0o777 == 0o700
+    assert most < 1 << 20
+    deep_and_wide(output / "a", 200, 10, 100, shells=True)
+    opened: list[object] = []
+    with pytest.MonkeyPatch.context() as patched:
+        real = os.open
+        patched.setattr(os, "open", lambda *a, **more: opened.append(a) or real(*a, **more))
+        untrusted.drop_set_ids(output)
+    assert len(opened) < 700, "no file costs a walk from the top"
+    assert not any(f.mode & stat.S_ISUID for f in files(output, deepest=untrusted.MOST_LEVELS))
+    shutil.rmtree(output)
 
 
 def modes(folder: Path) -> dict[str, int]:
