@@ -45,8 +45,8 @@ class Names:
         meanings = source.meanings(node)
         if any(map(is_maker, meanings)):
             return True
-        own = not meanings or any(map(self._is_own, meanings))
-        return own and _last(node) in self.models - self.others
+        is_local = not meanings or any(map(self._is_own, meanings))
+        return is_local and _last(node) in self.models - self.others
 
     def _is_own(self, meaning: str) -> bool:
         return meaning.rpartition(".")[0] in self.modules
@@ -55,8 +55,8 @@ class Names:
 def names(sources: list[Source]) -> Names:
     """The names in all sources; assignments, returns and base classes are followed."""
     known = Names(frozenset(source.module for source in sources))
-    others = frozenset(name for s in sources for name in _assigned_others(s, known))
-    known = replace(known, others=others)
+    foreign = frozenset(name for s in sources for name in _assigned_others(s, known))
+    known = replace(known, others=foreign)
     while more := {name for s in sources for name in _model_names(s, known)} - known.models:
         known = replace(known, models=known.models | more)
     return known
@@ -88,8 +88,8 @@ def is_maker(meaning: str) -> bool:
 
     `keras.Sequential`, `keras.models.load_model` and `keras.applications.ResNet50` do.
     """
-    root, _, rest = meaning.partition(".")
-    parts = rest.removeprefix("api.").split(".")
+    root, _, path = meaning.partition(".")
+    parts = path.removeprefix("api.").split(".")
     application = parts[0] == "applications" and parts[-1][:1].isupper()
     return root == "keras" and (parts[-1] in MAKERS or application)
 

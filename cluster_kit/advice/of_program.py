@@ -42,7 +42,7 @@ def gpus_in_use(manifest: Manifest, cluster: Cluster, facts: HostFacts) -> list[
     if manifest.gpus == "none" and not any(task.gpus for task in cluster.tasks):
         return []
     hints = []
-    for device, what in in_use(facts).items():
+    for device, user in in_use(facts).items():
         by = [t.name for t in cluster.tasks if any(device.known_as(id_) for id_ in t.gpus)]
         if by:
             did = f"GPU {device.short} goes to {', '.join(by)}, though it is in use"
@@ -51,7 +51,7 @@ def gpus_in_use(manifest: Manifest, cluster: Cluster, facts: HostFacts) -> list[
             did, hint = f"GPU {device.short} is left out", "end it, or name the GPUs to be used"
         else:
             continue
-        hints.append(Hint("gpus", did, f"used by {what}", hint))
+        hints.append(Hint("gpus", did, f"used by {user}", hint))
     return hints
 
 
@@ -59,11 +59,11 @@ def refused_gpus(manifest: Manifest, facts: HostFacts) -> list[Hint]:
     """The warning about `gpus = "auto"` if the engine cannot use the host's GPUs."""
     if manifest.gpus != "auto" or not facts.gpu_refusal:
         return []
-    there = ", ".join(device.short for device in devices(facts.gpus))
+    names = ", ".join(device.short for device in devices(facts.gpus))
     return [
         Hint(
             "gpus",
-            f'"auto" on a host with GPUs ({there}), but the workers train on the CPU',
+            f'"auto" on a host with GPUs ({names}), but the workers train on the CPU',
             f"the engine refuses to hand them out: {facts.gpu_refusal}",
             f"`cluster-kit doctor` says what is missing; usually: {GPU_HINT}. "
             '`gpus = "require"` never trains on the CPU, `gpus = "none"` is quiet about it',
@@ -83,7 +83,7 @@ def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
                 'list indexes, e.g. `gpus = ["0", "1"]`, or render on that host without --portable',
             )
         )
-    beside = (mount for one in cluster.sidecars for mount in one.mounts)
+    sidecar_mounts = (mount for sidecar in cluster.sidecars for mount in sidecar.mounts)
     hints += [
         Hint(
             "data" if mount.target == IN_CONTAINER else "mount",
@@ -91,7 +91,7 @@ def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
             "every host that runs the file must have it",
             "move the data into the folder of the project",
         )
-        for mount in (*cluster.all_mounts, *beside)
+        for mount in (*cluster.all_mounts, *sidecar_mounts)
         if mount.source.startswith("/")
     ]
     return hints
@@ -151,8 +151,8 @@ def fit(program: Path | None, loaded: Loaded) -> Fitted:
     roles = check_secret_roles(program, loaded.manifest, loaded.path.parent)
     hints = (*fitting.hints, *_hints(sources, unread, loaded.manifest), *roles)
     refused = refuse(sources, loaded.manifest)
-    told = tuple(hint.told_by(loaded.command_line) for hint in hints)
-    return Fitted(loaded, told, (*fitting.problems, *refused))
+    worded = tuple(hint.told_by(loaded.command_line) for hint in hints)
+    return Fitted(loaded, worded, (*fitting.problems, *refused))
 
 
 def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:

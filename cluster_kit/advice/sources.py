@@ -77,8 +77,8 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
             text = style.content(path)
             source = _parse(text, name)
         except SyntaxError as error:
-            found = style.fault_of(error, text, name)
-            hints.append(_syntax_hint(found, style.hint(found.message, text)))
+            syntax_fault = style.fault_of(error, text, name)
+            hints.append(_syntax_hint(syntax_fault, style.hint(syntax_fault.message, text)))
             continue
         except style.UNREADABLE:
             continue

@@ -135,8 +135,10 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
     manifest, location = loaded.manifest, _certain_all_reduce(sources)
     of_another = manifest.style == "coordinator" and not _chosen("style", loaded)
     if manifest.tf1 and of_another:
-        what = f"every task runs a program for TensorFlow 1 ({TOML_STYLE.setting(ALL_TASKS, '')})"
-        return Shape({"style": ALL_TASKS.value}, (Hint("tf1", what),))
+        message = (
+            f"every task runs a program for TensorFlow 1 ({TOML_STYLE.setting(ALL_TASKS, '')})"
+        )
+        return Shape({"style": ALL_TASKS.value}, (Hint("tf1", message),))
     if not location or manifest.tf1:
         return Shape()
     problems, changes = [], dict[str, Any]()
@@ -160,14 +162,14 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
     if problems or not changes:
         return Shape(problems=tuple(problems))
     settings = " and ".join(TOML_STYLE.setting(Setting(*change), "") for change in changes.items())
-    what = f"{ALL_REDUCE}: every worker runs the program, and there is no ps ({settings})"
-    return Shape(changes, (Hint(location, what),))
+    message = f"{ALL_REDUCE}: every worker runs the program, and there is no ps ({settings})"
+    return Shape(changes, (Hint(location, message),))
 
 
 def _chosen(key: str, loaded: Loaded) -> bool:
     """Whether the user gave this key for this program."""
-    given = loaded.command_line.keys
-    return key in given or ("program" not in given and key in loaded.manifest.model_fields_set)
+    keys = loaded.command_line.keys
+    return key in keys or ("program" not in keys and key in loaded.manifest.model_fields_set)
 
 
 def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
@@ -178,7 +180,7 @@ def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """
     if style_of(manifest) != "coordinator" or manifest.program in PROGRAMS:
         return
-    found: list[tuple[str, str]] = []
+    places: list[tuple[str, str]] = []
     for source in sources:
         for node in source.nodes:
             if isinstance(node, ast.Call):
@@ -192,12 +194,12 @@ def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
                     if pattern.fullmatch(name)
                 ]
                 if does and len(does) == len(names):
-                    found.append((source.location(node), does[0]))
-    if found:
-        location, what = found[0]
+                    places.append((source.location(node), does[0]))
+    if places:
+        location, action = places[0]
         yield Hint(
             location,
-            f"the program {what}, but only the chief runs it",
+            f"the program {action}, but only the chief runs it",
             "workers and ps are servers already, and wait for a coordinator's work",
             ("write ", ALL_TASKS, " if each task runs the program"),
         )
@@ -212,12 +214,12 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
         return
     source, node, _ = constructions[0]
     if coordinated:
-        what, rule = "only the chief runs the program", "it waits until every worker runs it, too"
+        state, rule = "only the chief runs the program", "it waits until every worker runs it, too"
     else:
-        what, rule = "there are ps", "it waits forever if the cluster spec has a ps"
+        state, rule = "there are ps", "it waits forever if the cluster spec has a ps"
     yield Hint(
         source.location(node),
-        f"{ALL_REDUCE}, but {what}",
+        f"{ALL_REDUCE}, but {state}",
         rule,
         ("write ", ALL_TASKS, " and ", Setting(PS.name, 0)),
     )
@@ -234,9 +236,11 @@ def _certain_all_reduce(sources: list[Source]) -> str:
             return ""
         if isinstance(node, ast.Call):
             lasts = {name.rpartition(".")[2] for name in source.meanings(node.func)}
-            other = {name for name in lasts if name.endswith("Strategy")} - ALL_REDUCE_NAMES
+            other_strategies = {
+                name for name in lasts if name.endswith("Strategy")
+            } - ALL_REDUCE_NAMES
             resolvers = {name for name in lasts if name.endswith("ClusterResolver")}
-            if other or resolvers - {"TFConfigClusterResolver"}:
+            if other_strategies or resolvers - {"TFConfigClusterResolver"}:
                 return ""
     for source, call, name in _constructions(sources):
         if name == ALL_REDUCE and call not in _conditional(source):
@@ -246,7 +250,7 @@ def _certain_all_reduce(sources: list[Source]) -> str:
 
 def _conditional(source: Source) -> set[ast.AST]:
     """All nodes that run only under a condition; the body of `if __name__ == …` always runs."""
-    found: set[ast.AST] = set()
+    nodes: set[ast.AST] = set()
     for node in source.nodes:
         if isinstance(node, ast.If) and _names_main(node.test):
             parts: list[ast.AST] = list(node.orelse)
@@ -254,8 +258,8 @@ def _conditional(source: Source) -> set[ast.AST]:
             parts = [node]
         else:
             continue
-        found.update(inner for part in parts for inner in ast.walk(part))
-    return found
+        nodes.update(inner for part in parts for inner in ast.walk(part))
+    return nodes
 
 
 def _names_main(test: ast.expr) -> bool:
@@ -298,8 +302,12 @@ def check_sharding(sources: list[Source]) -> Iterator[Hint]:
 
 
 def _by_id(call: ast.Call) -> bool:
-    given = (*call.args, *(keyword.value for keyword in call.keywords))
-    return any(last_name(part) == "input_pipeline_id" for one in given for part in ast.walk(one))
+    arguments = (*call.args, *(keyword.value for keyword in call.keywords))
+    return any(
+        last_name(part) == "input_pipeline_id"
+        for argument in arguments
+        for part in ast.walk(argument)
+    )
 
 
 def last_name(node: ast.AST) -> str:
@@ -357,7 +365,10 @@ def _functions(
         for meaning in source.meanings(node):
             module, _, last = meaning.rpartition(".")
             functions += [
-                d for other in sources if other.module == module for d in _defined(last, other)
+                d
+                for other_source in sources
+                if other_source.module == module
+                for d in _defined(last, other_source)
             ]
         if len(functions) == 1:
             yield functions[0]

@@ -99,14 +99,14 @@ def _without_key(uses: list[Use]) -> Iterator[Hint]:
 
 def _gone(uses: list[Use], version: str) -> Iterator[Hint]:
     """A hint for each removed name, at its first use."""
-    table, told = _table(), set[str]()
+    table, reported = _table(), set[str]()
     if has_estimators(version):
-        told.add("estimator")
+        reported.add("estimator")
     for source, node, path in uses:
         for part in _paths(path):
             reason = _reason(table, part)
-            if reason and part not in told:
-                told.add(part)
+            if reason and part not in reported:
+                reported.add(part)
                 rule = "TensorFlow 2 has no replacement for it that works by itself"
                 yield Hint(source.location(node), f"`tf.{part}`", rule, reason)
                 break
@@ -134,7 +134,7 @@ def _table() -> dict[str, Any]:
 def _uses(source: Source) -> Iterator[Use]:
     """Every use of a name that is certainly below `tensorflow`, in the order of lines."""
     tried = _inside_of_try(source)
-    found: list[Use] = []
+    uses: list[Use] = []
     for node in source.nodes:
         if node in tried:
             continue
@@ -145,8 +145,8 @@ def _uses(source: Source) -> Iterator[Use]:
         else:
             meanings = source.meanings(node) if isinstance(node, ast.Attribute) else frozenset()
             names = list(meanings) if len(meanings) == 1 else []
-        found += [(source, node, n.removeprefix(TOP)) for n in names if n.startswith(TOP)]
-    return iter(sorted(found, key=lambda use: getattr(use[1], "lineno", 1)))
+        uses += [(source, node, n.removeprefix(TOP)) for n in names if n.startswith(TOP)]
+    return iter(sorted(uses, key=lambda use: getattr(use[1], "lineno", 1)))
 
 
 def _inside_of_try(source: Source) -> set[ast.AST]:
@@ -219,23 +219,23 @@ Found = tuple[ast.AST, str, str]
 
 def check_python2(sources: list[Source]) -> Iterator[Hint]:
     """Yields each kind of Python 2 code once per file, with all its lines."""
-    own = {source.module.partition(".")[0] for source in sources}
+    own_modules = {source.module.partition(".")[0] for source in sources}
     for source in sources:
         locations: dict[tuple[str, str], list[int]] = {}
-        for node, what, instead in _found(source, own):
-            locations.setdefault((what, instead), []).append(getattr(node, "lineno", 1))
-        for (what, instead), lines in locations.items():
-            first, *others = sorted(set(lines))
-            also = f" (also in {', '.join(map(str, others))})" if others else ""
+        for node, code, instead in _found(source, own_modules):
+            locations.setdefault((code, instead), []).append(getattr(node, "lineno", 1))
+        for (code, instead), lines in locations.items():
+            first, *further = sorted(set(lines))
+            also = f" (also in {', '.join(map(str, further))})" if further else ""
             yield Hint(
                 f"{source.file}:{first}",
-                f"`{what}`{also}",
+                f"`{code}`{also}",
                 "written for Python 2; the image's Python is 3, and nothing is rewritten",
                 f"write `{instead}`",
             )
 
 
-def _found(source: Source, own: set[str]) -> Iterator[Found]:
+def _found(source: Source, own_modules: set[str]) -> Iterator[Found]:
     bound, tried = _bound(source), _inside_of_guard(source)
     for node in source.nodes:
         if node in tried:
@@ -251,10 +251,10 @@ def _found(source: Source, own: set[str]) -> Iterator[Found]:
                     yield node, "range(… / …)", "range(… // …)"
             case ast.Import(names=names):
                 for alias in names:
-                    if alias.name in MODULES and alias.name not in own:
+                    if alias.name in MODULES and alias.name not in own_modules:
                         yield node, f"import {alias.name}", f"import {MODULES[alias.name]}"
             case ast.ImportFrom(module=str(module), level=0) if module in MODULES:
-                if module not in own:
+                if module not in own_modules:
                     yield node, f"from {module} import", f"from {MODULES[module]} import"
 
 
@@ -373,12 +373,12 @@ def _missing(sources: list[Source], manifest: Manifest) -> list[_Flag]:
     if any(_names_tf_config(source) for source in sources):
         return []
     defined = {flag.name: flag for source in sources for flag in _flags(source)}
-    given = {argument.lstrip("-").partition("=")[0] for argument in manifest.args}
+    given_flags = {argument.lstrip("-").partition("=")[0] for argument in manifest.args}
     known = [name for name in PLACES if name in defined]
-    if given.intersection(known) or not any(sure <= defined.keys() for sure in SURE):
+    if given_flags.intersection(known) or not any(sure <= defined.keys() for sure in SURE):
         return []
-    other = SERVER if defined.keys() >= SURE[0] else HOSTS
-    return [defined[name] for name in known if name not in other]
+    unneeded = SERVER if defined.keys() >= SURE[0] else HOSTS
+    return [defined[name] for name in known if name not in unneeded]
 
 
 def _certain(flags: list[_Flag], sources: list[Source], manifest: Manifest) -> bool:

@@ -121,11 +121,12 @@ def overrides_of(overrides: Mapping[str, Any]) -> dict[str, Any]:
                 "that asks for this",
                 f"leave out `{key}`, or `chief`",
             )
-    own = {CHIEF.name: 1, "program": inside.__file__, "args": [], "style": "coordinator"}
+    fixed = {CHIEF.name: 1, "program": inside.__file__, "args": [], "style": "coordinator"}
     no_sidecars = {name: 0 for name, row in ROLES.items() if row.sidecar}
-    given = overrides.get("deadline", {})
-    deadlines = {**DEADLINES, **given} if isinstance(given, Mapping) else given  # which is refused
-    return {**no_sidecars, **overrides, **own, "deadline": deadlines}
+    deadline = overrides.get("deadline", {})
+    if isinstance(deadline, Mapping):  # any other value is refused with the manifest's keys
+        deadline = {**DEADLINES, **deadline}
+    return {**no_sidecars, **overrides, **fixed, "deadline": deadline}
 
 
 def is_meant(overrides: Mapping[str, Any]) -> bool:
@@ -238,8 +239,8 @@ def _held(directory: RunDirectory) -> int:
         with Folder(directory.output) as output:
             lock = os.open(making, flags, 0o644, dir_fd=output.descriptor)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            here = {"src_dir_fd": output.descriptor, "dst_dir_fd": output.descriptor}
-            os.rename(making, inside.LOCK, **here)  # noqa: PTH104
+            directories = {"src_dir_fd": output.descriptor, "dst_dir_fd": output.descriptor}
+            os.rename(making, inside.LOCK, **directories)  # noqa: PTH104
     except OSError as error:
         path = directory.output / inside.LOCK
         raise HostError(

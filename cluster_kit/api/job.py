@@ -171,13 +171,13 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
     """
     workspace = here() if root is None else Workspace(Path(root).absolute())
     meant = host_chief.overrides_of(overrides)
-    given = {key: _from_here(key, value) for key, value in meant.items()}
+    values = {key: _from_here(key, value) for key, value in meant.items()}
     path = find(str(manifest), workspace.manifests)
     with _in_python(path):
-        loaded = planning.load(path, given)
+        loaded = planning.load(path, values)
         fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded).loaded.manifest
         loaded.refuse(check_manifest(fitted, platform_of(fitted.engine)))
-    return Job(path, given, workspace.root)
+    return Job(path, values, workspace.root)
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ def running_container(engine: Engine, run: Run, task: str) -> Container:
 
 def unknown_task(run: Run, task: str) -> UsageError:
     """The error for a task that does not exist, or has no container."""
-    known = [one.name for one in run.cluster.tasks]
+    known = [other.name for other in run.cluster.tasks]
     if task in known:
         return UsageError(
             f"the container of {task} is gone: {run.name} has been removed",

@@ -213,7 +213,7 @@ class Verbs(Group):
         name, command, words = super().resolve_command(ctx, args)
         if not command:
             return name, command, words
-        option = next(one for one in self.params if one.name == "verbose")
+        option = next(parameter for parameter in self.params if parameter.name == "verbose")
         _accept_below(command, option)
         return name, command, _name_where_expected(command, words)
 
@@ -238,16 +238,18 @@ def _options_are_proposed() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        wrong: Any = error
+        usage_error: Any = error
         if isinstance(error, UsageError) or type(error).__name__ not in ERRORS:
             raise
-        command = wrong.ctx.command_path if wrong.ctx else "cluster-kit"
+        command = usage_error.ctx.command_path if usage_error.ctx else "cluster-kit"
         if type(error).__name__ != "NoSuchOption":
-            message = wrong.format_message().rstrip(".")
+            message = usage_error.format_message().rstrip(".")
             text = f"{command}: {message[:1].lower()}{message[1:]}"
             raise UsageError(text, f"`{command} --help` shows what it takes") from None
-        name = wrong.option_name
-        known = [option for one in wrong.ctx.command.params for option in one.opts]
+        name = usage_error.option_name
+        known = [
+            option for parameter in usage_error.ctx.command.params for option in parameter.opts
+        ]
         near = did_you_mean(name, known)
         if "--set" in known and not near and (key := _key_of(name)):
             near = f"`--set {key}=…` sets a key of the manifest; "
@@ -268,7 +270,7 @@ def _show_requests(wanted: bool) -> None:
 
 def _accept_below(command: Any, option: Any) -> None:
     """Let a verb, and the verbs below it, take an option of all verbs after their names, too."""
-    if not any(one.name == option.name for one in command.params):
+    if not any(parameter.name == option.name for parameter in command.params):
         taken = copy.copy(option)
         taken.expose_value = False
         command.params.append(taken)
@@ -353,11 +355,11 @@ def named(name: str | None, engine: Engine, up: Sequence[str], *, changes: bool 
         return name
     from cluster_kit.run.find import of_workspace  # imported only by verbs that ask an engine
 
-    own = of_workspace(engine, here(), up)
-    meant = unnamed(up, own, changes=changes)
+    local = of_workspace(engine, here(), up)
+    meant = unnamed(up, local, changes=changes)
     if meant in up and meant != DEFAULT_MANIFEST:
-        of = " of this directory" if own and len(own) < len(up) else ""
-        say(f"{meant}: the only cluster{of} that is up{'' if own else ', started elsewhere'}")
+        of = " of this directory" if local and len(local) < len(up) else ""
+        say(f"{meant}: the only cluster{of} that is up{'' if local else ', started elsewhere'}")
     return meant
 
 
@@ -371,8 +373,8 @@ def chosen(known: list[str], tasks: list[str]) -> list[str]:
 
 def short(path: Path) -> str:
     """The path relative to the current directory if it is below it, else as it is."""
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    current = Path.cwd()
+    return str(path.relative_to(current)) if path.is_relative_to(current) else str(path)
 
 
 def print_error(error: KitError, as_json: bool = False) -> None:

@@ -166,10 +166,10 @@ def speedup(
             say(f"{speed.workers} workers: {_speedup_summary(speed)}")
     except Interrupted as interrupted:
         say(interrupted.message)
-    found = facts(speeds, each, update)
-    write_json(found, workspace.root / "build" / "speedup" / "speedup.json")
+    result = facts(speeds, each, update)
+    write_json(result, workspace.root / "build" / "speedup" / "speedup.json")
     if json_:
-        print_json(found)
+        print_json(result)
     else:
         out.print(_table(speeds))
         say(_machines(each), to=out)

@@ -51,9 +51,9 @@ def doctor(request: Request, *, json_: manifest_options.Json = False) -> None:
 
 def _refuse_what_is_of_a_manifest(request: Request) -> None:
     """Raise UsageError for an option that needs a manifest, or an unknown engine."""
-    others = [key for key in request.overrides if key != "engine"]
-    if others:
-        named = ", ".join(map(request.caller.written, others))
+    unused = [key for key in request.overrides if key != "engine"]
+    if unused:
+        named = ", ".join(map(request.caller.written, unused))
         raise UsageError(
             f"{named} without a manifest: there is no cluster to check",
             f"name one: `cluster-kit doctor {DEFAULT_MANIFEST} …`",
@@ -76,12 +76,12 @@ def _checks(request: Request, engine: Engine | None, platform: Platform) -> list
     """The checks of this host, and of what a manifest needs if one is named."""
     if not request.manifest:
         facts = gather(current_host(), engine)
-        found = [
+        results = [
             *check_host(current_host(), facts, None),
             *check_strangers(current_host(), facts),
             *_left_behind(),
         ]
-        return found if platform.one_host else found + _of_platform(platform)
+        return results if platform.one_host else results + _of_platform(platform)
     workspace = here()
     prepared = prepare(current_host(), request, workspace, engine)
     checks = check_host(current_host(), prepared.facts, prepared.cluster)
@@ -103,9 +103,9 @@ def _checks(request: Request, engine: Engine | None, platform: Platform) -> list
 
 def _left_behind() -> list[Check]:
     names = left_behind(current_host())
-    found = f"{', '.join(names)} ended with this host or its engine, and nobody removed it"
+    message = f"{', '.join(names)} ended with this host or its engine, and nobody removed it"
     hint = f"`docker rm {' '.join(names)}`"
-    return [Check("tensorboard", "warn", found, hint)] if names else []
+    return [Check("tensorboard", "warn", message, hint)] if names else []
 
 
 def _of_platform(platform: Platform) -> list[Check]:

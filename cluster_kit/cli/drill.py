@@ -121,8 +121,8 @@ def _print(done: Drill, drawn: bool) -> None:
     if drawn:
         say(f"  the picture of it: {short(Path(outcome.run) / PICTURE)}", to=out)
     elif done.lanes is not None:
-        how = extra("compare", "drill")
-        say(f"  no picture: matplotlib is not installed; {how}", to=out)
+        install_hint = extra("compare", "drill")
+        say(f"  no picture: matplotlib is not installed; {install_hint}", to=out)
 
 
 Manifests = Annotated[
@@ -170,13 +170,13 @@ def matrix(
     _end(store.gather(cells), f"{short(folder)}/{ALL}", json_)
 
 
-def _end(found: Sequence[dict[str, Any]], file: str, json_: bool) -> None:
+def _end(cells: Sequence[dict[str, Any]], file: str, json_: bool) -> None:
     if json_:
-        print_json(found)
-    missed = [facts for facts in found if facts["misses"]]
+        print_json(cells)
+    missed = [facts for facts in cells if facts["misses"]]
     for facts in missed:
         say(line(facts))
-    say(f"{len(found) - len(missed)} of {len(found)} are as they should be; {file} has all")
+    say(f"{len(cells) - len(missed)} of {len(cells)} are as they should be; {file} has all")
     raise typer.Exit(DrillFailed.exit_code if missed else 0)
 
 
@@ -192,14 +192,14 @@ def _chosen(cells: Sequence[Cell], words: list[str] | None, option: str, of: Of)
     return [cell for cell in cells if not words or set(words) & set(of(cell))]
 
 
-def _scenario(request: Request, given: str, workspace: Workspace) -> Path:
+def _scenario(request: Request, reference: str, workspace: Workspace) -> Path:
     """The scenario's file; raises UsageError if it does not exist, or if the manifest has none."""
     folder = workspace.manifests / scenario_file.FOLDER
     name = Path(request.manifest).stem
     try:
-        return scenario_file.find(given or name, folder)
+        return scenario_file.find(reference or name, folder)
     except UsageError as error:
-        if given:
+        if reference:
             raise
         drawn = "FAULTS=3" if request.caller is Caller.MAKE else "--faults 3"
         raise UsageError(

@@ -178,12 +178,12 @@ def tensorboard(
     ] = 0,
 ) -> None:
     """Show runs in TensorBoard until Ctrl-C, also while they train; nothing has to be installed."""
-    found = [run_named(run, here()) for run in runs or [""]]
-    folders = {name_of(one): EventFiles.of(one.output) for one in found}
+    selected = [run_named(run, here()) for run in runs or [""]]
+    folders = {name_of(past_run): EventFiles.of(past_run.output) for past_run in selected}
     user = f"{os.getuid()}:{os.getgid()}"
     with serving(current_host(), folders, port, user, say) as url:
-        for one in found:
-            say(f"showing {short(one.path)}")
+        for past_run in selected:
+            say(f"showing {short(past_run.path)}")
         say(f"TensorBoard: {url}  (Ctrl-C ends it)")
         try:
             threading.Event().wait()

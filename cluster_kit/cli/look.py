@@ -59,16 +59,20 @@ def status(
     if json_:
         facts = {cluster: [_facts(task) for task in tasks] for cluster, tasks in clusters.items()}
         ended = {cluster: _run_facts(cluster) for cluster, tasks in clusters.items() if not tasks}
-        beside = {name: list(map(facts_of, found)) for name, found in sidecars.items() if found}
-        more = {ENDED: ended, BESIDE: beside}
+        companions = {
+            name: list(map(facts_of, services)) for name, services in sidecars.items() if services
+        }
+        more = {ENDED: ended, BESIDE: companions}
         print_json({**facts, **{key: values for key, values in more.items() if values}})
     for cluster, tasks in clusters.items():
         if not tasks:
             _print_newest_run(cluster)
         elif not json_:
             out.print(status_table(tasks, title=cluster, width=out.width))
-            for one in sidecars[cluster]:
-                out.print(Text(line_of(one), "red" if crashed([one]) else ""), soft_wrap=True)
+            for service in sidecars[cluster]:
+                out.print(
+                    Text(line_of(service), "red" if crashed([service]) else ""), soft_wrap=True
+                )
             if lifecycle.is_stopped(engine.containers(cluster)):
                 out.print(f"stopped: `cluster-kit start {cluster}` goes on", style="yellow")
             for remark in remarks(tasks):
@@ -140,14 +144,14 @@ def logs(
         containers = [container for container in containers if container.name in wanted]
         if follow:
             tell = _print_json_line if json_ else _print_line
-            ends = [one for one in containers if one.role != SIDECAR]
-            beside = [one for one in containers if one not in ends]
-            others = follow_logs(engine, beside, tell, times=json_)
-            for thread in follow_logs(engine, ends, tell, times=json_) or others:
+            tasks_only = [source for source in containers if source.role != SIDECAR]
+            services = [source for source in containers if source not in tasks_only]
+            service_threads = follow_logs(engine, services, tell, times=json_)
+            for thread in follow_logs(engine, tasks_only, tell, times=json_) or service_threads:
                 thread.join()
             engine.info()  # raises if the streams ended because the engine did
             return
-        texts = {one.name: engine.lines(one.id) for one in containers}
+        texts = {source.name: engine.lines(source.id) for source in containers}
     else:
         texts = _saved_logs(cluster, tasks or [])
     lines = merged(texts)
@@ -206,14 +210,14 @@ def stacks(
             f"start it (`{command('cluster')}`), and ask while it runs",
         )
     wanted = chosen([container.name for container in containers], tasks or [])
-    asked = [container for container in containers if container.name in wanted]
+    selected = [container for container in containers if container.name in wanted]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        texts = list(pool.map(lambda container: stacks_of(engine, container), asked))
-    found = {container.name: text for container, text in zip(asked, texts, strict=True)}
+        texts = list(pool.map(lambda container: stacks_of(engine, container), selected))
+    stack_texts = {container.name: text for container, text in zip(selected, texts, strict=True)}
     if json_:
-        print_json(found)
+        print_json(stack_texts)
         return
-    for task, text in found.items():
+    for task, text in stack_texts.items():
         out.print(f"== {task}\n{text}", markup=False, highlight=False, soft_wrap=True)
 
 

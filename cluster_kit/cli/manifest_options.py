@@ -69,16 +69,16 @@ def manifests(_ctx: Any) -> Iterable[str]:
 def clusters(_ctx: Any) -> Iterable[str]:
     """Names of clusters that are up."""
     containers, _ = _up(current_host().connect, here())
-    return (one.cluster for one in containers)
+    return (container.cluster for container in containers)
 
 
 @_quietly
 def tasks(ctx: Any) -> Iterable[str]:
     """Names of tasks: of the cluster that the line names, else of this directory's, else of all."""
-    containers, own = _up(current_host().connect, here())
+    containers, local = _up(current_host().connect, here())
     named = ctx.params.get("name")
-    meant = {named} if named else set(own) or {one.cluster for one in containers}
-    return (one.name for one in containers if one.cluster in meant)
+    meant = {named} if named else set(local) or {container.cluster for container in containers}
+    return (container.name for container in containers if container.cluster in meant)
 
 
 @_quietly
@@ -86,8 +86,8 @@ def runs(_ctx: Any) -> Iterable[str]:
     """Names of runs, such as `quickstart/20261122-101500`, and of their clusters."""
     from cluster_kit.run.history import runs_of
 
-    found = runs_of(here())
-    return [*(run.name for run in found), *(run.cluster for run in found)]
+    past_runs = runs_of(here())
+    return [*(run.name for run in past_runs), *(run.cluster for run in past_runs)]
 
 
 def _up(connect: Connect, workspace: Workspace) -> tuple[Sequence[ContainerSummary], Sequence[str]]:
@@ -106,20 +106,20 @@ def _up(connect: Connect, workspace: Workspace) -> tuple[Sequence[ContainerSumma
         try:
             engine = connect()
             with contextlib.closing(engine):
-                found = engine.glance()
-                names = {one.cluster for one in found}
-                answers.put((found, of_workspace(engine, workspace, names)))
+                containers = engine.glance()
+                names = {container.cluster for container in containers}
+                answers.put((containers, of_workspace(engine, workspace, names)))
         except Exception as error:  # noqa: BLE001 - raised below
             answers.put(error)
 
     threading.Thread(target=ask, daemon=True).start()
     try:
-        answer = answers.get(timeout=WITHIN_S)
+        result = answers.get(timeout=WITHIN_S)
     except queue.Empty:
         raise TimeoutError from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def _command(verb: Callable[..., None], reference: Parameter) -> Callable[..., N
     typer makes options from a function's signature. Setting `__signature__` (PEP 362) makes them
     from the table of overrides.
     """
-    _, *own = signature(verb, eval_str=True).parameters.values()
+    _, *verb_options = signature(verb, eval_str=True).parameters.values()
 
     @wraps(verb)
     def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
@@ -283,7 +283,7 @@ def _command(verb: Callable[..., None], reference: Parameter) -> Callable[..., N
         verb(request, **given)
 
     keys = [_parameter(override.key, _option(override)) for override in OVERRIDES]
-    parameters = Signature([reference, *keys, _parameter("sets", Sets), *own])
+    parameters = Signature([reference, *keys, _parameter("sets", Sets), *verb_options])
     command.__signature__ = parameters  # type: ignore[attr-defined]
     return command
 

@@ -64,7 +64,7 @@ def new(
     name = name or near_name(workspace.root.resolve().name)
     starter.check_name(name)
     added = tuple(_additions(name, workspace, make=make, ci=ci, kit=kit))
-    files = {path: content for one in added for path, content in one.files.items()}
+    files = {path: content for addition in added for path, content in addition.files.items()}
     created = starter.create(name, known_style, workspace, files)
     if json_:
         facts = {"manifest": str(created.manifest), "program": str(created.program)}
@@ -107,16 +107,16 @@ def _tell(name: str, created: starter.Starter, added: Sequence[Addition]) -> Non
     about = {
         created.manifest: "the cluster: tasks, limits, deadlines",
         created.program: "the program: yours to change",
-        **{path: what for one in added for path, what in one.about.items()},
+        **{path: description for addition in added for path, description in addition.about.items()},
     }
-    shown = {os.path.relpath(path): what for path, what in about.items()}
+    shown = {os.path.relpath(path): description for path, description in about.items()}
     width = max(map(len, shown))
-    for path, what in shown.items():
-        say(f"{path:<{width}}  {what}", to=out)
+    for path, description in shown.items():
+        say(f"{path:<{width}}  {description}", to=out)
     in_clone = created.manifest.parents[1].resolve() == CLONE  # which has a Makefile
     run = f"`make cluster CLUSTER={name}` or " if in_clone else ""
     say(f"run it with {run}`cluster-kit up {name}`", to=out)
-    for line in (line for one in added for line in one.next):
+    for line in (line for addition in added for line in addition.next):
         say(line, to=out)
 
 

@@ -76,8 +76,8 @@ def build(
     if json_:
         print_json(facts)
     elif built or not quiet:
-        what = "built" if built else "up to date"
-        say(f"{tag}: {what}, {image_size(current_host(), tag) / 1e9:.2f} GB")
+        state = "built" if built else "up to date"
+        say(f"{tag}: {state}, {image_size(current_host(), tag) / 1e9:.2f} GB")
 
 
 @image.command("tag")
@@ -114,7 +114,7 @@ def push(
     ).cluster.image
     done = pushing.push(current_host(), name, to, _unsaid if json_ else say)
     if json_:
-        print_json([{"image": name, **one.as_json()} for one in done])
+        print_json([{"image": name, **result.as_json()} for result in done])
     pushing.refuse_if_failed(done, name)
 
 
@@ -233,8 +233,8 @@ def coco(
     json_: manifest_options.Json = False,
 ) -> None:
     """Convert a COCO JSON file and its images to TFRecords for detection."""
-    given = _options(name, shards, skip_bad)
-    _convert(Conversion("coco", (annotations, images), to, label_map, given), json_)
+    options = _options(name, shards, skip_bad)
+    _convert(Conversion("coco", (annotations, images), to, label_map, options), json_)
 
 
 @converting.command("voc")
@@ -251,8 +251,8 @@ def voc(
     json_: manifest_options.Json = False,
 ) -> None:
     """Convert a Pascal VOC directory to TFRecords for detection."""
-    given = (*_options(name, shards, skip_bad), *([f"--split={split}"] if split else []))
-    _convert(Conversion("voc", (directory,), to, label_map, given), json_)
+    options = (*_options(name, shards, skip_bad), *([f"--split={split}"] if split else []))
+    _convert(Conversion("voc", (directory,), to, label_map, options), json_)
 
 
 def _options(name: str, shards: int, skip_bad: bool) -> tuple[str, ...]:
@@ -261,11 +261,11 @@ def _options(name: str, shards: int, skip_bad: bool) -> tuple[str, ...]:
 
 def _convert(wanted: Conversion, as_json: bool) -> None:
     ensure_engine(current_host(), say, typer.confirm)
-    said = convert(current_host(), wanted, say)
+    output = convert(current_host(), wanted, say)
     if as_json:
-        print_json({"to": str(wanted.to.absolute()), "said": said.splitlines()})
+        print_json({"to": str(wanted.to.absolute()), "said": output.splitlines()})
         return
-    out.print(said, markup=False, highlight=False, soft_wrap=True)
+    out.print(output, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -279,8 +279,8 @@ def gpus(json_: manifest_options.Json = False) -> None:
         say(f"no GPU: {facts.no_gpu}")
     else:
         out.print(_table(facts, present))
-        for device, what in in_use(facts).items():
-            say(f"{device.short} is used by {what}", to=out)
+        for device, user in in_use(facts).items():
+            say(f"{device.short} is used by {user}", to=out)
         if not facts.gpu_refusal:
             say(f"the engine hands them out by {HANDS_OUT[facts.gpu_driver]}")
     if facts.gpu_refusal:

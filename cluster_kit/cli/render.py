@@ -65,19 +65,19 @@ def render(
     `kubectl apply`; for Slurm sbatch.sh, for `sbatch`.
     """
     workspace = here()
-    made = _rendered(request, workspace, portable=portable)
-    for hint in made.prepared.hints:
+    rendered = _rendered(request, workspace, portable=portable)
+    for hint in rendered.prepared.hints:
         say(f"warning: {hint}")
     if dry_run:
-        typer.echo(made.text, nl=False)
+        typer.echo(rendered.text, nl=False)
     elif diff:
-        typer.echo(_diff(made.old, made.text, short(made.file)), nl=False)
+        typer.echo(_diff(rendered.old, rendered.text, short(rendered.file)), nl=False)
     elif check:
-        _refuse_stale(made)
+        _refuse_stale(rendered)
     else:
-        _write(made, workspace)
+        _write(rendered, workspace)
     if not (dry_run or diff):
-        _tell(made, request, as_json=json_)
+        _tell(rendered, request, as_json=json_)
 
 
 def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rendered:
@@ -96,56 +96,56 @@ def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rend
     return Rendered(prepared, file, old, text, portable)
 
 
-def _write(made: Rendered, workspace: Workspace) -> None:
-    cluster = made.prepared.cluster
-    if made.portable:
-        platform_of(cluster.engine).write_portable(workspace, cluster, made.text)
+def _write(rendered: Rendered, workspace: Workspace) -> None:
+    cluster = rendered.prepared.cluster
+    if rendered.portable:
+        platform_of(cluster.engine).write_portable(workspace, cluster, rendered.text)
     else:
-        file = platform_of(cluster.engine).write(workspace, cluster, made.text)
+        file = platform_of(cluster.engine).write(workspace, cluster, rendered.text)
         ignore_in_git(file.parent, RENDERED)
 
 
-def _refuse_stale(made: Rendered) -> None:
+def _refuse_stale(rendered: Rendered) -> None:
     """Raise UsageError, with the reason, if the file differs from what `render` would write."""
-    cluster = made.prepared.cluster
+    cluster = rendered.prepared.cluster
     starter = platform_of(cluster.engine)
-    beside = "" if made.portable else starter.stale_beside(made.file, cluster)
-    if made.old == made.text and not beside:
+    stale_file = "" if rendered.portable else starter.stale_beside(rendered.file, cluster)
+    if rendered.old == rendered.text and not stale_file:
         return
     hint = f"run `{_same_without_check()}`"
-    if not made.old:
-        raise UsageError(f"{short(made.file)} is missing", hint)
-    sources = starter.changed(made.old, made.text)
+    if not rendered.old:
+        raise UsageError(f"{short(rendered.file)} is missing", hint)
+    sources = starter.changed(rendered.old, rendered.text)
     why = " and ".join(f"the {source}" for source in sources)
     verb = "have" if len(sources) > 1 else "has"
     why = f"{why} {verb} changed" if sources else "the file itself was edited"
     raise UsageError(
-        f"{short(made.file)} is stale: {why if made.old != made.text else beside}",
+        f"{short(rendered.file)} is stale: {why if rendered.old != rendered.text else stale_file}",
         f"{hint}; `--diff` shows what differs",
     )
 
 
-def _tell(made: Rendered, request: Request, *, as_json: bool) -> None:
-    cluster = made.prepared.cluster
+def _tell(rendered: Rendered, request: Request, *, as_json: bool) -> None:
+    cluster = rendered.prepared.cluster
     if as_json:
         tasks = {task.name: cluster.fixed_ip(task) for task in cluster.tasks}
-        print_json({"file": str(made.file), "subnet": str(cluster.subnet), "tasks": tasks})
+        print_json({"file": str(rendered.file), "subnet": str(cluster.subnet), "tasks": tasks})
         return
     platform = platform_of(cluster.engine)
-    say(f"{short(made.file)}: {len(cluster.tasks)} tasks on {platform.place(cluster)}")
+    say(f"{short(rendered.file)}: {len(cluster.tasks)} tasks on {platform.place(cluster)}")
     if not platform.needs_image(cluster):
         return
     if (
-        not made.portable
+        not rendered.portable
         and cluster.image_is_built
         and not image_present(current_host(), cluster.image)
     ):
         build = command("image")
         if cluster.requirements or cluster.tensorflow or cluster.dockerfile:
             build = f"cluster-kit image build {request.manifest}"
-        local = platform.local_name(made.prepared.manifest.manifest, cluster.image)
-        then = platform.after_build(cluster, local, short(made.file))
-        say(f"  its image is not built yet: `{build}`, then {then}")
+        local = platform.local_name(rendered.prepared.manifest.manifest, cluster.image)
+        next_step = platform.after_build(cluster, local, short(rendered.file))
+        say(f"  its image is not built yet: `{build}`, then {next_step}")
 
 
 def _same_without_check() -> str:

@@ -48,11 +48,11 @@ def report(
     ] = None,
 ) -> None:
     """Write report.html: lanes over time, curves, the cluster. One file that needs no network."""
-    found = [run_named(run, here()) for run in runs or [""]]
-    known = {run: known_of(run, current_host().engine_or_none) for run in found}
+    selected = [run_named(run, here()) for run in runs or [""]]
+    known = {run: known_of(run, current_host().engine_or_none) for run in selected}
     try:
-        if len(found) == 1 and output is None:
-            path = write_report(found[0], known[found[0]])
+        if len(selected) == 1 and output is None:
+            path = write_report(selected[0], known[selected[0]])
         else:
             path = output or Path(TOGETHER)
             if path.is_dir():
@@ -102,9 +102,9 @@ def summary(
 
 
 def _tasks(outcome: Outcome) -> Table:
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("task", "ip", "gpu", "exit code", "restarts", ""):
-        made.add_column(
+        table.add_column(
             heading, justify="right" if heading in ("exit code", "restarts") else "left"
         )
     for task in outcome.tasks:
@@ -112,8 +112,8 @@ def _tasks(outcome: Outcome) -> Table:
         code = "-" if task.exit_code is None else str(task.exit_code)
         words = (task.name, task.ip, ",".join(task.gpu) or "-", code, str(task.restarts or "-"))
         memory = "out of memory" if task.oom else ""
-        made.add_row(*(Text(harmless(word), style) for word in (*words, memory)))
-    return made
+        table.add_row(*(Text(harmless(word), style) for word in (*words, memory)))
+    return table
 
 
 DASHBOARD = TEMPLATES / "grafana" / "cluster-kit.json"
@@ -150,13 +150,13 @@ def metrics(
         typer.echo(DASHBOARD.read_text(encoding="utf-8"), nl=False)
         return
     if output is not None and (output.is_dir() or output.suffix != ".prom"):
-        what = "is a directory" if output.is_dir() else "does not end with .prom"
+        problem = "is a directory" if output.is_dir() else "does not end with .prom"
         raise UsageError(
-            f"{output} {what}: node_exporter reads files *.prom only",
+            f"{output} {problem}: node_exporter reads files *.prom only",
             "name a file: --output DIRECTORY/cluster-kit.prom",
         )
-    found = {run.path: run for run in (run_named(name, here()) for name in runs or [""])}
-    text = exposition(found.values(), current_host().engine_or_none)
+    selected = {run.path: run for run in (run_named(name, here()) for name in runs or [""])}
+    text = exposition(selected.values(), current_host().engine_or_none)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -184,11 +184,11 @@ def bug_report(
     ] = None,
 ) -> None:
     """Write one archive for a bug report: versions, doctor, manifest, logs, events, debug log."""
-    found = run_named(run, here())
-    beside = f"bug-report-{found.path.parent.name}-{found.path.name}.tar.gz"
-    path = output or found.path.parent / beside  # below runs/, which Git ignores
+    past_run = run_named(run, here())
+    file_name = f"bug-report-{past_run.path.parent.name}-{past_run.path.name}.tar.gz"
+    path = output or past_run.path.parent / file_name  # below runs/, which Git ignores
     try:
-        made = archive(current_host(), found, path)
+        bundle = archive(current_host(), past_run, path)
     except FileExistsError:
         raise UsageError(
             f"{short(path)} exists already", "name another: --output FILE.tar.gz"
@@ -198,10 +198,11 @@ def bug_report(
             f"{short(path)} cannot be written: {error.strerror}",
             "name a file that you may write: --output FILE.tar.gz",
         ) from error
-    say(f"written: {short(path.absolute())}, {len(made.names)} files")
-    if made.left_out:
+    say(f"written: {short(path.absolute())}, {len(bundle.names)} files")
+    if bundle.left_out:
         say(
-            f"left out: {len(made.left_out)} files that tasks wrote themselves, below output/: the "
-            "values of this run's secrets are known only while its containers are there (`--keep`)"
+            f"left out: {len(bundle.left_out)} files that tasks wrote themselves, below output/: "
+            "the values of this run's secrets are known only while its containers are there "
+            "(`--keep`)"
         )
     say("check it before you send it: its logs contain what your program printed")

@@ -61,36 +61,38 @@ def every_run(context: typer.Context, json_: manifest_options.Json = False) -> N
 @runs.command("list")
 def list_runs(cluster: Cluster = "", json_: manifest_options.Json = False) -> None:
     """List past runs, the newest first: when, how they ended, how long they took."""
-    found = _found(cluster)
+    past_runs = _found(cluster)
     if json_:
-        print_json([_facts(run) for run in found])
+        print_json([_facts(run) for run in past_runs])
         return
-    if not found:
+    if not past_runs:
         say("no run yet: `cluster-kit up quickstart` makes one")
         return
-    up = {} if all(run.outcome for run in found) else _up(found)
-    for line in _lines(found, up, out.width if out.is_terminal else None):
+    up = {} if all(run.outcome for run in past_runs) else _up(past_runs)
+    for line in _lines(past_runs, up, out.width if out.is_terminal else None):
         out.print(line, soft_wrap=True)
 
 
-def _lines(found: list[Run], up: Mapping[str, str], width: int | None) -> Iterator[Text]:
+def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> Iterator[Text]:
     """A line for each run, below a heading: its whole name and time, and as much of the verdict as
     fits; the whole verdict if there is no width, as in a pipe.
     """
     rows = [("run", "time", "", "verdict", "bold")]
-    for run in found:
+    for run in past_runs:
         seconds = run.timings.get("total")
-        told = duration(seconds) if isinstance(seconds, int | float) else "-"
+        took = duration(seconds) if isinstance(seconds, int | float) else "-"
         style = "" if not run.outcome else "green" if run.outcome.get("success") else "red"
         verdict = harmless(run.verdict or up.get(run.name, "no verdict"))
-        rows.append((run.name, told, _figure(run), verdict, style))
+        rows.append((run.name, took, _figure(run), verdict, style))
     names, times, figures = (max(cell_len(row[at]) for row in rows) for at in range(3))
-    for name, told, figure, verdict, style in rows:
-        left = f"{set_cell_size(name, names)}  {told:>{times}}  {set_cell_size(figure, figures)}  "
+    for name, took, figure, verdict, style in rows:
+        columns = (
+            f"{set_cell_size(name, names)}  {took:>{times}}  {set_cell_size(figure, figures)}  "
+        )
         end = Text(verdict, style)
         if width is not None:
-            end.truncate(max(LEAST, width - cell_len(left)), overflow="ellipsis")
-        yield Text.assemble((left, "bold" if style == "bold" else ""), end)
+            end.truncate(max(LEAST, width - cell_len(columns)), overflow="ellipsis")
+        yield Text.assemble((columns, "bold" if style == "bold" else ""), end)
 
 
 @runs.command("diff")
@@ -113,23 +115,23 @@ def diff(
 ) -> None:
     """Show how a run differs from another: program, manifest, cluster, metrics, timings."""
     before, after = (read_run(run_named(name, here())) for name in (first, second))
-    found = difference(before, after)
+    differences = difference(before, after)
     if json_:
-        changes = [{**one.__dict__, "ratio": one.ratio} for one in found.changes]
-        texts = {"manifest": list(found.manifest), "program": list(found.program)}
+        changes = [{**change.__dict__, "ratio": change.ratio} for change in differences.changes]
+        texts = {"manifest": list(differences.manifest), "program": list(differences.program)}
         print_json({"changes": changes, **texts})
         return
-    if not found.changes and not found.manifest and not found.program:
+    if not differences.changes and not differences.manifest and not differences.program:
         same = before.directory.path == after.directory.path
         say(f"they do not differ{f': both are {before.name}' if same else ''}")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("", "", "first", "second", "ratio"):
         table.add_column(heading, overflow="fold")
-    for one in found.changes:
-        table.add_row(*(Text(harmless(word)) for word in _words(one)))
+    for change in differences.changes:
+        table.add_row(*(Text(harmless(word)) for word in _words(change)))
     out.print(table)
-    for line in (*found.manifest, *found.program):
+    for line in (*differences.manifest, *differences.program):
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         out.print(Text(harmless(line), style), soft_wrap=True)
 
@@ -146,7 +148,7 @@ def prune(
 ) -> None:
     """Remove old runs with all that they left; each cluster's newest ones stay."""
     gone = to_prune(_found(cluster), keep, _used())
-    freed, left = 0, dict[str, str]()
+    freed, not_removed = 0, dict[str, str]()
     for run in gone:
         size = size_of(run)
         say(f"{'would remove' if dry else 'removing'} {short(run.directory.path)}")
@@ -155,16 +157,16 @@ def prune(
                 _remove(run.directory.path)
             freed += size
         except OSError as error:
-            left[str(run.directory.path)] = error.strerror or str(error)
+            not_removed[str(run.directory.path)] = error.strerror or str(error)
     word = "would be" if dry else "are"
-    count = len(gone) - len(left)
+    count = len(gone) - len(not_removed)
     say(f"{count} runs, {decimal(freed)} {word} free" if gone else "nothing to remove")
-    if left:
-        named = "; ".join(f"{path} ({reason})" for path, reason in left.items())
+    if not_removed:
+        named = "; ".join(f"{path} ({reason})" for path, reason in not_removed.items())
         raise HostError(
             f"not all of these runs can be removed: {named}",
             "what tasks wrote as another user, only that user or root can remove: "
-            f"`sudo rm -rf {shlex.join(left)}`",
+            f"`sudo rm -rf {shlex.join(not_removed)}`",
         )
 
 
@@ -190,11 +192,11 @@ def _remove_open(folder: Path) -> None:
 
 def _found(cluster: str) -> list[Run]:
     """The runs of a cluster, or all runs; raises UsageError for a cluster that has none."""
-    found = runs_of(here(), cluster)
-    if cluster and not found:
+    past_runs = runs_of(here(), cluster)
+    if cluster and not past_runs:
         known = sorted({run.cluster for run in runs_of(here())})
         raise UsageError(f"no run of {cluster} in runs/", proposal(cluster, known))
-    return found
+    return past_runs
 
 
 def _used() -> set[Path] | None:
@@ -202,25 +204,27 @@ def _used() -> set[Path] | None:
 
     if (engine := current_host().engine_or_none()) is None:
         return None
-    containers = [one for name in engine.clusters() for one in engine.containers(name)]
-    return {Path(one.output).parent.resolve() for one in containers if one.output}
+    containers = [container for name in engine.clusters() for container in engine.containers(name)]
+    return {Path(container.output).parent.resolve() for container in containers if container.output}
 
 
-def _up(found: list[Run]) -> dict[str, str]:
+def _up(past_runs: list[Run]) -> dict[str, str]:
     """The state of runs whose containers still exist, by the run's name; {} without an engine."""
     from cluster_kit.run.cluster_lock import is_claimed
 
     if (engine := current_host().engine_or_none()) is None:
         return {}
-    there = {
-        Path(one.output).parent.resolve(): one.cluster for one in engine.glance() if one.output
+    clusters = {
+        Path(container.output).parent.resolve(): container.cluster
+        for container in engine.glance()
+        if container.output
     }
-    told = {}
-    for run in found:
-        if cluster := there.get(run.directory.path.resolve()):
+    states = {}
+    for run in past_runs:
+        if cluster := clusters.get(run.directory.path.resolve()):
             unwatched = f"up, unwatched: `cluster-kit attach {cluster}`"
-            told[run.name] = "up" if is_claimed(current_host(), engine, cluster) else unwatched
-    return told
+            states[run.name] = "up" if is_claimed(current_host(), engine, cluster) else unwatched
+    return states
 
 
 def _figure(run: Run) -> str:
@@ -230,13 +234,19 @@ def _figure(run: Run) -> str:
     return ""
 
 
-def _words(one: Change) -> tuple[str, ...]:
+def _words(change: Change) -> tuple[str, ...]:
     def shown(value: Any) -> str:
         return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
-    ratio = "" if one.ratio is None or one.what == "cluster" else f"{one.ratio:.2f}"
-    name = one.name.replace("_", " ")
-    return one.what, "" if name == one.what else name, shown(one.before), shown(one.after), ratio
+    ratio = "" if change.ratio is None or change.what == "cluster" else f"{change.ratio:.2f}"
+    name = change.name.replace("_", " ")
+    return (
+        change.what,
+        "" if name == change.what else name,
+        shown(change.before),
+        shown(change.after),
+        ratio,
+    )
 
 
 def _facts(run: Run) -> dict[str, Any]:

@@ -89,8 +89,8 @@ def live(
 
 def cluster_of(request: Request, workspace: Workspace) -> str:
     """The name of the cluster that `up` will run; "" if the request is invalid anyway."""
-    if given := request.overrides.get("name"):
-        return str(given)
+    if override := request.overrides.get("name"):
+        return str(override)
     try:
         return load(find(request.manifest, workspace.manifests)).manifest.name
     except KitError:

@@ -32,8 +32,10 @@ def restart(
     if json_:
         print_json({"cluster": container.cluster, "restarted": done})
         return
-    others = "" if done == (task,) else ": the job ends with it, so all tasks were started again"
-    say(f"{container.cluster}: {task} was restarted{others}")
+    consequence = (
+        "" if done == (task,) else ": the job ends with it, so all tasks were started again"
+    )
+    say(f"{container.cluster}: {task} was restarted{consequence}")
 
 
 @app.command()
@@ -61,8 +63,8 @@ def start(name: manifest_options.ClusterName = None, json_: manifest_options.Jso
     if json_:
         print_json({"cluster": cluster, "started": done})
         return
-    how = "goes on" if done else "runs already"
-    say(f"{cluster} {how}; `cluster-kit attach {cluster}` watches it if nobody does")
+    state = "goes on" if done else "runs already"
+    say(f"{cluster} {state}; `cluster-kit attach {cluster}` watches it if nobody does")
 
 
 def _ask(engine: Engine, cluster: str) -> None:
@@ -96,11 +98,11 @@ def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up, changes=True), here(), up)
     if cluster not in up:
-        others = ", ".join(up) or "none"
+        running = ", ".join(up) or "none"
         if json_:
             print_json({"cluster": cluster, "removed": 0})
         else:
-            say(f"nothing to remove: no cluster {cluster} is up (up: {others})")
+            say(f"nothing to remove: no cluster {cluster} is up (up: {running})")
         return
     whose = _whose(engine, cluster)
     count = take_down(current_host(), engine, cluster)

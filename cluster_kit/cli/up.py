@@ -185,8 +185,8 @@ def _refuse_together(*, keep: bool, detach: bool, watch: bool, serve: bool, exit
     if detach and exit_code != "kit":
         later = f"leave it to `cluster-kit wait NAME --exit-code {exit_code}`"
         raise UsageError("--exit-code with --detach", later)
-    given = {"--keep": keep, "--detach": detach, "--exit-code program": exit_code != "kit"}
-    for option in (name for name, there in given.items() if there and watch):
+    options = {"--keep": keep, "--detach": detach, "--exit-code program": exit_code != "kit"}
+    for option in (name for name, is_set in options.items() if is_set and watch):
         raise UsageError(f"{option} with --watch", f"leave out {option}: the next run comes")
 
 

@@ -30,8 +30,8 @@ def end_with(
         print_json(outcome.as_json())
     else:
         print_outcome(outcome, keep=keep)
-    own = outcome.program_exit_code if exit_code == "program" else None
-    raise typer.Exit(outcome.exit_code if own is None else own)
+    programs_code = outcome.program_exit_code if exit_code == "program" else None
+    raise typer.Exit(outcome.exit_code if programs_code is None else programs_code)
 
 
 def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:
@@ -101,10 +101,10 @@ def print_started(run: Run, *, as_json: bool) -> None:
         print_json({"cluster": name, "run": str(run.directory.path), "detached": True})
         return
     say(f"{name} has started in the background; its run is {short(run.directory.path)}", to=out)
-    for verb, what in (
+    for verb, description in (
         ("attach", "watch it to its end: judge, save, remove"),
         ("wait", "the same without the live view"),
         ("logs", "what its tasks say"),
         ("down", "remove it"),
     ):
-        say(f"  {f'cluster-kit {verb} {name}':<{len(name) + 20}} {what}", to=out)
+        say(f"  {f'cluster-kit {verb} {name}':<{len(name) + 20}} {description}", to=out)

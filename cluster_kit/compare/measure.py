@@ -282,8 +282,8 @@ def tables(results: Sequence[Result], accuracy: float) -> list[Table]:
 def _table(scenario: Scenario, results: Sequence[Result], accuracy: float) -> Table:
     table = Table(title=scenario.title, title_justify="left", title_style="bold", pad_edge=False)
     for heading in COLUMNS:
-        left = heading in ("way", "per update")
-        table.add_column(heading.format(accuracy), justify="left" if left else "right")
+        is_text = heading in ("way", "per update")
+        table.add_column(heading.format(accuracy), justify="left" if is_text else "right")
     for result in results:
         table.add_row(*_row(result))
     return table

@@ -80,8 +80,10 @@ def render_command(manifest: Path, overrides: Mapping[str, Any], root: Path) -> 
         if key in overrides.keys() - tables and not _implied(override.key, overrides):
             words += _words(override, overrides[key], root)
     known = {override.key for override in OVERRIDES if override.kind != "words"} - tables
-    rest = {key: value for key, value in overrides.items() if key not in (*known, "extra_args")}
-    for key, value in sorted(_flat(rest)):
+    other_overrides = {
+        key: value for key, value in overrides.items() if key not in (*known, "extra_args")
+    }
+    for key, value in sorted(_flat(other_overrides)):
         if not _implied(key, overrides):
             secret = looks_secret(key.rpartition(".")[2])
             shown = MASK if secret else to_toml(without_values(value), DEEPEST)
@@ -256,10 +258,10 @@ class CommandLine:
 
     def error(self, path: Path, problems: Sequence[Problem]) -> ManifestError:
         """The error with these problems; its source is the file, the command line, or both."""
-        given = sum(map(self._gave, problems))
-        source = f"{path} and the command line" if given else str(path)
+        by_command_line = sum(map(self._gave, problems))
+        source = f"{path} and the command line" if by_command_line else str(path)
         return ManifestError(
-            "the command line" if given == len(problems) else source, problems, self
+            "the command line" if by_command_line == len(problems) else source, problems, self
         )
 
     def _gave(self, problem: Problem) -> bool:

@@ -150,15 +150,15 @@ _ULIMIT = re.compile(r"(-1|[0-9]{1,18}|unlimited)(?::(-1|[0-9]{1,18}|unlimited))
 
 def port(value: object) -> tuple[int, int]:
     """(the host's port, the container's) of `6006` or `"8080:80"`; raises ValueError."""
-    found = None
+    match = None
     if isinstance(value, int | str) and not isinstance(value, bool):
-        found = _PORT.fullmatch(str(value))
-    if found is None:
+        match = _PORT.fullmatch(str(value))
+    if match is None:
         raise ValueError(
             'a port is a number, or "8080:80": the port of 127.0.0.1, the container\'s'
         )
-    inside = int(found[2])
-    ports = (int(found[1] or inside), inside)
+    inside = int(match[2])
+    ports = (int(match[1] or inside), inside)
     if not all(1 <= number <= 65535 for number in ports):
         raise ValueError("a port is 1 to 65535")
     return ports
@@ -166,13 +166,13 @@ def port(value: object) -> tuple[int, int]:
 
 def ulimit(value: object) -> tuple[int, int]:
     """(soft limit, hard limit) of `65536`, `"1024:65536"` or `-1`: no limit; raises ValueError."""
-    found = None
+    match = None
     if isinstance(value, int | str) and not isinstance(value, bool):
-        found = _ULIMIT.fullmatch(str(value))
-    if found is None:
+        match = _ULIMIT.fullmatch(str(value))
+    if match is None:
         raise ValueError('a ulimit is a number, "soft:hard", or -1 for no limit')
     soft, hard = (
-        -1 if word == "unlimited" else int(word) for word in (found[1], found[2] or found[1])
+        -1 if word == "unlimited" else int(word) for word in (match[1], match[2] or match[1])
     )
     if hard != -1 and not 0 <= soft <= hard:
         raise ValueError("the soft limit is at most the hard one")

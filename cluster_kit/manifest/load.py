@@ -52,8 +52,10 @@ def homes(model: type[Manifest]) -> Mapping[str, str]:
         for key in _inside(model.model_fields[name].annotation).model_fields
     }
     top = dict.fromkeys(model.model_fields, "at the top, above the first [table]")
-    own = _PROFILE | _SIDECAR | _DATA | _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT
-    return of_platforms | own | _NETWORK | top
+    fixed_tables = (
+        _PROFILE | _SIDECAR | _DATA | _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT
+    )
+    return of_platforms | fixed_tables | _NETWORK | top
 
 
 def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = None) -> str:
@@ -63,9 +65,9 @@ def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = 
     """
     table = _table(key_path, model)
     known = sorted(table.model_fields) if table else []
-    one = key_path[-1].removesuffix("s")
-    of_this = isinstance(value, Mapping) and one in known
-    near = one if of_this else nearest(key_path[-1], [*known, *homes(model)])
+    singular = key_path[-1].removesuffix("s")
+    of_this = isinstance(value, Mapping) and singular in known
+    near = singular if of_this else nearest(key_path[-1], [*known, *homes(model)])
     if near is None:
         return f"known keys: {', '.join(known)}"
     question = "" if near == key_path[-1] else f"did you mean `{near}`?"
@@ -253,15 +255,15 @@ def load(
     Raises:
         ManifestError: the file cannot be read, or is not valid TOML.
     """
-    given = copy.deepcopy(dict(overrides or {}))
-    extra = given.pop("extra_args", [])
-    raw = _merged(_read(path), given)
+    values = copy.deepcopy(dict(overrides or {}))
+    extra = values.pop("extra_args", [])
+    raw = _merged(_read(path), values)
     file_args = raw.get("args", [])
     added = range(0)
     if isinstance(file_args, list) and extra:
         raw["args"] = [*file_args, *extra]
         added = range(len(file_args), len(raw["args"]))
-    read = _validated(raw, path, CommandLine.of(given, added, by_set, caller), model)
+    read = _validated(raw, path, CommandLine.of(values, added, by_set, caller), model)
     return replace(read, command=render_command(path, overrides or {}, root)) if root else read
 
 

@@ -32,12 +32,12 @@ def folder_fault(parts: Sequence[Sequence[str]], data: Path) -> str:
     try:
         folders = [path for path in data.iterdir() if path.name[0] != "." and is_directory(path)]
         names = {path.name.lower(): path.name for path in folders}
-        train, *others = ([names[n.lower()] for n in part if n.lower() in names] for part in parts)
+        train, *further = ([names[n.lower()] for n in part if n.lower() in names] for part in parts)
         if train:
             return ""
-        for found in others:
-            if found:
-                return f"there is {found[0]}/, but no {parts[0][0]}/"
+        for present in further:
+            if present:
+                return f"there is {present[0]}/, but no {parts[0][0]}/"
         with_images = [path.name for path in folders if _has_image(path)]
     except OSError:
         return ""
@@ -96,7 +96,7 @@ def config_arguments(arguments: Sequence[str]) -> list[tuple[str, str]]:
     The option of the whole configuration may be abbreviated. As in the program, `_` and `-` are the
     same in a name, and `--pipeline_config_path` is the classic name of `--pipeline-config`.
     """
-    found: dict[str, tuple[str, str]] = {}
+    options: dict[str, tuple[str, str]] = {}
     for argument, following in pairwise([*arguments, ""]):
         written, equals, value = argument.partition("=")
         name = written.replace("_", "-")
@@ -104,8 +104,8 @@ def config_arguments(arguments: Sequence[str]) -> list[tuple[str, str]]:
             name = OPTION
         if name in (OPTION, *PARTS):
             shown = OPTION if OPTION.startswith(written) else written
-            found[name] = (shown, value if equals else following)
-    return [(option, value) for option, value in found.values() if value]
+            options[name] = (shown, value if equals else following)
+    return [(option, value) for option, value in options.values() if value]
 
 
 IN_CONTAINER = "/data"

@@ -97,12 +97,15 @@ def find_dockerfile(name: str, folder: Path) -> tuple[Dockerfile | None, list[Pr
 def _others(name: str, folder: Path) -> str:
     """The hint for a directory without a Dockerfile: Dockerfiles with other names, if any."""
     try:
-        found = sorted(path.name for path in folder.iterdir() if "dockerfile" in path.name.lower())
+        dockerfiles = sorted(
+            path.name for path in folder.iterdir() if "dockerfile" in path.name.lower()
+        )
     except OSError:
-        found = []
-    found = [file for file in found if not file.endswith(".dockerignore")]
-    if found:
-        return f"name the file: {', '.join(to_toml(str(Path(name, file))) for file in found[:4])}"
+        dockerfiles = []
+    dockerfiles = [file for file in dockerfiles if not file.endswith(".dockerignore")]
+    if dockerfiles:
+        choices = (to_toml(str(Path(name, file))) for file in dockerfiles[:4])
+        return f"name the file: {', '.join(choices)}"
     return "write one there, which begins with the image to build on: `FROM …`"
 
 
@@ -226,7 +229,7 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
         ((f"mount.{number}", table) for number, table in enumerate(manifest.mount)), folder
     )
     secrets, unread = find_secrets(manifest, folder)
-    env_files, wrong = find_env_files(manifest, folder)
+    env_files, unusable = find_env_files(manifest, folder)
     dockerfile, not_built = find_dockerfile(manifest.build, folder)
     beside = {
         name: find_mounts(_mounts_beside(name, sidecar), folder)
@@ -238,7 +241,7 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
         program,
         data,
         program_mounts + data_mounts + _trainer_mounts(manifest),
-        (*problems, *absent, *unread, *wrong, *not_built, *not_there),
+        (*problems, *absent, *unread, *unusable, *not_built, *not_there),
         extra,
         mounts,
         secrets,
@@ -301,8 +304,8 @@ def _file_in(name: str, folder: Path) -> str:
         return "name a Python file; there is none in it"
     first = next((file for file in ("train.py", "main.py", "__main__.py") if file in files), "")
     proposed = Path(name, first or files[0])
-    others = f"; there are: {', '.join(files[:8])}" if len(files) > 1 else ""
-    return f"name the file that begins the training, such as {proposed}{others}"
+    choices = f"; there are: {', '.join(files[:8])}" if len(files) > 1 else ""
+    return f"name the file that begins the training, such as {proposed}{choices}"
 
 
 def _python_is_known(manifest: Manifest) -> bool:

@@ -124,21 +124,21 @@ _PIN = re.compile(
 
 def has_estimators(version: str) -> bool:
     """Returns whether this `tensorflow` of a manifest ("" for the kit's own) has tf.estimator."""
-    found = _VERSION.fullmatch(version or OWN_VERSION)
-    return found is not None and (int(found[1]), int(found[2])) <= LAST_WITH_ESTIMATORS
+    match = _VERSION.fullmatch(version or OWN_VERSION)
+    return match is not None and (int(match[1]), int(match[2])) <= LAST_WITH_ESTIMATORS
 
 
 def check_version(manifest: Manifest) -> Iterator[Problem]:
     """Yields a problem if `tensorflow` is invalid or too old, or if another image is set, too."""
     hint: HintText
-    asked = manifest.tensorflow
-    if not asked:
+    wanted = manifest.tensorflow
+    if not wanted:
         return
-    value, found = f'"{asked}"', _VERSION.fullmatch(asked)
-    if found is None and asked != NIGHTLY:
+    value, match = f'"{wanted}"', _VERSION.fullmatch(wanted)
+    if match is None and wanted != NIGHTLY:
         hint = ("write ", Setting("tensorflow", "2.16"), ', or "2.16.1", or "nightly"')
         yield Problem("tensorflow", value, "not a version of TensorFlow", hint)
-    elif found and (int(found[1]), int(found[2])) < OLDEST_TENSORFLOW:
+    elif match and (int(match[1]), int(match[2])) < OLDEST_TENSORFLOW:
         oldest = ".".join(map(str, OLDEST_TENSORFLOW))
         hint = ("write ", Setting("tensorflow", oldest), " or newer, or take an image of your own")
         yield Problem("tensorflow", value, f"the oldest that the kit installs is {oldest}", hint)
@@ -291,9 +291,9 @@ def _print_statements(text: bytes) -> Iterator[int]:
     except (tokenize.TokenError, SyntaxError, ValueError):
         return
     begins = True
-    for this, after in pairwise(tokens):
-        if begins and (this.type, this.string) == (tokenize.NAME, "print"):
+    for current, after in pairwise(tokens):
+        if begins and (current.type, current.string) == (tokenize.NAME, "print"):
             operand = after.type in (tokenize.STRING, tokenize.NAME, tokenize.NUMBER)
             if operand or after.string in (">>", "[", "{", "-", "`"):
-                yield this.start[0]
-        begins = this.type in STARTS or this.exact_type in (token.COLON, token.SEMI)
+                yield current.start[0]
+        begins = current.type in STARTS or current.exact_type in (token.COLON, token.SEMI)

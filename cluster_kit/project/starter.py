@@ -139,23 +139,23 @@ class Source:
     wheel: Path | None = None
 
 
-def source(given: str) -> Source:
+def source(kit: str) -> Source:
     """The source that `--kit` names; by default what this kit was installed from, as pip recorded
     it.
 
     Raises:
         UsageError: the wheel was not found, or CI cannot install from this kit's source.
     """
-    if not given:
+    if not kit:
         return installed_from(_noted())
-    if given.endswith(".whl") and "://" not in given:
-        wheel = Path(given).expanduser()
+    if kit.endswith(".whl") and "://" not in kit:
+        wheel = Path(kit).expanduser()
         if not wheel.is_file():
-            raise UsageError(f"--kit {given}: no such file", _HINT)
+            raise UsageError(f"--kit {kit}: no such file", _HINT)
         return Source(wheel=wheel.resolve())
-    if not given.isprintable() or Path(given).is_dir():
-        raise UsageError(f"--kit {given!r} is neither a wheel nor a requirement for pip", _HINT)
-    return Source(given)
+    if not kit.isprintable() or Path(kit).is_dir():
+        raise UsageError(f"--kit {kit!r} is neither a wheel nor a requirement for pip", _HINT)
+    return Source(kit)
 
 
 def installed_from(noted: Mapping[str, Any] | None) -> Source:
@@ -188,8 +188,8 @@ def _noted() -> Mapping[str, Any] | None:
         raise UsageError(
             "this kit was not installed, so that CI cannot do the same", _HINT
         ) from None
-    found: Mapping[str, Any] | None = json.loads(text) if text else None
-    return found
+    noted: Mapping[str, Any] | None = json.loads(text) if text else None
+    return noted
 
 
 ACTION = Path(".github", "actions", "cluster-kit")
@@ -269,7 +269,7 @@ def _add_wheel(
 def _add(
     path: Path,
     content: bytes,
-    what: str,
+    description: str,
     files: dict[Path, str | bytes],
     about: dict[Path, str],
 ) -> None:
@@ -285,4 +285,4 @@ def _add(
             f"{path} exists already, and is not what this version of the kit writes",
             "move it away first: the clusters that use it take the new one",
         )
-    files[path], about[path] = content, what
+    files[path], about[path] = content, description

@@ -54,8 +54,8 @@ def read(reference: str, workspace: Workspace) -> Evidence:
             return Evidence(_checked(without_run, facts, path))
         path, facts = saved, _facts(saved)
     outcome = _checked(outcome_from, facts, path)
-    kept = path.parent if (path.parent / "events.jsonl").is_file() else Path(outcome.run)
-    run = RunDirectory(kept)
+    folder = path.parent if (path.parent / "events.jsonl").is_file() else Path(outcome.run)
+    run = RunDirectory(folder)
     record = _record(run, outcome)
     since, sizes = (record.since, record.sizes) if record else (-math.inf, {})
     tasks = record.cluster.tasks if record else outcome.tasks
@@ -75,13 +75,13 @@ def _record(run: RunDirectory, outcome: Outcome) -> Record | None:
 
 def _file(reference: str, workspace: Workspace) -> Path:
     """The file that has the verdict; raises UsageError."""
-    given = Path(reference).expanduser()
+    candidate = Path(reference).expanduser()
     if not reference:
         newest = _newest(workspace)
-    elif given.is_file():
-        return given
-    elif given.is_dir():
-        newest = given
+    elif candidate.is_file():
+        return candidate
+    elif candidate.is_dir():
+        newest = candidate
     else:
         newest = workspace.runs(reference) / "latest"
         if "/" in reference or not newest.is_dir():
@@ -100,13 +100,13 @@ def _file(reference: str, workspace: Workspace) -> Path:
 
 def _newest(workspace: Workspace) -> Path:
     """The directory of the run that ended last; raises UsageError if there is none."""
-    found = list(workspace.root.glob("runs/*/latest/outcome.json"))
-    if not found:
+    outcomes = list(workspace.root.glob("runs/*/latest/outcome.json"))
+    if not outcomes:
         raise UsageError(
             f"no run in {workspace.root / 'runs'} has ended yet",
             "name a run's directory, or run `cluster-kit up quickstart` first",
         )
-    return max(found, key=lambda path: path.stat().st_mtime).parent
+    return max(outcomes, key=lambda path: path.stat().st_mtime).parent
 
 
 def _facts(path: Path) -> Mapping[str, Any]:
@@ -215,12 +215,12 @@ def _bar(span: Span) -> str:
 
 def losses(entries: Sequence[Entry], leader: str) -> list[tuple[int, float]]:
     """(step, loss) as the leader reported them; steps that were repeated appear once."""
-    found: list[tuple[int, float]] = []
+    points: list[tuple[int, float]] = []
     for step, loss in _reported(entries, leader):
-        while found and found[-1][0] >= step:
-            found.pop()
-        found.append((step, loss))
-    return found
+        while points and points[-1][0] >= step:
+            points.pop()
+        points.append((step, loss))
+    return points
 
 
 def _reported(entries: Sequence[Entry], leader: str) -> Iterator[tuple[int, float]]:

@@ -48,9 +48,9 @@ def _told(run: RunDirectory) -> Iterator[str]:
 
 
 def _headline(outcome: Outcome) -> str:
-    how = "success" if outcome.success else outcome.reason
+    ending = "success" if outcome.success else outcome.reason
     blame = f", blame {outcome.blame}" if outcome.blame else ""
-    return f"{outcome.cluster}: {how} in {duration(outcome.timings_s.get('total', 0.0))}{blame}"
+    return f"{outcome.cluster}: {ending} in {duration(outcome.timings_s.get('total', 0.0))}{blame}"
 
 
 def _outcome(run: RunDirectory) -> Outcome | None:
@@ -164,8 +164,8 @@ class Clusters:
         path = self._path(str(manifest))
         if not path.is_file():
             path = find(str(manifest), self._folders[-1] / "compose")
-        given = {key: self._given(key, value) for key, value in overrides.items()}
-        job = load(path, root=self.root, **{"name": name, **given})
+        values = {key: self._given(key, value) for key, value in overrides.items()}
+        job = load(path, root=self.root, **{"name": name, **values})
         return replace(job, host=self._host)
 
     def run(
@@ -232,8 +232,8 @@ class Clusters:
 
     def _path(self, path: str) -> Path:
         """The absolute path, by the rule of the class; below the last folder if nothing exists."""
-        found = [folder / Path(path).expanduser() for folder in self._folders]
-        return next((one for one in found if one.exists()), found[-1])
+        candidates = [folder / Path(path).expanduser() for folder in self._folders]
+        return next((candidate for candidate in candidates if candidate.exists()), candidates[-1])
 
 
 def take_down(host: Host, name: str) -> None:

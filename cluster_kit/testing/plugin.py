@@ -41,8 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark tests that use this plugin's fixture, not another fixture of the same name."""
-    found = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get("cluster", ())
-    if found and _is_ours(found[-1]):
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get(
+        "cluster", ()
+    )
+    if definitions and _is_ours(definitions[-1]):
         item.add_marker(MARKER)
 
 
@@ -64,22 +66,22 @@ def cluster(
     from cluster_kit.this_host import this_host
 
     base = tmp_path_factory.getbasetemp()
-    made = Clusters(
+    clusters = Clusters(
         host=this_host(),
         test=request.node.name,
         folders=(request.path.parent, request.config.rootpath),
         new_folder=lambda: tmp_path_factory.mktemp("cluster-kit"),
         notes=base,
     )
-    request.node.stash[STASH] = made
+    request.node.stash[STASH] = clusters
     with terminable():
         try:
-            yield made
+            yield clusters
         finally:
-            made.take_down()
+            clusters.take_down()
     keeps = request.config.getini("tmp_path_retention_policy") == "all"
-    if made.root and not keeps and not request.node.stash.get(FAILED, False):
-        shutil.rmtree(made.root, ignore_errors=True)
+    if clusters.root and not keeps and not request.node.stash.get(FAILED, False):
+        shutil.rmtree(clusters.root, ignore_errors=True)
 
 
 def _need_engine(config: pytest.Config) -> None:
@@ -104,11 +106,11 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the runs of a failed test to its report."""
     report = yield
-    made = item.stash.get(STASH, None)
-    if made is not None and report.failed:
+    clusters = item.stash.get(STASH, None)
+    if clusters is not None and report.failed:
         item.stash[FAILED] = True
-        if told := made.told():
-            report.sections.append(("clusters of this test", told))
+        if text := clusters.told():
+            report.sections.append(("clusters of this test", text))
     return report
 
 

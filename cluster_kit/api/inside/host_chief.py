@@ -41,9 +41,9 @@ def main() -> int:
     lock = Path(os.environ.get("CLUSTER_KIT_OUTPUT") or "/output") / LOCK
     print("the chief is a process on the host", flush=True)
     stale = lock.stat().st_ino if ended(lock) is not None else 0  # of the run that is resumed
-    while (how := ended(lock, stale)) is None:
+    while (ending := ended(lock, stale)) is None:
         time.sleep(POLL_S)
-    if how == DONE:
+    if ending == DONE:
         return 0
     print("the coordinator's process on the host has ended without a word", file=sys.stderr)
     return 1
