@@ -64,10 +64,10 @@ MAY_TOUCH_OUTPUT = {
     "workspace.py: newest_run_directory: runs.glob": "names of runs, which no task can write",
     "platforms/compose/compose_platform.py: write: (file.parent / 'output').mkdir": "rendered",
     "platforms/swarm/swarm_platform.py: write: (file.parent / 'output').mkdir": "rendered",
-    "cli/runs.py: _used: Path(one.output).parent.resolve": "the run's directory",
+    "cli/runs.py: _used: Path(container.output).parent.resolve": "the run's directory",
     "run/conclude.py: explained: output.is_dir": "output itself",
     "serve/start.py: _runs: path.resolve": "the run's directory",
-    "cli/runs.py: _up: Path(one.output).parent.resolve": "the run's directory",
+    "cli/runs.py: _up: Path(container.output).parent.resolve": "the run's directory",
 }
 """Each with the reason why it can do no harm; what is not needed any more fails, too."""
 
