@@ -194,7 +194,7 @@ class Task:
     env_file: str = ""  # the path of a file with further variables
     secret_files: tuple[tuple[str, str], ...] = ()
     """(file in SECRETS, variable of the caller whose value it has)."""
-    shm: int | None = None  # bytes of shared memory, None for the usual ones
+    shm_size: int | None = None  # bytes of shared memory, None for the usual ones
     ulimits: tuple[Ulimit, ...] = ()
     ports: tuple[Port, ...] = ()
     nodes: tuple[str, ...] = ()

@@ -77,7 +77,7 @@ def tasks_of(
                 mounts=mounts_of(manifest, inputs, role),
                 env_file=inputs.env_files.get(limits.env_file or "", ""),
                 secret_files=_secret_files(manifest, role),
-                shm=limits.shm_size,
+                shm_size=limits.shm_size,
                 ulimits=tuple(Ulimit(key, *pair) for key, pair in sorted(limits.ulimits.items())),
                 nodes=constraints(limits.nodes or ""),
                 ports=tuple(Port(*pair) for pair in sorted(set(limits.ports or ()))),

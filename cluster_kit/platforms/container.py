@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from ipaddress import IPv4Address, IPv4Network
+from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.contract.times import STOP_GRACE_S
@@ -49,32 +50,6 @@ OWNER_CAPABILITIES = tuple(name for name in SHAPER_CAPABILITIES if name != "NET_
 
 
 @dataclass(frozen=True)
-class SharedSpec:
-    """What all containers of a cluster have in common.
-
-    `labels` are on the cluster's network, too. `output` is the path in the container of the run's
-    output directory (`Platform.up` knows the one on the host).
-    `image_is_local` means that no registry has the image. `entrypoint` is () for the image's own.
-    `tmpfs` maps directories in memory to their modes; `bounds` has the size of each.
-    """
-
-    image: str
-    image_is_local: bool
-    entrypoint: tuple[str, ...]
-    environment: Mapping[str, str]
-    labels: Mapping[str, str]
-    mounts: tuple[Mount, ...]
-    output: str
-    tmpfs: Mapping[str, int]
-    bounds: Bounds
-    stop_grace_s: int
-    init: bool
-    read_only: bool
-    no_new_privileges: bool
-    cap_drop: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Devices:
     """The GPUs that the engine reserves for a task; `ids` are as `driver` names them."""
 
@@ -84,45 +59,63 @@ class Devices:
 
 
 @dataclass(frozen=True)
-class ContainerSpec:
-    """One task's container.
+class Container:
+    """What the container of a task or of a sidecar is given: each platform writes this in its way.
 
-    `restarts` is how often the engine may start it again after a failure. `cpus` (cores),
-    `cpu_shares` (weight), `memory` (bytes) and `shm` (bytes) are None for the engine's own
-    default. `ports` are published on LOOPBACK.
+    `image_is_local` means that no registry has the image. `entrypoint` is None for the image's own,
+    `command` has its arguments, and `user` is "" for the image's own. `restarts` is how often the
+    engine may start it again after a failure. `cpus` (cores), `cpu_shares` (weight), `memory`
+    (bytes) and `shm_size` (bytes) are None for the engine's own default. `ports` are published on
+    LOOPBACK.
     """
 
-    shared: SharedSpec
     name: str
     hostname: str
-    ip: IPv4Address
+    ip: IPv4Address | None
+    image: str
+    image_is_local: bool
+    entrypoint: tuple[str, ...] | None
     command: tuple[str, ...]
     user: str
-    cap_add: tuple[str, ...]
-    own_environment: Mapping[str, str]
-    """Variables that are added to `shared.environment` or replace some of it."""
+    environment: Mapping[str, str]
+    """Its variables by name, without those in `hidden`."""
     hidden: Mapping[str, str]
     """Further ones: their values are for no file that others may read."""
-    env_file: str
-    """The host's path of a file with further variables, "" if there is none."""
     secrets: tuple[str, ...]
     """Variables whose values are those of the environment in which the platform is called."""
+    env_file: str
+    """The host's path of a file with further variables, "" if there is none."""
     labels: Mapping[str, str]
-    restarts: int
-    cpus: float | None
     mounts: tuple[Mount, ...]
-    """In addition to `shared.mounts`."""
-    cpu_shares: int | None
-    memory: int | None
-    shm: int | None
-    ulimits: tuple[Ulimit, ...]
+    output: str
+    """The path in it of the run's output directory, "" if it has none of that; `Platform.up` knows
+    the one on the host."""
+    tmpfs: Mapping[str, int]
+    """The modes of directories in memory; `bounds` has the size of each."""
+    bounds: Bounds
     ports: tuple[Port, ...]
-    devices: Devices | None
+    restarts: int
+    stop_grace_s: int
+    init: bool
+    read_only: bool
+    no_new_privileges: bool
+    cap_drop: tuple[str, ...]
+    cap_add: tuple[str, ...] = ()
+    cpus: float | None = None
+    cpu_shares: int | None = None
+    memory: int | None = None
+    shm_size: int | None = None
+    ulimits: tuple[Ulimit, ...] = ()
+    devices: Devices | None = None
 
     @property
-    def environment(self) -> dict[str, str]:
-        """All variables of the container."""
-        return {**self.shared.environment, **self.own_environment, **self.hidden}
+    def variables(self) -> dict[str, str]:
+        """All variables whose values are known here."""
+        return {**self.environment, **self.hidden}
+
+    def besides(self, shared: Mapping[str, str]) -> dict[str, str]:
+        """Those of `environment` that `shared` lacks or has with another value."""
+        return {k: value for k, value in self.environment.items() if shared.get(k) != value}
 
 
 @dataclass(frozen=True)
@@ -148,33 +141,53 @@ def network_spec(cluster: Cluster) -> NetworkSpec:
         cluster.internal,
         cluster.isolated,
         cluster.mtu,
-        _shared(cluster).labels,
+        cluster_labels(cluster),
     )
 
 
-def container_specs(cluster: Cluster) -> tuple[ContainerSpec, ...]:
-    """Returns the container of every task, in the order of the tasks; there is at least one."""
-    shared, configs = _shared(cluster), tf_configs(cluster)
-    return tuple(_container(cluster, task, shared, configs[task.name]) for task in cluster.tasks)
+def cluster_labels(cluster: Cluster) -> dict[str, str]:
+    """Returns the labels of all that belongs to a cluster: containers, networks, other objects."""
+    return {labels.CLUSTER: cluster.name, labels.PLAN: plan_hash(cluster)}
 
 
-def _shared(cluster: Cluster) -> SharedSpec:
-    return SharedSpec(
+def every_task(cluster: Cluster) -> Container:
+    """Returns what the containers of all tasks have in common.
+
+    It has no name, address and command. A platform may write it once for all tasks.
+    """
+    return Container(
+        name="",
+        hostname="",
+        ip=None,
         image=cluster.image,
         image_is_local=cluster.image_is_built,
-        entrypoint=START if cluster.mounts_trainer else (),
+        entrypoint=START if cluster.mounts_trainer else None,
+        command=(),
+        user=ROOT if cluster.user == OWNER else cluster.user,
         environment=shared_variables(cluster),
-        labels={labels.CLUSTER: cluster.name, labels.PLAN: plan_hash(cluster)},
+        hidden={},
+        secrets=(),
+        env_file="",
+        labels=cluster_labels(cluster),
         mounts=cluster.mounts,
         output=OUTPUT,
         tmpfs=dict.fromkeys(_in_memory(cluster), TMP_MODE),
+        bounds=cluster.bounds,
+        ports=(),
+        restarts=0,
         stop_grace_s=STOP_GRACE_S,
         init=True,
         read_only=True,
         no_new_privileges=True,
         cap_drop=("ALL",),
-        bounds=cluster.bounds,
+        cap_add=OWNER_CAPABILITIES if cluster.user == OWNER else (),
     )
+
+
+def task_containers(cluster: Cluster) -> tuple[Container, ...]:
+    """Returns the container of every task, in the order of the tasks; there is at least one."""
+    common, configs = every_task(cluster), tf_configs(cluster)
+    return tuple(_container(cluster, task, common, configs[task.name]) for task in cluster.tasks)
 
 
 def _in_memory(cluster: Cluster) -> tuple[str, ...]:
@@ -182,30 +195,31 @@ def _in_memory(cluster: Cluster) -> tuple[str, ...]:
     return ("/tmp", SECRETS) if writes else ("/tmp",)
 
 
-def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) -> ContainerSpec:
+def _container(cluster: Cluster, task: Task, common: Container, config: str) -> Container:
     leads = task is cluster.leader
     variables = own_variables(cluster, task, config, leads=leads)
     hidden = {name: value for name, value in variables.items() if hides(name, value)}
-    shaped, adopts = task.bandwidth is not None, cluster.user == OWNER
-    return ContainerSpec(
-        shared=shared,
+    in_clear = {name: value for name, value in variables.items() if name not in hidden}
+    shaped = task.bandwidth is not None
+    return replace(
+        common,
         name=f"{cluster.name}-{task.name}",
         hostname=task.name,
         ip=task.ip,
         command=task.command,
-        user=ROOT if shaped or adopts else cluster.user,
-        cap_add=SHAPER_CAPABILITIES if shaped else OWNER_CAPABILITIES if adopts else (),
-        own_environment={k: value for k, value in variables.items() if k not in hidden},
+        user=ROOT if shaped else common.user,
+        cap_add=SHAPER_CAPABILITIES if shaped else common.cap_add,
+        environment=dict(sorted({**common.environment, **in_clear}.items())),
         hidden=hidden,
         env_file=task.env_file,
         secrets=task.from_caller,
-        labels=_labels(shared, task, leads=leads),
+        labels=_labels(common.labels, task, leads=leads),
         restarts=cluster.restarts(task),
         cpus=task.cpus,
-        mounts=task.mounts,
+        mounts=(*common.mounts, *task.mounts),
         cpu_shares=ROLES[task.role].cpu_shares,
         memory=task.memory,
-        shm=task.shm or (GPU_SHM_BYTES if task.gpus else None),
+        shm_size=task.shm_size or (GPU_SHM_BYTES if task.gpus else None),
         ulimits=task.ulimits,
         ports=task.ports,
         devices=Devices(cluster.gpu_driver, task.gpus) if task.gpus else None,
@@ -213,7 +227,10 @@ def _container(cluster: Cluster, task: Task, shared: SharedSpec, config: str) ->
 
 
 def plan_hash(cluster: Cluster) -> str:
-    """12 hex digits: a hash of the whole cluster and of the kit's version."""
+    """12 hex digits: a hash of the whole cluster and of the kit's version.
+
+    A field with its default is left out: one that is added changes no hash of a cluster without it.
+    """
     text = json.dumps([__version__, without_secrets(cluster)], default=_plain, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -221,90 +238,64 @@ def plan_hash(cluster: Cluster) -> str:
 def _plain(value: object) -> object:
     """A part of a cluster as JSON can have it; `asdict` would copy all of it first."""
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        values = ((field, getattr(value, field.name)) for field in fields(value))
+        return {field.name: own for field, own in values if own != _default(field)}
     return str(value)
 
 
-def _labels(shared: SharedSpec, task: Task, *, leads: bool) -> dict[str, str]:
+def _default(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _labels(shared: Mapping[str, str], task: Task, *, leads: bool) -> dict[str, str]:
     return {
-        labels.CLUSTER: shared.labels[labels.CLUSTER],
+        labels.CLUSTER: shared[labels.CLUSTER],
         labels.ROLE: task.role,
         labels.INDEX: str(task.index),
         labels.GPUS: ",".join(task.gpus),
         labels.LEADER: str(leads).lower(),
-        labels.PLAN: shared.labels[labels.PLAN],
+        labels.PLAN: shared[labels.PLAN],
         labels.SECRETS: ",".join(task.from_caller),
     }
 
 
-@dataclass(frozen=True)
-class SidecarSpec:
-    """One sidecar's container; the engine never starts it again by itself.
-
-    `image_is_local` means that no registry has the image. `entrypoint` is None for the image's own;
-    `command` are its arguments; `user` is "" for the image's own. `ports` are published on
-    LOOPBACK.
-    """
-
-    image: str
-    image_is_local: bool
-    name: str
-    hostname: str
-    ip: IPv4Address
-    entrypoint: tuple[str, ...] | None
-    command: tuple[str, ...]
-    user: str
-    init: bool
-    environment: Mapping[str, str]
-    hidden: Mapping[str, str]
-    """Further variables: their values are for no file that others may read."""
-    secrets: tuple[str, ...]
-    """Variables whose values are those of the environment in which the platform is called."""
-    labels: Mapping[str, str]
-    mounts: tuple[Mount, ...]
-    ports: tuple[Port, ...]
-    stop_grace_s: int
-    no_new_privileges: bool
-    bounds: Bounds
-    cap_drop: tuple[str, ...]
-    read_only: bool
-    tmpfs: Mapping[str, int]
-    """These three: as a task's if it has the tasks' image; another image may need what it lacks."""
+def sidecar_containers(cluster: Cluster) -> tuple[Container, ...]:
+    """Returns the container of every sidecar, in their order; the engine never restarts one."""
+    return tuple(_sidecar(cluster, sidecar) for sidecar in cluster.sidecars)
 
 
-def sidecar_specs(cluster: Cluster) -> tuple[SidecarSpec, ...]:
-    """Returns the container of every sidecar, in their order."""
-    return tuple(_sidecar(cluster, one) for one in cluster.sidecars)
-
-
-def _sidecar(cluster: Cluster, one: Sidecar) -> SidecarSpec:
-    of_tasks, variables = one.image == cluster.image, dict(one.environment)
+def _sidecar(cluster: Cluster, sidecar: Sidecar) -> Container:
+    of_tasks, variables = sidecar.image == cluster.image, dict(sidecar.environment)
     hidden = {name: value for name, value in variables.items() if hides(name, value)}
-    return SidecarSpec(
-        image=one.image,
+    return Container(
+        name=f"{cluster.name}-{sidecar.name}",
+        hostname=sidecar.name,
+        ip=sidecar.ip,
+        image=sidecar.image,
         image_is_local=of_tasks and cluster.image_is_built,
-        name=f"{cluster.name}-{one.name}",
-        hostname=one.name,
-        ip=one.ip,
-        entrypoint=one.entrypoint,
-        command=one.command,
-        user=one.user,
-        init=of_tasks,  # the init process of another image may have to be the first itself
+        entrypoint=sidecar.entrypoint,
+        command=sidecar.command,
+        user=sidecar.user,
         environment={name: value for name, value in variables.items() if name not in hidden},
         hidden=hidden,
-        secrets=one.secrets,
+        secrets=sidecar.secrets,
+        env_file="",
         labels={
             labels.CLUSTER: cluster.name,
-            labels.SIDECAR: one.name,
+            labels.SIDECAR: sidecar.name,
             labels.PLAN: plan_hash(cluster),
-            labels.SECRETS: ",".join(one.secrets),
+            labels.SECRETS: ",".join(sidecar.secrets),
         },
-        mounts=one.mounts,
-        ports=one.ports,
+        mounts=sidecar.mounts,
+        output="",
+        bounds=cluster.bounds,
+        ports=sidecar.ports,
+        restarts=0,
         stop_grace_s=STOP_GRACE_S,
         no_new_privileges=True,
-        bounds=cluster.bounds,
-        cap_drop=("ALL",) if of_tasks else (),
+        # Another image than the tasks' may need what these take away, or brings its own init.
+        init=of_tasks,
         read_only=of_tasks,
+        cap_drop=("ALL",) if of_tasks else (),
         tmpfs={"/tmp": TMP_MODE} if of_tasks else {},
     )

@@ -144,7 +144,7 @@ class Platform(ABC):
     def render(self, cluster: Cluster) -> str:
         """The text of a cluster's file: the same cluster gives the same text.
 
-        Its containers are made from `container_specs`, its network from the cluster.
+        Its containers are made from `task_containers`, its network from the cluster.
         """
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from cluster_kit.plan.tasks import cluster_spec
-from cluster_kit.platforms.container import ContainerSpec
+from cluster_kit.platforms.container import Container
 from cluster_kit.platforms.variables import GROWING, TRAINING, shared_variables
 from cluster_kit.platforms.yaml import OneLine, Verbatim, comment
 from cluster_kit.resolved import SECRETS, Bounds, Cluster, Mount, Task
@@ -138,16 +138,16 @@ def logging(bounds: Bounds) -> OneLine | None:
     return OneLine({"driver": Verbatim("json-file"), "options": OneLine(options)})
 
 
-def limits(spec: ContainerSpec) -> dict[str, Any]:
+def limits(container: Container) -> dict[str, Any]:
     """Returns the limits of CPU and memory; {} without any."""
     found = {}
-    if spec.cpus is not None:
-        found["cpus"] = f"{spec.cpus:.15g}"
-    if spec.memory is not None:
-        found["memory"] = f"{spec.memory}b"
+    if container.cpus is not None:
+        found["cpus"] = f"{container.cpus:.15g}"
+    if container.memory is not None:
+        found["memory"] = f"{container.memory}b"
     return found
 
 
-def ulimits(spec: ContainerSpec) -> dict[str, OneLine]:
+def ulimits(container: Container) -> dict[str, OneLine]:
     """Returns the limits of the kernel, each with its soft and its hard one."""
-    return {one.name: OneLine({"soft": one.soft, "hard": one.hard}) for one in spec.ulimits}
+    return {one.name: OneLine({"soft": one.soft, "hard": one.hard}) for one in container.ulimits}

@@ -32,7 +32,7 @@ from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.plan import OwnImages
 from cluster_kit.plan.portable import check_portable, debugged, everywhere, moved, neutral
-from cluster_kit.platforms.container import container_specs
+from cluster_kit.platforms.container import task_containers
 from cluster_kit.platforms.engine import Engine, gpus_taken
 from cluster_kit.platforms.planning import load, plan
 from cluster_kit.platforms.platform import platform_of
@@ -280,7 +280,7 @@ def program_help(host: Host, cluster: Cluster) -> str:
 
 def _place(cluster: Cluster) -> dict[str, str]:
     """What an argument's meaning depends on: the leader's variables about who else there is."""
-    leader = container_specs(cluster)[cluster.tasks.index(cluster.leader)]
+    leader = task_containers(cluster)[cluster.tasks.index(cluster.leader)]
     return {name: leader.environment[name] for name in ("TF_CONFIG", "CLUSTER_KIT_SERVERS")}
 
 

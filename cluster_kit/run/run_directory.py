@@ -80,7 +80,7 @@ def read_record(run: RunDirectory) -> Record | None:
         UsageError: it cannot be read.
     """
     try:
-        return _records().validate_json(_with_settings(run.record.read_bytes()))
+        return _records().validate_json(_in_this_form(run.record.read_bytes()))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -91,19 +91,21 @@ def read_record(run: RunDirectory) -> Record | None:
         raise _unreadable(run, f"{where}: {first['msg']} (another version of the kit?)") from None
 
 
-def _with_settings(text: bytes) -> bytes:
-    """The record with what an older kit kept otherwise: the settings under the platform's name."""
+def _in_this_form(text: bytes) -> bytes:
+    """The record with what an older kit kept under other names."""
     try:
         record = json.loads(text)
         cluster = record["cluster"]
-        if "settings" in cluster:
-            return text
-        platform = platform_of(cluster["engine"])
-        cluster |= {
-            "settings": cluster.get(platform.name) or {},
-            "one_host": platform.one_host,
-            "host_network": platform.host_network,
-        }
+        for task in cluster["tasks"]:
+            if "shm" in task:
+                task["shm_size"] = task.pop("shm")
+        if "settings" not in cluster:
+            platform = platform_of(cluster["engine"])
+            cluster |= {
+                "settings": cluster.get(platform.name) or {},
+                "one_host": platform.one_host,
+                "host_network": platform.host_network,
+            }
         return json.dumps(record).encode()
     except (ValueError, KeyError, TypeError, RecursionError):
         return text  # whoever reads it says what is wrong

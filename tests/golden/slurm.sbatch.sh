@@ -1,7 +1,7 @@
 #!/bin/bash
 # cluster-kit 0.2.0 wrote this from compose/slurm.toml. Do not edit:
 # change the manifest, then run `cluster-kit render slurm`.
-# plan 4a56c594686e
+# plan 7ff78042db53
 # Submit it: `sbatch compose/slurm/sbatch.sh`, in the directory that has compose/.
 # Watch it:  `squeue --me`, `tail -F cluster-kit-slurm-*.log`;
 #            each task's log is /shared/runs/slurm/latest/logs/TASK.log.

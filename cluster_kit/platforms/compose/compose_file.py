@@ -8,17 +8,16 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.platforms.container import (
-    ContainerSpec,
+    Container,
     NetworkSpec,
-    SharedSpec,
-    SidecarSpec,
-    container_specs,
+    every_task,
     network_spec,
-    sidecar_specs,
+    sidecar_containers,
+    task_containers,
 )
 from cluster_kit.platforms.rendered_file import Build, header, limits, logging, ulimits
 from cluster_kit.platforms.variables import BEACON_SECRET, has_secrets
-from cluster_kit.platforms.yaml import Verbatim, block, present
+from cluster_kit.platforms.yaml import Verbatim, block, key, present
 from cluster_kit.resolved import LOOPBACK, OWNER, Cluster, Mount, Port
 from cluster_kit.util import templating
 from cluster_kit.workspace import RENDERED, ignore_in_git, write_atomically
@@ -86,114 +85,97 @@ def render(cluster: Cluster, build: Build | None = None) -> str:
     Args:
         build: how Compose builds the image if it is missing, None if it does not.
     """
-    containers = container_specs(cluster)
-    shared = containers[0].shared
-    services = {spec.hostname: _service(cluster, spec) for spec in containers}
+    common, containers = every_task(cluster), task_containers(cluster)
+    shared = _shared(cluster, common)
+    services = {one.hostname: _task(cluster, shared, common, one) for one in containers}
     if build is not None:
         first = containers[0].hostname
         services[first] = _with_build(services[first], build)
-    sidecars = {spec.hostname: _sidecar(cluster, spec) for spec in sidecar_specs(cluster)}
+    for one in sidecar_containers(cluster):
+        services[one.hostname] = {**_service(cluster, one), "attach": False}
     return templating.kit_template("compose.yaml.j2", yaml=block).render(
-        header=header(cluster, shared.labels[labels.PLAN], own_lines(cluster, build)),
+        header=header(cluster, common.labels[labels.PLAN], own_lines(cluster, build)),
         project=cluster.project,
-        task=_shared(cluster, shared),
-        environment={**shared.environment, BEACON_SECRET: Verbatim(f"${{{BEACON_SECRET}:-}}")},
-        services=[{name: service} for name, service in (services | sidecars).items()],
+        task=shared,
+        environment={**common.environment, BEACON_SECRET: Verbatim(f"${{{BEACON_SECRET}:-}}")},
+        services=[{name: service} for name, service in services.items()],
         network=_network(network_spec(cluster)),
     )
 
 
-def _shared(cluster: Cluster, spec: SharedSpec) -> Data:
-    """What all tasks share."""
+def _service(cluster: Cluster, container: Container) -> Data:
+    """The whole service of one container, a task's or a sidecar's."""
     return present(
         {
-            "image": spec.image,
-            "pull_policy": _pull_policy(spec),
-            "entrypoint": spec.entrypoint,
-            "init": spec.init,
-            "user": ANY_USER if cluster.user == OWNER else cluster.user,
-            "read_only": spec.read_only,
-            "cap_drop": _words(spec.cap_drop),
-            "security_opt": _security(spec),
-            "tmpfs": _in_memory(spec),
-            "pids_limit": spec.bounds.pids,
-            "logging": logging(spec.bounds),
-            "stop_grace_period": Verbatim(f"{spec.stop_grace_s}s"),
-            "depends_on": [one.name for one in cluster.sidecars],
-            "volumes": _volumes(cluster, spec, spec.mounts),
+            "extends": _extends(cluster, container),
+            "image": container.image,
+            "pull_policy": Verbatim("never" if container.image_is_local else "missing"),
+            "container_name": Verbatim(container.name),
+            "hostname": Verbatim(key(container.hostname)),
+            "entrypoint": None if _hides(cluster, container.entrypoint) else _entrypoint(container),
+            "init": container.init,
+            "command": None if _hides(cluster, container.command) else container.command,
+            "user": _user(cluster, container),
+            "read_only": container.read_only,
+            "cap_drop": _words(container.cap_drop),
+            "cap_add": container.cap_add,
+            "security_opt": _security(container),
+            "tmpfs": _in_memory(container),
+            "pids_limit": container.bounds.pids,
+            "logging": logging(container.bounds),
+            "restart": Verbatim(f"on-failure:{n}" if (n := container.restarts) else '"no"'),
+            "stop_grace_period": Verbatim(f"{container.stop_grace_s}s"),
+            "cpu_shares": container.cpu_shares,
+            "networks": {"cluster": {"ipv4_address": Verbatim(container.ip)}},
+            "volumes": _volumes(cluster, container),
+            "env_file": [container.env_file] if container.env_file else None,
+            "environment": {**container.environment, **dict.fromkeys(container.secrets)},
+            "shm_size": container.shm_size and Verbatim(_size(container.shm_size)),
+            "ulimits": ulimits(container),
+            "ports": _published(container.ports),
+            "deploy": _deploy(container),
+            "labels": _labels(container.labels),
         }
     )
 
 
-def _service(cluster: Cluster, spec: ContainerSpec) -> Data:
-    """What one task has besides."""
-    own_user = spec.user != cluster.user and not _adopts(cluster, spec)
-    mounts = (*spec.shared.mounts, *spec.mounts)
-    return present(
-        {
-            MERGE: Verbatim("*task"),
-            "extends": _extends(cluster, spec),
-            "container_name": Verbatim(spec.name),
-            "hostname": Verbatim(spec.hostname),
-            "command": None if _hides(cluster, spec.command) else spec.command,
-            "user": spec.user if own_user else None,
-            "cap_add": spec.cap_add,
-            "restart": Verbatim(f"on-failure:{spec.restarts}" if spec.restarts else '"no"'),
-            "cpu_shares": spec.cpu_shares,
-            "networks": _address(spec),
-            "volumes": _volumes(cluster, spec.shared, mounts) if spec.mounts else None,
-            "env_file": [spec.env_file] if spec.env_file else None,
-            "environment": {
-                MERGE: Verbatim("*environment"),
-                **spec.own_environment,
-                **dict.fromkeys(spec.secrets),
-            },
-            "shm_size": None if spec.shm is None else Verbatim(_size(spec.shm)),
-            "ulimits": ulimits(spec),
-            "ports": _published(spec.ports),
-            "deploy": _deploy(spec),
-            "labels": _labels(spec.labels),
-        }
-    )
+OWN = ("container_name", "hostname", "cap_add", "restart", "networks", "environment", "labels")
+"""What each task's service says itself, even if it is the same for all."""
 
 
-def _sidecar(cluster: Cluster, spec: SidecarSpec) -> Data:
-    user = ANY_USER if cluster.user == OWNER else spec.user
-    return present(
-        {
-            "extends": _extends(cluster, spec),
-            "image": spec.image,
-            "pull_policy": _pull_policy(spec),
-            "container_name": Verbatim(spec.name),
-            "hostname": spec.hostname,
-            "attach": False,
-            "init": spec.init,
-            "entrypoint": None if _hides(cluster, spec.entrypoint) else _entrypoint(spec),
-            "command": None if _hides(cluster, spec.command) else spec.command,
-            "user": user if spec.user else None,
-            "read_only": spec.read_only or None,
-            "cap_drop": _words(spec.cap_drop),
-            "security_opt": _security(spec),
-            "tmpfs": _in_memory(spec),
-            "pids_limit": spec.bounds.pids,
-            "logging": logging(spec.bounds),
-            "restart": Verbatim('"no"'),
-            "stop_grace_period": Verbatim(f"{spec.stop_grace_s}s"),
-            "networks": _address(spec),
-            "volumes": [_bind(mount) for mount in spec.mounts],
-            "environment": {**spec.environment, **dict.fromkeys(spec.secrets)},
-            "ports": _published(spec.ports),
-            "labels": _labels(spec.labels),
-        }
-    )
+def _shared(cluster: Cluster, common: Container) -> Data:
+    """What all tasks share, with the sidecars that are started before them."""
+    body = _service(cluster, common)
+    shared = {name: value for name, value in body.items() if name not in OWN}
+    return present({**shared, "depends_on": [one.name for one in cluster.sidecars]})
+
+
+def _task(cluster: Cluster, shared: Data, common: Container, container: Container) -> Data:
+    """The service of one task: what it has besides what is common to all."""
+    body = _service(cluster, container)
+    body["environment"] = {
+        MERGE: Verbatim("*environment"),
+        **container.besides(common.environment),
+        **dict.fromkeys(container.secrets),
+    }
+    own = {name: value for name, value in body.items() if shared.get(name) != value}
+    return {MERGE: Verbatim("*task"), **own}
 
 
 EMPTY = Verbatim("[]")
 """No entry point at all, which `present` would leave out."""
 
 
-def _entrypoint(spec: SidecarSpec) -> list[str] | Verbatim | None:
-    return None if spec.entrypoint is None else list(spec.entrypoint) or EMPTY
+def _entrypoint(container: Container) -> list[str] | Verbatim | None:
+    return None if container.entrypoint is None else list(container.entrypoint) or EMPTY
+
+
+def _user(cluster: Cluster, container: Container) -> str | None:
+    if not container.user:
+        return None
+    # It may as well start as the user that UID and GID name, unless it needs root for more.
+    adopts = cluster.user == OWNER and "NET_ADMIN" not in container.cap_add
+    return ANY_USER if adopts else container.user
 
 
 def _hides(cluster: Cluster, words: Sequence[str] | None) -> bool:
@@ -234,15 +216,15 @@ def _network(spec: NetworkSpec) -> Data:
     )
 
 
-def _deploy(spec: ContainerSpec) -> Data | None:
-    limited = limits(spec)
-    if limited and spec.shared.bounds.pids is not None:
+def _deploy(container: Container) -> Data | None:
+    limited = limits(container)
+    if limited and container.bounds.pids is not None:
         # Some versions of Compose refuse limits without the service's `pids_limit` among them.
-        limited |= {"pids": spec.shared.bounds.pids}
-    devices = spec.devices and {
-        "driver": Verbatim(spec.devices.driver),
-        "device_ids": spec.devices.ids,
-        "capabilities": _words(spec.devices.capabilities),
+        limited |= {"pids": container.bounds.pids}
+    devices = container.devices and {
+        "driver": Verbatim(container.devices.driver),
+        "device_ids": container.devices.ids,
+        "capabilities": _words(container.devices.capabilities),
     }
     resources = {
         "limits": limited,
@@ -251,24 +233,18 @@ def _deploy(spec: ContainerSpec) -> Data | None:
     return {"resources": present(resources)} if present(resources) else None
 
 
-def _extends(cluster: Cluster, spec: ContainerSpec | SidecarSpec) -> Data | None:
+def _extends(cluster: Cluster, container: Container) -> Data | None:
     """Where its variables with secrets are, and a command line with one."""
-    if not _beside_the_file(cluster, spec):
+    if not _beside_the_file(cluster, container):
         return None
-    return {"file": Verbatim(HIDDEN), "service": spec.hostname}
+    return {"file": Verbatim(HIDDEN), "service": container.hostname}
 
 
-def _beside_the_file(cluster: Cluster, spec: ContainerSpec | SidecarSpec) -> Data:
+def _beside_the_file(cluster: Cluster, container: Container) -> Data:
     """What of a service only its owner may read."""
-    lines = {"command": spec.command}
-    if isinstance(spec, SidecarSpec) and spec.entrypoint:
-        lines = {"entrypoint": spec.entrypoint, **lines}
-    hidden = {key: words for key, words in lines.items() if _hides(cluster, words)}
-    return present({**hidden, "environment": spec.hidden})
-
-
-def _address(spec: ContainerSpec | SidecarSpec) -> Data:
-    return {"cluster": {"ipv4_address": Verbatim(spec.ip)}}
+    lines = {"entrypoint": container.entrypoint, "command": container.command}
+    hidden = {name: words for name, words in lines.items() if _hides(cluster, words)}
+    return present({**hidden, "environment": container.hidden})
 
 
 def _labels(given: Mapping[str, str]) -> Data:
@@ -278,34 +254,33 @@ def _labels(given: Mapping[str, str]) -> Data:
     }
 
 
-def _pull_policy(spec: SharedSpec | SidecarSpec) -> Verbatim:
-    return Verbatim("never" if spec.image_is_local else "missing")
-
-
-def _security(spec: SharedSpec | SidecarSpec) -> list[Verbatim]:
-    return [Verbatim(f'"no-new-privileges:{str(spec.no_new_privileges).lower()}"')]
+def _security(container: Container) -> list[Verbatim]:
+    return [Verbatim(f'"no-new-privileges:{str(container.no_new_privileges).lower()}"')]
 
 
 def _words(words: Iterable[str]) -> list[Verbatim]:
     return [Verbatim(word) for word in words]
 
 
-def _in_memory(spec: SharedSpec | SidecarSpec) -> list[Verbatim]:
+def _in_memory(container: Container) -> list[Verbatim]:
     """The directories in memory, each with its mode and, if it is bounded, its size."""
-    size = "" if spec.bounds.tmp is None else f",size={spec.bounds.tmp}"
-    return [Verbatim(f'"{path}:mode={mode:o}{size}"') for path, mode in spec.tmpfs.items()]
+    size = "" if container.bounds.tmp is None else f",size={container.bounds.tmp}"
+    return [Verbatim(f'"{path}:mode={mode:o}{size}"') for path, mode in container.tmpfs.items()]
 
 
-def _volumes(cluster: Cluster, spec: SharedSpec, mounts: Iterable[Mount]) -> list[Data]:
+def _volumes(cluster: Cluster, container: Container) -> list[Data]:
     """The run's output directory, and what is mounted."""
+    mounts = [_bind(mount) for mount in container.mounts]
+    if not container.output:
+        return mounts
     output: Data = {
         "type": Verbatim("bind"),
         "source": OUTPUT_HERE,
-        "target": Verbatim(spec.output),
+        "target": Verbatim(container.output),
     }
     if cluster.origin.portable:
         output["bind"] = {"create_host_path": True}
-    return [output, *map(_bind, mounts)]
+    return [output, *mounts]
 
 
 def _bind(mount: Mount) -> Data:
@@ -323,11 +298,6 @@ def _published(ports: Iterable[Port]) -> list[str]:
     return [f"{LOOPBACK}:{port.host}:{port.container}" for port in ports]
 
 
-def _adopts(cluster: Cluster, spec: ContainerSpec) -> bool:
-    """Whether it may as well start as the user that UID and GID name: it needs root for no more."""
-    return cluster.user == OWNER and "NET_ADMIN" not in spec.cap_add
-
-
 def _size(count: int) -> str:
     whole = count % 2**30 == 0
     return f"{count // 2**30}gb" if whole else f"{count}b"
@@ -342,8 +312,8 @@ services:
 
 def render_hidden(cluster: Cluster) -> str:
     """The file's text: what each container with anything to hide has of it; "" without one."""
-    hidden = {spec.hostname: _beside_the_file(cluster, spec) for spec in container_specs(cluster)}
-    hidden |= {spec.hostname: _beside_the_file(cluster, spec) for spec in sidecar_specs(cluster)}
+    containers = (*task_containers(cluster), *sidecar_containers(cluster))
+    hidden = {one.hostname: _beside_the_file(cluster, one) for one in containers}
     services = {name: values for name, values in hidden.items() if values}
     return f"{_TOP}{block(services, 2)}\n" if services else ""
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from cluster_kit.contract.times import BEACON_PORT_OFFSET
 from cluster_kit.labels import CLUSTER, PLAN
-from cluster_kit.platforms.container import container_specs
+from cluster_kit.platforms.container import cluster_labels
 from cluster_kit.platforms.kubernetes.carried_files import SECRET_FILES, Carried, secret_files
-from cluster_kit.platforms.kubernetes.kubernetes_jobs import Object, jobs, jobset, keys, tags
+from cluster_kit.platforms.kubernetes.kubernetes_jobs import Object, jobs, jobset, keys
 from cluster_kit.platforms.kubernetes.kubernetes_settings import (
     kubernetes_job,
     kubernetes_name,
@@ -25,7 +25,7 @@ from cluster_kit.resolved import Cluster
 def objects(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
     """Returns Service, NetworkPolicy, ConfigMaps, claim, and Jobs or their JobSet, each with the
     kit's labels."""
-    own = tags(cluster, container_specs(cluster)[0])
+    own = cluster_labels(cluster)
     name, on = kubernetes_name(cluster.name), settings_of(cluster)
     found = [
         _service(cluster, name, own),
@@ -113,7 +113,7 @@ def _claim(cluster: Cluster, own: dict[str, str]) -> Object:
 
 def render(cluster: Cluster, files: Sequence[Carried]) -> str:
     """Returns the file: the same cluster and the same files give the same text."""
-    plan = container_specs(cluster)[0].shared.labels[PLAN]
+    plan = cluster_labels(cluster)[PLAN]
     head = [f"# {line}" for line in header(cluster, plan, own_lines(cluster))]
     documents = [block(one, quote=scalar) for one in objects(cluster, files)]
     return "\n".join(head) + "\n---\n" + "\n---\n".join(documents) + "\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.errors import UsageError
-from cluster_kit.platforms.container import ContainerSpec, container_specs
+from cluster_kit.platforms.container import Container, task_containers
 from cluster_kit.platforms.kubernetes.carried_files import Carried
 from cluster_kit.platforms.kubernetes.kubernetes_settings import (
     GROUP,
@@ -21,7 +21,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_settings import (
 )
 from cluster_kit.platforms.kubernetes.kubernetes_table import USER, requirement
 from cluster_kit.platforms.rendered_file import FILE, is_secret, parts_of, without_shared
-from cluster_kit.platforms.variables import GROWING, SHARED
+from cluster_kit.platforms.variables import GROWING, SHARED, shared_variables
 from cluster_kit.resolved import SECRETS, Cluster, Task
 from cluster_kit.roles import ROLES
 
@@ -42,7 +42,7 @@ def template(texts: Sequence[str]) -> str | None:
     return None if found is None else REFERENCE.join(map(escaped, found))
 
 
-def command(role: Sequence[ContainerSpec]) -> list[str]:
+def command(role: Sequence[Container]) -> list[str]:
     """Returns the arguments of all tasks of a role.
 
     Raises:
@@ -57,9 +57,7 @@ def command(role: Sequence[ContainerSpec]) -> list[str]:
     return found
 
 
-def environment(
-    role: Sequence[ContainerSpec], tables: Sequence[Mapping[str, str]]
-) -> dict[str, str]:
+def environment(role: Sequence[Container], tables: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Returns the variables of all tasks of a role, by name; `tables` has those of each task."""
     found = {}
     for name in sorted({name for table in tables for name in table}):
@@ -72,7 +70,7 @@ def environment(
     return found
 
 
-def _differ(role: Sequence[ContainerSpec], what: str, example: str) -> UsageError:
+def _differ(role: Sequence[Container], what: str, example: str) -> UsageError:
     first, last = role[0].hostname, role[-1].hostname
     return UsageError(
         f"{first} … {last}: their {what} differ by more than their index ({example}): "
@@ -89,20 +87,20 @@ Object = dict[str, Any]
 
 
 def volumes(
-    cluster: Cluster, spec: ContainerSpec, files: Sequence[Carried]
+    cluster: Cluster, spec: Container, files: Sequence[Carried]
 ) -> tuple[list[Object], list[Object]]:
     """Returns the volumes of a pod and the mounts of its container, in the same order."""
     name, on = kubernetes_name(cluster.name), settings_of(cluster)
     assert on is not None  # it is a cluster of this engine
     found: list[tuple[Object, list[Object]]] = [
         _volume("cluster", {"configMap": {"name": name}}, CONFIG, read_only=True),
-        output(cluster, spec.shared.output),
-        _volume("shm", _memory(spec.shm or SHM), "/dev/shm"),
+        output(cluster, spec.output),
+        _volume("shm", _memory(spec.shm_size or SHM), "/dev/shm"),
     ]
-    for path in spec.shared.tmpfs:
-        empty = _memory() if path == SECRETS else _empty(spec.shared.bounds.tmp)
+    for path in spec.tmpfs:
+        empty = _memory() if path == SECRETS else _empty(spec.bounds.tmp)
         found.append(_volume(PurePosixPath(path).name, empty, path))
-    mounts = [*spec.shared.mounts, *spec.mounts]
+    mounts = spec.mounts
     targets = {mount.target for mount in mounts}
     found += [_files(one) for one in files if one.target in targets]
     claims = [one for one in on.claims if one[0] in targets]
@@ -185,7 +183,7 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 
 def jobs(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
     """Returns the Jobs of a cluster, in the order of the roles."""
-    specs = dict(zip((task.name for task in cluster.tasks), container_specs(cluster), strict=True))
+    specs = dict(zip((task.name for task in cluster.tasks), task_containers(cluster), strict=True))
     return [
         _job(cluster, tasks, [specs[task.name] for task in tasks], files)
         for tasks in map(cluster.of, ROLES)
@@ -193,7 +191,7 @@ def jobs(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
     ]
 
 
-def tags(cluster: Cluster, spec: ContainerSpec, role: str = "") -> dict[str, str]:
+def tags(cluster: Cluster, spec: Container, role: str = "") -> dict[str, str]:
     """Returns the labels of all that belongs to a cluster, or of a role's Job and pods."""
     own = {labels.ROLE: role, labels.LEADER: str(cluster.leader.role == role).lower()}
     shared = {labels.CLUSTER: cluster.name, labels.PLAN: spec.labels[labels.PLAN]}
@@ -203,7 +201,7 @@ def tags(cluster: Cluster, spec: ContainerSpec, role: str = "") -> dict[str, str
 def _job(
     cluster: Cluster,
     tasks: Sequence[Task],
-    specs: Sequence[ContainerSpec],
+    specs: Sequence[Container],
     files: Sequence[Carried],
 ) -> Object:
     role, first, on = tasks[0].role, specs[0], settings_of(cluster)
@@ -232,7 +230,7 @@ def _job(
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-def _secrets_of(spec: ContainerSpec) -> Object:
+def _secrets_of(spec: Container) -> Object:
     names = spec.labels[labels.SECRETS]
     return {"annotations": {labels.SECRETS: names}} if names else {}
 
@@ -240,7 +238,7 @@ def _secrets_of(spec: ContainerSpec) -> Object:
 def _pod(
     cluster: Cluster,
     tasks: Sequence[Task],
-    specs: Sequence[ContainerSpec],
+    specs: Sequence[Container],
     files: Sequence[Carried],
 ) -> Object:
     task, on = tasks[0], settings_of(cluster)
@@ -248,10 +246,10 @@ def _pod(
     pod: Object = {
         "subdomain": kubernetes_name(cluster.name),
         "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": specs[0].shared.stop_grace_s,
+        "terminationGracePeriodSeconds": specs[0].stop_grace_s,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "shareProcessNamespace": specs[0].shared.init,  # the pod's own init reaps then
+        "shareProcessNamespace": specs[0].init,  # the pod's own init reaps then
         "securityContext": security(),
     }
     if on.pull_secret:
@@ -276,22 +274,22 @@ def security() -> Object:
     }
 
 
-def confined(spec: ContainerSpec) -> Object:
+def confined(spec: Container) -> Object:
     """Returns the security context of a container under the restricted profile."""
     return {
-        "allowPrivilegeEscalation": not spec.shared.no_new_privileges,
-        "readOnlyRootFilesystem": spec.shared.read_only,
-        "capabilities": {"drop": list(spec.shared.cap_drop)},
+        "allowPrivilegeEscalation": not spec.no_new_privileges,
+        "readOnlyRootFilesystem": spec.read_only,
+        "capabilities": {"drop": list(spec.cap_drop)},
     }
 
 
 def _container(
-    cluster: Cluster, tasks: Sequence[Task], specs: Sequence[ContainerSpec], mounts: list[Object]
+    cluster: Cluster, tasks: Sequence[Task], specs: Sequence[Container], mounts: list[Object]
 ) -> Object:
     first, on = specs[0], settings_of(cluster)
     container: Object = {
         "name": CONTAINER,
-        "image": first.shared.image,
+        "image": first.image,
         "imagePullPolicy": on.pull_policy,
         "args": command(specs),
         "env": _variables(cluster, tasks, specs),
@@ -303,14 +301,12 @@ def _container(
     return {**container, "volumeMounts": mounts}
 
 
-def _variables(
-    cluster: Cluster, tasks: Sequence[Task], specs: Sequence[ContainerSpec]
-) -> list[Object]:
+def _variables(cluster: Cluster, tasks: Sequence[Task], specs: Sequence[Container]) -> list[Object]:
     """Returns the container's variables, the index before all that use it."""
-    shared = {k: v for k, v in specs[0].shared.environment.items() if k not in GROWING}
-    shared[SHARED] = f"{CONFIG}/{FILE}"
+    common = shared_variables(cluster)
+    shared = {k: v for k, v in common.items() if k not in GROWING} | {SHARED: f"{CONFIG}/{FILE}"}
     tables = [
-        shared | without_shared(task, {**spec.own_environment, **spec.hidden})
+        shared | without_shared(task, {**spec.besides(common), **spec.hidden})
         for task, spec in zip(tasks, specs, strict=True)
     ]
     found: list[Object] = [
@@ -324,7 +320,7 @@ def _variables(
     return found
 
 
-def _resources(spec: ContainerSpec) -> Object:
+def _resources(spec: Container) -> Object:
     """Returns limits, and the same as requests: a node has them for this container alone."""
     limits: dict[str, str] = {}
     if spec.cpus is not None:

@@ -11,10 +11,16 @@ from dataclasses import dataclass, fields, is_dataclass
 
 from cluster_kit.contract.times import FAILED_JOB_GRACE_S, WORKER_GRACE_S
 from cluster_kit.errors import UsageError
-from cluster_kit.platforms.container import ContainerSpec, container_specs, plan_hash
+from cluster_kit.platforms.container import Container, every_task, plan_hash, task_containers
 from cluster_kit.platforms.rendered_file import header, parts_of
 from cluster_kit.platforms.slurm.slurm_table import SlurmSettings, settings_of
-from cluster_kit.platforms.variables import SHARED, TRAINING, no_proxy, without_secrets
+from cluster_kit.platforms.variables import (
+    SHARED,
+    TRAINING,
+    no_proxy,
+    shared_variables,
+    without_secrets,
+)
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE
 from cluster_kit.resolved import OUTPUT, TRAINER, Cluster
 from cluster_kit.roles import ROLES
@@ -77,7 +83,7 @@ class Texts:
 def _paths(cluster: Cluster) -> dict[str, str]:
     """Where the nodes have a container's directories."""
     on = settings_of(cluster)
-    found = {mount.target: mount.source for mount in container_specs(cluster)[0].shared.mounts}
+    found = {mount.target: mount.source for mount in cluster.mounts}
     if on.datasets:
         found[DATA_SETS_IN_IMAGE] = on.datasets
     return {**found, OUTPUT: PRIVATE.format("$run") + "/output"}
@@ -134,14 +140,14 @@ class Block:
     command: str = ""
 
 
-def shared_pairs(cluster: Cluster, texts: Texts, spec: ContainerSpec) -> tuple[Pair, ...]:
+def shared_pairs(cluster: Cluster, texts: Texts, common: Container) -> tuple[Pair, ...]:
     """Returns the variables of all tasks."""
     found = {
         name: _with_hosts(cluster, value) if name in NO_PROXY else texts.held(value)
-        for name, value in spec.shared.environment.items()
+        for name, value in common.environment.items()
     }
     if settings_of(cluster).image:
-        found[SHARED] = f"{spec.shared.output}/{DESCRIPTION}"
+        found[SHARED] = f"{common.output}/{DESCRIPTION}"
     else:
         found["CLUSTER_KIT_OUTPUT"] = PRIVATE.format("$run") + "/output"
         found[SHARED] = f"{found['CLUSTER_KIT_OUTPUT']}/{DESCRIPTION}"
@@ -149,10 +155,14 @@ def shared_pairs(cluster: Cluster, texts: Texts, spec: ContainerSpec) -> tuple[P
 
 
 def own_blocks(
-    cluster: Cluster, texts: Texts, specs: Mapping[str, ContainerSpec]
+    cluster: Cluster, texts: Texts, specs: Mapping[str, Container]
 ) -> Iterator[tuple[Block, ...]]:
     """Yields the branches for roles whose tasks have the same variables, and those for tasks."""
-    tables = {name: dict(_own(cluster, texts, name, spec)) for name, spec in specs.items()}
+    shared = shared_variables(cluster)
+    tables = {
+        name: dict(_own(cluster, texts, name, {**spec.besides(shared), **spec.hidden}))
+        for name, spec in specs.items()
+    }
     by_role, by_task = [], []
     for role in ROLES:
         names = [task.name for task in cluster.of(role)]
@@ -181,10 +191,10 @@ def _merged(blocks: Sequence[Block]) -> tuple[Block, ...]:
 
 
 def _own(
-    cluster: Cluster, texts: Texts, task: str, spec: ContainerSpec
+    cluster: Cluster, texts: Texts, task: str, variables: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     evaluates = task in {one.name for one in cluster.evaluators}
-    for name, value in {**spec.own_environment, **spec.hidden}.items():
+    for name, value in variables.items():
         if name in (*FOUND, TRAINING) or (name == "TF_CONFIG" and not evaluates):
             continue
         held = texts.held(value, task)
@@ -197,7 +207,7 @@ def _with_hosts(cluster: Cluster, value: str) -> str:
 
 
 def command_blocks(
-    cluster: Cluster, texts: Texts, specs: Mapping[str, ContainerSpec]
+    cluster: Cluster, texts: Texts, specs: Mapping[str, Container]
 ) -> tuple[Block, ...]:
     """Returns the command of each role whose tasks differ at most by their index, else of each."""
     found = []
@@ -239,7 +249,7 @@ def cluster_json(cluster: Cluster) -> tuple[str, tuple[tuple[str, tuple[str, ...
     return ", ".join(f"{json.dumps(job)}: %s" for job in jobs), tuple(jobs.items())
 
 
-def mount_blocks(cluster: Cluster, specs: Mapping[str, ContainerSpec]) -> tuple[Block, ...]:
+def mount_blocks(cluster: Cluster, specs: Mapping[str, Container]) -> tuple[Block, ...]:
     """Returns what is mounted into the image for each role besides the output."""
     found = []
     for role in ROLES:
@@ -249,10 +259,10 @@ def mount_blocks(cluster: Cluster, specs: Mapping[str, ContainerSpec]) -> tuple[
     return _merged(found)
 
 
-def _binds(spec: ContainerSpec) -> str:
+def _binds(spec: Container) -> str:
     binds = [
         f"{mount.source}:{mount.target}" + (":ro" if mount.read_only else "")
-        for mount in (*spec.shared.mounts, *spec.mounts)
+        for mount in spec.mounts
     ]
     return " ".join(f"--bind {shlex.quote(bind)}" for bind in binds)
 
@@ -280,7 +290,7 @@ class Part:
     step: str
 
 
-def parts(cluster: Cluster, specs: Mapping[str, ContainerSpec]) -> tuple[Part, ...]:
+def parts(cluster: Cluster, specs: Mapping[str, Container]) -> tuple[Part, ...]:
     """Returns the parts, in the order of their first tasks: tasks that ask for the same are one."""
     kinds: dict[tuple[int, int, int], list[str]] = {}
     for name, spec in specs.items():
@@ -352,12 +362,12 @@ ENVIRONMENT = {
 def render(cluster: Cluster) -> str:
     """Returns the script: the same cluster gives the same text."""
     on = settings_of(cluster)
-    specs = dict(zip((task.name for task in cluster.tasks), container_specs(cluster), strict=True))
+    specs = dict(zip((task.name for task in cluster.tasks), task_containers(cluster), strict=True))
     first, texts = specs[cluster.tasks[0].name], Texts(cluster)
     form, jobs = cluster_json(cluster)
     secrets = sorted({name for spec in specs.values() for name in spec.secrets})
     grace = max(WORKER_GRACE_S, cluster.deadlines.evaluator_grace if cluster.evaluators else 0)
-    stop = first.shared.stop_grace_s
+    stop = first.stop_grace_s
     return templating.kit_template("sbatch.sh.j2").render(
         header=header(cluster, plan_hash(cluster), own_lines(cluster, first)),
         parts=parts(cluster, specs),
@@ -378,7 +388,7 @@ def render(cluster: Cluster) -> str:
             "lists": " ".join(f'"$(json_list {task_words(tasks)})"' for _, tasks in jobs),
         },
         give='given+=("APPTAINERENV_$1=$2")' if on.image else 'given+=("$1=$2")',
-        shared=shared_pairs(cluster, texts, first),
+        shared=shared_pairs(cluster, texts, every_task(cluster)),
         cases=[{"blocks": blocks} for blocks in own_blocks(cluster, texts, specs)],
         commands=command_blocks(cluster, texts, specs),
         mounts=mount_blocks(cluster, specs) if on.image else (),
@@ -390,7 +400,7 @@ def render(cluster: Cluster) -> str:
     )
 
 
-def own_lines(cluster: Cluster, spec: ContainerSpec) -> list[str]:
+def own_lines(cluster: Cluster, spec: Container) -> list[str]:
     """What the script says of itself in its first lines."""
     on, name = settings_of(cluster), cluster.name
     lines = [
@@ -402,7 +412,7 @@ def own_lines(cluster: Cluster, spec: ContainerSpec) -> list[str]:
     if on.image:
         file = shlex.quote(on.image)
         lines += [
-            "Its image: docker save -o trainer.tar " + spec.shared.image,
+            "Its image: docker save -o trainer.tar " + spec.image,
             f"           apptainer build {file} docker-archive://trainer.tar",
         ]
     elif cluster.requirements:
@@ -453,11 +463,11 @@ def _environment(cluster: Cluster, on: SlurmSettings, secrets: Iterable[str]) ->
         yield f"export {name}=${{{name}-{value}}}"
 
 
-def _start(cluster: Cluster, on: SlurmSettings, spec: ContainerSpec) -> str:
+def _start(cluster: Cluster, on: SlurmSettings, spec: Container) -> str:
     """The line that becomes a task's program."""
     if not on.image:
         return 'exec env "${given[@]}" "$python" -m trainer "${command[@]}"'
-    binds = f'--bind "$run/output":{spec.shared.output} "${{binds[@]}}"'
+    binds = f'--bind "$run/output":{spec.output} "${{binds[@]}}"'
     gpus = ["--nv"] if cluster.gpu_driver == "nvidia" and any(t.gpus for t in cluster.tasks) else []
     options = [
         "--cleanenv",
@@ -479,24 +489,24 @@ def _start(cluster: Cluster, on: SlurmSettings, spec: ContainerSpec) -> str:
     )
 
 
-def _judge(on: SlurmSettings, spec: ContainerSpec) -> Iterator[str]:
+def _judge(on: SlurmSettings, spec: Container) -> Iterator[str]:
     """Yields the lines that have the verdict made by the tasks' Python, at the end of the job."""
     if not on.image:
         yield "export PYTHONPATH=$trainer${PYTHONPATH:+:$PYTHONPATH}"
         yield "cd / || return  # where Python finds no other module called trainer"
         yield '"$python" -m trainer verdict "$run" "$@"'
         return
-    trainer = [mount for mount in spec.shared.mounts if mount.target == TRAINER]
+    trainer = [mount for mount in spec.mounts if mount.target == TRAINER]
     binds = "".join(f" --bind {shlex.quote(f'{m.source}:{m.target}:ro')}" for m in trainer)
-    run = spec.shared.output
+    run = spec.output
     yield (
         f'apptainer exec --cleanenv --contain --no-home --pwd / --bind "$run":{run}{binds} '
         f'"$image" {_entry(spec)} verdict {run} "$@"'
     )
 
 
-def _entry(spec: ContainerSpec) -> str:
-    return shlex.join(spec.shared.entrypoint or ("python3", "-m", "trainer"))
+def _entry(spec: Container) -> str:
+    return shlex.join(spec.entrypoint or ("python3", "-m", "trainer"))
 
 
 def cluster_text(cluster: Cluster) -> str:

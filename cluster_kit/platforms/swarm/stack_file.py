@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.platforms import rendered_file
 from cluster_kit.platforms.container import (
-    ContainerSpec,
+    Container,
     NetworkSpec,
-    SharedSpec,
-    container_specs,
+    every_task,
     network_spec,
+    task_containers,
 )
 from cluster_kit.platforms.rendered_file import (
     FileSecret,
@@ -25,7 +25,7 @@ from cluster_kit.platforms.rendered_file import (
 )
 from cluster_kit.platforms.variables import BEACON_SECRET, GROWING, SHARED
 from cluster_kit.platforms.yaml import Anchored, OneLine, Verbatim, block, present
-from cluster_kit.resolved import Cluster, Mount, Task
+from cluster_kit.resolved import Cluster, Task
 from cluster_kit.util import templating
 
 GPU_KIND = "GPU"
@@ -38,18 +38,20 @@ Data = dict[str, Any]
 
 def render(cluster: Cluster) -> str:
     """Returns the stack file: the same cluster gives the same text."""
-    containers = container_specs(cluster)
-    shared = containers[0].shared
+    common, containers = every_task(cluster), task_containers(cluster)
+    shared = _shared(cluster, common)
     services = zip(cluster.tasks, containers, strict=True)
     own = file_secrets(cluster)
     return templating.kit_template("stack.yaml.j2", yaml=block).render(
-        header=header(cluster, shared.labels[labels.PLAN], own_lines(cluster)),
-        task=_shared(cluster, shared),
-        environment=_environment(shared),
-        services=[{spec.hostname: _service(cluster, task, spec)} for task, spec in services],
+        header=header(cluster, common.labels[labels.PLAN], own_lines(cluster)),
+        task=shared,
+        environment=_environment(common),
+        services=[
+            {one.hostname: _task(cluster, shared, common, task, one)} for task, one in services
+        ],
         network=_network(cluster, network_spec(cluster)),
-        config=_config(cluster, shared),
-        secrets={one.name: {"file": one.file, "labels": shared.labels} for one in own},
+        config=_config(cluster, common),
+        secrets={one.name: {"file": one.file, "labels": common.labels} for one in own},
     )
 
 
@@ -64,91 +66,102 @@ def own_lines(cluster: Cluster) -> list[str]:
     ]
 
 
-def _shared(cluster: Cluster, spec: SharedSpec) -> Data:
-    """What all services share."""
+OWN = ("hostname", "cap_add", "environment", "labels", "deploy")
+"""What each task's service says itself, even if it is the same for all."""
+
+
+def _service(cluster: Cluster, container: Container, task: Task | None = None) -> Data:
+    """The service of a task's container; without a task, of what all have in common."""
     return present(
         {
-            "image": spec.image,
-            "entrypoint": spec.entrypoint,
-            "init": spec.init,
-            "user": cluster.user,
-            "read_only": spec.read_only,
-            "cap_drop": [Verbatim(word) for word in spec.cap_drop],
-            "logging": logging(spec.bounds),
-            "stop_grace_period": Verbatim(f"{spec.stop_grace_s}s"),
+            "image": container.image,
+            "entrypoint": container.entrypoint,
+            "init": container.init,
+            "hostname": Verbatim(container.hostname),
+            "command": container.command,
+            "user": container.user,
+            "read_only": container.read_only,
+            "cap_drop": [Verbatim(word) for word in container.cap_drop],
+            "cap_add": container.cap_add,
+            "logging": logging(container.bounds),
+            "stop_grace_period": Verbatim(f"{container.stop_grace_s}s"),
             "networks": [Verbatim("cluster")],
             "configs": [{"source": Verbatim("cluster"), "target": Verbatim(rendered_file.TARGET)}],
-            "volumes": _volumes(spec, spec.mounts),
+            "volumes": _volumes(container),
+            "secrets": [_secret(one) for one in file_secrets(cluster, task)] if task else None,
+            "env_file": [container.env_file] if container.env_file else None,
+            "environment": container.environment,
+            "ulimits": ulimits(container),
+            "labels": Anchored(container.hostname, {**container.labels, labels.RUN: RUN_ID}),
+            "deploy": _deploy(container, task.nodes if task else ()),
         }
     )
 
 
-def _environment(spec: SharedSpec) -> Data:
+def _shared(cluster: Cluster, common: Container) -> Data:
+    """What all services share."""
+    return {name: value for name, value in _service(cluster, common).items() if name not in OWN}
+
+
+def _environment(common: Container) -> Data:
     """The variables of all services: what grows with the cluster is in a file."""
-    own = {name: value for name, value in spec.environment.items() if name not in GROWING}
+    own = {name: value for name, value in common.environment.items() if name not in GROWING}
     own[SHARED] = rendered_file.TARGET
     return dict(sorted(own.items())) | {BEACON_SECRET: Verbatim(f"${{{BEACON_SECRET}:-}}")}
 
 
-def _service(cluster: Cluster, task: Task, spec: ContainerSpec) -> Data:
-    """What one task has besides."""
-    mounts = (*spec.shared.mounts, *spec.mounts)
-    has_own = spec.shm is not None or any(not is_secret(mount) for mount in spec.mounts)
-    return present(
-        {
-            MERGE: Verbatim("*task"),
-            "hostname": Verbatim(spec.hostname),
-            "command": spec.command,
-            "user": None if spec.user == cluster.user else spec.user,
-            "cap_add": spec.cap_add,
-            "volumes": _volumes(spec.shared, mounts, spec.shm) if has_own else None,
-            "secrets": [_secret(one) for one in file_secrets(cluster, task)],
-            "env_file": [spec.env_file] if spec.env_file else None,
-            "environment": {
-                MERGE: Verbatim("*environment"),
-                **rendered_file.without_shared(task, spec.own_environment),
-                **dict.fromkeys(spec.secrets),
-            },
-            "ulimits": ulimits(spec),
-            "labels": Anchored(spec.hostname, {**spec.labels, labels.RUN: RUN_ID}),
-            "deploy": _deploy(task, spec),
-        }
-    )
+def _task(
+    cluster: Cluster, shared: Data, common: Container, task: Task, container: Container
+) -> Data:
+    """The service of one task: what it has besides what is common to all."""
+    body = _service(cluster, container, task)
+    body["environment"] = {
+        MERGE: Verbatim("*environment"),
+        **rendered_file.without_shared(task, container.besides(common.environment)),
+        **dict.fromkeys(container.secrets),
+    }
+    own = {name: value for name, value in body.items() if shared.get(name) != value}
+    return {MERGE: Verbatim("*task"), **own}
 
 
-def _deploy(task: Task, spec: ContainerSpec) -> Data:
+def _deploy(container: Container, nodes: Sequence[str]) -> Data:
     again = {"condition": Verbatim("none")}
-    if spec.restarts:
+    if container.restarts:
         again = {"condition": Verbatim("on-failure"), "delay": Verbatim("1s")}
-        again["max_attempts"] = Verbatim(spec.restarts)
-    gpus = spec.devices and OneLine({"kind": Verbatim(GPU_KIND), "value": len(spec.devices.ids)})
+        again["max_attempts"] = Verbatim(container.restarts)
+    devices, bound = container.devices, container.bounds.pids
+    gpus = devices and OneLine({"kind": Verbatim(GPU_KIND), "value": len(devices.ids)})
     reserved = {"generic_resources": [{"discrete_resource_spec": gpus}]} if gpus else None
-    pids = {} if spec.shared.bounds.pids is None else {"pids": spec.shared.bounds.pids}
+    pids = {} if bound is None else {"pids": bound}
     return present(
         {
             "replicas": 1,
             "endpoint_mode": Verbatim("dnsrr"),
-            "labels": Verbatim(f"*{spec.hostname}"),
+            "labels": Verbatim(f"*{container.hostname}"),
             "restart_policy": OneLine(again),
-            "placement": {"constraints": task.nodes} if task.nodes else None,
-            "resources": present({"limits": {**limits(spec), **pids}, "reservations": reserved}),
+            "placement": {"constraints": nodes} if nodes else None,
+            "resources": present(
+                {"limits": {**limits(container), **pids}, "reservations": reserved}
+            ),
         }
     )
 
 
-def _volumes(spec: SharedSpec, mounts: Iterable[Mount], shm: int | None = None) -> list[Data]:
+def _volumes(container: Container) -> list[Data]:
     """The run's output directory, what is in memory, and what is mounted; secrets are not."""
     output = {
         "type": Verbatim("bind"),
         "source": Verbatim("${CLUSTER_KIT_OUTPUT:-./output}"),
-        "target": Verbatim(spec.output),
+        "target": Verbatim(container.output),
     }
-    found = [output, *(_in_memory(path, spec.bounds.tmp) for path in spec.tmpfs)]
-    for mount in mounts:
+    found = [output, *(_in_memory(path, container.bounds.tmp) for path in container.tmpfs)]
+    for mount in container.mounts:
         if not is_secret(mount):
             place = {"source": mount.source, "target": mount.target}
             found.append({"type": Verbatim("bind"), **place, "read_only": mount.read_only})
-    return found if shm is None else [*found, _in_memory("/dev/shm", shm)]
+    if container.shm_size is not None:
+        found.append(_in_memory("/dev/shm", container.shm_size))
+    return found
 
 
 def _in_memory(path: str, size: int | None) -> Data:
@@ -182,11 +195,11 @@ def _network(cluster: Cluster, spec: NetworkSpec) -> Data:
     )
 
 
-def _config(cluster: Cluster, spec: SharedSpec) -> Mapping[str, Any]:
+def _config(cluster: Cluster, common: Container) -> Mapping[str, Any]:
     """What all tasks are given as a file."""
     text = rendered_file.spec_text(cluster)
     return {
         "name": Verbatim(rendered_file.config_name(cluster, text)),
         "file": Verbatim(f"./{rendered_file.FILE}"),
-        "labels": spec.labels,
+        "labels": common.labels,
     }

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_kit.errors import UsageError
 from cluster_kit.plan.portable import PATIENCE_S, debugged
-from cluster_kit.platforms.container import container_specs
+from cluster_kit.platforms.container import task_containers
 from cluster_kit.resolved import Mount, Port
 from tests.make import cluster
 
@@ -26,7 +26,7 @@ def test_one_task_has_the_debugger_and_no_deadline_ends_the_job() -> None:
     assert (limits.job, limits.evaluator_grace, limits.silent, limits.stall) == (WEEK, WEEK, 0, 0)
     assert limits.start == usual.deadlines.start
     given = {
-        spec.hostname: spec.environment.get("CLUSTER_KIT_DEBUG") for spec in container_specs(made)
+        spec.hostname: spec.variables.get("CLUSTER_KIT_DEBUG") for spec in task_containers(made)
     }
     assert given.pop("chief-0") == "5678"
     assert set(given.values()) == {None}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, fields, replace
+
 import pytest
 
 from cluster_kit import labels
 from cluster_kit.facts import EngineKind
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
-from cluster_kit.platforms.container import container_specs, network_spec
+from cluster_kit.platforms.container import cluster_labels, network_spec, plan_hash, task_containers
 from cluster_kit.resolved import Cluster
 from tests.make import cluster, gpus, host, parse_compose
 
@@ -59,7 +61,7 @@ CLUSTERS = {
 def test_what_is_private_stands_in_a_file_of_its_own(made: Cluster) -> None:
     services = parse_compose(render(made))["services"]
     private = parse_compose(render_hidden(made) or "services: {}")["services"]
-    specs = container_specs(made)
+    specs = task_containers(made)
     assert [spec.hostname for spec in specs] == list(services)
     for spec in specs:
         hidden = private.get(spec.hostname, {}).get("environment", {})
@@ -84,13 +86,13 @@ def test_the_network_is_the_plans(made: Cluster) -> None:
 
 
 def test_the_three_differ_in_everything_that_a_task_can_be_given() -> None:
-    specs = [spec for made in CLUSTERS.values() for spec in container_specs(made)]
-    for field in (
+    specs = [spec for made in CLUSTERS.values() for spec in task_containers(made)]
+    for name in (
         "cap_add",
         "cpus",
         "cpu_shares",
         "memory",
-        "shm",
+        "shm_size",
         "devices",
         "restarts",
         "mounts",
@@ -98,24 +100,23 @@ def test_the_three_differ_in_everything_that_a_task_can_be_given() -> None:
         "ports",
         "hidden",
         "env_file",
+        "image_is_local",
     ):
-        assert {bool(getattr(spec, field)) for spec in specs} == {True, False}, field
-    assert {bool(spec.shared.mounts) for spec in specs} == {True, False}
-    assert {spec.shared.image_is_local for spec in specs} == {True, False}
+        assert {bool(getattr(spec, name)) for spec in specs} == {True, False}, name
 
 
 def test_every_text_is_given_as_it_was_written() -> None:
-    ps = next(spec for spec in container_specs(CLUSTERS["limits"]) if spec.hostname == "ps-1")
-    assert NASTY.items() <= ps.environment.items()
+    ps = next(spec for spec in task_containers(CLUSTERS["limits"]) if spec.hostname == "ps-1")
+    assert NASTY.items() <= ps.variables.items()
 
 
 @pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
 def test_every_container_has_every_label(made: Cluster) -> None:
     known = {text for name, text in vars(labels).items() if name.isupper()}
     known -= {labels.RUN, labels.HELPER, labels.SIDECAR, labels.BOARD, labels.BOARD_OF}
-    for spec in container_specs(made):
+    for spec in task_containers(made):
         assert spec.labels.keys() == known
-        assert spec.shared.labels.items() <= spec.labels.items()
+        assert cluster_labels(made).items() <= spec.labels.items()
 
 
 @pytest.mark.parametrize(
@@ -134,3 +135,17 @@ def test_the_host_has_no_address_in_an_internal_network_if_the_engine_can(
         host(engine="28.1", kind=EngineKind(podman=True)), network={"internal": internal}
     )
     assert not podman.isolated
+
+
+def test_a_hash_changes_with_every_value_but_not_by_a_field_that_has_its_default() -> None:
+    made = cluster()
+    assert plan_hash(made) == plan_hash(replace(made, mtu=None)) != plan_hash(replace(made, mtu=9))
+
+    @dataclass(frozen=True)
+    class Newer(Cluster):
+        key: int = 0
+        keys: tuple[int, ...] = field(default_factory=tuple)
+
+    values = {one.name: getattr(made, one.name) for one in fields(made)}
+    hashes = [plan_hash(Newer(**values, **more)) for more in ({}, {"key": 1}, {"keys": (1,)})]
+    assert hashes[0] == plan_hash(made) and len(set(hashes)) == 3

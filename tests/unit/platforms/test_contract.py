@@ -10,7 +10,7 @@ from cluster_kit.contract import interface
 from cluster_kit.plan.portable import debugged
 from cluster_kit.platforms import variables
 from cluster_kit.platforms.compose.compose_file import render as compose_file
-from cluster_kit.platforms.container import container_specs
+from cluster_kit.platforms.container import every_task, task_containers
 from cluster_kit.platforms.swarm.stack_file import GPU_KIND, render
 from cluster_kit.resolved import OUTPUT, SECRETS
 from tests.make import cluster, gpus, host
@@ -42,7 +42,7 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
         cluster(evaluator=1, tensorflow="2.15"),
         debugged(cluster(), "chief-0", "/debugger"),
     ]
-    given = {name for one in made for spec in container_specs(one) for name in spec.environment}
+    given = {name for one in made for spec in task_containers(one) for name in spec.variables}
     assert given - NASTY.keys() - {"API_TOKEN", "OPEN"} == named() - {
         variables.SHARED,
         variables.BEACON_SECRET,
@@ -61,7 +61,7 @@ def test_a_swarm_gives_gpus_in_the_variable_of_the_contract() -> None:
 
 def test_the_contract_and_the_host_agree_on_paths() -> None:
     made = CLUSTERS["limits"]
-    shared = container_specs(made)[0].shared
+    shared = every_task(made)
     own = {"/all", "/some", f"{SECRETS}/file"}
     targets = {OUTPUT, *shared.tmpfs, *(mount.target for mount in shared.mounts)} - own
     assert targets == interface.PATHS.keys()

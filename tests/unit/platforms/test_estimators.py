@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms.container import container_specs
+from cluster_kit.platforms.container import task_containers
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.platforms.variables import TRAINING
 from tests.make import cluster
@@ -21,7 +21,7 @@ def test_the_evaluator_has_the_training_cluster_and_no_other_task_has_it(
 ) -> None:
     made = cluster(**KEYS, **keys)
     names = [task.name for task in made.tasks]
-    specs = dict(zip(names, container_specs(made), strict=True))
+    specs = dict(zip(names, task_containers(made), strict=True))
     training = json.loads(specs["evaluator-0"].environment[TRAINING])
     assert training == json.loads(specs["worker-0"].environment["TF_CONFIG"])["cluster"]
     assert "evaluator" not in training and len(training["chief"]) == 1
@@ -30,8 +30,8 @@ def test_the_evaluator_has_the_training_cluster_and_no_other_task_has_it(
 
 @pytest.mark.parametrize("version", ["", "2.16", "2.21.0", "nightly"])
 def test_a_tensorflow_without_estimators_gives_none(version: str) -> None:
-    specs = container_specs(cluster(**KEYS, tensorflow=version))
-    assert not any(TRAINING in spec.environment for spec in specs)
+    specs = task_containers(cluster(**KEYS, tensorflow=version))
+    assert not any(TRAINING in spec.variables for spec in specs)
 
 
 @pytest.mark.parametrize("engine", ["swarm", "kubernetes"])

@@ -17,18 +17,16 @@ import pytest
 
 from cluster_kit.platforms.compose import compose_file
 from cluster_kit.platforms.compose.compose_file import render_hidden
-from cluster_kit.platforms.container import ContainerSpec, Devices, SharedSpec, container_specs
-from cluster_kit.platforms.kubernetes import kubernetes_file, kubernetes_jobs
-from cluster_kit.platforms.kubernetes import kubernetes_file as kubernetes
+from cluster_kit.platforms.container import Container, Devices, task_containers
+from cluster_kit.platforms.kubernetes import kubernetes_jobs
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.platforms.slurm import sbatch_script
-from cluster_kit.platforms.slurm import sbatch_script as slurm
-from cluster_kit.platforms.swarm import stack_file as swarm
+from cluster_kit.platforms.swarm import stack_file
 from cluster_kit.resolved import Bounds, Cluster, Mount, Port, Ulimit
 from tests.make import ROOT, cluster, problems
 from tests.unit.plan.rules import test_engine, test_kubernetes, test_slurm
 
-Specs = tuple[ContainerSpec, ...]
+Specs = tuple[Container, ...]
 Change = Callable[[Any], Any]
 REFUSED = {
     "swarm": test_engine.REFUSED,
@@ -57,15 +55,7 @@ CLUSTERS = {
     "kubernetes": cluster(engine="kubernetes", kubernetes={"claims": {"/elsewhere": "claim"}}),
     "slurm": cluster(engine="slurm", slurm={"image": "trainer.sif"}),
 }
-RENDERERS = (
-    compose_file,
-    swarm,
-    kubernetes,
-    kubernetes_jobs,
-    kubernetes_file,
-    slurm,
-    sbatch_script,
-)
+RENDERERS = (compose_file, stack_file, kubernetes_jobs, sbatch_script)
 
 
 @dataclass(frozen=True)
@@ -90,8 +80,8 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
         "hidden": Refused("role.ps.environment.API_TOKEN"),
         "cpu_shares": Told("as for every other task: a swarm has no CPU weights"),
         "ports": Refused("role.ps.ports"),
-        "shared.image_is_local": Told("Without `--resolve-image never` the command asks a"),
-        "shared.no_new_privileges": Told("not set: a stack file cannot ask for it"),
+        "image_is_local": Told("Without `--resolve-image never` the command asks a"),
+        "no_new_privileges": Told("not set: a stack file cannot ask for it"),
     },
     "kubernetes": {
         "name": Told("the Job's name, the index and five letters |"),
@@ -103,10 +93,10 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
         "cpu_shares": Told("| CPU weight of the evaluator | as for every other task |"),
         "ulimits": Refused("role.ps.ulimits"),
         "ports": Refused("role.ps.ports"),
-        "shared.image_is_local": Told("a registry that the nodes reach"),
-        "shared.entrypoint": Refused("image"),
-        "shared.bounds.pids": Refused("container.pids"),
-        "shared.bounds.logs": Refused("container.log_size"),
+        "image_is_local": Told("a registry that the nodes reach"),
+        "entrypoint": Refused("image"),
+        "bounds.pids": Refused("container.pids"),
+        "bounds.logs": Refused("container.log_size"),
     },
     "slurm": {
         "name": Told("there are no containers, or Apptainer's, which have no names and labels |"),
@@ -117,21 +107,18 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
         "env_file": Refused("role.ps.env_file"),
         "labels": Told("there are no containers, or Apptainer's, which have no names and labels |"),
         "cpu_shares": Told("| CPU weight of the evaluator | as for every other task |"),
-        "shm": Refused("role.ps.shm_size"),
+        "shm_size": Refused("role.ps.shm_size"),
         "ulimits": Refused("role.ps.ulimits"),
         "ports": Refused("role.ps.ports"),
-        "shared.image_is_local": Told("docker save -o trainer.tar"),
-        "shared.labels": Told(
-            "there are no containers, or Apptainer's, which have no names and labels |"
-        ),
-        "shared.bounds.pids": Refused("container.pids"),
-        "shared.bounds.tmp": Refused("container.tmp_size"),
-        "shared.bounds.logs": Refused("container.log_size"),
-        "shared.tmpfs": Told("is a separate directory of each task on its node"),
-        "shared.init": Told("**Rights**: tasks are your processes"),
-        "shared.read_only": Told("**Rights**: tasks are your processes"),
-        "shared.no_new_privileges": Told("as Slurm starts its jobs |"),
-        "shared.cap_drop": Told("**Rights**: tasks are your processes"),
+        "image_is_local": Told("docker save -o trainer.tar"),
+        "bounds.pids": Refused("container.pids"),
+        "bounds.tmp": Refused("container.tmp_size"),
+        "bounds.logs": Refused("container.log_size"),
+        "tmpfs": Told("is a separate directory of each task on its node"),
+        "init": Told("**Rights**: tasks are your processes"),
+        "read_only": Told("**Rights**: tasks are your processes"),
+        "no_new_privileges": Told("as Slurm starts its jobs |"),
+        "cap_drop": Told("**Rights**: tasks are your processes"),
     },
 }
 
@@ -178,7 +165,7 @@ def _changes(kind: type, path: str) -> Iterator[tuple[str, Change]]:
             )
 
 
-CHANGES = changes(ContainerSpec)
+CHANGES = changes(Container)
 
 
 def rendered(engine: str, made: Cluster) -> str:
@@ -195,11 +182,11 @@ def test_a_field_is_said_or_told_not_to_be(
             before = rendered(engine, made)
 
             def changed(cluster: Cluster, change: Change = CHANGES[field]) -> Specs:
-                return tuple(map(change, container_specs(cluster)))
+                return tuple(map(change, task_containers(cluster)))
 
             with monkeypatch.context() as patch:
                 for module in RENDERERS:
-                    patch.setattr(module, "container_specs", changed)
+                    patch.setattr(module, "task_containers", changed)
                 is_said = rendered(engine, made) != before
             instead = NOT_SAID[engine].get(field)
             assert is_said or instead is not None, (
@@ -221,9 +208,7 @@ def test_what_is_not_said_is_refused_or_on_the_page(subtests: pytest.Subtests) -
                     assert instead.words in PAGES[engine]
 
 
-def test_every_field_of_both_values_is_asked_for() -> None:
-    own = {field.name for field in fields(ContainerSpec)} - {"shared"}
-    shared = {field.name for field in fields(SharedSpec)} - {"bounds"}
-    shared |= {f"bounds.{field.name}" for field in fields(Bounds)}
-    assert CHANGES.keys() == own | {f"shared.{name}" for name in shared}
+def test_every_field_is_asked_for() -> None:
+    own = {field.name for field in fields(Container)} - {"bounds"}
+    assert CHANGES.keys() == own | {f"bounds.{field.name}" for field in fields(Bounds)}
     assert {name for own in NOT_SAID.values() for name in own} <= CHANGES.keys()

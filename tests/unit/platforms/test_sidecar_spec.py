@@ -7,7 +7,12 @@ import pytest
 from cluster_kit import labels
 from cluster_kit.platforms.compose import compose_file
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
-from cluster_kit.platforms.container import SidecarSpec, container_specs, plan_hash, sidecar_specs
+from cluster_kit.platforms.container import (
+    Container,
+    plan_hash,
+    sidecar_containers,
+    task_containers,
+)
 from cluster_kit.platforms.variables import without_secrets
 from tests.make import cluster, host, parse_compose
 from tests.unit.platforms.test_container_spec import NASTY
@@ -34,15 +39,15 @@ MADE = cluster(
 
 def test_every_field_is_said(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
     before = render(MADE) + render_hidden(MADE)
-    for field, change in changes(SidecarSpec).items():
+    for field, change in changes(Container).items():
         with subtests.test(field=field), monkeypatch.context() as patch:
-            changed = tuple(map(change, sidecar_specs(MADE)))
-            patch.setattr(compose_file, "sidecar_specs", lambda made, changed=changed: changed)
+            changed = tuple(map(change, sidecar_containers(MADE)))
+            patch.setattr(compose_file, "sidecar_containers", lambda made, changed=changed: changed)
             assert render(MADE) + render_hidden(MADE) != before
 
 
-@pytest.mark.parametrize("spec", sidecar_specs(MADE), ids=lambda spec: spec.hostname)
-def test_what_it_is_given_stands_in_the_compose_file(spec: SidecarSpec) -> None:
+@pytest.mark.parametrize("spec", sidecar_containers(MADE), ids=lambda spec: spec.hostname)
+def test_what_it_is_given_stands_in_the_compose_file(spec: Container) -> None:
     service = parse_compose(render(MADE))["services"][spec.hostname]
     hidden = parse_compose(render_hidden(MADE))["services"].get(spec.hostname, {})
     assert hidden.get("environment", {}) == spec.hidden
@@ -54,9 +59,9 @@ def test_what_it_is_given_stands_in_the_compose_file(spec: SidecarSpec) -> None:
 
 def test_they_start_before_the_tasks_and_are_told_apart_from_them() -> None:
     services = parse_compose(render(MADE))["services"]
-    for task in container_specs(MADE):
+    for task in task_containers(MADE):
         assert services[task.hostname]["depends_on"] == ["cache", "files", "plain"]
-    for spec in sidecar_specs(MADE):
+    for spec in sidecar_containers(MADE):
         assert "depends_on" not in services[spec.hostname]
         assert spec.labels[labels.SIDECAR] == spec.hostname and labels.ROLE not in spec.labels
         assert spec.labels[labels.PLAN] == plan_hash(MADE)
@@ -64,7 +69,7 @@ def test_they_start_before_the_tasks_and_are_told_apart_from_them() -> None:
 
 
 def test_who_runs_the_image_of_the_tasks_runs_as_they_do() -> None:
-    cache, files, plain = sidecar_specs(MADE)
+    cache, files, plain = sidecar_containers(MADE)
     assert (files.image, files.image_is_local, files.user) == (MADE.image, True, "1000:1000")
     assert (files.entrypoint, files.init) == (("python3", "-m", "http.server"), True)
     assert files.command == ()

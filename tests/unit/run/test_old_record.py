@@ -13,12 +13,15 @@ from cluster_kit.workspace import new_run
 from tests.make import cluster
 
 
-def test_its_settings_are_those_under_the_platforms_name(tmp_path: Path) -> None:
+def test_what_had_another_name_is_read(tmp_path: Path) -> None:
     made = cluster(engine="kubernetes", kubernetes={"namespace": "ml", "claims": {"/data": "d/x"}})
     run = new_run(tmp_path, datetime.now())
     write_record(run, Record("1", made, Moment(0.0, 0.0, ""), 0.0, {}, {}))
     written = json.loads(run.record.read_text())
     of_cluster = written["cluster"]
+    worker = next(task for task in of_cluster["tasks"] if task["role"] == "worker")
+    worker["shm"] = 2**27
+    del worker["shm_size"]
     of_cluster["kubernetes"] = of_cluster.pop("settings")
     del of_cluster["one_host"], of_cluster["host_network"]
     run.record.write_text(json.dumps(written))
@@ -26,4 +29,5 @@ def test_its_settings_are_those_under_the_platforms_name(tmp_path: Path) -> None
     assert record is not None
     assert settings_of(record.cluster) == settings_of(made)
     assert not record.cluster.one_host
+    assert [task.shm_size for task in record.cluster.of("worker")] == [2**27, None]
     assert record.cluster.fixed_ip(record.cluster.leader) == ""

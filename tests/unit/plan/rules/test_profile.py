@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.platforms.container import container_specs
+from cluster_kit.platforms.container import task_containers
 from cluster_kit.resolved import ProfileAt
 from tests.make import cluster, problems_of
 
@@ -38,8 +38,8 @@ def test_the_leader_alone_is_told() -> None:
     assert planned.profile == ProfileAt(100, 2.0)
     told = {
         spec.name: variables["CLUSTER_KIT_PROFILE"]
-        for spec in container_specs(planned)
-        if "CLUSTER_KIT_PROFILE" in (variables := dict(spec.environment))
+        for spec in task_containers(planned)
+        if "CLUSTER_KIT_PROFILE" in (variables := dict(spec.variables))
     }
     assert {name: json.loads(text) for name, text in told.items()} == {
         "demo-chief-0": {"at_step": 100, "seconds": 2.0}

@@ -57,5 +57,5 @@ def test_what_is_no_mtu(written: str, tmp_path: Path) -> None:
 
 
 def test_gpus_bring_shared_memory_unless_the_manifest_says_how_much() -> None:
-    assert cluster(role={"worker": {"shm_size": "128m"}}).of("worker")[0].shm == 2**27
-    assert cluster().of("worker")[0].shm is None
+    assert cluster(role={"worker": {"shm_size": "128m"}}).of("worker")[0].shm_size == 2**27
+    assert cluster().of("worker")[0].shm_size is None
