@@ -29,6 +29,7 @@ from cluster_kit.observe import heartbeats
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
 from cluster_kit.observe.task_files import complete
 from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import Action
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES
@@ -341,7 +342,7 @@ def saved_at(output: Path, since: float, below: str = "") -> float | None:
     return max((moment for moment in moments if moment >= since - CLOCK_SLACK_S), default=None)
 
 
-LOSSES = ("die", "oom", "kill", "start")
+LOSSES = (Action.DIE, Action.OOM, Action.KILL, Action.START)
 """Of the engine's events, those that tell of a task that was lost, or is back."""
 TOLD = (Failure, Retry, Start, Silent, Heard)
 CUT, SLOW = "cut", "slow"
@@ -378,8 +379,8 @@ def over_at(one: Injected, seen: RunState) -> float:
     if one.fault.kind == SLOW or KINDS[one.fault.kind].at_once:
         return one.time + (one.fault.lasts or 0.0)
     later = [e for e in seen.events if e.task == one.fault.task and e.time > one.time]
-    kills = [event.time for event in later if event.action == "kill"]
+    kills = [event.time for event in later if event.action == Action.KILL]
     disconnected = one.fault.kind == CUT and not one.fault.sources
     since = min(kills, default=inf) if disconnected else one.time
-    starts = (event.time for event in later if event.action == "start" and event.time > since)
+    starts = (event.time for event in later if event.action == Action.START and event.time > since)
     return min(one.time + (one.fault.lasts or inf), next(starts, inf))

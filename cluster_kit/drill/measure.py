@@ -19,7 +19,7 @@ from cluster_kit.drill.fault_plan import (
 )
 from cluster_kit.drill.scenario_file import KINDS
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
-from cluster_kit.platforms.engine import Event
+from cluster_kit.platforms.engine import Action, Event
 
 UNDER_WAY_S = 1.0
 PAUSE_S = 3.0
@@ -85,7 +85,8 @@ def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
     starts = [
         event
         for event in seen.events
-        if (event.task, event.action) == (task, "start") and one.time < event.time <= next_of_task
+        if (event.task, event.action) == (task, Action.START)
+        and one.time < event.time <= next_of_task
     ]
     ready = ready_at(seen)
     return Result(
@@ -124,7 +125,7 @@ def _detected(
         (event.time, event.action)
         for event in seen.events
         if event.task == task
-        and (event.action == "oom" or (event.action == "die" and event.exit_code != 0))
+        and (event.action == Action.OOM or (event.action == Action.DIE and event.exit_code != 0))
         and since <= event.time
         and (event.time < until or (_ends_job(event, seen) and until == ended_at(seen)))
     ]

@@ -21,7 +21,7 @@ from cluster_kit.observe.progress import Entry, Figures, figures_of, number
 from cluster_kit.observe.state import CLOCK_SLACK_S
 from cluster_kit.observe.task_view import State, state_after
 from cluster_kit.observe.usage import Sample
-from cluster_kit.platforms.engine import Event
+from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES
 
@@ -185,14 +185,14 @@ class Tally:
     def happened(self, event: Event) -> None:
         """Add an event of its container."""
         match event.action:
-            case "start":
+            case Action.START:
                 self._starts += 1
                 self._started, self._runs, self._paused = event.time, True, False
                 self.exit_code = None
-            case "die":
+            case Action.DIE:
                 self._runs, self._paused, self.exit_code = False, False, event.exit_code
-            case "pause" | "unpause":
-                self._paused = event.action == "pause"
+            case Action.PAUSE | Action.UNPAUSE:
+                self._paused = event.action == Action.PAUSE
 
     def used(self, sample: Sample) -> None:
         """Add a line of its usage file."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cluster_kit.errors import EngineError
 from cluster_kit.observe.reconcile import is_told
 from cluster_kit.platforms.docker.docker_connection import START_IT
-from cluster_kit.platforms.engine import ALL_TOLD, Engine, Event, Subscription
+from cluster_kit.platforms.engine import Action, Engine, Event, Subscription
 from cluster_kit.util.clock import Clock
 
 _LOST = EngineError("the Docker engine closed the stream of its events", START_IT)
@@ -113,7 +113,7 @@ class Listener:
             raise _HANGS
 
     def _is_new(self, event: Event) -> bool:
-        if event.action in ("start", "die") and event.time < self._known_until:
+        if event.action in (Action.START, Action.DIE) and event.time < self._known_until:
             return False
         if event.time < self._connected:
             return not is_told(event, self._handed_out)
@@ -128,7 +128,7 @@ class Listener:
         """Queue every event, and then the error because of which there are no more."""
         try:
             for event in self._engine.events(self._cluster, since, self._run, until):
-                if event.action == ALL_TOLD:
+                if event.action == Action.ALL_TOLD:
                     self._all_told.set()
                 else:
                     self._arrived.put(event)

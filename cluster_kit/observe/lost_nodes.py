@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cluster_kit.observe.state import RunState
-from cluster_kit.platforms.engine import Event
+from cluster_kit.platforms.engine import Action, Event
 
 
 def has_no_place(seen: RunState, task: str) -> bool:
@@ -15,7 +15,7 @@ def has_no_place(seen: RunState, task: str) -> bool:
 
 def words(seen: RunState, task: str) -> str:
     """That a task is away since its node is down, and why it is on no other; "" if it is not."""
-    node = next((e.said for e in reversed(_since_start(seen, task)) if e.action == "lost"), "")
+    node = next((e.said for e in reversed(_since_start(seen, task)) if e.action == Action.LOST), "")
     if not node:
         return ""
     why = _homeless(seen, task) or _refused(seen, task)
@@ -24,7 +24,7 @@ def words(seen: RunState, task: str) -> str:
 
 def notes(seen: RunState) -> Iterator[str]:
     """Yields a line for each node that went down, with the tasks that were on it."""
-    lost = [(place, one) for place, one in enumerate(seen.events) if one.action == "lost"]
+    lost = [(place, one) for place, one in enumerate(seen.events) if one.action == Action.LOST]
     for node in dict.fromkeys(event.said for _, event in lost):
         on_it = [(place, event.task) for place, event in lost if event.said == node]
         tasks = ", ".join(dict.fromkeys(task for _, task in on_it))
@@ -36,7 +36,7 @@ def notes(seen: RunState) -> Iterator[str]:
 def stopped_by(seen: RunState, task: str) -> str:
     """Who may have stopped a task from outside: its node that is drained, or a person."""
     events = reversed(_since_start(seen, task))
-    node = next((e.said for e in events if e.action == "kill" and e.said), "")
+    node = next((e.said for e in events if e.action == Action.KILL and e.said), "")
     return f"its node {node} is drained" if node else "by `cluster-kit down`, say"
 
 
@@ -48,21 +48,21 @@ def refusal(seen: RunState, task: str) -> str:
 
 def _refused(seen: RunState, task: str) -> str:
     events = _since_start(seen, task)
-    return next((e.said for e in reversed(events) if e.action == "die" and e.said), "")
+    return next((e.said for e in reversed(events) if e.action == Action.DIE and e.said), "")
 
 
 def _homeless(seen: RunState, task: str) -> str:
     events = _since_start(seen, task)
-    return next((e.said for e in reversed(events) if e.action == "homeless"), "")
+    return next((e.said for e in reversed(events) if e.action == Action.HOMELESS), "")
 
 
 def _since_start(seen: RunState, task: str) -> list[Event]:
     """A task's events after its last start."""
     events = [event for event in seen.events if event.task == task]
-    starts = [place for place, event in enumerate(events) if event.action == "start"]
+    starts = [place for place, event in enumerate(events) if event.action == Action.START]
     return events[starts[-1] + 1 :] if starts else events
 
 
 def _started(events: Sequence[Event], task: str) -> bool:
     """Whether a task was started. Times do not tell: those of starts are of the nodes' clocks."""
-    return any((event.task, event.action) == (task, "start") for event in events)
+    return any((event.task, event.action) == (task, Action.START) for event in events)

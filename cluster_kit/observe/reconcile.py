@@ -14,7 +14,7 @@ from cluster_kit.observe.state import CLOCK_SLACK_S, NOT_THERE, RunState
 from cluster_kit.observe.task_view import State, Straggler, TaskView, figures, state_after
 from cluster_kit.observe.usage import of_samples, sample_of
 from cluster_kit.observe.user_requests import ENDS, Asked
-from cluster_kit.platforms.engine import Container, Event
+from cluster_kit.platforms.engine import Action, Container, Event
 
 
 def from_containers(
@@ -109,7 +109,7 @@ def missed(seen: RunState, containers: Sequence[Container], asked: float) -> lis
     ]
     present = {container.name for container in containers}
     alive = [name for name in seen.started if seen.tasks[name].state is not State.ENDED]
-    events += [Event(asked, "die", name, None) for name in alive if name not in present]
+    events += [Event(asked, Action.DIE, name, None) for name in alive if name not in present]
     return sorted(events, key=lambda event: event.time)
 
 
@@ -129,7 +129,7 @@ def is_told(event: Event, known: Sequence[Event]) -> bool:
     )
 
 
-_LIFE = ("start", "die")
+_LIFE = (Action.START, Action.DIE)
 
 
 def _of(seen: RunState, container: Container, view: TaskView, asked: float) -> Iterator[Event]:
@@ -139,20 +139,20 @@ def _of(seen: RunState, container: Container, view: TaskView, asked: float) -> I
     starts = _starts(seen, container, view, known, asked)
     starts_later = max(starts, default=0.0) > seen.started.get(name, 0.0)
     yield from _lives(seen, name, known, starts)
-    if container.oom and not any(event.action == "oom" for event in known):
-        yield Event(max(container.started, container.finished), "oom", name, None)
-    died = any(e.action == "die" and e.time >= container.started for e in known)
+    if container.oom and not any(event.action == Action.OOM for event in known):
+        yield Event(max(container.started, container.finished), Action.OOM, name, None)
+    died = any(e.action == Action.DIE and e.time >= container.started for e in known)
     if container.exit_code is not None and not died:
         ended = max(container.started, container.finished)
         if ended < asked:
             if container.state == "exited" and seen.retries.get(name, 0) > view.restarts:
                 # It does not come back although it may: it was told to stop.
-                yield Event(ended, "kill", name, None)
-            yield Event(ended, "die", name, container.exit_code)
+                yield Event(ended, Action.KILL, name, None)
+            yield Event(ended, Action.DIE, name, container.exit_code)
     elif container.state == "paused" and state is not State.PAUSED:
-        yield Event(asked, "pause", name, None)
+        yield Event(asked, Action.PAUSE, name, None)
     elif container.state == "running" and state is State.PAUSED and not starts_later:
-        yield Event(asked, "unpause", name, None)
+        yield Event(asked, Action.UNPAUSE, name, None)
 
 
 def _starts(
@@ -163,7 +163,7 @@ def _starts(
     The engine tells the last one, the task itself each that it lived to tell, and the engine's
     count how many there were.
     """
-    heard = [event.time for event in known if event.action == "start"]
+    heard = [event.time for event in known if event.action == Action.START]
     found, before = list[float](), -1.0
     for born in births([entry for entry in seen.entries if entry.task == container.name]):
         if born >= asked:
@@ -172,7 +172,7 @@ def _starts(
             exact = before < container.started <= born
             found.append(container.started if exact else born)
         before = born
-    ends = [event.time for event in known if event.action == "die"]
+    ends = [event.time for event in known if event.action == Action.DIE]
     if ends and not any(start <= min(ends) for start in (*heard, *found)):
         found.append(min(container.created, min(ends) - BARE_RESTART_S))
     if max((*heard, *found), default=0.0) < container.started < asked:
@@ -190,14 +190,14 @@ def _lives(
 
     The exit code of a life in which the task had no last word is known to nobody.
     """
-    yield from (Event(start, "start", name, None) for start in starts)
-    heard = [event.time for event in known if event.action == "start"]
-    deaths = [event.time for event in known if event.action == "die"]
+    yield from (Event(start, Action.START, name, None) for start in starts)
+    heard = [event.time for event in known if event.action == Action.START]
+    deaths = [event.time for event in known if event.action == Action.DIE]
     for begin, end in pairwise(sorted([*heard, *starts])):
         if not any(begin <= death <= end for death in deaths):
             word = _last_word(seen, name, begin, end)
             moment, code = word or (max(begin, end - JUST_BEFORE_S), None)
-            yield Event(moment, "die", name, code)
+            yield Event(moment, Action.DIE, name, code)
 
 
 def _last_word(

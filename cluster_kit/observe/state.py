@@ -14,7 +14,7 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.task_view import State, Straggler, TaskView, figures, is_work, state_after
 from cluster_kit.observe.usage import Use, after, sample_of
 from cluster_kit.observe.user_requests import Asked
-from cluster_kit.platforms.engine import Event
+from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster
 
 NOT_THERE = (State.CREATED, State.RESTARTING, State.ENDED)
@@ -109,17 +109,17 @@ class RunState:
         if task is None:
             return self
         started = self.started
-        if event.action == "start":
+        if event.action == Action.START:
             restarts = task.restarts + (event.task in started)
             started = {**started, event.task: event.time}
             state = replace(self, started=started)._reported_state(task.name)
             task = replace(task, state=state, exit_code=None, restarts=restarts)
-        elif event.action == "die":
+        elif event.action == Action.DIE:
             state = State.RESTARTING if self._comes_back(event) else State.ENDED
             task = replace(task, state=state, exit_code=event.exit_code, usage=None)
-        elif event.action == "pause":
+        elif event.action == Action.PAUSE:
             task = replace(task, state=State.PAUSED)
-        elif event.action == "unpause":
+        elif event.action == Action.UNPAUSE:
             task = replace(task, state=self._reported_state(task.name))
         tasks = {**self.tasks, task.name: task}
         return replace(self, tasks=tasks, started=started, events=self.events.and_(event))
@@ -170,7 +170,7 @@ class RunState:
         """Whether the engine will restart the task; it does not if it was stopped by hand."""
         since = self.started.get(death.task, 0.0)
         by_hand = any(
-            (event.task, event.action) == (death.task, "kill") and event.time >= since
+            (event.task, event.action) == (death.task, Action.KILL) and event.time >= since
             for event in self.events
         )
         restarts_left = self.retries.get(death.task, 0) - self.own_restarts(death.task)
@@ -181,7 +181,7 @@ class RunState:
         times = [one.time for one in self.requests if task in one.tasks]
         if not times:
             return self.tasks[task].restarts
-        mine = [e for e in self.events if (e.task, e.action) == (task, "start")]
+        mine = [e for e in self.events if (e.task, e.action) == (task, Action.START)]
         return max(0, sum(event.time > times[-1] for event in mine) - 1)
 
     def _reported_state(self, task: str) -> State:
@@ -210,7 +210,7 @@ class RunState:
         What a container says after its node was lost, and cut off from all others, is void.
         """
         end = self.last(task, End)
-        lost = [e.time for e in self.events if (e.task, e.action) == (task, "lost")]
+        lost = [e.time for e in self.events if (e.task, e.action) == (task, Action.LOST)]
         started = self.started.get(task, 0.0)
         if end is None or end[0] < started - CLOCK_SLACK_S:
             return None
@@ -246,7 +246,7 @@ class RunState:
             return True
         if task in self.evaluators and self.tasks[self.leader].exit_code == 0:
             return False
-        ends = [e.time for e in self.events if (e.task, e.action) == (self.leader, "die")]
+        ends = [e.time for e in self.events if (e.task, e.action) == (self.leader, Action.DIE)]
         return state is State.RESTARTING or self.started.get(task, 0.0) > max(ends, default=0.0)
 
     def devices(self, task: str) -> list[str] | None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Protocol, cast, runtime_checkable
 
 from cluster_kit.errors import EngineError
@@ -81,17 +82,35 @@ class CommandOutput(str):
         return output
 
 
-ALL_TOLD = "all-told"
-"""The action of what is no event: the engine has told all that happened before it was asked."""
+class Action(StrEnum):
+    """The actions of events that the kit knows, as Docker spells them.
+
+    LOST, HOMELESS and ALL_TOLD are the kit's own. LOST: the node is down; it comes before the DIE.
+    HOMELESS: no node takes the task. ALL_TOLD is no event: the engine has told all that happened
+    before it was asked.
+    """
+
+    CREATE = "create"
+    START = "start"
+    DIE = "die"
+    OOM = "oom"
+    KILL = "kill"
+    PAUSE = "pause"
+    UNPAUSE = "unpause"
+    DESTROY = "destroy"
+    LOST = "lost"
+    HOMELESS = "homeless"
+    ALL_TOLD = "all-told"
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a task's container: `start`, `die`, `oom`, `kill`, …; `time` in Unix seconds.
+    """An event of a task's container; `time` in Unix seconds.
 
-    On a swarm also `lost`, before its `die`, with the node that is down, and `homeless`: no node
-    takes it, with the reason. A `die` has a reason if no container ran at all, a `kill` the node
-    if that is drained.
+    `action` is `start`, `die`, `oom`, `kill`, … (see `Action`), or another word of the engine's. On
+    a swarm also `lost`, before its `die`, with the node that is down, and `homeless`: no node takes
+    it, with the reason. A `die` has a reason if no container ran at all, a `kill` the node if that
+    is drained.
     """
 
     time: float
@@ -195,7 +214,8 @@ class Engine(Protocol):
         """Events of a cluster's containers, or only this run's, from Unix time `since`, live.
 
         Ends if another thread ends `until`, or if the engine closes the connection: it has stopped,
-        or was killed. One that knows when it has told all of the past says so by `ALL_TOLD`, once.
+        or was killed. One that knows when it has told all of the past says so by
+        `Action.ALL_TOLD`, once.
         """
         ...
 

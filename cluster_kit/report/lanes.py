@@ -23,7 +23,7 @@ from cluster_kit.contract.events import (
 from cluster_kit.observe.progress import Entry, number
 from cluster_kit.observe.task_view import GOOD_CODES, State
 from cluster_kit.observe.user_requests import THAW, Asked
-from cluster_kit.platforms.engine import Event
+from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.roles import ROLES
 
@@ -64,7 +64,7 @@ def marks_of(
 
 def _asked_for(mark: Mark, events: Sequence[Event], requests: Sequence[Asked]) -> Mark:
     """The mark as one of a person's request, if it is a fault or restart that followed from one."""
-    starts = [event.time for event in events if event.action == "start"]
+    starts = [event.time for event in events if event.action == Action.START]
     before = [one for one in requests if one.time <= mark.at]
     if mark.kind not in ("fault", "restart") or not before:
         return mark
@@ -80,17 +80,17 @@ def _of_events(events: Sequence[Event]) -> Iterator[Mark]:
     starts = 0
     for event in events:
         match event.action:
-            case "start":
+            case Action.START:
                 starts += 1
                 if starts > 1:
                     yield Mark("restart", event.time, f"start number {starts}")
-            case "oom":
+            case Action.OOM:
                 yield Mark("fault", event.time, "out of memory")
-            case "kill":
+            case Action.KILL:
                 yield Mark("fault", event.time, "killed")
-            case "pause":
+            case Action.PAUSE:
                 yield Mark("fault", event.time, "frozen")
-            case "die" if event.exit_code not in GOOD_CODES:
+            case Action.DIE if event.exit_code not in GOOD_CODES:
                 yield Mark("fault", event.time, f"ended with exit code {event.exit_code}")
 
 
@@ -183,13 +183,13 @@ def _states(events: Sequence[Event], entries: Sequence[Entry], end: float) -> It
 def _seen(word: str, event: Event, before: str) -> str:
     """The state after an event of the container; "" if it does not run."""
     match event.action:
-        case "create" | "start":
+        case Action.CREATE | Action.START:
             return STARTING
-        case "pause":
+        case Action.PAUSE:
             return State.PAUSED
-        case "unpause":
+        case Action.UNPAUSE:
             return before or STARTING
-        case "die":
+        case Action.DIE:
             return ""
     return word
 
@@ -257,7 +257,7 @@ def _silences(
     since: float | None = None
     told = [(e.time, e.event) for e in entries
             if isinstance(e.event, Silent | Heard) and e.event.of == task.name]  # fmt: skip
-    starts = [(e.time, None) for e in events if e.action == "start"]
+    starts = [(e.time, None) for e in events if e.action == Action.START]
     for moment, change in sorted([*told, *starts], key=lambda pair: pair[0]):
         if isinstance(change, Silent):
             since = since or change.last_heard or moment

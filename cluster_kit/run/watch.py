@@ -16,7 +16,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
 from cluster_kit.observe.user_requests import Asked
-from cluster_kit.platforms.engine import Container, Event
+from cluster_kit.platforms.engine import Action, Container, Event
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.companions import Sidecars
 from cluster_kit.run.known_secrets import values_of
@@ -37,7 +37,7 @@ for half a minute."""
 def follow_s(seen: RunState) -> float:
     """Seconds for which tasks may go on after the leader's end, evaluators apart."""
     leader = seen.leader
-    ends = [e.time for e in seen.events if (e.task, e.action) == (leader, "die")]
+    ends = [e.time for e in seen.events if (e.task, e.action) == (leader, Action.DIE)]
     lived = ends[-1] - seen.started.get(leader, 0.0) if ends else AT_ONCE_S
     failed = seen.tasks[leader].exit_code not in (0, None)
     return NOT_HEARD_S if failed and lived < AT_ONCE_S else FOLLOW_S
@@ -72,7 +72,7 @@ def refuse_if_ended_by_engine(
         containers: the cluster's containers by now.
     """
     leader = seen.leader
-    ends = [event for event in seen.events if (event.task, event.action) == (leader, "die")]
+    ends = [event for event in seen.events if (event.task, event.action) == (leader, Action.DIE)]
     if not any(event in late or event.time > lost_at - STOPS_WITHIN_S for event in ends):
         return
     end = seen.end_of(leader)
@@ -333,7 +333,7 @@ class Watch:
             return False
         if self._run.platform.takes_tasks_away and leader.exit_code:
             refuse_if_taken_away(self._run.containers())
-        removed = any((e.task, e.action) == (leader.name, "destroy") for e in self.seen.events)
+        removed = any((e.task, e.action) == (leader.name, Action.DESTROY) for e in self.seen.events)
         if pending_requests.pending(self.seen) and not removed:
             return False
         wordless = leader.exit_code in (0, EXIT_OUTPUT, EXIT_TERMINATED)

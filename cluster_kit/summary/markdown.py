@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster_kit.errors import UsageError
 from cluster_kit.observe.progress import Entry, ProgressReader, figures_of
-from cluster_kit.platforms.engine import Event
+from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.roles import ROLES
 from cluster_kit.run.outcome import Outcome, TaskOutcome, without_run
 from cluster_kit.run.run_directory import Record, outcome_from, read_events, read_record
@@ -167,7 +167,7 @@ class Span:
 
 def spans(events: Sequence[Event], order: Sequence[str] = ()) -> list[Span]:
     """The time from start to end of every container, grouped by task, tasks in this order."""
-    starts = [event.time for event in events if event.action == "start"]
+    starts = [event.time for event in events if event.action == Action.START]
     if not starts:
         return []
     zero, last = min(starts), max(event.time for event in events)
@@ -175,10 +175,10 @@ def spans(events: Sequence[Event], order: Sequence[str] = ()) -> list[Span]:
     lives: dict[str, list[Span]] = {task: [] for task in order}
     for event in sorted(events, key=lambda event: event.time):
         begin = began.get(event.task)
-        if event.action == "start":
+        if event.action == Action.START:
             began[event.task] = event.time
             lives.setdefault(event.task, [])
-        elif event.action == "die" and begin is not None:
+        elif event.action == Action.DIE and begin is not None:
             began[event.task] = None
             ended = Span(event.task, begin - zero, event.time - zero, event.exit_code)
             lives[event.task].append(ended)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.platforms.engine import Container, Event, seconds_of
+from cluster_kit.platforms.engine import Action, Container, Event, seconds_of
 from cluster_kit.platforms.kubernetes.kubernetes_api import Api, Refused
 from cluster_kit.platforms.kubernetes.kubernetes_settings import GROUP, kubernetes_name
 
@@ -209,14 +209,14 @@ class Told:
             self.names[known] = task
             if known not in self.started and started(pod) > 0:
                 self.started.add(known)
-                yield Event(started(pod), "start", task, None)
+                yield Event(started(pod), Action.START, task, None)
             if known not in self.ended and code is not None:
                 self.ended.add(known)
-                yield Event(finished(pod), "die", task, code)
+                yield Event(finished(pod), Action.DIE, task, code)
         for gone in self.names.keys() - {str(pod["metadata"]["name"]) for pod in pods}:
             task = self.names.pop(gone)
             if gone in self.started - self.ended:
-                yield Event(now, "die", task, STOPPED)
+                yield Event(now, Action.DIE, task, STOPPED)
             self.ended.add(gone)
 
 

@@ -19,7 +19,7 @@ from cluster_kit.platforms.docker.docker_connection import as_engine_errors
 from cluster_kit.platforms.docker.docker_containers import board_of, of_cluster
 from cluster_kit.platforms.docker.docker_engine import DockerConnection, remove_all
 from cluster_kit.platforms.engine import (
-    ALL_TOLD,
+    Action,
     Container,
     Event,
     PolledLogs,
@@ -245,7 +245,7 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
             first = not told.began
             yield from (one for one in told.events(tasks, time.time()) if one.time >= since)
             if first:
-                yield Event(time.time(), ALL_TOLD, "", None)
+                yield Event(time.time(), Action.ALL_TOLD, "", None)
             if until.wait(POLL_S):
                 return
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.platforms.docker.docker_containers import secrets_of
-from cluster_kit.platforms.engine import Container, Event, RemoteEngine, seconds_of
+from cluster_kit.platforms.engine import Action, Container, Event, RemoteEngine, seconds_of
 from cluster_kit.resolved import OUTPUT
 
 
@@ -220,7 +220,7 @@ class Told:
             yield from self._without_node(group, now)
         self.began = True
         for service in self.names.keys() - {str(task["ServiceID"]) for task in tasks}:
-            yield Event(now, "destroy", self.names.pop(service), None)
+            yield Event(now, Action.DESTROY, self.names.pop(service), None)
 
     def _of(self, task: Task, *, over: bool, lost: bool, now: float) -> Iterator[Event]:
         known, name, time = str(task["ID"]), name_of(task), seconds_of(task["Status"]["Timestamp"])
@@ -230,15 +230,17 @@ class Told:
         if known not in self.started and (over or state_of(task) == "running"):
             self.started.add(known)
             if not never_ran(task):
-                yield Event(seconds_of(task["CreatedAt"]) if over else time, "start", name, None)
+                yield Event(
+                    seconds_of(task["CreatedAt"]) if over else time, Action.START, name, None
+                )
         if over and known not in self.ended:
             self.ended.add(known)
             if state_of(task) == "shutdown":
-                yield Event(time, "kill", name, None, str(task["Status"].get(DRAINED, "")))
+                yield Event(time, Action.KILL, name, None, str(task["Status"].get(DRAINED, "")))
             if gone := state_of(task) == ORPHANED:
-                yield Event(now, "lost", name, None, str(task["Status"].get("Err", "")))
+                yield Event(now, Action.LOST, name, None, str(task["Status"].get("Err", "")))
             why = "" if gone or not never_ran(task) else str(task["Status"].get("Err", ""))
-            yield Event(now if lost or gone else time, "die", name, exit_code_of(task), why)
+            yield Event(now if lost or gone else time, Action.DIE, name, exit_code_of(task), why)
 
     def _without_node(self, group: Sequence[Task], now: float) -> Iterator[Event]:
         """Yields once that a task which has run before has no node any more."""
@@ -248,4 +250,4 @@ class Told:
         long = now - seconds_of(newest["CreatedAt"]) > HOMELESS_S
         if waits and long and str(newest["ID"]) not in self.homeless:
             self.homeless.add(str(newest["ID"]))
-            yield Event(now, "homeless", name_of(newest), None, str(status["Err"]))
+            yield Event(now, Action.HOMELESS, name_of(newest), None, str(status["Err"]))

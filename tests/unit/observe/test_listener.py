@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from cluster_kit.observe.listener import Listener
-from cluster_kit.platforms.engine import ALL_TOLD, Engine, Event, Subscription
+from cluster_kit.platforms.engine import Action, Engine, Event, Subscription
 from cluster_kit.this_host import SystemClock
 
 START = Event(1.0, "start", "ps-0", None)
@@ -53,7 +53,7 @@ def joined() -> Iterator[Callable[..., Listener]]:
 
 
 def test_all_that_it_has_told_is_enough(joined: Callable[..., Listener]) -> None:
-    listener = joined(START, Event(2.0, ALL_TOLD, "", None))
+    listener = joined(START, Event(2.0, Action.ALL_TOLD, "", None))
     assert listener.has_repeated and listener.is_behind
     assert listener.drain() == [START]
 

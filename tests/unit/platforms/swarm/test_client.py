@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.platforms.engine import ALL_TOLD
+from cluster_kit.platforms.engine import Action
 from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
 from tests.unit.platforms.swarm.records import service, task
 
@@ -40,7 +40,7 @@ def test_events_say_when_all_of_the_past_is_told() -> None:
     ended = task(1, "complete", 9, code=0)
     manager = Manager([task(1, "running", 2)], [ended])
     told = [event.action for event in islice(manager.events("demo", 0.0), 3)]
-    assert told == ["start", ALL_TOLD, "die"]
+    assert told == ["start", Action.ALL_TOLD, "die"]
 
 
 def test_stopping_asks_for_all_tasks_at_once() -> None:
