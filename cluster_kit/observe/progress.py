@@ -7,6 +7,7 @@ that are numbers. Nothing else takes a line apart.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -109,6 +110,11 @@ LONGEST_LINE = 1 << 20
 """Bytes; a longer line is left out."""
 MOST_AT_FIRST, MOST_LATER = 64 << 20, 8 << 20
 """Bytes of one file that are read at once: of more, only the last LONGEST_LINE."""
+LINES, LINES_PER_S, MOST_LINES = 50_000, 20, 700_000
+"""Lines of one file that are read, how many more for each second of the run, and how many at all: a
+line each second for a week. Of those beyond, the ones in the last LONGEST_LINE bytes are read."""
+AT_ONCE = 10_000
+"""Entries of one event in one file that one reading returns: of more, every second, fourth, ..."""
 KEPT, KEPT_PER_S = 2_000, 5
 """Entries of one event of one task that are kept, and how many more for each second of the run."""
 WEIGHT, WEIGHT_PER_S = 300_000, 300
@@ -206,17 +212,30 @@ class ProgressReader:
         self._offsets = dict(sizes or {})
         self._cut: set[str] = set()
         self._read: set[str] = set()
+        self._lines_read: Counter[str] = Counter()
         self._kept: Counter[tuple[str, type[Event]]] = Counter()
         self._weights: Counter[str] = Counter()
 
     def poll(self) -> list[Entry]:
-        """New entries of all tasks since the last call, oldest first."""
+        """New entries of all tasks since the last call, oldest first.
+
+        Of very many that one task has written, as in a week, some at equal distances.
+        """
         try:
             with Folder(self._output, FOLDER) as folder:
-                entries = [entry for name in self._names() for entry in self._new(folder, name)]
+                found = [one for name in self._names() for one in _thinned(self._new(folder, name))]
         except OSError:
             return []  # not there yet, or removed by now: the next call looks again
-        return sorted(entries, key=lambda entry: entry.time)
+        return sorted(found, key=lambda entry: entry.time)
+
+    def each(self) -> Iterator[Entry]:
+        """Yields the new entries one by one, task after task, each task's as it has written them.
+
+        None is kept in memory.
+        """
+        with contextlib.suppress(OSError), Folder(self._output, FOLDER) as folder:
+            for name in self._names():
+                yield from self._new(folder, name)
 
     def _names(self) -> list[str]:
         if self._tasks is not None:
@@ -236,7 +255,7 @@ class ProgressReader:
             # Nothing was written later. A program can set that time, but not the inode's.
             latest = about.st_ctime + AHEAD_S
             task = name.removesuffix(self._suffix)
-            for line in self._lines(file, name, about.st_size):
+            for line in self._lines(file, name, about.st_size, latest):
                 entry = parsed(task, line, self._tasks)
                 if entry is None or entry.time > latest:
                     self.left_out += 1
@@ -247,26 +266,31 @@ class ProgressReader:
         finally:
             os.close(file)
 
-    def _lines(self, file: int, name: str, size: int) -> Iterator[bytes]:
-        """The complete lines that were not read yet, in bounded memory."""
+    def _lines(self, file: int, name: str, size: int, latest: float) -> Iterator[bytes]:
+        """The complete lines that were not read yet, in bounded memory and time."""
         offset = self._offsets.get(name, 0)
         if size < offset:
             offset = 0  # removed, and written anew
             self._cut.discard(name)
-        if size - offset > (MOST_LATER if name in self._read else MOST_AT_FIRST):
-            self.left_out += 1
-            offset = size - LONGEST_LINE
-            self._cut.add(name)
+        most_lines = min(LINES + LINES_PER_S * self._seconds(latest, latest), MOST_LINES)
+        too_long = size - offset > (MOST_LATER if name in self._read else MOST_AT_FIRST)
         self._read.add(name)
-        os.lseek(file, offset, os.SEEK_SET)
         rest = b""
+        os.lseek(file, offset, os.SEEK_SET)
         while offset + len(rest) < size:
+            is_far = size - offset > LONGEST_LINE
+            if is_far and (too_long or self._lines_read[name] >= most_lines):
+                self.left_out += 1
+                offset, rest = size - LONGEST_LINE, b""
+                self._cut.add(name)
+                os.lseek(file, offset, os.SEEK_SET)
             piece = os.read(file, min(LONGEST_LINE, size - offset - len(rest)))
             if not piece:
                 break
             *lines, rest = (rest + piece).split(b"\n")
             offset += sum(map(len, lines)) + len(lines)
             self._offsets[name] = offset
+            self._lines_read[name] += len(lines)
             if lines and name in self._cut:
                 self._cut.discard(name)
                 del lines[0]
@@ -277,11 +301,20 @@ class ProgressReader:
                 offset, rest = offset + len(rest), b""
                 self._offsets[name] = offset
 
+    def _seconds(self, until: float, latest: float) -> float:
+        """How long the run has been going on at a moment; a day at the end if its begin is unknown.
+
+        Args:
+            until: the moment, in Unix seconds.
+            latest: the last one at which the file was written.
+        """
+        began = self._began if self._began > 0 else latest - DAY_S
+        return max(0.0, until - began)
+
     def _is_kept(self, entry: Entry, latest: float) -> bool:
         """Whether its task has not written more of such entries than anybody needs."""
         key = entry.task, type(entry.event)
-        began = self._began if self._began > 0 else latest - DAY_S
-        seconds, heavy = max(0.0, entry.time - began), weight(fields_of(entry.event))
+        seconds, heavy = self._seconds(entry.time, latest), weight(fields_of(entry.event))
         vital = isinstance(entry.event, VITAL) and heavy <= LIGHT
         if (
             self._kept[key] >= KEPT + KEPT_PER_S * seconds
@@ -293,6 +326,25 @@ class ProgressReader:
         self._kept[key] += 1
         self._weights[entry.task] += 0 if vital else heavy
         return True
+
+
+def _thinned(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """Of more than AT_ONCE of an event, some at equal distances, among them the first and last."""
+    kept: dict[type[Event], list[tuple[int, Entry]]] = {}
+    last: dict[type[Event], tuple[int, Entry]] = {}
+    came, every = Counter[type[Event]](), Counter[type[Event]]()
+    for numbered in enumerate(entries):
+        kind = type(numbered[1].event)
+        those = kept.setdefault(kind, [])
+        if came[kind] % (1 << every[kind]) == 0:
+            those.append(numbered)
+        last[kind] = numbered
+        came[kind] += 1
+        if len(those) > AT_ONCE:
+            del those[1::2]
+            every[kind] += 1
+    found = {number: entry for those in (*kept.values(), last.values()) for number, entry in those}
+    return (found[number] for number in sorted(found))
 
 
 def without_values(entry: Entry, mask: Mask) -> Entry:
@@ -363,6 +415,8 @@ def parsed(task: str, line: bytes, tasks: Collection[str] | None = None) -> Entr
 
     A key whose value is of another kind is left out, and so is a key that the event does not have.
     """
+    if not line.lstrip().startswith(b"{"):  # a tenth of the time in which JSON says so
+        return None
     try:
         values = json.loads(line)
         moment, name = float(values.pop("time")), words(str(values.pop("event")))

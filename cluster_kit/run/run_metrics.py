@@ -156,7 +156,7 @@ class RunMetrics:
                     tally.told(one)
             elif tally is not None:
                 tally.happened(one)
-        for line in self._usage.poll():
+        for line in self._usage.each():
             sample, tally = sample_of(line), tallies.get(line.task)
             if sample is not None and tally is not None:
                 tally.used(sample)

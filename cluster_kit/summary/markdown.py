@@ -27,14 +27,14 @@ from cluster_kit.workspace import RunDirectory, Workspace
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run's outcome, the starts and ends of its containers, and the tasks' reports.
+    """A run's outcome, the starts and ends of its containers, and its losses (see `losses`).
 
     A run that never started has only an outcome, without tasks and directory.
     """
 
     outcome: Outcome
     events: tuple[Event, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    losses: tuple[tuple[int, float], ...] = ()
 
 
 def read(reference: str, workspace: Workspace) -> Evidence:
@@ -60,8 +60,9 @@ def read(reference: str, workspace: Workspace) -> Evidence:
     since, sizes = (record.since, record.sizes) if record else (-math.inf, {})
     tasks = record.cluster.tasks if record else outcome.tasks
     names = [task.name for task in tasks] or None  # a job of Slurm's outcome lists none
-    entries = ProgressReader(run.output, since, sizes, tasks=names).poll()
-    return Evidence(outcome, tuple(read_events(run, since)), tuple(entries))
+    entries = ProgressReader(run.output, since, sizes, tasks=names).each()
+    points = losses(entries, leader_of(outcome))
+    return Evidence(outcome, tuple(read_events(run, since)), tuple(points))
 
 
 def _record(run: RunDirectory, outcome: Outcome) -> Record | None:
@@ -148,6 +149,8 @@ def values(outcome: Outcome) -> dict[str, str]:
 
 
 MOST_TASKS = 40
+MOST_LOSSES = 10_000
+"""Of a run that are kept, to draw POINTS."""
 POINTS = 40
 """Of a line; Mermaid spreads them evenly over the axis."""
 
@@ -213,17 +216,26 @@ def _bar(span: Span) -> str:
     return f"exit {span.exit_code} :{kind}, {begin}, {end}"
 
 
-def losses(entries: Sequence[Entry], leader: str) -> list[tuple[int, float]]:
-    """(step, loss) as the leader reported them; steps that were repeated appear once."""
+def losses(entries: Iterable[Entry], leader: str) -> list[tuple[int, float]]:
+    """(step, loss) as the leader reported them; steps that were repeated appear once.
+
+    Of more than MOST_LOSSES some at equal distances, among them the first and the last.
+    """
     points: list[tuple[int, float]] = []
+    apart, last = 0, None
     for step, loss in _reported(entries, leader):
+        last = (step, loss)
         while points and points[-1][0] >= step:
             points.pop()
-        points.append((step, loss))
-    return points
+        if not points or step >= points[-1][0] + apart:
+            points.append(last)
+        if len(points) > MOST_LOSSES:
+            del points[1::2]
+            apart = 2 * (points[-1][0] - points[0][0]) // MOST_LOSSES
+    return [*points, last] if last and last != points[-1] else points
 
 
-def _reported(entries: Sequence[Entry], leader: str) -> Iterator[tuple[int, float]]:
+def _reported(entries: Iterable[Entry], leader: str) -> Iterator[tuple[int, float]]:
     for entry in entries:
         if entry.task != leader:
             continue
@@ -373,7 +385,7 @@ def _pictures(evidence: Evidence) -> Iterator[str]:
     order = [task.name for task in outcome.tasks]
     lanes = gantt(spans(evidence.events, order), outcome.blame or "")
     yield from _section("Tasks over time, in seconds", _mermaid(lanes))
-    line = curve(losses(evidence.entries, leader_of(outcome)))
+    line = curve(evidence.losses)
     yield from _section("Loss over steps", _mermaid(line))
 
 

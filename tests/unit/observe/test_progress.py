@@ -7,17 +7,25 @@ import math
 import re
 import time
 import tracemalloc
+from collections.abc import Callable, Collection
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster_kit.contract.events import Devices, End, Silent, Step, name_of
+from cluster_kit.contract.events import Devices, End, Silent, Start, Step, name_of
+from cluster_kit.observe import progress
 from cluster_kit.observe.progress import (
+    AT_ONCE,
     KEPT,
+    LINES,
+    LINES_PER_S,
+    LONGEST_LINE,
     LONGEST_TEXT,
     WEIGHT,
     WEIGHT_PER_S,
+    Entry,
     ProgressReader,
     fields_of,
     weight,
@@ -271,3 +279,62 @@ def test_a_line_of_the_future_is_none_when_that_has_come(
     reader = ProgressReader(output, since=now - 10)
     assert [entry.event.step for entry in reader.poll()] == [1]
     assert reader.left_out == 1
+
+
+def flood(output: Path, line: bytes, count: int, began: float) -> None:
+    """So many lines, and then the last word of a task that began then."""
+    with (output / "progress" / "chief-0.jsonl").open("wb") as file:
+        for _ in range(count // 1000):
+            file.write(line * 1000)
+        file.write(json.dumps({"time": began + 1, "event": "end", "exit_code": 0}).encode() + b"\n")
+
+
+def test_lines_without_end_are_read_in_bounded_time(output: Path) -> None:
+    began = time.time() - 2
+    tiny = json.dumps({"time": int(began + 1), "event": "x"}).encode() + b"\n"
+    for text, count in ((b"1\n", 8_000_000), (b"\n", 16_000_000), (tiny, 400_000)):
+        flood(output, text, count, began)
+        reader = ProgressReader(output, began, tasks=["chief-0"])
+        with pytest.MonkeyPatch.context() as patched:
+            parsed: list[bytes] = []
+            patched.setattr(progress, "parsed", noting(parsed))
+            assert isinstance(reader.poll()[-1].event, End)
+            assert len(parsed) < LINES + LINES_PER_S * 3 + 3 * LONGEST_LINE
+            parsed.clear()
+            with (output / "progress" / "chief-0.jsonl").open("ab") as file:
+                file.write(text * 1_000_000 + line(began + 1.5, "end", exit_code=1).encode())
+            assert reader.poll()[-1].event == End(exit_code=1)
+            assert sum(map(len, parsed)) < LONGEST_LINE + 100, "no more than the end"
+
+
+def noting(parsed: list[bytes]) -> Callable[..., Entry | None]:
+    real = progress.parsed
+
+    def parse(task: str, line: bytes, tasks: Collection[str]) -> Entry | None:
+        parsed.append(line)
+        return real(task, line, tasks)
+
+    return parse
+
+
+def test_a_week_is_read_whole_in_little_memory(output: Path) -> None:
+    """Here half a day, of which most is left out."""
+    began, count = time.time() - 200_000, 50_000
+    figures = {"steps_per_s": 10.5, "loss": 0.25}
+    with (output / "progress" / "chief-0.jsonl").open("w") as file:
+        file.write(line(began, "start", attempt=1))
+        file.writelines(line(began + i, "step", step=i, **figures) for i in range(count))
+        file.write(line(began + count, "end", exit_code=0))
+    tracemalloc.start()
+    reader = ProgressReader(output, began, tasks=["chief-0"])
+    found = reader.poll()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 << 20
+    assert (found[0].event, found[-1].event) == (Start(attempt=1), End(exit_code=0))
+    assert reader.left_out == 0
+    steps = [one.event.step for one in found if isinstance(one.event, Step)]
+    assert AT_ONCE / 2 <= len(steps) <= AT_ONCE + 1
+    assert (steps[0], steps[-1]) == (0, count - 1)
+    assert {after - before for before, after in pairwise(steps[:-1])} == {8}
+    assert sum(1 for _ in ProgressReader(output, began, tasks=["chief-0"]).each()) == count + 2

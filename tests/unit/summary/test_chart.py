@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
+from cluster_kit.contract.events import Step
+from cluster_kit.observe.progress import Entry
 from cluster_kit.platforms.engine import Event
-from cluster_kit.summary.markdown import MOST_TASKS, Span, curve, gantt, losses, spans
+from cluster_kit.summary.markdown import MOST_LOSSES, MOST_TASKS, Span, curve, gantt, losses, spans
 from tests.entries import as_entry
 from tests.unit.summary.runs import ENTRIES, EVENTS
 
@@ -51,6 +55,16 @@ def test_a_job_that_went_back_is_drawn_as_it_went_on() -> None:
     steps = ((10, 2.0), (20, 9.0), (30, 9.0), (20, 1.5), (30, 1.0))
     entries = [as_entry("chief-0", 1.0, "epoch", {"step": s, "loss": loss}) for s, loss in steps]
     assert losses(entries, "chief-0") == [(10, 2.0), (20, 1.5), (30, 1.0)]
+
+
+def test_of_very_many_losses_some_are_kept() -> None:
+    count = 200_000
+    steps = (Step(step=step, loss=1 / (step + 1)) for step in range(count))
+    found = losses((Entry("chief-0", 1.0, step) for step in steps), "chief-0")
+    assert MOST_LOSSES / 4 < len(found) <= MOST_LOSSES + 1
+    assert (found[0], found[-1]) == ((0, 1.0), (count - 1, 1 / count))
+    distances = [after - before for (before, _), (after, _) in pairwise(found)]
+    assert 0 < max(distances) < count / 2000
 
 
 def test_a_line_has_its_points_at_equal_steps() -> None:

@@ -16,6 +16,7 @@ from cluster_kit.summary.markdown import (
     Evidence,
     block,
     leader_of,
+    losses,
     markdown,
     text,
 )
@@ -25,7 +26,9 @@ EVIL = "<img src=x onerror=1> | **no** [l](http://x) `code` # h\n## not a headin
 
 
 def test_a_run_that_went_well() -> None:
-    page = markdown(Evidence(outcome(notes=["ps-0 came back"]), EVENTS, ENTRIES))
+    page = markdown(
+        Evidence(outcome(notes=["ps-0 came back"]), EVENTS, tuple(losses(ENTRIES, "chief-0")))
+    )
     lines = page.splitlines()
     assert lines[0] == "## ✅ demo succeeded after 8.0 s"
     assert "| chief-0 | 10.0.0.2 | - | 0 | 0 | 3.6 MB | 0.9 kB |  |" in lines

@@ -27,8 +27,7 @@ def test_it_is_found_by_directory_file_cluster_and_as_the_newest(workspace: Work
         assert (evidence.outcome.blame, evidence.outcome.run) == ("chief-0", str(run))
         assert evidence.outcome.tasks == failed().tasks
         assert evidence.events == EVENTS
-        tasks = {task.name for task in evidence.outcome.tasks}
-        assert {entry.task for entry in evidence.entries} == {"chief-0"} & tasks, "and no others'"
+        assert evidence.losses == ((10, 2.0), (30, 1.0)), "and no others'"
 
 
 def test_what_up_printed_leads_to_the_run(workspace: Workspace, tmp_path: Path) -> None:
@@ -56,7 +55,7 @@ def test_of_a_resumed_run_its_own_part_is_told(
     recorded("b")
     evidence = read(str(run), workspace)
     assert evidence.events == EVENTS[3:]
-    assert [entry.event.step for entry in evidence.entries] == [30, 30]
+    assert evidence.losses == ((30, 1.0),)
     recorded("another run's")
     assert read(str(run), workspace).events == EVENTS
 
