@@ -378,9 +378,9 @@ def over_at(one: Injected, seen: RunState) -> float:
     """
     if one.fault.kind == SLOW or KINDS[one.fault.kind].at_once:
         return one.time + (one.fault.lasts or 0.0)
-    later = [e for e in seen.events if e.task == one.fault.task and e.time > one.time]
-    kills = [event.time for event in later if event.action == Action.KILL]
+    lives = seen.lives_of(one.fault.task)
+    kills = [time for life in lives for time in life.kills if time > one.time]
     disconnected = one.fault.kind == CUT and not one.fault.sources
     since = min(kills, default=inf) if disconnected else one.time
-    starts = (event.time for event in later if event.action == Action.START and event.time > since)
+    starts = (time for time in seen.starts(one.fault.task) if time > since)
     return min(one.time + (one.fault.lasts or inf), next(starts, inf))

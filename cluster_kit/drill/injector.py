@@ -34,7 +34,7 @@ from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
 from cluster_kit.host import Host
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-from cluster_kit.platforms.engine import Action, Container, Engine, Helper, reaching
+from cluster_kit.platforms.engine import Container, Engine, Helper, reaching
 from cluster_kit.platforms.platform import DEFAULT, platform_of
 from cluster_kit.resolved import OUTPUT, Cluster, Task
 from cluster_kit.run.known_secrets import Known, values_of
@@ -349,7 +349,7 @@ class Director:
 
 def _saved_at(leader: Container | None, seen: RunState) -> float | None:
     """Unix seconds of the newest checkpoint of this run, None if there is none."""
-    starts = [e.time for e in seen.events if (e.task, e.action) == (seen.leader, Action.START)]
+    starts = seen.starts(seen.leader)
     if leader is None or not leader.output or not starts:
         return None
     output = Path(leader.output)

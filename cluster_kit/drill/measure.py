@@ -19,7 +19,7 @@ from cluster_kit.drill.fault_plan import (
 )
 from cluster_kit.drill.scenario_file import KINDS
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
-from cluster_kit.platforms.engine import Action, Event
+from cluster_kit.platforms.engine import Action
 
 UNDER_WAY_S = 1.0
 PAUSE_S = 3.0
@@ -82,12 +82,7 @@ def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
         seen, one.time, max(one.time, detected or 0.0), next_of_any, max(before, default=0)
     )
     saved = [step for moment, step in steps(seen) if moment <= (one.saved_at or 0.0)]
-    starts = [
-        event
-        for event in seen.events
-        if (event.task, event.action) == (task, Action.START)
-        and one.time < event.time <= next_of_task
-    ]
+    starts = [start for start in seen.starts(task) if one.time < start <= next_of_task]
     ready = ready_at(seen)
     return Result(
         one.fault,
@@ -121,14 +116,15 @@ def _detected(
         until_other: the next fault of any task, likewise for what is told of the whole job.
     """
     task, since = one.fault.task, one.time - CLOCK_SLACK_S
-    told = [
-        (event.time, event.action)
-        for event in seen.events
-        if event.task == task
-        and (event.action == Action.OOM or (event.action == Action.DIE and event.exit_code != 0))
-        and since <= event.time
-        and (event.time < until or (_ends_job(event, seen) and until == ended_at(seen)))
-    ]
+    told = list[tuple[float, str]]()
+    for life in seen.lives_of(task):
+        told += [(time, Action.OOM) for time in life.ooms if since <= time < until]
+        if life.ended is None or life.exit_code == 0 or life.ended < since:
+            continue
+        # The last word of a leader that failed comes just before its end.
+        ends_job = task == seen.leader and life.exit_code and until == ended_at(seen)
+        if life.ended < until or ends_job:
+            told.append((life.ended, Action.DIE))
     for entry in seen.entries:
         event = entry.event
         about_task = (isinstance(event, Silent) and event.of == task) or (
@@ -140,11 +136,6 @@ def _detected(
         ):
             told.append((entry.time, name_of(event)))
     return min(told, default=None)
-
-
-def _ends_job(event: Event, seen: RunState) -> bool:
-    """Whether it is the end of a leader that failed: its last word comes just before."""
-    return event.task == seen.leader and bool(event.exit_code)
 
 
 def _going_on(

@@ -13,8 +13,8 @@ from cluster_kit.contract.events import Heard, Silent
 from cluster_kit.drill.fault_plan import ready_at, starts_of, steps
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.scenario_file import Bounds, Expect
+from cluster_kit.observe.lives import ran
 from cluster_kit.observe.state import RunState
-from cluster_kit.platforms.engine import Action
 from cluster_kit.run.outcome import Outcome
 
 Span = tuple[float, float]
@@ -60,17 +60,14 @@ def _shifted(spans: Sequence[Span], zero: float) -> tuple[Span, ...]:
 
 def _ran(seen: RunState, task: str, end: float) -> list[Span]:
     """From each start of its container to the end of that."""
-    return _spans(
-        [(e.time, e.action == Action.START) for e in seen.events
-         if e.task == task and e.action in (Action.START, Action.DIE)], end
-    )  # fmt: skip
+    return [(began, ended) for began, ended, _ in ran(seen.lives_of(task), end)]
 
 
 def _silent(seen: RunState, task: str, end: float) -> list[Span]:
     """From when it was called silent to when it was heard, or started again."""
     told = [(e.time, isinstance(e.event, Silent)) for e in seen.entries
             if isinstance(e.event, Silent | Heard) and e.event.of == task]  # fmt: skip
-    started = [(e.time, False) for e in seen.events if (e.task, e.action) == (task, Action.START)]
+    started = [(start, False) for start in seen.starts(task)]
     return _spans(sorted([*told, *started]), end)
 
 

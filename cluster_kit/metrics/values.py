@@ -17,6 +17,7 @@ from cluster_kit.contract.events import (
     Step,
     Training,
 )  # fmt: skip
+from cluster_kit.observe import lives
 from cluster_kit.observe.progress import Entry, Figures, figures_of, number
 from cluster_kit.observe.state import CLOCK_SLACK_S
 from cluster_kit.observe.task_view import State, state_after
@@ -154,45 +155,41 @@ class Tally:
     target: int | None = None
     retries: int = 0
     last_told: float | None = None
-    exit_code: int | None = None
     path: list[tuple[float, int]] = field(default_factory=list)
     """(Unix seconds, global step), as it was told."""
     _lives: int = 1
-    _starts: int = 0
+    _container: lives.Lives = ()
     _first_attempts: int = 0
-    _started: float = 0.0
-    _runs: bool | None = None
-    """None: no engine has told."""
     _paused: bool = False
     _reported: tuple[float, State] | None = None
 
     @property
+    def exit_code(self) -> int | None:
+        """The exit code of the container's last end, None while it runs."""
+        return self._container[-1].exit_code if self._container else None
+
+    @property
     def restarts(self) -> int:
         """By the engine's events, or, of a run that nobody has watched, by what the task told."""
-        return max(self._starts, self._first_attempts, self._lives, 1) - 1
+        return max(len(lives.starts(self._container)), self._first_attempts, self._lives, 1) - 1
 
     @property
     def state(self) -> State:
         if self._paused:
             return State.PAUSED
-        if self._runs is False:
+        if self._container and self._container[-1].ended is not None:
             return State.ENDED
         told, state = self._reported or (0.0, State.RUNNING)
-        if self._runs is None and self.last_told is None:
+        if not self._container and self.last_told is None:
             return State.CREATED
-        return state if told >= self._started - CLOCK_SLACK_S else State.RUNNING
+        started = max(lives.starts(self._container)[-1:], default=0.0)
+        return state if told >= started - CLOCK_SLACK_S else State.RUNNING
 
     def happened(self, event: Event) -> None:
         """Add an event of its container."""
-        match event.action:
-            case Action.START:
-                self._starts += 1
-                self._started, self._runs, self._paused = event.time, True, False
-                self.exit_code = None
-            case Action.DIE:
-                self._runs, self._paused, self.exit_code = False, False, event.exit_code
-            case Action.PAUSE | Action.UNPAUSE:
-                self._paused = event.action == Action.PAUSE
+        self._container = lives.after(self._container, event)
+        if event.action in (Action.START, Action.DIE, Action.PAUSE, Action.UNPAUSE):
+            self._paused = event.action == Action.PAUSE
 
     def used(self, sample: Sample) -> None:
         """Add a line of its usage file."""

@@ -45,11 +45,11 @@ def current(seen: RunState) -> dict[str, Silence]:
     """The tasks that are silent; not one that spoke or was started since."""
     told = {str(e.event.of): e for e in seen.entries if isinstance(e.event, Silent | Heard)}
     # A leader that was started again knows nothing of what it said before.
-    since = seen.started.get(seen.leader, 0.0)
+    since = seen.started_at(seen.leader)
     return {
         task: silence(entry.time, entry.event)
         for task, entry in told.items()
-        if isinstance(entry.event, Silent) and entry.time >= max(seen.started.get(task, 0.0), since)
+        if isinstance(entry.event, Silent) and entry.time >= max(seen.started_at(task), since)
     }
 
 

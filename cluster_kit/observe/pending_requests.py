@@ -6,7 +6,6 @@ from cluster_kit.observe import user_requests
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import is_work
 from cluster_kit.observe.user_requests import Asked
-from cluster_kit.platforms.engine import Action
 
 FROM_PAGE = {
     user_requests.END: "stopped", user_requests.KILL: "killed",
@@ -22,13 +21,12 @@ def pending(seen: RunState) -> Asked | None:
     one = user_requests.last(seen.requests, seen.leader)
     if one is None or one.what not in user_requests.ENDS:
         return None
-    return one if one.time > seen.started.get(seen.leader, 0.0) else None
+    return one if one.time > seen.started_at(seen.leader) else None
 
 
 def is_of(seen: RunState, task: str, moment: float) -> bool:
     """Whether a task that ended at this time, in Unix seconds, did so because a person asked."""
-    starts = [e.time for e in seen.events if (e.task, e.action) == (task, Action.START)]
-    since = max((time for time in starts if time < moment), default=0.0)
+    since = max((time for time in seen.starts(task) if time < moment), default=0.0)
     return any(
         task in one.tasks and one.what in user_requests.ENDS and since < one.time <= moment
         for one in seen.requests
@@ -37,7 +35,7 @@ def is_of(seen: RunState, task: str, moment: float) -> bool:
 
 def away_s(seen: RunState, now: float) -> float:
     """For how many seconds the leader was not running because a person asked, until `now`."""
-    starts = [e.time for e in seen.events if (e.task, e.action) == (seen.leader, Action.START)]
+    starts = seen.starts(seen.leader)
     until: dict[float, float] = {}
     for one in seen.requests:
         if seen.leader in one.tasks and one.what in user_requests.ENDS:
@@ -50,8 +48,7 @@ def words(one: Asked, seen: RunState) -> str:
     """A sentence about what was asked."""
     every = len(one.tasks) == len(seen.tasks)
     if one.what == user_requests.STOP:
-        starts = (e.time for e in seen.events if (e.task, e.action) == (seen.leader, Action.START))
-        again = next((time for time in starts if time > one.time), None)
+        again = next((time for time in seen.starts(seen.leader) if time > one.time), None)
         later = "not started again" if again is None else f"started {again - one.time:.0f} s later"
         return f"the cluster was stopped at {one.at} by `cluster-kit stop`, and {later}"
     if one.what in FROM_PAGE:

@@ -108,7 +108,11 @@ def missed(seen: RunState, containers: Sequence[Container], asked: float) -> lis
         for event in _of(seen, container, view, asked)
     ]
     present = {container.name for container in containers}
-    alive = [name for name in seen.started if seen.tasks[name].state is not State.ENDED]
+    alive = [
+        name
+        for name, task in seen.tasks.items()
+        if seen.starts(name) and task.state is not State.ENDED
+    ]
     events += [Event(asked, Action.DIE, name, None) for name in alive if name not in present]
     return sorted(events, key=lambda event: event.time)
 
@@ -135,13 +139,13 @@ _LIFE = (Action.START, Action.DIE)
 def _of(seen: RunState, container: Container, view: TaskView, asked: float) -> Iterator[Event]:
     """Yields the missed events of one container; `view` is what `status` would show of it."""
     name, state = container.name, seen.tasks[container.name].state
-    known = [event for event in seen.events if event.task == name]
-    starts = _starts(seen, container, view, known, asked)
-    starts_later = max(starts, default=0.0) > seen.started.get(name, 0.0)
-    yield from _lives(seen, name, known, starts)
-    if container.oom and not any(event.action == Action.OOM for event in known):
+    known = seen.lives_of(name)
+    starts = _starts(seen, container, view, asked)
+    starts_later = max(starts, default=0.0) > seen.started_at(name)
+    yield from _lives(seen, name, starts)
+    if container.oom and not any(life.ooms for life in known):
         yield Event(max(container.started, container.finished), Action.OOM, name, None)
-    died = any(e.action == Action.DIE and e.time >= container.started for e in known)
+    died = any(end >= container.started for end in seen.ends(name))
     if container.exit_code is not None and not died:
         ended = max(container.started, container.finished)
         if ended < asked:
@@ -155,15 +159,13 @@ def _of(seen: RunState, container: Container, view: TaskView, asked: float) -> I
         yield Event(asked, Action.UNPAUSE, name, None)
 
 
-def _starts(
-    seen: RunState, container: Container, view: TaskView, known: Sequence[Event], asked: float
-) -> list[float]:
+def _starts(seen: RunState, container: Container, view: TaskView, asked: float) -> list[float]:
     """The times of a container's starts that are not known, oldest first.
 
     The engine tells the last one, the task itself each that it lived to tell, and the engine's
     count how many there were.
     """
-    heard = [event.time for event in known if event.action == Action.START]
+    heard = seen.starts(container.name)
     found, before = list[float](), -1.0
     for born in births([entry for entry in seen.entries if entry.task == container.name]):
         if born >= asked:
@@ -172,7 +174,7 @@ def _starts(
             exact = before < container.started <= born
             found.append(container.started if exact else born)
         before = born
-    ends = [event.time for event in known if event.action == Action.DIE]
+    ends = seen.ends(container.name)
     if ends and not any(start <= min(ends) for start in (*heard, *found)):
         found.append(min(container.created, min(ends) - BARE_RESTART_S))
     if max((*heard, *found), default=0.0) < container.started < asked:
@@ -183,18 +185,15 @@ def _starts(
     return sorted(found)
 
 
-def _lives(
-    seen: RunState, name: str, known: Sequence[Event], starts: Sequence[float]
-) -> Iterator[Event]:
+def _lives(seen: RunState, name: str, starts: Sequence[float]) -> Iterator[Event]:
     """Yields these starts, and an end before each start that follows another one.
 
     The exit code of a life in which the task had no last word is known to nobody.
     """
     yield from (Event(start, Action.START, name, None) for start in starts)
-    heard = [event.time for event in known if event.action == Action.START]
-    deaths = [event.time for event in known if event.action == Action.DIE]
-    for begin, end in pairwise(sorted([*heard, *starts])):
-        if not any(begin <= death <= end for death in deaths):
+    ends = seen.ends(name)
+    for begin, end in pairwise(sorted([*seen.starts(name), *starts])):
+        if not any(begin <= ended <= end for ended in ends):
             word = _last_word(seen, name, begin, end)
             moment, code = word or (max(begin, end - JUST_BEFORE_S), None)
             yield Event(moment, Action.DIE, name, code)

@@ -9,7 +9,8 @@ from typing import Any, TypeVar, overload
 
 from cluster_kit.contract.endings import CUT_OFF, FAILED, FINISHED
 from cluster_kit.contract.events import End, Metrics
-from cluster_kit.observe import task_view
+from cluster_kit.observe import lives, task_view
+from cluster_kit.observe.lives import Life, Lives
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.task_view import State, Straggler, TaskView, figures, is_work, state_after
 from cluster_kit.observe.usage import Use, after, sample_of
@@ -77,8 +78,9 @@ class RunState:
     """Everything observed of a run so far. `tasks` by name, in task order; times are Unix seconds.
 
     `evaluators` are the tasks outside the training cluster. `retries` is how often the engine may
-    restart each task, `started` the time of each task's last start. `left_out` counts lines of
-    tasks that are not among `entries`: they are not as tasks write them, or too many.
+    restart each task, `lives` are those of each task's container, made from `events`. `left_out`
+    counts lines of tasks that are not among `entries`: they are not as tasks write them, or too
+    many.
     """
 
     tasks: dict[str, TaskView]
@@ -88,7 +90,7 @@ class RunState:
     events: Appended[Event] = field(default_factory=lambda: Appended())
     entries: Appended[Entry] = field(default_factory=lambda: Appended())
     requests: tuple[Asked, ...] = ()
-    started: dict[str, float] = field(default_factory=dict)
+    lives: Mapping[str, Lives] = field(default_factory=dict)
     stragglers: Mapping[str, Straggler] = field(default_factory=dict)
     uses: Mapping[str, Use] = field(default_factory=dict)
     left_out: int = 0
@@ -108,11 +110,10 @@ class RunState:
         task = self.tasks.get(event.task)
         if task is None:
             return self
-        started = self.started
+        own = lives.after(self.lives_of(task.name), event)
+        now = replace(self, lives={**self.lives, task.name: own})
         if event.action == Action.START:
-            restarts = task.restarts + (event.task in started)
-            started = {**started, event.task: event.time}
-            state = replace(self, started=started)._reported_state(task.name)
+            restarts, state = lives.restarts(own), now._reported_state(task.name)
             task = replace(task, state=state, exit_code=None, restarts=restarts)
         elif event.action == Action.DIE:
             state = State.RESTARTING if self._comes_back(event) else State.ENDED
@@ -122,7 +123,7 @@ class RunState:
         elif event.action == Action.UNPAUSE:
             task = replace(task, state=self._reported_state(task.name))
         tasks = {**self.tasks, task.name: task}
-        return replace(self, tasks=tasks, started=started, events=self.events.and_(event))
+        return replace(now, tasks=tasks, events=self.events.and_(event))
 
     def with_missed(self, missed: Iterable[Event]) -> RunState:
         """The state as if these events had been heard when they happened."""
@@ -130,7 +131,7 @@ class RunState:
             name: replace(task, state=State.CREATED, exit_code=None, restarts=0)
             for name, task in self.tasks.items()
         }
-        state = replace(self, tasks=tasks, started={}, events=Appended())
+        state = replace(self, tasks=tasks, lives={}, events=Appended())
         for event in sorted([*self.events, *missed], key=lambda event: event.time):
             state = state.with_event(event)
         used = {
@@ -168,11 +169,7 @@ class RunState:
 
     def _comes_back(self, death: Event) -> bool:
         """Whether the engine will restart the task; it does not if it was stopped by hand."""
-        since = self.started.get(death.task, 0.0)
-        by_hand = any(
-            (event.task, event.action) == (death.task, Action.KILL) and event.time >= since
-            for event in self.events
-        )
+        by_hand = any(life.kills for life in lives.since_start(self.lives_of(death.task)))
         restarts_left = self.retries.get(death.task, 0) - self.own_restarts(death.task)
         return restarts_left > 0 and bool(death.exit_code) and not by_hand
 
@@ -181,8 +178,7 @@ class RunState:
         times = [one.time for one in self.requests if task in one.tasks]
         if not times:
             return self.tasks[task].restarts
-        mine = [e for e in self.events if (e.task, e.action) == (task, Action.START)]
-        return max(0, sum(event.time > times[-1] for event in mine) - 1)
+        return max(0, sum(start > times[-1] for start in self.starts(task)) - 1)
 
     def _reported_state(self, task: str) -> State:
         """The state of a running task by its own entries since its last start."""
@@ -194,7 +190,23 @@ class RunState:
 
     def _is_current(self, entry: Entry) -> bool:
         """Whether an entry was written after its task's last start."""
-        return entry.time >= self.started.get(entry.task, 0.0) - CLOCK_SLACK_S
+        return entry.time >= self.started_at(entry.task) - CLOCK_SLACK_S
+
+    def lives_of(self, task: str) -> Lives:
+        """The lives of a task's container, oldest first."""
+        return self.lives.get(task, ())
+
+    def starts(self, task: str) -> list[float]:
+        """When a task's container was started, each time: Unix seconds."""
+        return lives.starts(self.lives_of(task))
+
+    def ends(self, task: str) -> list[float]:
+        """When a task's container ended, each time: Unix seconds."""
+        return lives.ends(self.lives_of(task))
+
+    def started_at(self, task: str) -> float:
+        """Unix seconds of a task's last start, 0 if there was none."""
+        return max(self.starts(task)[-1:], default=0.0)
 
     def last(self, task: str, event: type[T]) -> tuple[float, T] | None:
         """The newest event of this kind by this task, with its time; None if there is none."""
@@ -210,11 +222,10 @@ class RunState:
         What a container says after its node was lost, and cut off from all others, is void.
         """
         end = self.last(task, End)
-        lost = [e.time for e in self.events if (e.task, e.action) == (task, Action.LOST)]
-        started = self.started.get(task, 0.0)
-        if end is None or end[0] < started - CLOCK_SLACK_S:
+        if end is None or end[0] < self.started_at(task) - CLOCK_SLACK_S:
             return None
-        return None if started <= max(lost, default=-1.0) < end[0] else end
+        own = lives.since_start(self.lives_of(task))
+        return None if any(_is_void(end[0], life) for life in own) else end
 
     def end_of(self, task: str) -> End | None:
         """The same without the time."""
@@ -246,8 +257,8 @@ class RunState:
             return True
         if task in self.evaluators and self.tasks[self.leader].exit_code == 0:
             return False
-        ends = [e.time for e in self.events if (e.task, e.action) == (self.leader, Action.DIE)]
-        return state is State.RESTARTING or self.started.get(task, 0.0) > max(ends, default=0.0)
+        ended = max(self.ends(self.leader), default=0.0)
+        return state is State.RESTARTING or self.started_at(task) > ended
 
     def devices(self, task: str) -> list[str] | None:
         """The GPUs that TensorFlow found on a task, None if it was not asked."""
@@ -264,6 +275,11 @@ class RunState:
                 left_out = set(new[max(0, MOST_METRICS - len(newest)) :])
                 newest |= {k: v for k, v in reported.items() if k not in left_out}
         return newest
+
+
+def _is_void(time: float, life: Life) -> bool:
+    """Whether a container said this after its node was lost."""
+    return life.lost is not None and life.lost < time
 
 
 def _is_success(entry: Entry) -> bool:

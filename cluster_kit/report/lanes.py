@@ -20,6 +20,7 @@ from cluster_kit.contract.events import (
     Waited,
     Waiting,
 )  # fmt: skip
+from cluster_kit.observe.lives import Life, lives_of, starts
 from cluster_kit.observe.progress import Entry, number
 from cluster_kit.observe.task_view import GOOD_CODES, State
 from cluster_kit.observe.user_requests import THAW, Asked
@@ -41,14 +42,14 @@ class Mark:
 
 
 def marks_of(
-    events: Sequence[Event], entries: Sequence[Entry], requests: Sequence[Asked] = ()
+    lives: Sequence[Life], entries: Sequence[Entry], requests: Sequence[Asked] = ()
 ) -> Iterator[Mark]:
-    """What happened to one task, by the events of its container and its own entries.
+    """What happened to one task, by the lives of its container and its own entries.
 
     What follows from one of the `requests` about it is no fault.
     """
-    for mark in _of_events(events):
-        yield _asked_for(mark, events, requests)
+    for mark in _of_container(lives):
+        yield _asked_for(mark, lives, requests)
     for entry in entries:
         match entry.event:
             case Retry(attempt=number, reason=why):
@@ -62,36 +63,31 @@ def marks_of(
                 yield Mark("straggler", entry.time, f"{task} is a straggler")
 
 
-def _asked_for(mark: Mark, events: Sequence[Event], requests: Sequence[Asked]) -> Mark:
+def _asked_for(mark: Mark, lives: Sequence[Life], requests: Sequence[Asked]) -> Mark:
     """The mark as one of a person's request, if it is a fault or restart that followed from one."""
-    starts = [event.time for event in events if event.action == Action.START]
     before = [one for one in requests if one.time <= mark.at]
     if mark.kind not in ("fault", "restart") or not before:
         return mark
     last = before[-1]
-    lives = sum(last.time < start <= mark.at for start in starts)
+    begun = sum(last.time < start <= mark.at for start in starts(lives))
     # A fault is of the life in which it was asked for, a restart is the first one after that.
-    if lives > (mark.kind == "restart") or last.what == THAW:
+    if begun > (mark.kind == "restart") or last.what == THAW:
         return mark
     return Mark("asked", mark.at, f"{mark.text}: a person asked for it ({last.what})")
 
 
-def _of_events(events: Sequence[Event]) -> Iterator[Mark]:
-    starts = 0
-    for event in events:
-        match event.action:
-            case Action.START:
-                starts += 1
-                if starts > 1:
-                    yield Mark("restart", event.time, f"start number {starts}")
-            case Action.OOM:
-                yield Mark("fault", event.time, "out of memory")
-            case Action.KILL:
-                yield Mark("fault", event.time, "killed")
-            case Action.PAUSE:
-                yield Mark("fault", event.time, "frozen")
-            case Action.DIE if event.exit_code not in GOOD_CODES:
-                yield Mark("fault", event.time, f"ended with exit code {event.exit_code}")
+def _of_container(lives: Sequence[Life]) -> Iterator[Mark]:
+    number = 0
+    for life in lives:
+        if life.began is not None:
+            number += 1
+            if number > 1:
+                yield Mark("restart", life.began, f"start number {number}")
+        yield from (Mark("fault", time, "out of memory") for time in life.ooms)
+        yield from (Mark("fault", time, "killed") for time in life.kills)
+        yield from (Mark("fault", time, "frozen") for time in life.pauses)
+        if life.ended is not None and life.exit_code not in GOOD_CODES:
+            yield Mark("fault", life.ended, f"ended with exit code {life.exit_code}")
 
 
 def score(found: Evaluation) -> str:
@@ -143,6 +139,7 @@ def lanes_of(
             for task in cluster.tasks}  # fmt: skip
     happened = {task.name: [event for event in events if event.task == task.name]
                 for task in cluster.tasks}  # fmt: skip
+    lives = lives_of(events)
     states = {name: tuple(_states(happened[name], told[name], end)) for name in told}
     training = [span for span in states[leader] if span.state == State.TRAINING]
     lanes = {}
@@ -152,11 +149,11 @@ def lanes_of(
             spans = _scoring(spans, told[task.name])
         elif task.serves:
             spans = _served(spans, training, State.TRAINING if ROLES[task.role].leads else SERVING)
-        over = [*_silences(task, happened[task.name], entries, end)]
+        over = [*_silences(task, lives.get(task.name, ()), entries, end)]
         if task.name == leader:
             over += _waits(told[leader], end)
         own = [one for one in requests if task.name in one.tasks]
-        marks = tuple(sorted(marks_of(happened[task.name], told[task.name], own),
+        marks = tuple(sorted(marks_of(lives.get(task.name, ()), told[task.name], own),
                              key=lambda mark: mark.at))  # fmt: skip
         lanes[task.name] = Lane(spans, tuple(over), marks)
     return lanes
@@ -251,14 +248,14 @@ def _scoring(spans: Sequence[Span], entries: Sequence[Entry]) -> tuple[Span, ...
 
 
 def _silences(
-    task: Task, events: Sequence[Event], entries: Sequence[Entry], end: float
+    task: Task, lives: Sequence[Life], entries: Sequence[Entry], end: float
 ) -> Iterator[Span]:
     """From the last time it was heard, to when it was heard again or started again."""
     since: float | None = None
     told = [(e.time, e.event) for e in entries
             if isinstance(e.event, Silent | Heard) and e.event.of == task.name]  # fmt: skip
-    starts = [(e.time, None) for e in events if e.action == Action.START]
-    for moment, change in sorted([*told, *starts], key=lambda pair: pair[0]):
+    begun = [(start, None) for start in starts(lives)]
+    for moment, change in sorted([*told, *begun], key=lambda pair: pair[0]):
         if isinstance(change, Silent):
             since = since or change.last_heard or moment
         elif since is not None:

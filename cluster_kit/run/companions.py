@@ -279,4 +279,4 @@ class Sidecars:
 def _is_to_end(seen: RunState) -> bool:
     """Whether a person has asked for an end of the cluster, for a while or for good."""
     one = user_requests.last(seen.requests, seen.leader)
-    return one is not None and one.time > seen.started.get(seen.leader, 0.0)
+    return one is not None and one.time > seen.started_at(seen.leader)

@@ -13,7 +13,7 @@ from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, 
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.usage import Use
-from cluster_kit.platforms.engine import Action, Container
+from cluster_kit.platforms.engine import Container
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.verdict import STOP_CODES, Reason, Verdict, notes_of, out_of_memory
 from cluster_kit.workspace import RunDirectory, write_atomically
@@ -219,7 +219,7 @@ def _program_exit_code(
     if verdict.reason != Reason.FAILED:
         return None
     # Its container may have been started again since, and stopped at the end of the job.
-    ends = [e.exit_code for e in seen.events if (e.task, e.action) == (verdict.blame, Action.DIE)]
+    ends = [life.exit_code for life in seen.lives_of(verdict.blame)]
     ends += [task.exit_code for task in tasks if task.name == verdict.blame]
     return next((code for code in reversed(ends) if code not in (None, *STOP_CODES)), None)
 

@@ -44,9 +44,8 @@ class Recovery:
         if not limit:
             return seen
         for name, sign in self._signs.items():
-            seconds = sign.look(
-                self._run.host.clock.monotonic(), seen.started.get(name, float("inf"))
-            )
+            started = seen.started_at(name) if seen.starts(name) else float("inf")
+            seconds = sign.look(self._run.host.clock.monotonic(), started)
             if seconds > limit and runs(seen, name) and name not in heartbeats.current(seen):
                 seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
         told = {

@@ -13,7 +13,7 @@ from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
 from cluster_kit.observe.state import RunState
-from cluster_kit.platforms.engine import Action, Container, Engine
+from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.platforms.platform import Platform
 from cluster_kit.resolved import Cluster
 from cluster_kit.show.view import View
@@ -64,7 +64,7 @@ def training_times(seen: RunState, since: float) -> dict[str, float]:
     steps = [e.time for e in seen.entries if e.task == leader and isinstance(e.event, Step | Epoch)]
     if not steps:
         return {}
-    ends = [e.time for e in seen.events if e.task == leader and e.action == Action.DIE]
+    ends = seen.ends(leader)
     times = {"first_step": steps[0] - since}
     return {**times, "train": ends[-1] - steps[0]} if ends else times
 

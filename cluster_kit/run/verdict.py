@@ -15,10 +15,11 @@ from cluster_kit.contract.events import End, Failure, Ready, Start
 from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.observe import heartbeats, lost_nodes, pending_requests, task_files, task_view
 from cluster_kit.observe.heartbeats import Silence
+from cluster_kit.observe.lives import by_task
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, is_work
 from cluster_kit.observe.tracebacks import on_host
-from cluster_kit.platforms.engine import SIDECAR, Action, Container, Event
+from cluster_kit.platforms.engine import SIDECAR, Container
 from cluster_kit.resolved import Cluster
 
 Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar", "memory"]
@@ -128,7 +129,7 @@ def starved(cluster: Cluster, seen: RunState) -> str:
 def _starved_twice(seen: RunState, task: str) -> bool:
     """Whether the last two attempts of a task's program ended by its memory limit soon after their
     start, and no task has made a step since the first of them."""
-    killed = [e.time for e in seen.events if (e.task, e.action) == (task, Action.OOM)]
+    killed = [time for life in seen.lives_of(task) for time in life.ooms]
     if len(killed) < 2:
         return False
     own = [entry for entry in seen.entries if entry.task == task]
@@ -161,7 +162,7 @@ def _starved_server(cluster: Cluster, seen: RunState) -> str:
         return ""
     for task in cluster.tasks:
         gone = seen.tasks[task.name].state is State.ENDED
-        died = any((e.task, e.action) == (task.name, Action.DIE) for e in seen.events)
+        died = bool(seen.ends(task.name))
         if task.serves and died and out_of_memory(seen, task.name) and (ready is None or gone):
             return task.name
     return ""
@@ -184,7 +185,7 @@ def _judge_leader(seen: RunState) -> Verdict:
         return Verdict(False, CODES[Reason.SILENT], Reason.SILENT, leader, str(silence))
     if end is None and code == EXIT_OUTPUT:
         return Verdict(False, CODES[Reason.OUTPUT_LOST], Reason.OUTPUT_LOST, "", OUTPUT_LOST)
-    if end is None and any((e.task, e.action) == (leader, Action.DESTROY) for e in seen.events):
+    if end is None and any(life.removed for life in seen.lives_of(leader)):
         removed = f"{leader} was removed while it ran"
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", removed)
     if end is None and code == EXIT_TERMINATED:
@@ -253,39 +254,28 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
     failure = seen.last(leader, Failure)
     until = failure[0] if failure and failure[0] >= since else math.inf
     failed = [
-        event
-        for event in seen.events
-        if event.action == Action.DIE
-        and event.time >= since
-        and event.task not in seen.evaluators
-        and (event.task == leader or _failed_at(seen, event) <= until)
-        and event.exit_code not in STOP_CODES
-        and not _was_survived(seen, event)
-        and not pending_requests.is_of(seen, event.task, event.time)
+        (life.failed_at, life.ended, task, life.exit_code)
+        for task, life in by_task(seen.lives)
+        if life.failed_at is not None
+        and life.ended is not None
+        and life.ended >= since
+        and task not in seen.evaluators
+        and (task == leader or life.failed_at <= until)
+        and life.exit_code not in STOP_CODES
+        and not _was_survived(seen, task, life.ended)
+        and not pending_requests.is_of(seen, task, life.ended)
     ]
     if not failed:
         return leader, code
-    first = min(failed, key=lambda event: _failed_at(seen, event))
-    return first.task, first.exit_code
+    _, _, first, exit_code = min(failed, key=lambda failure: failure[:2])
+    return first, exit_code
 
 
-def _failed_at(seen: RunState, death: Event) -> float:
-    """When a task failed that ended here: the kernel takes its memory back first, which can last
-    until others have noticed."""
-    since = max((e.time for e in seen.events if (e.task, e.action) == (death.task, Action.START)
-                 and e.time <= death.time), default=0.0)  # fmt: skip
-    killed = [e.time for e in seen.events if (e.task, e.action) == (death.task, Action.OOM)]
-    return min((time for time in killed if since <= time <= death.time), default=death.time)
-
-
-def _was_survived(seen: RunState, death: Event) -> bool:
+def _was_survived(seen: RunState, task: str, end: float) -> bool:
     """Whether the task restarted and the training went on, so that this did not end it."""
-    came_back = any(
-        event.task == death.task and event.action == Action.START and event.time > death.time
-        for event in seen.events
-    )
-    ends = [e.time for e in seen.events if (e.task, e.action) == (seen.leader, Action.DIE)]
-    return came_back and bool(ends) and ends[-1] - death.time > SURVIVED_S
+    came_back = any(start > end for start in seen.starts(task))
+    ends = seen.ends(seen.leader)
+    return came_back and bool(ends) and ends[-1] - end > SURVIVED_S
 
 
 def _meaning(seen: RunState, task: str, code: int | None) -> str:
@@ -299,7 +289,7 @@ def _meaning(seen: RunState, task: str, code: int | None) -> str:
 
 def out_of_memory(seen: RunState, task: str) -> bool:
     """Whether a process of the task was killed because the memory limit was reached."""
-    return any(event.action == Action.OOM and event.task == task for event in seen.events)
+    return any(life.ooms for life in seen.lives_of(task))
 
 
 NO_PART = "had no part in the training: it made no step before the others were done"
@@ -363,8 +353,7 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
 
 def _silence(silence: Silence, seen: RunState) -> str:
     """A silence, and what came after it."""
-    later = [e for e in seen.events if e.task == silence.task and e.time > silence.time]
-    if any(event.action == Action.START for event in later):
+    if any(start > silence.time for start in seen.starts(silence.task)):
         return f"{silence}; it was started again"
     return str(silence)
 

@@ -37,8 +37,8 @@ for half a minute."""
 def follow_s(seen: RunState) -> float:
     """Seconds for which tasks may go on after the leader's end, evaluators apart."""
     leader = seen.leader
-    ends = [e.time for e in seen.events if (e.task, e.action) == (leader, Action.DIE)]
-    lived = ends[-1] - seen.started.get(leader, 0.0) if ends else AT_ONCE_S
+    ends = seen.ends(leader)
+    lived = ends[-1] - seen.started_at(leader) if ends else AT_ONCE_S
     failed = seen.tasks[leader].exit_code not in (0, None)
     return NOT_HEARD_S if failed and lived < AT_ONCE_S else FOLLOW_S
 
@@ -72,8 +72,8 @@ def refuse_if_ended_by_engine(
         containers: the cluster's containers by now.
     """
     leader = seen.leader
-    ends = [event for event in seen.events if (event.task, event.action) == (leader, Action.DIE)]
-    if not any(event in late or event.time > lost_at - STOPS_WITHIN_S for event in ends):
+    unheard = [event.time for event in late if (event.task, event.action) == (leader, Action.DIE)]
+    if not any(end in unheard or end > lost_at - STOPS_WITHIN_S for end in seen.ends(leader)):
         return
     end = seen.end_of(leader)
     others = [c for c in containers if c.name not in (leader, *seen.evaluators)]
@@ -110,11 +110,7 @@ class Requests:
             self._told.add(one)
         pending, before = pending_requests.pending(seen), self._pending
         self._pending = pending
-        if (
-            before is not None
-            and pending is None
-            and seen.started.get(seen.leader, 0) > before.time
-        ):
+        if before is not None and pending is None and seen.started_at(seen.leader) > before.time:
             if before.what == user_requests.STOP:
                 self._tell("the cluster was started again: the run is watched on")
             self._follow()
@@ -241,7 +237,7 @@ class Watch:
         ended = [name for name in others if self.seen.tasks[name].state is State.ENDED]
         stopped = pending_requests.pending(self.seen) is not None
         self._too_late = bool(others) and len(ended) == len(others) and not stopped
-        self._joins = leader not in self.seen.started
+        self._joins = not self.seen.starts(leader)
         if self._joins and self._clock.monotonic() > self._began + START_S:
             raise EngineError(
                 f"{leader} was never started: `up` has ended while it started the containers",
@@ -333,7 +329,7 @@ class Watch:
             return False
         if self._run.platform.takes_tasks_away and leader.exit_code:
             refuse_if_taken_away(self._run.containers())
-        removed = any((e.task, e.action) == (leader.name, Action.DESTROY) for e in self.seen.events)
+        removed = any(life.removed for life in self.seen.lives_of(leader.name))
         if pending_requests.pending(self.seen) and not removed:
             return False
         wordless = leader.exit_code in (0, EXIT_OUTPUT, EXIT_TERMINATED)

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.errors import UsageError
+from cluster_kit.observe.lives import lives_of, ran, starts
 from cluster_kit.observe.progress import Entry, ProgressReader, figures_of
-from cluster_kit.platforms.engine import Action, Event
+from cluster_kit.platforms.engine import Event
 from cluster_kit.roles import ROLES
 from cluster_kit.run.outcome import Outcome, TaskOutcome, without_run
 from cluster_kit.run.run_directory import Record, outcome_from, read_events, read_record
@@ -170,25 +171,16 @@ class Span:
 
 def spans(events: Sequence[Event], order: Sequence[str] = ()) -> list[Span]:
     """The time from start to end of every container, grouped by task, tasks in this order."""
-    starts = [event.time for event in events if event.action == Action.START]
-    if not starts:
+    lives = {**dict.fromkeys(order, ()), **lives_of(sorted(events, key=lambda event: event.time))}
+    begun = [start for own in lives.values() for start in starts(own)]
+    if not begun:
         return []
-    zero, last = min(starts), max(event.time for event in events)
-    began: dict[str, float | None] = {}
-    lives: dict[str, list[Span]] = {task: [] for task in order}
-    for event in sorted(events, key=lambda event: event.time):
-        begin = began.get(event.task)
-        if event.action == Action.START:
-            began[event.task] = event.time
-            lives.setdefault(event.task, [])
-        elif event.action == Action.DIE and begin is not None:
-            began[event.task] = None
-            ended = Span(event.task, begin - zero, event.time - zero, event.exit_code)
-            lives[event.task].append(ended)
-    for task, begin in began.items():
-        if begin is not None:
-            lives[task].append(Span(task, begin - zero, last - zero, None))
-    return [span for task in lives for span in lives[task]]
+    zero, last = min(begun), max(event.time for event in events)
+    return [
+        Span(task, begin - zero, end - zero, life.exit_code)
+        for task, own in lives.items()
+        for begin, end, life in ran(own, last)
+    ]
 
 
 def gantt(lives: Sequence[Span], blame: str = "") -> str:

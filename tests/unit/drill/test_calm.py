@@ -9,6 +9,7 @@ import pytest
 
 from cluster_kit.drill.fault_plan import Injected, Planned, calm_since, over_at
 from cluster_kit.drill.scenario_file import At
+from cluster_kit.observe.lives import lives_of
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, TaskView
@@ -29,9 +30,9 @@ def event(time: float, action: str, task: str = "worker-0") -> Event:
 
 def seen(*observed: Entry | Event, state: State = State.TRAINING) -> RunState:
     tasks = {**TASKS, "worker-0": replace(TASKS["worker-0"], state=state)}
+    events = tuple(one for one in observed if isinstance(one, Event))
     return RunState(
-        tasks, "chief-0",
-        events=tuple(one for one in observed if isinstance(one, Event)),
+        tasks, "chief-0", events=events, lives=lives_of(events),
         entries=tuple(one for one in observed if isinstance(one, Entry)),
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ from cluster_kit.drill.fault_plan import Planned
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.result import lanes_of
 from cluster_kit.drill.scenario_file import At
+from cluster_kit.observe.lives import lives_of
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
@@ -36,7 +37,10 @@ def test_spans_steps_and_faults_count_from_when_the_job_was_ready() -> None:
     )  # fmt: skip
     came = Result(Planned(1, "freeze", "worker-0", At(step=1)), 2.0)
     never = Result(Planned(2, "crash", "worker-0", At(step=9)), why_not="the job ended before")
-    made = lanes_of(RunState(TASKS, "chief-0", events=events, entries=entries), [came, never])
+    made = lanes_of(
+        RunState(TASKS, "chief-0", events=events, lives=lives_of(events), entries=entries),
+        [came, never],
+    )
     assert made is not None
     chief, worker = made.lanes
     assert (chief.ran, chief.silent) == (((-2, 10),), ())

@@ -10,6 +10,7 @@ from cluster_kit.drill.fault_plan import Injected, Planned
 from cluster_kit.drill.measure import Result, results
 from cluster_kit.drill.result import misses
 from cluster_kit.drill.scenario_file import At, Expect
+from cluster_kit.observe.lives import lives_of
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event
@@ -31,7 +32,13 @@ def step(time: float, number: int) -> Entry:
 def seen(*observed: Entry | Event) -> RunState:
     entries = tuple(one for one in observed if isinstance(one, Entry))
     events = tuple(one for one in observed if isinstance(one, Event))
-    return RunState({}, "chief-0", events=events, entries=(entry(100, "ready"), *entries))
+    return RunState(
+        {},
+        "chief-0",
+        events=events,
+        lives=lives_of(events),
+        entries=(entry(100, "ready"), *entries),
+    )
 
 
 def engine(time: float, action: str, task: str = "worker-1") -> Event:

@@ -101,7 +101,7 @@ def test_lives_that_the_engine_has_forgotten_are_told_by_the_task(remembered: in
     assert [abs(e.time - h.time) < 1 for e, h in zip(seen.events, HEARD, strict=True)] == [True] * 5
     task = seen.tasks["worker-0"]
     assert (task.restarts, task.state, task.exit_code) == (2, State.RUNNING, None)
-    assert seen.started["worker-0"] == 41.0
+    assert seen.started_at("worker-0") == 41.0
     assert missed(seen, [NOW], ASKED) == []
     assert all(is_told(event, seen.events) for event in HEARD), "told twice, it counts once"
     assert not is_told(Event(50.0, "die", "worker-0", 1), seen.events)
