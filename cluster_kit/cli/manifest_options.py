@@ -21,6 +21,8 @@ import typer
 from cluster_kit.cli.app import current_host
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, Caller, Kind, Override
+from cluster_kit.manifest.load import takes_text
+from cluster_kit.platforms.planning import manifest_model
 from cluster_kit.platforms.platform import PLATFORMS
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.roles import ROLES
@@ -200,7 +202,10 @@ def _from_here(text: str, known: Iterable[str] = ()) -> str:
 
 
 def _set(overridden: dict[str, Any], text: str) -> None:
-    """Set the key of `a.b=value` in nested tables; a value that is not TOML is a string."""
+    """Set the key of `a.b=value` in nested tables.
+
+    A value that is not TOML is a text; so is a number for a key that takes a text: a version.
+    """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise UsageError(
@@ -211,6 +216,8 @@ def _set(overridden: dict[str, Any], text: str) -> None:
     except (ValueError, RecursionError):
         parsed = value
     *tables, last = key.strip().split(".")
+    if type(parsed) in (int, float) and takes_text([*tables, last], manifest_model()):
+        parsed = value.strip()
     inner = overridden
     for table in tables:
         inner = inner.setdefault(table, {})

@@ -58,11 +58,18 @@ def homes(model: type[Manifest]) -> Mapping[str, str]:
     return of_platforms | fixed_tables | _NETWORK | top
 
 
-def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = None) -> str:
+_COUNTS = ("count", "instances", "num", "number", "replicas", "size", "tasks")
+"""Keys by which others give the number of a role's tasks."""
+
+
+def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = None) -> HintText:
     """The hint for an unknown key: the most similar known one and its table, or all known keys.
 
     For a table (`value`) in the plural, such as `[secrets]`, it is the singular, `[secret]`.
     """
+    if len(key_path) == 3 and key_path[0] == "role" and key_path[-1] in _COUNTS:
+        tasks = Setting(key_path[1], value if isinstance(value, int) else 1)
+        return ("write ", tasks, " at the top, above the first [table]")
     table = _table(key_path, model)
     known = sorted(table.model_fields) if table else []
     singular = key_path[-1].removesuffix("s")
@@ -98,6 +105,19 @@ def words_of(key_path: Sequence[str], model: type[Manifest]) -> tuple[str, ...]:
     kinds = () if info is None else (info.annotation, *get_args(info.annotation))
     literals = (get_args(kind) for kind in kinds if get_origin(kind) is Literal)
     return tuple(word for words in literals for word in words if isinstance(word, str))
+
+
+def takes_text(key_path: Sequence[str], model: type[Manifest]) -> bool:
+    """Whether a key's value may be a text."""
+    kind: Any = model
+    for part in key_path:
+        kind = _inside(kind)
+        info = getattr(kind, "model_fields", {}).get(part)
+        if info is None and get_origin(kind) is not dict:
+            return False
+        kind = get_args(kind)[-1] if info is None else info.annotation
+    kinds = [kind, *(get_args(kind) if get_origin(kind) in (Union, UnionType) else ())]
+    return any(str in (one, getattr(one, "__origin__", None)) for one in kinds)
 
 
 def _inside(annotation: Any) -> Any:
@@ -149,6 +169,9 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
         rule = "this kit reads format 1"
         return Problem(key, value, rule, ("write ", Setting(key, 1), ", or use the kit it is for"))
     hint = _proposal(key_path, detail, model) or meaning(key_path, model)
+    number = type(detail.get("input")) in (int, float)
+    if kind == "string_type" and number and isinstance(hint, tuple):
+        hint = ("write ", Setting(key, str(detail["input"])), *hint[2:])
     if key_path[-1] == "secrets" and isinstance(detail.get("input"), Mapping):
         hint = "write it as [secret], at the end of the manifest: secrets by name, in files"
     return Problem(key, value, _rule(key, detail), hint)
@@ -341,9 +364,16 @@ def find(reference: str, folder: Path) -> Path:
     Raises:
         UsageError: it was not found; the hint lists the names that exist.
     """
-    if file := first(reference, folder, MANIFESTS):
+    file = first(reference, folder, MANIFESTS)
+    if file and file.suffix != ".py":
         return file
     path, known = Path(reference), names(folder, MANIFESTS)
+    if path.suffix == ".py":
+        raise UsageError(
+            f"no manifest `{reference}`: this is a program",
+            f"give it with `--program {reference}` (make: `PROGRAM={reference}`), or name it in a "
+            "manifest; `cluster-kit new` writes one",
+        )
     if reference and is_directory(path):
         raise UsageError(
             f"no manifest `{reference}`: this is a directory, and a manifest is a TOML file",

@@ -129,6 +129,11 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
             "`fetch(value)`, or in a callback of Keras's in on_epoch_end",
         ),
         (
+            r"Invalid Reduction Key: None|module 'tf_keras[\w.]*' has no attribute",
+            "`tf.keras` is tf_keras, Keras 2, in a task: Keras 3 is `import keras`; "
+            '`reduction=None` is `reduction="none"` in both',
+        ),
+        (
             r"(Could not satisfy (explicit )?device specification|unknown device).*GPU"
             r"|GPU.*(unknown device)|explicitly assigned to \S*(GPU|gpu):\d",
             (

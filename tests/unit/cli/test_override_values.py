@@ -145,3 +145,19 @@ def test_a_value_cannot_be_a_table_too() -> None:
     with pytest.raises(UsageError) as caught:
         values({"worker": "2"}, ["worker.cpus=1"])
     assert "worker has been given a value already" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("tensorflow=2.20", {"tensorflow": "2.20"}),
+        ('tensorflow="2.15"', {"tensorflow": "2.15"}),
+        ("role.ps.environment.LEVEL=3", {"role": {"ps": {"environment": {"LEVEL": "3"}}}}),
+        ("slurm.account=17", {"slurm": {"account": "17"}}),
+        ("worker=3", {"worker": 3}),
+        ("deadline.start=30", {"deadline": {"start": 30}}),
+        ("no.such.key=3", {"no": {"such": {"key": 3}}}),
+    ],
+)
+def test_a_number_is_a_text_for_a_key_that_takes_one(given: str, taken: dict[str, object]) -> None:
+    assert values({}, [given]) == taken

@@ -67,3 +67,15 @@ def test_the_kits_own_are_found_anywhere_and_yours_come_first(folder: Path, kits
     assert find("quickstart", folder) == kits / "quickstart.toml"
     assert find("quickstart", folder / "none") == kits / "quickstart.toml"
     assert find("smoke", folder) == folder / "smoke.toml"
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_who_names_a_program_is_told_how_to_give_one(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if exists:
+        Path("train.py").write_text("import tensorflow as tf\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="this is a program") as caught:
+        find("train.py", folder)
+    assert "`--program train.py`" in caught.value.hint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.errors import Setting
+from cluster_kit.errors import Setting, hint_text
 from cluster_kit.manifest.load import homes, meaning, nearest_key, words_of
 from cluster_kit.manifest.schema import (
     DataTable,
@@ -37,6 +37,11 @@ def test_every_key_has_a_home() -> None:
         *SidecarTable.model_fields,
         *SlurmTable.model_fields,
     }
+
+
+def test_who_counts_a_roles_tasks_in_its_table_is_told_where_the_number_belongs() -> None:
+    hint = nearest_key(("role", "worker", "count"), MODEL, 2)
+    assert hint_text(hint) == "write `worker = 2` at the top, above the first [table]"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,10 @@ MISTAKES = {
     "truth for a count": ("worker = true", "worker", "true", "must be a whole number", "workers"),
     "truth for a port": ("port = true", "port", "true", "must be a whole number", "beacon"),
     "number for a name": ("image = 5", "image", "5", "must be a text in quotes", "trainer"),
+    "version without quotes": (
+        "tensorflow = 2.15", "tensorflow", "2.15", "must be a text in quotes",
+        'write `tensorflow = "2.15"`',
+    ),
     "date for a data set": (
         "data = 2024-01-01", "data", "2024-01-01", "must be a text in quotes", "data set"
     ),

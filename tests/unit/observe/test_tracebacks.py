@@ -276,6 +276,11 @@ KNOWN_ERRORS = [
         "TypeError: RemoteValueImpl.get() takes 1 positional argument but 2 were given",
         "TerminateOnNaN",
     ),
+    (
+        "ValueError: Invalid Reduction Key: None. Expected keys are \"('auto', 'none', 'sum')\"",
+        '`reduction="none"`',
+    ),
+    ("AttributeError: module 'tf_keras.api._v2.keras' has no attribute 'ops'", "`import keras`"),
     ("TypeError: 'RemoteValueImpl' object is not subscriptable", "`fetch(value)`"),
     (
         "TypeError: unsupported operand type(s) for +: 'RemoteValueImpl' and 'float'",
