@@ -51,3 +51,17 @@ def test_the_first_process_keeps_the_file(tmp_path):
     stacks.arm(str(file))
     assert (tmp_path / "stacks.pid").read_text() == "1"
     assert not file.exists(), sys.executable
+
+
+def test_a_program_that_crashes_says_where(run_task, tmp_path, events):
+    """And nothing is said twice of a crash whose retries are used."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "def reads_zero():\n    import ctypes\n    ctypes.string_at(0)\nreads_zero()\n"
+    )
+    task = run_task("chief-0", ALONE, "run", str(program), CLUSTER_KIT_RETRIES=1)
+    said = task.communicate(timeout=60)[0]
+    assert "Fatal Python error: Segmentation fault" in said
+    assert 'program.py", line 3 in reads_zero' in said
+    message = events("chief-0")[-1]["message"]
+    assert message == "the program was killed by SIGSEGV (1 of 1 retries used)"

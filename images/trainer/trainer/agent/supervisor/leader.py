@@ -134,7 +134,9 @@ class Leader:
                 return over or self._peers.failed(failure) or failure
             crash = self._stops.excused(crash)
             if attempt > self._task.retries + self._stops.excuses:
-                crash = f"{crash}; {attempt - 1} of {self._task.retries} retries used"
+                used = f"{attempt - 1} of {self._task.retries} retries used"
+                # A signal's crash is the message itself.
+                crash = used if failure.headline == crash else f"{crash}; {used}"
                 return replace(failure.because_of(crash), tasks=self._silent.cut_tasks())
             attempt = self._again(attempt, crash)
 
