@@ -204,9 +204,8 @@ def _concluded(
     outcome = _saved(launch, cluster, seen, containers, verdict, failures, kept=stays)
     if not stays:
         launch.view.phase("removing the containers")
-        with failures, launch.timings.step("down"), answering(launch.engine):
-            launch.engine.remove(launch.name, launch.id)
-        launch.directory.open_to_others()
+        with failures, launch.timings.step("down"):
+            _remove(launch)
         outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
         with failures:
             outcome.write(launch.directory)
@@ -238,11 +237,22 @@ def fail(launch: Run, cluster: Cluster, seen: RunState, error: BaseException) ->
         containers = [*launch.containers(), *launch.sidecars()]
     with _removed_if_it_fails(launch):
         _saved(launch, cluster, seen, containers, without_verdict(error), failures, kept=False)
-    with failures, answering(launch.engine):
-        launch.engine.remove(launch.name, launch.id)
-    launch.directory.open_to_others()
+    with failures:
+        _remove(launch)
     _report(launch, values_of(cluster, containers))
     launch.directory.give_to_owner()
+
+
+def _remove(launch: Run) -> None:
+    """Remove the run's containers, and only then let others look into its directory.
+
+    Raises:
+        EngineError: they could not be removed: their tasks may still make programs that run as the
+            caller.
+    """
+    with answering(launch.engine):
+        launch.engine.remove(launch.name, launch.id)
+    launch.directory.open_to_others()
 
 
 def _saved(

@@ -19,8 +19,8 @@ LARGEST = 1 << 20
 """Bytes of one file."""
 MOST_HELD = 1000
 """Lines that are held until the run has a directory."""
-LONGEST = 500
-"""Characters of a line."""
+LONGEST, END = 500, 80
+"""Characters of a line, of a longer one its beginning; and of its end, which has the result."""
 KIT = logging.getLogger("cluster_kit")
 KIT.propagate = False
 KIT.addHandler(logging.NullHandler())
@@ -46,7 +46,7 @@ def timed(logger: logging.Logger, what: str) -> Iterator[Callable[[object], None
     finally:
         took = (time.monotonic() - began) * 1000
         result = f" -> {results[-1]}" if results else ""
-        logger.debug("%s%s (%.0f ms)", what[:LONGEST], result, took)
+        logger.debug("%s%s (%.0f ms)", what, result, took)
 
 
 def _ignored(_result: object) -> None:
@@ -63,8 +63,7 @@ class Recording(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFormatter(_FORMAT)
-        self._held: deque[str] = deque(maxlen=MOST_HELD)
+        self._held: deque[tuple[str, str]] = deque(maxlen=MOST_HELD)
         self._folder: Path | None = None
         self._mask: Callable[[str], str] = str
 
@@ -83,24 +82,27 @@ class Recording(logging.Handler):
         """
         with self.lock or contextlib.nullcontext():
             self._folder, self._mask = folder, mask
-            for line in self._held:
-                self._write(line)
+            for begin, message in self._held:
+                self._write(begin, message)
             self._held.clear()
 
     def emit(self, record: logging.LogRecord) -> None:
-        line = self.format(record)
+        begin, message = _begin(record), record.getMessage()
         if self._folder is None:
-            self._held.append(line)
+            self._held.append((begin, message))
         else:
-            self._write(line)
+            self._write(begin, message)
 
-    def _write(self, line: str) -> None:
-        """Append a line; a directory that is gone or a full disk does not end the run."""
+    def _write(self, begin: str, message: str) -> None:
+        """Append a line; a directory that is gone or a full disk does not end the run.
+
+        The whole message is masked, since half of a secret would not be found.
+        """
         assert self._folder is not None
         file = self._folder / FILE
         with contextlib.suppress(OSError):
             with file.open("a", encoding="utf-8", errors="replace") as opened:
-                opened.write(f"{self._mask(line)}\n")
+                opened.write(f"{begin}{_one_line(self._mask(message))}\n")
                 full = opened.tell() > LARGEST
             if full:
                 file.replace(self._folder / OLDER)
@@ -111,23 +113,22 @@ class _Lines(logging.Handler):
 
     def __init__(self, write: Callable[[str], None]) -> None:
         super().__init__()
-        self.setFormatter(_FORMAT)
         self._pass_on = write
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._pass_on(self.format(record))
+        self._pass_on(f"{_begin(record)}{_one_line(record.getMessage())}")
 
 
-class _OneLine(logging.Formatter):
-    """`12:01:02.123 docker: GET /containers/json -> 200 (3 ms)`, whatever the text has."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        moment = time.strftime("%H:%M:%S", time.localtime(record.created))
-        text = " ".join(record.getMessage().split())
-        return f"{moment}.{record.msecs:03.0f} {record.name.rpartition('.')[2]}: {text}"
+def _begin(record: logging.LogRecord) -> str:
+    """`12:01:02.123 docker: `, of a line such as `… GET /containers/json -> 200 (3 ms)`."""
+    moment = time.strftime("%H:%M:%S", time.localtime(record.created))
+    return f"{moment}.{record.msecs:03.0f} {record.name.rpartition('.')[2]}: "
 
 
-_FORMAT = _OneLine()
+def _one_line(message: str) -> str:
+    """The message on one line; a long one loses its middle."""
+    line = " ".join(message.split())
+    return line if len(line) <= LONGEST + END else f"{line[:LONGEST]} … {line[-END:]}"
 
 
 class _AsBefore(logging.Filter):

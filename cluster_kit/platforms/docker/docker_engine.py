@@ -254,12 +254,12 @@ def _confined(attributes: Mapping[str, Any]) -> dict[str, str]:
 
 def _first(blocks: Iterator[bytes], most: int) -> bytes:
     """Returns the first `most` bytes of a stream; the rest is not read."""
-    found = b""
+    found = bytearray()
     for block in blocks:
         found += block
         if len(found) >= most:
             break
-    return found[:most]
+    return bytes(found[:most])
 
 
 _NO_PROGRAM = "/none"

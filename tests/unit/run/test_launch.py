@@ -8,10 +8,11 @@ import tomllib
 
 import pytest
 
-from cluster_kit.errors import HostError, UsageError
+from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.run import run_directory
 from cluster_kit.run.run_directory import read_record
 from cluster_kit.run.take_down import take_down
+from cluster_kit.workspace import RunDirectory
 from tests.fakes.acting import LEADS, SCORES, Life, dies, ends, prints, says
 from tests.fakes.stage import NAME, Stage
 from tests.unit.metrics.runs import Read
@@ -254,6 +255,29 @@ def test_a_traceback_without_frames_costs_no_verdict(stage: Stage) -> None:
     ))]}, retries=0)  # fmt: skip
     assert (outcome.message, outcome.blame) == ("ValueError: x", "chief-0")
     assert stage.saved()["notes"] == []
+
+
+def test_others_look_in_when_no_container_is_left(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[bool] = []
+    monkeypatch.setattr(
+        RunDirectory, "open_to_others", lambda _run: opened.append(not stage.engine.boxes)
+    )
+    stage.up()
+    assert opened == [True]
+
+    def stuck(*_: object) -> None:
+        raise EngineError("containers cannot be removed", "start the engine again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.engine, "remove", stuck)
+        with pytest.raises(EngineError):
+            stage.up()
+        patched.setattr(stage.view, "update", stuck)
+        with pytest.raises(EngineError):
+            stage.up(name="other")
+    assert opened == [True], "a container may go on writing"
 
 
 def test_a_full_disk_costs_the_evidence_and_leaves_no_container(

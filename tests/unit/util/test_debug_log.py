@@ -39,6 +39,20 @@ def test_a_run_keeps_what_was_asked_before_and_after_it_had_a_directory(tmp_path
     assert re.fullmatch(r"login \*\*\* -> OSError \(\d+ ms\)", second)
 
 
+def test_a_secret_is_masked_wherever_a_long_line_is_cut(tmp_path: Path) -> None:
+    secret = "hunter2-0123456789  abcdefghi\nand-a-second-line"
+    with debug_log.Recording() as recording:
+        for at in range(debug_log.LONGEST - 60, debug_log.LONGEST + debug_log.END + 60, 3):
+            with debug_log.timed(LOG, f"{'x' * at}{secret}{'y' * 100}") as result:
+                result("exit code 0")
+        recording.keep_in(tmp_path, masker([secret]))
+        LOG.debug("%s%s", "x" * debug_log.LONGEST, secret)
+    text = (tmp_path / debug_log.FILE).read_text(encoding="utf-8")
+    assert not [part for part in ("hunter2", "bcdef", "second") if part in text]
+    assert max(map(len, text.splitlines())) < debug_log.LONGEST + debug_log.END + 40
+    assert text.count("y -> exit code 0 (") == len(text.splitlines()) - 1
+
+
 def test_nothing_is_measured_nor_passed_on_while_nobody_listens(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from docker.errors import APIError, NotFound
 from cluster_kit import labels
 from cluster_kit.errors import EngineError
 from cluster_kit.platforms.docker import docker_engine
-from cluster_kit.platforms.docker.docker_engine import MOST_ASKED, DockerEngine
+from cluster_kit.platforms.docker.docker_engine import MOST_ASKED, DockerEngine, _first
 from tests.unit.platforms.docker.test_containers import inspected, told
 
 
@@ -67,6 +68,12 @@ def test_what_is_run_inside_has_the_tasks_rights_and_no_directory_of_its_own() -
     assert output.exit_code is None
     engine.execute("id", ["ls"])
     assert [(one["user"], one["workdir"]) for one in runs] == [("7:8", "/")] * 2
+
+
+def test_small_blocks_of_a_long_answer_are_joined_at_once() -> None:
+    began = time.process_time()
+    assert len(_first(iter([b"x" * 100] * 100_000), 1 << 23)) == 1 << 23
+    assert time.process_time() - began < 2
 
 
 def test_a_container_that_goes_while_it_is_listed_is_listed_without() -> None:
