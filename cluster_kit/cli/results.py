@@ -13,7 +13,7 @@ from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, out, print_json, say, short
 from cluster_kit.cli.verdict_lines import print_outcome
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.run.bug_report import archive
+from cluster_kit.run.bug_report import MOST_FILES, archive
 from cluster_kit.run.history import run_named
 from cluster_kit.run.known_secrets import known_of
 from cluster_kit.run.outcome import Outcome
@@ -205,4 +205,7 @@ def bug_report(
             "the values of this run's secrets are known only while its containers are there "
             "(`--keep`)"
         )
+    if bundle.too_many:
+        most = f"the first {MOST_FILES:,} of a folder are taken"
+        say(f"left out: {bundle.too_many:,} more files: {most}")
     say("check it before you send it: its logs contain what your program printed")

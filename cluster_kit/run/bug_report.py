@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import io
+import itertools
 import json
 import math
 import tarfile
@@ -57,15 +59,21 @@ OF_TASKS = (("output/progress", ("",)), ("output/stacks", ("",)),
 """The same of what tasks have written themselves."""
 LARGEST, ALL = 10_000_000, 200_000_000
 """Bytes of a file that are taken, of a longer one its end, and of all files of tasks."""
+MOST_FILES = 2_000
+"""Of one folder: of more, the first by name."""
 ENDINGS = (".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True)
 class Archive:
-    """The names of what is in an archive, and of what tasks wrote and is left out of it."""
+    """The names of what is in an archive, and of what tasks wrote and is left out of it.
+
+    `too_many` is the number of further files, beyond MOST_FILES of a folder.
+    """
 
     names: tuple[str, ...]
     left_out: tuple[str, ...]
+    too_many: int = 0
 
 
 def archive(host: Host, run: RunDirectory, path: Path) -> Archive:
@@ -86,19 +94,21 @@ def archive(host: Host, run: RunDirectory, path: Path) -> Archive:
             "--output FILE.tar.gz",
         )
     engine = host.engine_or_none()
-    of_tasks = [name for folder, ends in OF_TASKS for name in _names(run, folder, ends)]
+    kept, beyond_kept = _all_names(run, KEPT)
+    of_tasks, beyond = _all_names(run, OF_TASKS)
     with path.open("xb") as file:
         try:
             known = known_of(run, lambda: engine)
             containers = containers_of(run, engine)
             mask = masker(known.values.union(*(one.secrets for one in containers)))
-            texts = _texts(host, run, engine, containers)
+            texts = _texts(host, run, engine, containers, kept)
             told = _ends(run, of_tasks, ALL) if known.are_all else iter(())
             names = _write(file, run, int(host.clock.time()), chain(texts, told), mask)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-    return Archive(tuple(names), () if known.are_all else tuple(of_tasks))
+    left_out = () if known.are_all else tuple(of_tasks)
+    return Archive(tuple(names), left_out, beyond_kept + beyond)
 
 
 def _write(
@@ -118,7 +128,11 @@ def _write(
 
 
 def _texts(
-    host: Host, run: RunDirectory, engine: Engine | None, containers: list[Container]
+    host: Host,
+    run: RunDirectory,
+    engine: Engine | None,
+    containers: list[Container],
+    kept: list[str],
 ) -> Iterator[tuple[str, str]]:
     yield "versions.txt", "\n".join(versions(host)) + "\n"
     if engine:
@@ -129,7 +143,6 @@ def _texts(
         yield "containers.json", json.dumps(states, indent=2) + "\n"
         for task, text in _logs(engine, containers).items():
             yield f"logs-now/{task}.log", text
-    kept = [name for folder, ends in KEPT for name in _names(run, folder, ends)]
     yield from _ends(run, kept, math.inf)
 
 
@@ -137,13 +150,24 @@ def _logs(engine: Engine, containers: list[Container]) -> Mapping[str, str]:
     return {one.name: last_lines(engine, one, most=LARGEST) for one in containers}
 
 
-def _names(run: RunDirectory, folder: str, ends: tuple[str, ...]) -> list[str]:
-    """The regular files of a folder, below the run: no link is followed."""
+def _all_names(
+    run: RunDirectory, folders: Iterable[tuple[str, tuple[str, ...]]]
+) -> tuple[list[str], int]:
+    """The names of these files, and how many more there are."""
+    found = [_names(run, folder, ends) for folder, ends in folders]
+    return [name for names, _ in found for name in names], sum(more for _, more in found)
+
+
+def _names(run: RunDirectory, folder: str, ends: tuple[str, ...]) -> tuple[list[str], int]:
+    """The regular files of a folder below the run, and how many more: no link is followed."""
 
     def matches(name: str) -> bool:
         return name.endswith(ends)
 
-    return sorted(one.name for one in untrusted.files(run.path, folder, matches=matches, deepest=0))
+    count = itertools.count()
+    found = untrusted.files(run.path, folder, matches=matches, deepest=0)
+    names = heapq.nsmallest(MOST_FILES, (file.name for file, _ in zip(found, count, strict=False)))
+    return names, next(count) - len(names)
 
 
 def _ends(run: RunDirectory, names: Iterable[str], most: float) -> Iterator[tuple[str, str]]:

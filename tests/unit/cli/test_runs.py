@@ -260,6 +260,24 @@ def test_a_long_file_is_cut_at_a_line(
     assert archived(cli, root, monkeypatch)["logs/chief-0.log"] == "last\n"
 
 
+def test_of_very_many_files_some_are_in_an_archive(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved(root, 9)
+    monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda *_: ["cluster-kit 1"])
+    monkeypatch.setattr("cluster_kit.run.bug_report.MOST_FILES", 20)
+    for index in range(1, 51):
+        (run.progress / f"a{index:03}").touch()
+    (run.output / "result.json").write_text("{}")
+    said = cli("bug-report", "-o", "x.tar.gz")
+    assert "left out: 30 more files: " in said.err
+    with tarfile.open(root / "x.tar.gz") as made:
+        names = [name.partition("/")[2] for name in made.getnames()]
+    assert [name for name in names if "output" in name] == [
+        *(f"output/progress/a{index:03}" for index in range(1, 21)), "output/result.json"
+    ]  # fmt: skip
+
+
 def test_without_the_values_of_secrets_what_tasks_wrote_is_left_out(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
