@@ -3,7 +3,7 @@
 KitError                     exit code
 ├── ManifestError            2   the manifest, or what it asks for, is wrong
 ├── HostError                3   this host cannot do it
-├── EngineError              4   Docker or Compose failed
+├── EngineError              4   the engine that runs the containers failed
 ├── TrainingFailed           5   the training ended with an error
 ├── DrillFailed              5   a drill was not as its scenario expects
 ├── DeadlinePassed           6   a deadline of the manifest passed
@@ -162,7 +162,7 @@ class HostError(KitError):
 
 
 class EngineError(KitError):
-    """Docker or Compose failed; the message quotes their error."""
+    """The engine that runs the containers failed; the message quotes its error."""
 
     exit_code = 4
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cluster_kit.errors import HostError
 from cluster_kit.facts import Gpu, Network
-from cluster_kit.resolved import DEFAULT_ENGINE
+from cluster_kit.platform_table import DEFAULT
 from cluster_kit.util.clock import Clock
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ class Interrupts(Protocol):
 class Connect(Protocol):
     """Connects to what runs containers."""
 
-    def __call__(
-        self, engine: str = DEFAULT_ENGINE, settings: Mapping[str, Any] | None = None
-    ) -> Engine:
+    def __call__(self, engine: str = DEFAULT, settings: Mapping[str, Any] | None = None) -> Engine:
         """A new connection.
 
         Args:

@@ -7,7 +7,7 @@ GPUS = "cluster-kit.gpus"
 LEADER = "cluster-kit.leader"
 PLAN = "cluster-kit.plan"
 RUN = "cluster-kit.run"
-"""Which run started it; empty under plain `docker compose up`."""
+"""Which run started it; empty if it was started without the kit."""
 SECRETS = "cluster-kit.secrets"
 """Names of the variables that a container has from its caller, separated by commas."""
 BOARD = "cluster-kit.tensorboard"
@@ -21,5 +21,5 @@ HELPER = "cluster-kit.helper"
 
 
 def project_of(cluster: str) -> str:
-    """The Compose project of a cluster; the prefix keeps it apart from the user's projects."""
+    """The name of a cluster for its engine; the prefix keeps it apart from the user's projects."""
     return f"cluster-kit-{cluster}"

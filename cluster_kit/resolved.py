@@ -10,10 +10,8 @@ from typing import Any, Literal
 from cluster_kit.contract.times import BEACON_PORT_OFFSET
 from cluster_kit.facts import Driver
 from cluster_kit.labels import project_of
+from cluster_kit.platform_table import DEFAULT
 from cluster_kit.roles import ROLES, Style
-
-DEFAULT_ENGINE = "compose"
-"""The platform of a manifest that names none."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ class Task:
     ulimits: tuple[Ulimit, ...] = ()
     ports: tuple[Port, ...] = ()
     nodes: tuple[str, ...] = ()
-    """Constraints on the node that it runs on, as a swarm writes them."""
+    """Constraints on the node that it runs on: `node.labels.disk == ssd`."""
     host: str = ""
     """The name by which other tasks find it, "" for its own."""
     debug: int = 0
@@ -206,7 +204,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """`worker-0`: also the container's host name and the Compose service."""
+        """`worker-0`: also the container's host name."""
         return f"{self.role}-{self.index}"
 
     @property
@@ -268,10 +266,10 @@ class Cluster:
     sidecars: tuple[Sidecar, ...] = ()
     bounds: Bounds = field(default_factory=Bounds)
     profile: ProfileAt | None = None
-    engine: str = DEFAULT_ENGINE  # the name of its platform, as the manifest says it
+    engine: str = DEFAULT  # the name of its platform, as the manifest says it
     one_host: bool = True  # all tasks run on this host, each at its own address
     host_network: bool = False  # tasks have the network of their nodes, and none of their own
-    encrypted: bool = False  # the network, between the nodes of a swarm
+    encrypted: bool = False  # what tasks on different nodes send
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What its platform is told besides: plain data that only the platform reads."""
     tensorboard: bool = False  # whether `up` shows the run in it
@@ -283,7 +281,7 @@ class Cluster:
 
     @property
     def project(self) -> str:
-        """Compose's project name."""
+        """The name under which an engine keeps its network and services."""
         return project_of(self.name)
 
     @property

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host
+from cluster_kit.platform_table import DEFAULT
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.resolved import DEFAULT_ENGINE
 from cluster_kit.util import process
 from cluster_kit.util.locks import Locks
 
@@ -51,7 +51,7 @@ def this_host() -> Host:
     )
 
 
-def _connect(engine: str = DEFAULT_ENGINE, settings: Mapping[str, Any] | None = None) -> Engine:
+def _connect(engine: str = DEFAULT, settings: Mapping[str, Any] | None = None) -> Engine:
     from cluster_kit.platforms.platform import connect
 
     return connect(engine, settings)

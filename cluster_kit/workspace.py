@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.platform_table import DEFAULT_FILE, PLATFORMS
 from cluster_kit.util.paths import CLONE
 from cluster_kit.util.untrusted import drop_set_ids, files, is_directory
 
@@ -27,13 +28,13 @@ class Workspace:
         """The folder of the manifests; generated files are in folders beside them."""
         return self.root / "compose"
 
-    def generated(self, cluster: str, name: str = "compose.yaml") -> Path:
-        """The generated file of a cluster: compose.yaml, stack.yaml, …, sbatch.sh."""
+    def generated(self, cluster: str, name: str = DEFAULT_FILE) -> Path:
+        """The generated file of a cluster, with the name that its platform gives it."""
         return self.manifests / cluster / name
 
     def portable(self, cluster: str) -> Path:
-        """The Compose file of a cluster that runs on any host, to be committed."""
-        return self.root / "portable" / cluster / "compose.yaml"
+        """The file of a cluster that runs on any host, to be committed."""
+        return self.root / "portable" / cluster / DEFAULT_FILE
 
     @property
     def programs(self) -> Path:
@@ -65,7 +66,7 @@ class Workspace:
 
     def known(self) -> list[str]:
         """Names of clusters that have run or have been rendered here."""
-        committed = (path.parent.name for path in self.root.glob("portable/*/compose.yaml"))
+        committed = (path.parent.name for path in self.root.glob(f"portable/*/{DEFAULT_FILE}"))
         return sorted({*self.latest_runs(), *(path.name for path in self.rendered()), *committed})
 
 
@@ -103,12 +104,11 @@ def is_rendered(folder: Path) -> bool:
     return False
 
 
-CLUSTER_FILES = ("compose.yaml", "stack.yaml", "kubernetes.yaml", "sbatch.sh")
+CLUSTER_FILES = tuple(row.files[0] for row in PLATFORMS.values())
 """The names of a rendered cluster's file, of which each platform has one."""
 HEAD = 400
 """Bytes of such a file in which it says that the kit wrote it."""
-RENDERED = ("compose.yaml", "secrets.yaml", "stack.yaml", "kubernetes.yaml", "cluster.json",
-            "sbatch.sh", "sbatch.json", "output/", ".gitignore")  # fmt: skip
+RENDERED = (*(file for row in PLATFORMS.values() for file in row.files), "output/", ".gitignore")
 """What the kit writes into a cluster's directory beside the manifests."""
 IGNORE_ALL = ("*",)
 

@@ -17,8 +17,9 @@ from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.plan.plan import check_manifest
+from cluster_kit.platform_table import DEFAULT
 from cluster_kit.platforms import planning
-from cluster_kit.platforms.platform import DEFAULT, platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.programs import resolve
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.resolved import Cluster
@@ -74,7 +75,7 @@ class Job:
         return self._prepared().cluster
 
     def render(self) -> str:
-        """The text of its compose file; nothing is written.
+        """The text of its file for its platform; nothing is written.
 
         Raises:
             ManifestError: see `plan`.
@@ -104,7 +105,7 @@ class Job:
         Raises:
             ManifestError: the manifest is invalid.
             HostError: this host cannot run it.
-            EngineError: Docker or Compose failed.
+            EngineError: the engine failed.
         """
         view = EventView(on_event or nothing)
         with _in_python(self.manifest):
@@ -124,9 +125,11 @@ class Job:
         With a chief on this host the block begins when all servers answer, and its end is the end
         of the job. Arguments and errors are those of `run`.
         """
-        if not platform_of(self._loaded.manifest.engine).one_host:
+        platform = platform_of(self._loaded.manifest.engine)
+        if not platform.one_host:
             raise UsageError(
-                "a cluster that stays up is reached by its addresses, which a swarm does not fix",
+                "a cluster that stays up is reached by its addresses, which "
+                f"{platform.title} does not fix",
                 f'run it with `engine="{DEFAULT}"`, or to its end with `run`',
             )
         view, workspace = EventView(on_event or nothing), Workspace(self.root)

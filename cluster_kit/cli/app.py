@@ -125,7 +125,7 @@ GROUPS = {
         Verb(
             "render",
             "render",
-            "Write a cluster's file for Docker Compose, a swarm, Kubernetes or Slurm.",
+            "Write a cluster's file: for Docker Compose, or what `engine` names.",
         ),
         Verb(
             "doctor",

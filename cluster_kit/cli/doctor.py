@@ -13,8 +13,9 @@ from cluster_kit.cli.app import app, current_host, out, print_json
 from cluster_kit.cli.manifest_options import perhaps_requested
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.machine.host_facts import gather
+from cluster_kit.platform_table import DEFAULT, PLATFORMS
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.platform import DEFAULT, PLATFORMS, Check, Platform, platform_of
+from cluster_kit.platforms.platform import Check, Platform, platform_of
 from cluster_kit.run.companions import left_behind
 from cluster_kit.run.doctor import check_host, check_strangers
 from cluster_kit.run.prepare import prepare

@@ -22,8 +22,8 @@ from cluster_kit.cli.app import current_host
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, Caller, Kind, Override
 from cluster_kit.manifest.load import takes_text
+from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.platforms.planning import manifest_model
-from cluster_kit.platforms.platform import PLATFORMS
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.roles import ROLES
 from cluster_kit.run.request import DEFAULT_MANIFEST, Request
@@ -330,7 +330,7 @@ OnEngine = Annotated[
     EngineName | None,
     typer.Option(
         "--engine",
-        help="Where to look: compose, swarm or kubernetes. Default: this host and its swarm, or "
+        help="Where to look, as a manifest names it. Default: this host and what it manages, or "
         "where the last run was started.",
     ),
 ]

@@ -61,8 +61,7 @@ def render(
 ) -> None:
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone.
 
-    For a swarm it is stack.yaml, for `docker stack deploy`; for Kubernetes kubernetes.yaml, for
-    `kubectl apply`; for Slurm sbatch.sh, for `sbatch`.
+    With another `engine` it is that platform's own file, whose first lines say how it is started.
     """
     workspace = here()
     rendered = _rendered(request, workspace, portable=portable)

@@ -120,7 +120,7 @@ def _whose(engine: Engine, cluster: str) -> str:
     run = run_of(containers)
     try:
         owner = run.owner
-    except OSError:  # of a node of a swarm, or removed by now
+    except OSError:  # of another node, or removed by now
         return ""
     if owner == os.getuid():
         return ""

@@ -34,8 +34,9 @@ from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
 from cluster_kit.host import Host
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
+from cluster_kit.platform_table import DEFAULT
 from cluster_kit.platforms.engine import Container, Engine, Helper, reaching
-from cluster_kit.platforms.platform import DEFAULT, platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.resolved import OUTPUT, Cluster, Task
 from cluster_kit.run.known_secrets import Known, values_of
 from cluster_kit.run.launch import launch

@@ -262,7 +262,8 @@ def tag_image(host: Host, image: str, name: str) -> None:
     done = host.processes.run(["docker", "tag", image, name])
     if not done.ok:
         raise EngineError(
-            f"{image} cannot be called {name}: {done.errors.strip()}", "fix `kubernetes.registry`"
+            f"{image} cannot be called {name}: {done.errors.strip()}",
+            "fix the registry that the manifest names",
         )
 
 

@@ -152,7 +152,7 @@ class Limits(Strict):
     )
     nodes: Text | None = Field(
         None,
-        description="Nodes of a swarm or of Kubernetes that may run the task, by labels of nodes, "
+        description="Nodes that may run the task, if there are several, by labels of nodes, "
         'e.g. `"disk==ssd"`, or by `node.hostname`, …; separated by commas',
     )
     gpus: list[GpuId] | None = Field(
@@ -210,7 +210,7 @@ class NetworkTable(Strict):
     )
     encrypted: bool = Field(
         False,
-        description="Whether a swarm encrypts traffic between tasks on different nodes (IPsec)",
+        description="Whether traffic between nodes is encrypted (IPsec), if the engine can do it",
     )
     mtu: int | None = Field(
         None,

@@ -35,7 +35,7 @@ def of_other_nodes(facts: HostFacts) -> HostFacts:
 
 
 def constraints(nodes: str) -> tuple[str, ...]:
-    """Returns swarm's constraints for the text of the key `nodes`: a bare name is a node's label.
+    """Returns the constraints for the text of the key `nodes`: a bare name is a node's label.
 
     What is no constraint is left out (each platform refuses it).
     """

@@ -15,7 +15,8 @@ from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import plan as planning
 from cluster_kit.plan.plan import OwnImages
-from cluster_kit.platforms.platform import PLATFORMS, all_platforms, platform_of
+from cluster_kit.platform_table import PLATFORMS
+from cluster_kit.platforms.platform import all_platforms, platform_of
 from cluster_kit.programs.resolve import Inputs
 from cluster_kit.resolved import Cluster
 

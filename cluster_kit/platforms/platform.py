@@ -1,4 +1,4 @@
-"""What a platform is: where a cluster runs, with all that depends on it; and which there are."""
+"""What a platform is: where a cluster runs, with all that depends on it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host import Host
+from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.resolved import Cluster, Task
@@ -91,8 +91,14 @@ class Platform(ABC):
     """Nodes take images from a registry, and tell if they cannot."""
     output_is_late: bool = False
     """What tasks write comes to this host late, for reasons that are not the task's."""
-    takes_tasks_away: bool = False
-    """It ends tasks for reasons of its own: it evicts them, or takes their node away."""
+    takes_tasks_away: str = ""
+    """How a task is among the last that it ends for reasons of its own, as an eviction; "" if it
+    ends none."""
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file of each of its clusters."""
+        return PLATFORMS[self.name].files[0]
 
     # What it can keep of a manifest
 
@@ -136,9 +142,9 @@ class Platform(ABC):
 
     # Its file
 
-    @abstractmethod
     def file(self, workspace: Workspace, name: str) -> Path:
         """The path of the file of the cluster with this name; `write` writes it."""
+        return workspace.generated(name, self.file_name)
 
     @abstractmethod
     def render(self, cluster: Cluster) -> str:
@@ -278,23 +284,10 @@ def changed(old: str, new: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-PLATFORMS: Mapping[str, str] = MappingProxyType(
-    {
-        "compose": "cluster_kit.platforms.compose.compose_platform.Compose",
-        "swarm": "cluster_kit.platforms.swarm.swarm_platform.Swarm",
-        "kubernetes": "cluster_kit.platforms.kubernetes.kubernetes_platform.Kubernetes",
-        "slurm": "cluster_kit.platforms.slurm.slurm_platform.Slurm",
-    }
-)
-"""The class of each platform, which is imported when it is used, by the manifest's `engine`."""
-DEFAULT = next(iter(PLATFORMS))
-"""That of a manifest that names none, and of what this host is asked without a manifest."""
-
-
 @cache
 def platform_of(engine: str) -> Platform:
     """The platform on which a cluster runs whose manifest names this engine."""
-    module, _, name = PLATFORMS[engine].rpartition(".")
+    module, _, name = PLATFORMS[engine].platform.rpartition(".")
     platform: Platform = getattr(import_module(module), name)()
     return platform
 

@@ -19,8 +19,9 @@ from cluster_kit.errors import KitError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.machine.host_facts import gather
+from cluster_kit.platform_table import DEFAULT
 from cluster_kit.platforms.engine import Container, Engine
-from cluster_kit.platforms.platform import DEFAULT, platform_of
+from cluster_kit.platforms.platform import platform_of
 from cluster_kit.run.doctor import check_host
 from cluster_kit.run.known_secrets import containers_of, known_of
 from cluster_kit.run.run_directory import last_lines

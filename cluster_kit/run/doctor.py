@@ -18,7 +18,8 @@ from cluster_kit.host import Host
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.plan import addresses
 from cluster_kit.plan.gpus import devices, in_use
-from cluster_kit.platforms.platform import DEFAULT, Check, Tool, platform_of
+from cluster_kit.platform_table import DEFAULT
+from cluster_kit.platforms.platform import Check, Tool, platform_of
 from cluster_kit.resolved import LOOPBACK, Cluster
 
 HANDS_OUT = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}

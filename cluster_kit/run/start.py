@@ -176,7 +176,7 @@ def up(launch: Run, prepared: Prepared, text: str) -> Cluster:
     Raises:
         HostError: the workspace cannot be written, or GPUs are handed out to others for too long.
         SubnetTaken: the manifest's fixed subnet is taken, or the subnets of PLANS plans were.
-        EngineError: Compose or the engine failed.
+        EngineError: the engine failed.
         ManifestError: no subnet is free any more, or too few GPUs are.
     """
     for attempt in range(1, PLANS + 1):

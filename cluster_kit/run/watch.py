@@ -17,6 +17,7 @@ from cluster_kit.observe.task_view import State
 from cluster_kit.observe.timeline import Timeline
 from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.engine import Action, Container, Event
+from cluster_kit.platforms.platform import Platform
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.companions import Sidecars
 from cluster_kit.run.known_secrets import values_of
@@ -47,14 +48,14 @@ STOPS_WITHIN_S = 15.0
 """An engine that is told to end stops its containers first, each within 10 s."""
 
 
-def refuse_if_taken_away(containers: Sequence[Container]) -> None:
+def refuse_if_taken_away(platform: Platform, containers: Sequence[Container]) -> None:
     """Raise EndedByEngine if the leader was evicted, or its node is gone."""
     for one in containers:
         if one.leader and one.taken_away:
             raise EndedByEngine(
-                f"Kubernetes has ended {one.name} in the middle of the run: {one.taken_away}",
-                "run it again with `--resume`: it continues from its last checkpoint. A pod with "
-                "`memory` and `cpus` of its own is among the last that a node evicts",
+                f"{platform.title} has ended {one.name} in the middle of the run: {one.taken_away}",
+                "run it again with `--resume`: it continues from its last checkpoint. "
+                + platform.takes_tasks_away,
             )
 
 
@@ -128,7 +129,7 @@ def _beginning(one: Asked, seen: RunState) -> str:
 POLL_S = 0.2
 OVERDUE_SLACK_S = 60.0
 START_S = 30.0
-"""After an `up` that was killed, Compose may still start containers: 0.2 s for each."""
+"""After an `up` that was killed, the engine may still start containers: 0.2 s for each."""
 
 Show = Callable[[RunState], None]
 
@@ -328,7 +329,7 @@ class Watch:
         if leader.state is not State.ENDED:
             return False
         if self._run.platform.takes_tasks_away and leader.exit_code:
-            refuse_if_taken_away(self._run.containers())
+            refuse_if_taken_away(self._run.platform, self._run.containers())
         removed = any(life.removed for life in self.seen.lives_of(leader.name))
         if pending_requests.pending(self.seen) and not removed:
             return False

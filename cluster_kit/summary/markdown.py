@@ -60,7 +60,9 @@ def read(reference: str, workspace: Workspace) -> Evidence:
     record = _record(run, outcome)
     since, sizes = (record.since, record.sizes) if record else (-math.inf, {})
     tasks = record.cluster.tasks if record else outcome.tasks
-    names = [task.name for task in tasks] or None  # a job of Slurm's outcome lists none
+    names = [
+        task.name for task in tasks
+    ] or None  # that of a job that was judged on a node lists none
     entries = ProgressReader(run.output, since, sizes, tasks=names).each()
     points = losses(entries, leader_of(outcome))
     return Evidence(outcome, tuple(read_events(run, since)), tuple(points))

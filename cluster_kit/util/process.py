@@ -306,7 +306,7 @@ def pass_on(
 
 
 def _end(child: subprocess.Popen[Any]) -> None:
-    """End the command and wait for it; SIGTERM first lets Compose finish what it has begun."""
+    """End the command and wait for it; SIGTERM first lets it finish what it has begun."""
     with completing():
         for number, seconds in ((signal.SIGTERM, PATIENCE_S), (signal.SIGKILL, KILLED_S)):
             with contextlib.suppress(ProcessLookupError):

@@ -8,17 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.platforms import rendered_file
-from cluster_kit.platforms.slurm import slurm_platform as slurm
+from cluster_kit.platform_table import PLATFORMS
 from tests.make import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 MADE = (
-    *(f"compose/mine/{name}" for name in ("compose.yaml", "secrets.yaml", ".gitignore")),
-    *(f"compose/swarm/{name}" for name in ("stack.yaml", rendered_file.FILE)),
-    "compose/pods/kubernetes.yaml",
-    *(f"compose/slurm/{name}" for name in (slurm.FILE, slurm.RECORD)),
+    *(f"compose/{name}/{file}" for name, row in PLATFORMS.items() for file in row.files),
+    "compose/mine/.gitignore",
     "build/browser/x",
     "cluster_kit/plan/__pycache__/x.pyc",
     ".ruff_cache/x",

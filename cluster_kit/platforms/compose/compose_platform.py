@@ -198,7 +198,6 @@ def _hint(errors: str) -> str:
     return "fix what the engine says and run it again"
 
 
-FILE = "compose.yaml"
 IGNORE_RESULTS = "# Results are not committed; this file keeps their directory.\n*\n!.gitignore\n"
 
 
@@ -229,9 +228,6 @@ class Compose(Platform):
     def engine(self, settings: Mapping[str, Any] | None = None) -> Engine:
         return docker_engine.connect()
 
-    def file(self, workspace: Workspace, name: str) -> Path:
-        return workspace.generated(name)
-
     def tool(self, host: Host) -> Tool:
         return Tool(
             name="compose",
@@ -246,13 +242,13 @@ class Compose(Platform):
         from cluster_kit.platforms.compose.compose_file import render
         from cluster_kit.platforms.variables import refuse_in_text
 
-        return refuse_in_text(render(cluster), FILE, cluster, options=False)
+        return refuse_in_text(render(cluster), self.file_name, cluster, options=False)
 
     def render_portable(self, cluster: Cluster, build: Build | None) -> str:
         from cluster_kit.platforms.compose.compose_file import render
         from cluster_kit.platforms.variables import refuse_in_text
 
-        return refuse_in_text(render(cluster, build), FILE, cluster)
+        return refuse_in_text(render(cluster, build), self.file_name, cluster)
 
     def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the compose file, and an output directory that Git keeps though it is empty.

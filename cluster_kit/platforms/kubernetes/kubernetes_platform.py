@@ -103,7 +103,6 @@ def _named(verb: str, group: str, kind: str, part: str) -> str:
     return f"{verb} {kind}{f'/{part}' if part else ''}"
 
 
-FILE = "kubernetes.yaml"
 NO_DEBUGGER = UsageError(
     "--debug needs a published port, and a pod publishes none on this host",
     "debug the program on this host: `--engine compose`",
@@ -123,7 +122,9 @@ class Kubernetes(Platform):
     by_docker = False
     pulls_images = True
     output_is_late = True
-    takes_tasks_away = True
+    takes_tasks_away = (
+        "A pod with `memory` and `cpus` of its own is among the last that a node evicts"
+    )
     not_portable = NOT_PORTABLE
 
     def table(self) -> tuple[type[Strict], str]:
@@ -186,9 +187,6 @@ class Kubernetes(Platform):
         named = f"`docker tag {local} {cluster.image}` and " if local != cluster.image else ""
         return f"{named}`docker push {cluster.image}`"
 
-    def file(self, workspace: Workspace, name: str) -> Path:
-        return workspace.generated(name, FILE)
-
     def tool(self, host: Host) -> Tool:
         return Tool(
             name="kubernetes",
@@ -210,7 +208,7 @@ class Kubernetes(Platform):
         found = files.carried(cluster, lambda mount: files.read(mount, others))
         sources = {mount.target: mount.source for mount in cluster.all_mounts}
         files.refuse_secrets(found, sources, cluster)
-        return refuse_in_text(render(cluster, found), FILE, cluster)
+        return refuse_in_text(render(cluster, found), self.file_name, cluster)
 
     def left_out(self, cluster: Cluster) -> list[str]:
         from cluster_kit.platforms.kubernetes import carried_files as files

@@ -28,7 +28,7 @@ def not_run_by_the_kit(name: str = "NAME") -> UsageError:
     )
 
 
-FILE, RECORD = "sbatch.sh", "sbatch.json"
+RECORD = "sbatch.json"
 NO_DEBUGGER = UsageError(
     "--debug needs a published port, and tasks of Slurm publish none on this host",
     "debug the program on this host: `--engine compose`",
@@ -79,9 +79,6 @@ class Slurm(Platform):
     def after_build(self, cluster: Cluster, local: str, file: str) -> str:
         return f"make {cluster.settings['image']} of it, as the first lines of {file} say"
 
-    def file(self, workspace: Workspace, name: str) -> Path:
-        return workspace.generated(name, FILE)
-
     def tool(self, host: Host) -> Tool:
         raise not_run_by_the_kit()
 
@@ -91,7 +88,7 @@ class Slurm(Platform):
 
         if any(task.debug for task in cluster.tasks):
             raise NO_DEBUGGER
-        return refuse_in_text(render(cluster), FILE, cluster)
+        return refuse_in_text(render(cluster), self.file_name, cluster)
 
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
         from cluster_kit.platforms.rendered_file import why_stale

@@ -156,7 +156,6 @@ def _cure(said: str) -> str:
     return "fix what the swarm says and run it again: `docker node ls` shows its nodes"
 
 
-STACK = "stack.yaml"
 NOT_PORTABLE = UsageError(
     "--portable is for Docker Compose: a stack file runs on the nodes of one swarm",
     "leave --portable out, or render it with `--engine compose`",
@@ -196,9 +195,6 @@ class Swarm(Platform):
             return [Check("image, storage", "ok", how)]
         return probe_nodes(SwarmEngine(), cluster, runs)
 
-    def file(self, workspace: Workspace, name: str) -> Path:
-        return workspace.generated(name, STACK)
-
     def tool(self, host: Host) -> Tool:
         return Tool(
             name="docker",
@@ -213,7 +209,7 @@ class Swarm(Platform):
         from cluster_kit.platforms.swarm.stack_file import render
         from cluster_kit.platforms.variables import refuse_in_text
 
-        return refuse_in_text(render(cluster), STACK, cluster)
+        return refuse_in_text(render(cluster), self.file_name, cluster)
 
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
         from cluster_kit.platforms.rendered_file import FILE, spec_text, why_stale

@@ -5,9 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from cluster_kit.platform_table import DEFAULT, PLATFORMS
+from cluster_kit.platforms import rendered_file
+from cluster_kit.platforms.compose import compose_file
 from cluster_kit.platforms.planning import manifest_model
-from cluster_kit.platforms.platform import DEFAULT, PLATFORMS, all_platforms, platform_of
+from cluster_kit.platforms.platform import all_platforms, platform_of
+from cluster_kit.platforms.slurm import slurm_platform
 from cluster_kit.resolved import Cluster
+from cluster_kit.workspace import RENDERED, Workspace
 from tests.make import ROOT
 from tests.sources import nodes_of
 
@@ -15,6 +20,7 @@ CORE = [
     path
     for path in sorted((ROOT / "cluster_kit").rglob("*.py"))
     if not path.is_relative_to(ROOT / "cluster_kit" / "platforms")
+    and path.name != "platform_table.py"
 ]
 
 
@@ -72,3 +78,11 @@ def test_the_core_names_no_platform() -> None:
     ]
     assert not found
     assert not [path for path in CORE if compared(nodes_of(path))]
+
+
+def test_the_files_of_each_have_the_names_in_its_row() -> None:
+    for name, row in PLATFORMS.items():
+        assert platform_of(name).file(Workspace(ROOT), "demo").name == row.files[0]
+        assert set(row.files) <= set(RENDERED)
+    stated = {rendered_file.FILE, slurm_platform.RECORD, compose_file.HIDDEN}
+    assert stated <= {file for row in PLATFORMS.values() for file in row.files}
