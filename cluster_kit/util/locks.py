@@ -16,6 +16,7 @@ import socket
 import stat
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -23,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 POLL_S = 0.1
+ASK_S = 1
+"""How long is waited for whoever holds a name."""
 RUNTIME, SHARED = Path("/run/user"), Path("/tmp")
 PREFIX = "cluster-kit"
 """Of the names of sockets, which all users of this host share."""
@@ -38,7 +41,9 @@ class Locked(Exception):
 
 @contextlib.contextmanager
 def lock(path: Path, about: str, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a file in the `with` block; the file, for all users, is there as long.
+    """Hold the lock of a file in the `with` block; the file is there as long.
+
+    It is for all users who may write into its directory.
 
     One that a process has left as it was killed is taken over.
 
@@ -114,11 +119,15 @@ def between_users(
         Locked: a process of this user, or of one that is trusted, holds it.
     """
     until = time.monotonic() + wait_s
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as held:
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as held,
+        contextlib.ExitStack() as released,
+    ):
         while sys.platform == "linux":
             try:
                 held.bind(_address(name, prefix))
                 held.listen(socket.SOMAXCONN)
+                released.callback(_answer(held))
                 break
             except OSError:
                 if not (other := holder(name, trusts, prefix)):
@@ -129,16 +138,42 @@ def between_users(
         yield
 
 
+def _answer(held: socket.socket) -> Callable[[], None]:
+    """Accept whoever asks for this socket's owner; return what ends that.
+
+    Connections that nobody accepts would fill the socket's queue, and who asks after that would
+    find no owner.
+    """
+    released = threading.Event()
+
+    def answer() -> None:
+        while not released.is_set():
+            try:
+                held.accept()[0].close()
+            except OSError:  # shut down, or too many files are open
+                released.wait(POLL_S)
+
+    def release() -> None:
+        released.set()
+        held.shutdown(socket.SHUT_RDWR)
+        answering.join()
+
+    answering = threading.Thread(target=answer, name="lock", daemon=True)
+    answering.start()
+    return release
+
+
 def holder(name: str, trusts: Callable[[int], bool], prefix: str = "") -> str:
     """The process that holds a name, with its user; "" if none does that is trusted."""
     if sys.platform != "linux":
         return ""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as asking:
-        asking.setblocking(False)
+        # In the kernel: Python's timeout refuses at once if the queue is full.
+        asking.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", ASK_S, 0))
         try:
             asking.connect(_address(name, prefix))
             told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        except OSError:  # nobody holds it, or too many ask: then it tells nothing
+        except OSError:  # nobody holds it, or it is somebody who does not answer
             return ""
     process, user, _group = struct.unpack("3i", told)
     if user != os.geteuid() and not trusts(user):
@@ -202,13 +237,22 @@ def _open(path: Path) -> int:
         return _opened(path, os.O_RDWR)
     file = _opened(path, os.O_RDWR | os.O_CREAT)
     with contextlib.suppress(PermissionError):  # another user has made it just now
-        os.fchmod(file, 0o666)
+        about = path.parent.stat()
+        if about.st_mode & stat.S_IWGRP:
+            os.fchown(file, -1, about.st_gid)
+        os.fchmod(file, _mode(about.st_mode))
     return file
+
+
+def _mode(directory: int) -> int:
+    """Of a lock: whoever may write into its directory uses it, and nobody else can hold it."""
+    shared = ((stat.S_IWGRP, 0o060), (stat.S_IWOTH, 0o006))
+    return 0o600 | sum(bits for writes, bits in shared if directory & writes)
 
 
 def _opened(path: Path, flags: int) -> int:
     """The descriptor of a regular file; raises OSError for a link, a FIFO, a device or a socket."""
-    file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise OSError(22, "it is not a regular file", str(path))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -60,6 +63,57 @@ def test_another_user_that_is_trusted_keeps_a_name_and_others_do_not(
         assert locks.holder("demo", lambda _: False)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such sockets")
+def test_who_asks_without_end_hides_no_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each connection that nobody takes stays in the queue of the socket."""
+    monkeypatch.setattr(locks, "PREFIX", str(tmp_path))
+    monkeypatch.setattr(locks.socket, "SOMAXCONN", 5)
+    threads = threading.active_count()
+    with contextlib.ExitStack() as open_for_long:
+        with locks.between_users("demo", lambda _: False):
+            for _ in range(50):
+                asking = open_for_long.enter_context(socket.socket(socket.AF_UNIX))
+                asking.settimeout(1)
+                connect(asking, locks._address("demo", ""))
+            assert locks.holder("demo", lambda _: False) == ME
+            with pytest.raises(Locked), locks.between_users("demo", lambda _: False):
+                pass
+        assert locks.holder("demo", lambda _: False) == ""
+    assert threading.active_count() == threads
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such sockets")
+def test_a_stranger_who_holds_a_name_and_answers_nobody_keeps_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "PREFIX", str(tmp_path))
+    with contextlib.ExitStack() as held:
+        taken = held.enter_context(socket.socket(socket.AF_UNIX))
+        taken.bind(locks._address("demo", ""))
+        taken.listen(0)
+        connect(held.enter_context(socket.socket(socket.AF_UNIX)), locks._address("demo", ""))
+        began = time.monotonic()
+        with locks.between_users("demo", lambda _: False, wait_s=60.0):
+            assert time.monotonic() - began < locks.ASK_S + 5
+
+
+def connect(asking: socket.socket, address: str) -> None:
+    """Connect as soon as there is room in the queue; raises TimeoutError."""
+    until = time.monotonic() + 10
+    while True:
+        try:
+            asking.connect(address)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise TimeoutError(address) from None
+            time.sleep(0.01)
+        else:
+            return
+
+
+ME = f"process {os.getpid()} of the user {pwd.getpwuid(os.geteuid()).pw_name}"
 AS_NOBODY = """
 import os, sys
 from pathlib import Path

@@ -28,6 +28,18 @@ def test_one_holds_it_and_says_so(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_lock_is_for_those_who_may_write_into_its_directory(tmp_path: Path) -> None:
+    for directory, mode in ((0o700, 0o600), (0o755, 0o600), (0o775, 0o660), (0o1777, 0o666)):
+        tmp_path.chmod(directory)
+        for mask in (0, 0o077):
+            before = os.umask(mask)
+            try:
+                with lock(tmp_path / "a.lock", "process 1"):
+                    assert stat.S_IMODE((tmp_path / "a.lock").stat().st_mode) == mode
+            finally:
+                os.umask(before)
+
+
 def test_what_a_killed_process_has_left_is_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     path.write_text("process 1, which says much of itself\n")
