@@ -176,7 +176,7 @@ def _end(cells: Sequence[dict[str, Any]], file: str, json_: bool) -> None:
     missed = [facts for facts in cells if facts["misses"]]
     for facts in missed:
         say(line(facts))
-    say(f"{len(cells) - len(missed)} of {len(cells)} are as they should be; {file} has all")
+    say(f"{len(cells) - len(missed)} of {len(cells)} passed; {file} has all results")
     raise typer.Exit(DrillFailed.exit_code if missed else 0)
 
 

@@ -1,4 +1,4 @@
-"""The matrix of faults: its cells, what must be true of each, and how the cells are run."""
+"""The fault matrix: its cells, how they are run, and how each is judged."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ from cluster_kit.util.paths import FILES
 from cluster_kit.workspace import Workspace, write_atomically
 
 RESTARTS = 40
-"""One run has a restart for each of its faults, and attempts of its program beside."""
+"""Enough for one restart per fault of a run, and for further attempts of its program."""
 JOB_S = 1800
 
 
 @dataclass(frozen=True)
 class System:
-    """A manifest by its name or path, and what is different about it in the matrix.
+    """A manifest by its name or path, and its overrides in the matrix.
 
-    `length` is the argument that says how long it trains, "" for a program that is not known:
-    `least` units for the start and the end, and so many for each fault, whose end it has to
-    outlast: few if training waits for the task, more if it goes on without tasks of its role.
+    `length` is the argument for the length of the training, "" for an unknown program. The value is
+    `least` units for the start and the end, and `for_each` for each fault, whose end it must
+    outlast. It is `for_each_beside` for roles in `goes_on_without`: training continues without
+    their tasks.
     """
 
     manifest: str
@@ -55,7 +56,7 @@ class System:
         return Path(self.manifest).stem
 
     def overrides(self, role: str, faults: int) -> Mapping[str, Any]:
-        """What goes before the manifest in a run with so many faults of a role."""
+        """The keys that a run with this number of faults of a role overrides."""
         each = self.for_each_beside if role in self.goes_on_without else self.for_each
         length = [self.length, str(self.least + each * faults)] if self.length else []
         return {
@@ -73,7 +74,7 @@ SMALL_DETECTION = (
     "--pause-ms", "50",
 )  # fmt: skip
 SAVES_OFTEN = ("--save-secs", "2")
-"""Sooner than the next fault comes: so that there is a checkpoint to go back to."""
+"""More often than faults are injected, so that there is a checkpoint to return to."""
 ASYNC, SYNC = (WORKER.name, EVALUATOR.name), (EVALUATOR.name,)
 SYSTEMS = (
     System("quickstart", "--epochs", 5, 5, 9, ASYNC),
@@ -82,14 +83,16 @@ SYSTEMS = (
     System("all-reduce", "--epochs", 5, 4, 9, SYNC),
     System("clones", "--epochs", 5, 4, 9, SYNC, SAVES_OFTEN),
 )
-"""Lengths for two cores; on a faster machine a run ends earlier, and another one does the rest."""
+"""Lengths for two cores; on a faster machine a run ends earlier, and a further run gets the
+remaining faults.
+"""
 
 
 LEADER = "leader"
 PLACES = (LEADER, *(name for name, role in ROLES.items() if not (role.leads and role.most == 1)))
-"""The roles of the matrix: the leader stands for itself, whichever role it has."""
+"""The roles of the matrix; the leader is a role of its own, whichever role it has."""
 CALM_S = 3.0
-"""Between the end of a fault and the next one: what is told late is told by then."""
+"""Seconds between the end of a fault and the next fault, in which late reports arrive."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class Cell:
 
     @property
     def ends_job(self) -> bool:
-        """Whether the job has to end by it: a leader that is told to stop ends its job."""
+        """Whether the fault must end the job: a leader that is told to stop ends its job."""
         return self.role == LEADER and KINDS[self.fault.kind].spares_leader
 
     def __str__(self) -> str:
@@ -127,31 +130,31 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name as a file."""
+        """The name of the cell's file."""
         return f"{self.system.name}.{self.role}.{str(self.fault).replace(' ', '-')}"
 
 
 def roles_of(manifest: Manifest) -> list[str]:
-    """Those that a system has; a worker is one that does not lead."""
+    """The roles that a system has; `worker` only if a worker exists that is not the leader."""
     leads = next(name for name, role in ROLES.items() if role.leads and manifest.count(name))
     return [LEADER, *(name for name in ROLES if manifest.count(name) > (name == leads))]
 
 
 def task_of(role: str, cluster: Cluster) -> str:
-    """The task that stands for a role: the last one, so that it is not the leader."""
+    """The task of a role that is broken: the last one, so that it is not the leader."""
     return cluster.leader.name if role == LEADER else cluster.of(role)[-1].name
 
 
 def groups(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """The cells that share a run: all of a role that the run survives, or one that ends it."""
-    made: dict[object, list[Cell]] = {}
+    """The cells that share a run: all of a role that do not end the job, or one that does."""
+    runs: dict[object, list[Cell]] = {}
     for cell in cells:
-        made.setdefault((cell.system, cell.role, cell.ends_job and cell), []).append(cell)
-    return list(made.values())
+        runs.setdefault((cell.system, cell.role, cell.ends_job and cell), []).append(cell)
+    return list(runs.values())
 
 
 def scenario(cells: Sequence[Cell], cluster: Cluster) -> Written:
-    """The faults of these cells, each after the cluster has got over the one before it."""
+    """The faults of these cells, each after the cluster has recovered from the one before it."""
     faults = tuple(
         Fault.model_validate(
             {"kind": cell.fault.kind, "task": task_of(cell.role, cluster), "at": At(calm=CALM_S)}
@@ -164,25 +167,25 @@ def scenario(cells: Sequence[Cell], cluster: Cluster) -> Written:
 
 
 def line(facts: Mapping[str, Any]) -> str:
-    """What was broken, what became of it, its figures, and what is not as it should be."""
+    """A line for a cell: what was broken, the verdict, the measurements, and the misses."""
     by = f" ({facts['detected_by']})" if facts["detected_by"] else ""
     lost = NOTHING if facts["steps_lost"] is None else facts["steps_lost"]
     figures = (
         f"detected {seconds(facts['detected_after_s'])}{by},"
         f" going on {seconds(facts['going_on_after_s'])}, lost {lost}"
     )
-    said = f"{facts['system']} {facts['role']} {facts['fault']}: {facts['verdict']}; {figures}"
-    return f"{said}; MISS: {'; '.join(facts['misses'])}" if facts["misses"] else said
+    text = f"{facts['system']} {facts['role']} {facts['fault']}: {facts['verdict']}; {figures}"
+    return f"{text}; MISS: {'; '.join(facts['misses'])}" if facts["misses"] else text
 
 
 DETECTED_WITHIN_S = 12.0
 GOING_ON_WITHIN_S = 6.0
-"""After the detection; after the end of a fault that is over before it is detected."""
+"""From the detection, or from the end of a fault that ends before it is detected."""
 WENT_ON, ENDED, WRONG, NOT_REACHED = "went on", "ended", "wrong", "not reached"
 HARMLESS = ("slow",)
-"""A task that is slow is not lost: nothing has to be detected."""
+"""Faults that need not be detected: a slow task is not lost."""
 SOON_OVER_S = 10.0
-"""`deadline.silent`: what is over by then need not be detected."""
+"""`deadline.silent`: a fault that ends earlier need not be detected."""
 
 
 @dataclass(frozen=True)
@@ -197,21 +200,21 @@ class Judged:
     left: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """What is kept of it as JSON."""
-        found, outcome = self.result, self.drill.outcome if self.drill else None
+        """The cell's result as it is saved as JSON."""
+        result, outcome = self.result, self.drill.outcome if self.drill else None
         return {
             "system": self.cell.system.name,
             "role": self.cell.role,
             "fault": str(self.cell.fault),
-            "task": found.fault.task if found else None,
+            "task": result.fault.task if result else None,
             "verdict": self.verdict,
             "misses": list(self.misses),
-            "detected_after_s": found.detected_after if found else None,
-            "detected_by": found.detected_by or None if found else None,
-            "going_on_after_s": found.going_on_after if found else None,
-            "steps_lost": found.steps_lost if found else None,
-            "steps_at_risk": found.steps_at_risk if found else None,
-            "restarts": found.restarts if found else None,
+            "detected_after_s": result.detected_after if result else None,
+            "detected_by": result.detected_by or None if result else None,
+            "going_on_after_s": result.going_on_after if result else None,
+            "steps_lost": result.steps_lost if result else None,
+            "steps_at_risk": result.steps_at_risk if result else None,
+            "restarts": result.restarts if result else None,
             "reason": outcome.reason if outcome else None,
             "exit_code": outcome.exit_code if outcome else None,
             "blame": outcome.blame if outcome else None,
@@ -222,14 +225,14 @@ class Judged:
 
 
 def judged(cells: Sequence[Cell], done: Drill, left: Sequence[str]) -> list[Judged]:
-    """The cells whose faults were injected, and not just before the end of the job; a run that
-    failed did so by the last of them.
+    """The judged cells whose faults were injected, and not just before the end of the job. If a run
+    failed, the last of them counts as the cause.
 
     Args:
-        left: the containers and networks that were still there after the run.
+        left: the containers and networks that still existed after the run.
     """
     pairs = zip(cells, done.results, strict=True)
-    hit = [(cell, one) for cell, one in pairs if not (one.why_not or one.at_end)]
+    hit = [(cell, r) for cell, r in pairs if not (r.why_not or r.at_end)]
     last = max((result.injected_at or 0.0 for _, result in hit), default=0.0)
     return [
         _judged(cell, result, done, left, last=(result.injected_at or 0.0) == last)
@@ -261,7 +264,7 @@ def _judged(cell: Cell, result: Result, done: Drill, left: Sequence[str], *, las
 
 
 def _of_figures(cell: Cell, result: Result) -> Iterator[str]:
-    """What misses the aim, one sentence each."""
+    """Yields a sentence for each measurement that misses its aim."""
     lasts, detected, went_on = cell.fault.lasts, result.detected_after, result.going_on_after
     has_to = cell.fault.kind not in HARMLESS and (lasts is None or lasts > SOON_OVER_S)
     if detected is None and has_to:
@@ -270,15 +273,15 @@ def _of_figures(cell: Cell, result: Result) -> Iterator[str]:
         yield f"detected after {detected:.1f} s"
     since = detected if detected is not None else lasts or 0.0
     if went_on is not None and went_on - since > GOING_ON_WITHIN_S:
-        what = "its detection" if detected is not None else "its end"
-        yield f"going on {went_on - since:.1f} s after {what}"
+        since_what = "its detection" if detected is not None else "its end"
+        yield f"going on {went_on - since:.1f} s after {since_what}"
     lost, most = result.steps_lost, result.steps_at_risk
     if lost is not None and most is not None and lost > most:
         yield f"{lost} steps lost, {most} since the last checkpoint"
 
 
 def _end(done: Drill) -> str:
-    """How the run ended, in its own words."""
+    """A clause that says how the run ended."""
     outcome = done.outcome
     if outcome.success:
         return "the run succeeded"
@@ -307,10 +310,10 @@ def cells_of(systems: Sequence[System], workspace: Workspace) -> list[Cell]:
 def run_all(
     host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewView
 ) -> Iterator[Judged]:
-    """Yields each cell as soon as its run is over.
+    """Yields each judged cell as soon as its run has ended.
 
     Raises:
-        Interrupted: by Ctrl-C; the cluster was removed.
+        Interrupted: Ctrl-C was pressed; the cluster was removed.
         KitError: a run failed before a verdict.
     """
     for group in groups(cells):
@@ -320,17 +323,17 @@ def run_all(
 def _until_all_are_done(
     host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewView
 ) -> Iterator[Judged]:
-    """A run that ends before it has met all of its faults leaves the rest to another one.
+    """Run the cells; if a run ends before all of its faults, run the others in a further run.
 
-    Unless it has met none: another one, for fewer faults, would be no longer.
+    A run that ends before its first fault is not repeated: a run for fewer faults is no longer.
     """
     pending = list(cells)
     while pending:
         done = _run(host, pending, workspace, new_view)
-        found = judged(pending, done, left_behind(host.connect(), done.outcome.cluster))
-        found = found or [not_reached(cell, done) for cell in pending]
-        yield from found
-        pending = [cell for cell in pending if cell not in [one.cell for one in found]]
+        judged_now = judged(pending, done, left_behind(host.connect(), done.outcome.cluster))
+        judged_now = judged_now or [not_reached(cell, done) for cell in pending]
+        yield from judged_now
+        pending = [cell for cell in pending if cell not in [result.cell for result in judged_now]]
 
 
 def _run(host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewView) -> Drill:
@@ -338,7 +341,7 @@ def _run(host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewV
         return scenario(cells, cluster)
 
     system, view = cells[0].system, new_view()
-    host.interrupts.interrupt_once()  # the end of the run before has ignored them
+    host.interrupts.interrupt_once()  # the end of the previous run ignores interrupts
     try:
         request = Request(system.manifest, system.overrides(cells[0].role, len(cells)))
         return drill(host, request, written, 0, workspace, view)
@@ -347,7 +350,7 @@ def _run(host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewV
 
 
 def left_behind(engine: Engine, cluster: str) -> list[str]:
-    """The names of the cluster's containers and networks that are there; raises EngineError."""
+    """The names of the cluster's existing containers and networks; raises EngineError."""
     try:
         known = engine.networks() if isinstance(engine, Inventory) else ()
         networks = [name for name, of, _ in known if of == cluster]
@@ -357,7 +360,7 @@ def left_behind(engine: Engine, cluster: str) -> list[str]:
 
 
 ALL = "matrix.json"
-"""All cells together."""
+"""The file with the results of all cells."""
 
 
 class Store:
@@ -384,7 +387,7 @@ class Store:
         write_atomically(self._file(judged.cell), _text(facts))
 
     def gather(self, cells: Sequence[Cell]) -> list[dict[str, Any]]:
-        """The results that there are of these cells, in order."""
+        """The saved results of these cells, in order."""
         return [json.loads(self._file(cell).read_text()) for cell in cells if self.has(cell)]
 
     def write_all(self, cells: Sequence[Cell]) -> None:
@@ -400,18 +403,18 @@ def _text(facts: Any) -> str:
 
 
 def commit(host: Host) -> str:
-    """The commit of the kit's clone, with a + if files differ from it; "" if it is no clone."""
-    found = host.processes.run(("git", "rev-parse", "--short", "HEAD"), cwd=str(FILES))
-    if not found.ok:
+    """The commit of the kit's clone, with a + if files differ from it; "" outside of a clone."""
+    revision = host.processes.run(("git", "rev-parse", "--short", "HEAD"), cwd=str(FILES))
+    if not revision.ok:
         return ""
     tracked = ("git", "status", "--porcelain", "--untracked-files=no")
-    return found.output.strip() + (
+    return revision.output.strip() + (
         "+" if host.processes.run(tracked, cwd=str(FILES)).output else ""
     )
 
 
 def machine(engine: Mapping[str, Any]) -> str:
-    """What the figures were taken on, in a few words."""
+    """A short description of the machine on which the figures were measured."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text().splitlines() if file.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -1,5 +1,5 @@
-"""Tasks that are silent: what leaders say of them, and a leader's own sign of life. Pure, but for
-the look at a file."""
+"""Silent tasks: what leaders report about them, and a leader's own heartbeat. Pure, except for
+reading the time of a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cluster_kit.util import untrusted
 
 @dataclass(frozen=True)
 class Silence:
-    """A task that was silent from `last_heard` on, as `said` by another one at `time`.
+    """A task that has been silent since `last_heard`, as another task reported at `time`.
 
     `server`: it is its TensorFlow server that does not answer; `gone`: its process has ended.
     """
@@ -35,28 +35,30 @@ class Silence:
 
 
 def silence(time: float, event: Silent) -> Silence:
-    """What an event of this time says, whatever the clock of the machine that wrote it."""
-    told = event.last_heard
-    last = time if told is None else min(max(told, 0.0), time)
+    """The silence that an event reports; `last_heard` is at most `time`, whatever the task's clock
+    says.
+    """
+    last_heard = event.last_heard
+    last = time if last_heard is None else min(max(last_heard, 0.0), time)
     return Silence(str(event.of), time, last, bool(event.server), bool(event.gone))
 
 
 def current(seen: RunState) -> dict[str, Silence]:
-    """The tasks that are silent; not one that spoke or was started since."""
-    told = {str(e.event.of): e for e in seen.entries if isinstance(e.event, Silent | Heard)}
-    # A leader that was started again knows nothing of what it said before.
+    """The tasks that are silent now: they neither answered nor were started since the report."""
+    newest = {str(e.event.of): e for e in seen.entries if isinstance(e.event, Silent | Heard)}
+    # A restarted leader does not know of the silences that it reported before.
     since = seen.started_at(seen.leader)
     return {
         task: silence(entry.time, entry.event)
-        for task, entry in told.items()
+        for task, entry in newest.items()
         if isinstance(entry.event, Silent) and entry.time >= max(seen.started_at(task), since)
     }
 
 
 def all_of(seen: RunState) -> list[Silence]:
     """All silences of the run's tasks, oldest first."""
-    told = [silence(e.time, e.event) for e in seen.entries if isinstance(e.event, Silent)]
-    return [one for one in told if one.task in seen.tasks]
+    silences = [silence(e.time, e.event) for e in seen.entries if isinstance(e.event, Silent)]
+    return [one for one in silences if one.task in seen.tasks]
 
 
 def cuts(seen: RunState) -> list[str]:
@@ -71,7 +73,7 @@ def cuts(seen: RunState) -> list[str]:
 
 
 def waits(seen: RunState) -> list[str]:
-    """A sentence for each time that training stood because a task was lost, oldest first."""
+    """A sentence for each time that training waited for a lost task, oldest first."""
     lines: dict[str, list[str]] = {}
     for one in seen.entries:
         event = one.event
@@ -79,16 +81,16 @@ def waits(seen: RunState) -> list[str]:
             lines.setdefault(event.of, []).append(f"training waited for {event.of} until the end")
         elif isinstance(event, Waited) and event.of and lines.get(event.of):
             lines[event.of][-1] = f"training waited {event.seconds} s for {event.of}"
-    return [line for said in lines.values() for line in said]
+    return [line for sentences in lines.values() for line in sentences]
 
 
 def entry(task: str, moment: float, seconds: float) -> Entry:
-    """What the host itself says of a task that has been silent for so many seconds."""
+    """The event with which the host itself reports a task that was silent for these seconds."""
     return Entry(task, moment, Silent(of=task, last_heard=moment - seconds, server=False))
 
 
 class SignOfLife:
-    """Of a leader or an evaluator: a file that it touches once a second from its start on."""
+    """The heartbeat of a leader or evaluator: a file that it touches once a second."""
 
     def __init__(self, output: Path, task: str) -> None:
         self._output = output
@@ -100,9 +102,9 @@ class SignOfLife:
         self._silent = 0.0
 
     def look(self, moment: float, started: float) -> float:
-        """For how many seconds it has given none; 0 if it never has since its start.
+        """The seconds without a heartbeat; 0 if there was none since the container's start.
 
-        The file's time is only compared with itself: somebody may set the clock.
+        The file's time is only compared with its earlier value, since a clock may be set.
 
         Args:
             moment: seconds of a monotonic clock.
@@ -117,7 +119,7 @@ class SignOfLife:
             self._started, self._beats = started, False
         elif beat != self._beat and beat is not None:
             self._beats = True
-        here = self._beats and beat is not None and beat == self._beat
-        self._silent = self._silent + passed if here else 0.0
+        unchanged = self._beats and beat is not None and beat == self._beat
+        self._silent = self._silent + passed if unchanged else 0.0
         self._beat = beat
         return self._silent

@@ -48,12 +48,12 @@ from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new
 
 
 def task_of(cluster: Cluster) -> Task | None:
-    """The task whose program waits for a debugger, None if none does."""
+    """The task whose program waits for a debugger; None if no task does."""
     return next((task for task in cluster.tasks if task.debug), None)
 
 
 def words(task: Task) -> str:
-    """A sentence for a person, once the containers have started."""
+    """The sentence that is printed for a task that waits for a debugger."""
     return (
         f"{task.name} waits for a debugger on {LOOPBACK}:{task.debug}; no deadline counts, and "
         "Ctrl-C ends it"
@@ -65,16 +65,16 @@ Start = Callable[[], Cluster]
 
 
 def attend(run: Run, start: Start) -> Outcome:
-    """Start a run, watch it to its end and conclude it; an error is raised after that."""
+    """Start a run, watch it to its end, and conclude it; errors are raised after that."""
     with closing(Listener(run.host.clock, run.engine, run.name, run.since, run=run.id)) as listener:
         return _attend(run, start, listener)
 
 
 def join(run: Run, *, leaves: bool) -> Outcome:
-    """Go on watching a run that was started before, to its end, and conclude it.
+    """Watch a run that another process has started, to its end, and conclude it.
 
     Args:
-        leaves: on an interrupt, raise KeyboardInterrupt and leave the run as it is.
+        leaves: on an interrupt, raise KeyboardInterrupt instead of ending the run.
     """
     known = read_events(run.directory, run.since)
     listener = Listener(
@@ -85,9 +85,9 @@ def join(run: Run, *, leaves: bool) -> Outcome:
 
 
 def begin(run: Run, start: Start) -> Cluster:
-    """Start a run that nobody watches, and return the cluster that was started.
+    """Start a run that is not watched, and return the cluster that was started.
 
-    One that fails to start is concluded.
+    A run that fails to start is concluded.
     """
     seen = RunState.of(run.cluster)
     try:
@@ -108,11 +108,11 @@ def begin(run: Run, start: Start) -> Cluster:
 
 
 def _note_starts(run: Run, cluster: Cluster) -> None:
-    """Save when the containers of a run that nobody watches have started.
+    """Save the start times of the containers of a run that is not watched.
 
-    The engine may have forgotten it by the time that somebody asks.
+    The engine may have dropped these events when a later command continues the run.
     """
-    with contextlib.suppress(EngineError, OSError):  # who goes on with the run asks again
+    with contextlib.suppress(EngineError, OSError):  # `attach` asks the engine again
         events = missed(RunState.of(cluster), run.containers(), run.host.clock.time())
         save_events(run.directory, events)
 
@@ -125,8 +125,8 @@ def _attend(run: Run, start: Start, listener: Listener, *, leaves: bool = False)
     try:
         cluster = start()
         watch = _watch(run, cluster, listener)
-        beside = f"{_published(cluster)}{companions.begin(run, cluster)}"
-        run.view.phase(f"running {cluster.name} on {run.platform.place(cluster)}{beside}")
+        places = f"{_published(cluster)}{companions.begin(run, cluster)}"
+        run.view.phase(f"running {cluster.name} on {run.platform.place(cluster)}{places}")
         if waiting := task_of(cluster):
             run.view.phase(words(waiting))
         _follow(run, joined_at)
@@ -147,12 +147,12 @@ def _attend(run: Run, start: Start, listener: Listener, *, leaves: bool = False)
 
 
 def _seen(watch: Watch | None, cluster: Cluster) -> RunState:
-    """The state so far; nothing has been seen of a cluster that did not start."""
+    """The state so far; an empty state if the cluster did not start."""
     return watch.seen if watch else RunState.of(cluster)
 
 
 def _published(cluster: Cluster) -> str:
-    """What to say of published ports; "" if there are none."""
+    """The published ports, for the line `running …`; "" if there are none."""
     return "".join(
         f", {name}:{port.container} at {LOOPBACK}:{port.host}" for name, port in cluster.ports
     )
@@ -202,13 +202,14 @@ def launch(
 ) -> Outcome:
     """Run a cluster to its end and return its outcome, which is also saved with the run.
 
-    Whatever happens after the start, the evidence is saved and, unless `keep`, everything removed.
+    After the start, logs and events are saved in every case, and everything is removed unless
+    `keep`.
 
     Args:
         host: the machine that it runs on.
-        keep: leave the containers there after the end.
-        resume: go on in the directory of the last run.
-        observer: is told of the plan, and of each state that the view is shown.
+        keep: keep the containers after the end.
+        resume: continue in the directory of the last run.
+        observer: gets the plan, and each state that the view gets.
     Raises:
         KitError: it failed before a verdict: an invalid manifest, an unfit host, a lost engine.
         KeyboardInterrupt: it was interrupted before anything was started.
@@ -254,7 +255,7 @@ def _ready(
     keep: bool,
     resume: bool,
 ) -> Iterator[tuple[Run, Start]]:
-    """A run for which all is prepared, and how to start its containers; see `launch`."""
+    """A prepared run, and the function that starts its containers; see `launch`."""
     timings = Stopwatch(host.clock)
     view.count_from(timings.began)
     loaded = read(request, workspace)
@@ -305,10 +306,10 @@ def _ready(
 
 
 def _of_this_host(host: Host, request: Request, loaded: Loaded) -> Engine | None:
-    """The engine of this host; None if there is none, and it does not run the job anyway.
+    """The engine of this host; None if there is none, and another engine runs the job.
 
     Raises:
-        UsageError: the job runs where the kit starts nothing.
+        UsageError: the kit cannot start jobs on this platform.
     """
     platform = platform_of(loaded.manifest.engine)
     if error := platform.not_run(Path(request.manifest).stem):
@@ -317,7 +318,7 @@ def _of_this_host(host: Host, request: Request, loaded: Loaded) -> Engine | None
 
 
 def _started(run: Run, prepared: Prepared, text: str) -> Cluster:
-    """Fetch the data if need be, start the containers, and return the cluster they are of."""
+    """Fetch the data if necessary, start the containers, and return the cluster as started."""
     if run.cluster.fetch is not None:
         with run.timings.step("data"):
             ensure_data(run.host, run.cluster, run.view)
@@ -340,7 +341,7 @@ def _starting(count: int) -> str:
 def files_of(request: Request, workspace: Workspace) -> Watched:
     """The manifest, the program's whole folder (which containers see) and its requirements.
 
-    What runs write is left out. A file that is wrong or absent is waited for.
+    Files that runs write are left out. An invalid or missing file is watched until it changes.
 
     Raises:
         UsageError: the manifest was not found.
@@ -361,7 +362,7 @@ def files_of(request: Request, workspace: Workspace) -> Watched:
         folders.append(Path(dockerfile.context))
     if manifest.requirements:
         files.append(seen_from(path.parent, manifest.requirements).resolve())
-    return Watched(tuple(folders), tuple(files), tuple(one.resolve() for one in ignored))
+    return Watched(tuple(folders), tuple(files), tuple(folder.resolve() for folder in ignored))
 
 
 class UntilChanged(Nobody):
@@ -374,7 +375,7 @@ class UntilChanged(Nobody):
     def __init__(self, changed: Callable[[], Sequence[Path]]) -> None:
         self._changed = changed
         self.seen: tuple[Path, ...] = ()
-        """What has ended the run."""
+        """The changed files that ended the run."""
 
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
         self.seen = tuple(self._changed())

@@ -1,1 +1,1 @@
-"""Shows a cluster on the terminal while it runs."""
+"""The terminal's view of a running cluster: live table, progress line, messages."""

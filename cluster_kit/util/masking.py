@@ -1,4 +1,4 @@
-"""Which variables look like secrets, and texts without their values."""
+"""Finds secrets by the names of variables, options and files, and masks their values in texts."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from cluster_kit.util.terminal import harmless
 
 MASK = "***"
 LEFT_OUT = " [the rest is left out]"
-"""The end of a text that was cut, which may be within a secret: masks hide its beginning, too."""
+"""The end of a shortened text. The cut may be within a secret, whose first part is masked, too."""
 SHORTEST = 4
-"""Characters of a value that is masked in texts: a shorter one is part of too many words."""
+"""The fewest characters of a value that is masked: shorter values are part of too many words."""
 LEAST_DIGITS = 8
-"""The same for numbers."""
+"""The fewest digits of a number that is masked."""
 LEAST_PART, LONG = 6, 20
-"""Characters of a line of a value that has several, and of any text in one that is JSON."""
+"""The fewest characters of a masked line of a value with several lines, and of a masked text in a
+JSON value.
+"""
 Mask = Callable[[str], str]
-"""Returns a text with MASK in place of what nobody may read."""
+"""Returns a text with MASK in place of each secret."""
 _PLAIN = frozenset(("true", "false", "none", "null", "auto", "basic", "default", "disabled"))
 _SECRET = re.compile(
     r"(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKEN|CREDENTIALS?|AUTH|APIKEY|KEY|PAT)"
@@ -34,7 +36,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _PATH = re.compile(r"^(OLD)?PWD$|_(FILE|PATH|DIR)$", re.IGNORECASE)
-"""Names of files are not secrets: AWS_SHARED_CREDENTIALS_FILE."""
+"""Variables with names or paths of files, which are no secrets: AWS_SHARED_CREDENTIALS_FILE."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -61,7 +63,7 @@ def looks_secret_file(name: str) -> bool:
 
 
 def option_values(arguments: Sequence[str]) -> set[str]:
-    """What a program is given as `--api-token VALUE` or `--api-token=VALUE`, by such names."""
+    """The values of options whose names look secret: `--api-token VALUE`, `--api-token=VALUE`."""
     return {value for _, value in _options(arguments) if value is not None}
 
 
@@ -71,23 +73,25 @@ def without_option_values(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 _USERINFO = re.compile(r"(?<=://)[^\s/?#'\"<>]+(?=@)")
-"""What stands before the host of an address; a password may have an @ that is not encoded."""
+"""The text before the host of an address; a password may contain an @ that is not encoded."""
 LEAST_RANDOM = 16
-"""Characters of a user's name, or of a part of an address, that is a key if it has letters and
-digits: tokens of Git hosts, webhooks."""
+"""The fewest characters of a user name, or of a part of an address, that counts as a key if it has
+letters and digits: tokens of Git hosts, webhooks."""
 
 
 def url_passwords(text: str) -> set[str]:
     """The passwords of addresses in a text: of `https://USER:PASSWORD@HOST` and `https://TOKEN@`.
 
-    What stands for one is none: `${TOKEN}`.
+    A placeholder such as `${TOKEN}` is not a password.
     """
-    found = {one for match in _USERINFO.finditer(text) for one in _passwords(match[0])}
-    return found | {unquote(one) for one in found}
+    passwords = {
+        password for match in _USERINFO.finditer(text) for password in _passwords(match[0])
+    }
+    return passwords | {unquote(password) for password in passwords}
 
 
 def without_url_passwords(text: str) -> str:
-    """The text with MASK for each of `url_passwords`, where it stands in an address."""
+    """The text with MASK for each of `url_passwords` inside an address."""
     return _USERINFO.sub(lambda match: _without_passwords(match[0]), text)
 
 
@@ -116,7 +120,7 @@ def _passwords(userinfo: str) -> Iterator[str]:
 
 
 def _is_password(text: str) -> bool:
-    """Whether it is none that something else is put in the place of."""
+    """Whether a text is a password, and not empty, masked or a placeholder."""
     return text not in ("", MASK) and not text.startswith(("$", "{{"))
 
 
@@ -130,7 +134,7 @@ def is_mixed(text: str) -> bool:
 
 
 def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Yields (argument, None), or what stands before a secret value in it, and that value."""
+    """Yields (argument, None), or the text before a secret value in the argument, and the value."""
     follows = False
     for argument in arguments:
         option, equals, value = argument.partition("=")
@@ -146,17 +150,17 @@ def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 @functools.lru_cache(maxsize=256)
 def parts(value: str) -> frozenset[str]:
-    """What of a secret is masked in texts: all of it, its lines, and texts in it if it is JSON.
+    """The parts of a secret that are masked: all of it, its lines, and texts in it if it is JSON.
 
-    Each also as JSON, Python, HTML and a shell write it, and on one line without what no terminal
-    shows. What is part of too many words is not.
+    Each also in the spelling of JSON, Python, HTML and a shell, and on one line without control
+    characters. A part that occurs in too many words is left out.
     """
-    found = {value, value.strip()}
+    whole = {value, value.strip()}
     lines = {line.strip() for line in value.splitlines()}
     with contextlib.suppress(ValueError, RecursionError):
         lines |= set(_texts(json.loads(value)))
-    found |= {line for line in lines if len(line) >= LEAST_PART}
-    telling = [part for part in found if not _tells_nothing(part)]
+    whole |= {line for line in lines if len(line) >= LEAST_PART}
+    telling = [part for part in whole if not _tells_nothing(part)]
     return frozenset(form for part in telling for form in _forms(part))
 
 
@@ -192,16 +196,16 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _tells_nothing(value: str) -> bool:
-    """Whether a value is part of too many texts to be masked there."""
+    """Whether a value occurs in too many texts to be masked."""
     plain = value.strip().lower() in _PLAIN or (value.isdecimal() and len(value) < LEAST_DIGITS)
     return plain or len(value.strip(" \t\r\n*")) < SHORTEST
 
 
 def masker(values: Iterable[str]) -> Mask:
-    """What masks these values and their parts in texts, in time linear in a text's length.
+    """A function that masks these values and their parts, in time linear in a text's length.
 
-    A value is also found if escape sequences divide it, or characters that nobody sees: programs
-    print in colours. The text is returned without these then.
+    A value is also found if escape sequences or invisible characters divide it, since programs
+    print in colours. The returned text then has none of these.
     """
     hidden = sorted({part for value in values for part in parts(value)}, key=len, reverse=True)
     if not hidden:
@@ -212,7 +216,7 @@ def masker(values: Iterable[str]) -> Mask:
         shown = hide(text)
         if shown.isprintable() or (plain := harmless(shown)) == shown:
             return shown
-        return shown if (found := hide(plain)) == plain else found
+        return shown if (hidden_plain := hide(plain)) == plain else hidden_plain
 
     def hide(text: str) -> str:
         spans = [_spans(text, part) for part in hidden if part in text]
@@ -221,7 +225,7 @@ def masker(values: Iterable[str]) -> Mask:
         shown = _without(text, heapq.merge(*spans)) if spans else text
         if shown == text:
             return text
-        # The masks may have made another value of what stood around them.
+        # A mask and the text around it may form another value.
         return MASK if any(part in shown for part in starry) else shown
 
     return mask

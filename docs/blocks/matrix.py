@@ -30,7 +30,7 @@ def page(results: Sequence[Facts]) -> str:
     missed = [facts for facts in results if facts["misses"]]
     whole = len(cells_of(SYSTEMS, Workspace(FILES)))
     good = len(results) - len(missed)
-    count = f"{len(results)} of {whole} cells were run; {good} are as they should be."
+    count = f"{len(results)} of {whole} cells were run; {good} passed."
     parts += ["### Misses", count, *(["\n".join(map(miss, missed))] if missed else [])]
     return "\n\n".join(parts)
 

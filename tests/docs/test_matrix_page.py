@@ -35,5 +35,5 @@ def test_the_page_has_a_table_for_each_system_and_all_misses() -> None:
     assert rows[0] == "| fault | leader (chief-0) | ps (ps-1) |"
     assert rows[2:] == ["| crash | **13.0 / 2.5 / 12** | 0.6 / 2.5 / 12 |",
                         "| stop | ended: `stopped`, 13.0 | - |"]  # fmt: skip
-    assert "3 of 162 cells were run; 2 are as they should be." in text
+    assert "3 of 162 cells were run; 2 passed." in text
     assert text.endswith("- quickstart, leader, crash: detected after 13.0 s")

@@ -1,4 +1,4 @@
-"""Becoming another process of the trainer, where no file of the program can take its place."""
+"""Starts another process of the trainer, whose modules no file of the program can replace."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 SAFE = ("-P",) if sys.version_info >= (3, 11) else ()
-"""Python's option that leaves the current directory out of the places of modules."""
+"""Python's option that removes the current directory from the module search path."""
 
 
 def trainer_command(arguments: Sequence[str]) -> list[str]:
-    """The command of `python3 -m trainer ARGUMENTS…`; it is to be started in the directory `/`.
+    """The command of `python3 -m trainer ARGUMENTS…`; it must be started in the directory `/`.
 
-    With `-m` Python looks for modules in the current directory first; a Python older than 3.11
-    cannot be told not to. Nothing but the image's own files is in `/`.
+    With `-m`, Python looks for modules in the current directory first, and a Python older than 3.11
+    has no option against that. `/` has only files of the image.
     """
     return [sys.executable, *SAFE, "-m", "trainer", *arguments]
 

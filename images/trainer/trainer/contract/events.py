@@ -1,9 +1,9 @@
-"""What tasks write into `/output/progress/<task>.jsonl`: one JSON object a line, each an event.
+"""The events that tasks write into `/output/progress/<task>.jsonl`: one JSON object per line.
 
-Each event is a frozen class; a line has its name (`event`), its `time` in Unix seconds, and its
-fields, any of which may be absent. Any program can write into these files, so `decode`, which alone
-takes a line apart, takes nothing on trust: a value of another kind than its field's is absent, and
-so is a field that the event does not have.
+Each event is a frozen class. A line has its name (`event`), its `time` in Unix seconds, and its
+fields, any of which may be absent. Any program can write into these files. So `decode`, which alone
+reads a line, checks everything: a value of another kind than its field's counts as absent, and
+so does a field that the event does not have.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any, ClassVar
 from .endings import REASONS
 
 HUGE = 1e30
-"""No number of an event is as large."""
+"""Every valid number of an event is smaller."""
 MOST_NAMES = 20_000
-"""Of one list; the rest is left out."""
+"""The most names that are read from a list; further ones are left out."""
 TASK_NAME = re.compile(r"[a-z]+-\d{1,6}")
 
 
 class Kind(Enum):
-    """What the value of a field is."""
+    """The kind of a field's value."""
 
     NUMBER = "a finite number"
     FIGURE = "a number, which a training that diverges may make infinite or NaN"
@@ -42,8 +42,8 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """An event. `needed`: the fields without which it says nothing; `open`: its line has any keys,
-    and all of them are in `values`."""
+    """An event. `needed`: the fields without which it is ignored; `open`: its line may have any
+    keys, and all of them are in `values`."""
 
     needed: ClassVar[tuple[str, ...]] = ()
     open: ClassVar[bool] = False
@@ -308,7 +308,7 @@ EVENTS: Mapping[str, type[Event]] = {one.__name__.lower(): one for one in Event.
 
 @dataclass(frozen=True)
 class Own(Event):
-    """An event of a program's own, and what may be read of it: the same as of the kit's."""
+    """An event that only the program knows, with the fields that are read of it."""
 
     name: str | None = _line()
     step: float | None = _number()
@@ -326,7 +326,7 @@ class Own(Event):
 
 
 def name_of(event: Event) -> str:
-    """The name of an event, as its line has it."""
+    """The name of an event, as it is in its line."""
     return event.name or "" if isinstance(event, Own) else type(event).__name__.lower()
 
 
@@ -336,7 +336,7 @@ def keys_of(event: type[Event]) -> tuple[Field[Any], ...]:
 
 
 def number(value: object) -> float | None:
-    """The value if it is a finite number, and not a huge one; else None."""
+    """The value if it is a finite number below HUGE; else None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if abs(value) < HUGE and math.isfinite(value) else None
@@ -373,22 +373,22 @@ CHECKS: Checks = {
     Kind.TASKS: _names_of,
     Kind.JSON: lambda value: value,
 }
-"""Each returns a value as a field of its kind has it, None if it is none."""
+"""For each kind a function that returns a valid value, and None for an invalid one."""
 
 
 KINDS: Mapping[type[Event], Mapping[str, Kind]] = {
     event: {one.name: one.metadata["kind"] for one in keys_of(event)}
     for event in (*EVENTS.values(), Own)
 }
-"""The keys of each event, and of what kind their values are."""
+"""The keys of each event, and the kinds of their values."""
 
 
 def decode(name: str, values: Mapping[str, Any], checks: Checks = CHECKS) -> Event | None:
-    """The event of this name, an `Own` if it is unknown; None if it lacks what it needs.
+    """The event of this name, an `Own` if the name is unknown; None if a needed field is absent.
 
     Args:
         values: the line's JSON object.
-        checks: CHECKS, or stricter ones.
+        checks: CHECKS, or stricter functions.
     """
     event = EVENTS.get(name, Own)
     if event is Metrics:

@@ -1,1 +1,1 @@
-"""The built-in programs, one package each: `run NAME` starts `trainer.programs.NAME`."""
+"""The built-in programs, each in its package: `run NAME` starts `trainer.programs.NAME`."""

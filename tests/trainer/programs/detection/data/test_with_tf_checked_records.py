@@ -164,7 +164,7 @@ def test_classes_boxes_and_label_maps_must_go_together(pipeline: Pipeline, tmp_p
     with pytest.raises(ContractError, match=r"map.pbtxt and .*other.pbtxt differ"):
         record_check.check(pipeline.model_copy(update={"eval_input_reader": other}))
     records.write([image()], tmp_path / "val", 1)
-    with pytest.raises(ContractError, match="1 images, and not one box among them"):
+    with pytest.raises(ContractError, match="1 images, and no box among them"):
         record_check.check(pipeline)
 
 

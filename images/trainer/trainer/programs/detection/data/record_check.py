@@ -1,6 +1,6 @@
-"""Checks all records and the label map before training: everything that would fail later.
+"""Checks all records and the label map before training, for all faults that would end it later.
 
-Records are read and their checksums compared, images' headers are read; no pixel is decoded.
+Records are read, and their checksums and the headers of their images checked; no pixel is decoded.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class RecordSet:
-    """The records of one input reader, all of them right."""
+    """The records of one input reader, all of them valid."""
 
     files: tuple[str, ...]
     images: int
     boxes: int
     most_boxes: int
-    """Of one image."""
+    """The largest number of boxes in one image."""
     per_class: Mapping[int, int]
     """Boxes of each class, by id."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a pipeline trains on and is scored on."""
+    """The checked data for the training and the evaluation of a pipeline."""
 
     labels: LabelMap
     train: RecordSet
@@ -43,7 +43,7 @@ class Checked:
 
 
 def check(pipeline: Pipeline) -> Checked:
-    """Read everything once. ContractError names file and record of what is wrong."""
+    """Read all data once; raises ContractError, which names file and record of each fault."""
     labels = label_map.read(Path(pipeline.train_input_reader.label_map_path))
     same_labels(labels, pipeline)
     if labels.largest > pipeline.model.num_classes:
@@ -55,10 +55,10 @@ def check(pipeline: Pipeline) -> Checked:
     train = record_set(pipeline.train_input_reader, "train_input_reader", labels)
     scored = pipeline.eval_input_reader
     evaluation = record_set(scored, "eval_input_reader", labels) if scored else None
-    for found, place in ((train, "train_input_reader"), (evaluation, "eval_input_reader")):
-        if found and not found.boxes:
+    for checked_set, reader in ((train, "train_input_reader"), (evaluation, "eval_input_reader")):
+        if checked_set and not checked_set.boxes:
             raise ContractError(
-                f"{place}.input_path: {found.images} images, and not one box among them; convert"
+                f"{reader}.input_path: {checked_set.images} images, and no box among them; convert"
                 " the annotations together with the images"
             )
     padded = pipeline.train_config.max_number_of_boxes
@@ -72,7 +72,7 @@ def check(pipeline: Pipeline) -> Checked:
 
 
 def same_labels(labels: LabelMap, pipeline: Pipeline) -> None:
-    """Training and evaluation must mean the same by a number."""
+    """Raise ContractError if training and evaluation have different label maps."""
     scored = pipeline.eval_input_reader or pipeline.train_input_reader
     paths = (pipeline.train_input_reader.label_map_path, scored.label_map_path)
     if paths[0] != paths[1] and label_map.read(Path(paths[1])).labels != labels.labels:
@@ -80,7 +80,7 @@ def same_labels(labels: LabelMap, pipeline: Pipeline) -> None:
 
 
 def record_set(reader: InputReader, place: str, labels: LabelMap) -> RecordSet:
-    """The records of a reader, all looked at. ContractError lists what is wrong in all files."""
+    """The checked records of a reader; raises ContractError with the faults of all files."""
     files = records.find(reader.input_path, f"{place}.input_path")
     problems: list[str] = []
     counts: list[int] = []
@@ -89,8 +89,8 @@ def record_set(reader: InputReader, place: str, labels: LabelMap) -> RecordSet:
         before = len(counts)
         try:
             for index, record in enumerate(records.read(Path(file))):
-                boxes, wrong = looked_at(record, labels)
-                problems += [f"{file}, record {index}: {what}" for what in wrong]
+                boxes, faults = looked_at(record, labels)
+                problems += [f"{file}, record {index}: {fault}" for fault in faults]
                 per_class.update(box.number for box in boxes)
                 counts.append(len(boxes))
         except ContractError as problem:  # the rest of this file cannot be read
@@ -105,7 +105,7 @@ def record_set(reader: InputReader, place: str, labels: LabelMap) -> RecordSet:
 
 
 def looked_at(record: bytes, labels: LabelMap) -> tuple[tuple[Box, ...], list[str]]:
-    """(its boxes, what is wrong with it) of one record."""
+    """The boxes of one record, and its faults."""
     try:
         image = records.from_example(record)
     except records.RecordError as problem:
@@ -114,7 +114,7 @@ def looked_at(record: bytes, labels: LabelMap) -> tuple[tuple[Box, ...], list[st
 
 
 def wrong_with(image: LabelledImage, labels: LabelMap) -> Iterator[str]:
-    """What is wrong with one record, a clause for each fault."""
+    """Yields the faults of one record, a clause for each."""
     yield from image.problems()
     for index, box in enumerate(image.boxes):
         if box.number not in labels.labels:
