@@ -38,7 +38,7 @@ from cluster_kit.util.nearest import proposal
 
 @dataclass(frozen=True)
 class Length:
-    """Steps and epochs of a training; None if that is not known."""
+    """Steps and epochs of a training; None if unknown."""
 
     steps: int | None = None
     epochs: int | None = None
@@ -55,7 +55,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def length_of(cluster: Cluster) -> Length:
-    """The length of the leader's program; an argument that is not given leaves it unknown."""
+    """The length of the leader's program; unknown if the argument that sets it is missing."""
     command = cluster.leader.command
     program = command[1] if len(command) > 1 else ""
     values = {option: _last(option, command[2:]) for option in OPTIONS.get(program, ())}
@@ -84,7 +84,7 @@ DELAY_S, LOSS_PERCENT, RATE = 0.1, 5.0, 10 * 10**6
 EARLIEST, LATEST = 0.1, 0.7
 """The part of the training in which random faults come."""
 RANDOM_SECONDS = (2.0, 10.0)
-"""The same of a program whose length is not known."""
+"""The length of a program that does not show it."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _any(random: Random, cluster: Cluster) -> Fault:
 
 
 EVENTS = tuple(name for name in events.EVENTS if name not in ("usage", "end"))
-"""Those of the contract but `end`, the last one, and `usage`, which never ends."""
+"""The contract's events, except `end`, which is the last one, and `usage`, which never ends."""
 
 
 def refuse(written: Written, cluster: Cluster) -> None:
@@ -330,7 +330,7 @@ def starts_of(seen: RunState) -> list[float]:
 
 
 def ended_at(seen: RunState) -> float | None:
-    """Unix seconds of the leader's last word, None if it has said none since its last start."""
+    """Unix seconds of the leader's newest event; None without one since its last start."""
     end = seen.ended(seen.leader)
     return None if end is None else end[0]
 
@@ -343,7 +343,7 @@ def saved_at(output: Path, since: float, below: str = "") -> float | None:
 
 
 LOSSES = (Action.DIE, Action.OOM, Action.KILL, Action.START)
-"""Of the engine's events, those that tell of a task that was lost, or is back."""
+"""The engine's events that report a lost task, or one that is back."""
 TOLD = (Failure, Retry, Start, Silent, Heard)
 CUT, SLOW = "cut", "slow"
 WELL = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)

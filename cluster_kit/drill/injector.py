@@ -1,4 +1,4 @@
-"""Breaks a container as a fault says, and mends it when its time is over.
+"""Injects faults into containers, and undoes each fault when its time is over.
 
 Crash, stop and freeze are done by a process inside the container, as its user: nothing of this
 takes rights on the host, and what ends them needs nobody outside. A cut and a slow one are ended
@@ -48,7 +48,7 @@ from cluster_kit.util.clock import Clock
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 READY = "ready"
-"""What it prints as soon as the fault is in force."""
+"""The line that it prints as soon as the fault is in force."""
 NOBODY = "127.0.0.2"
 PROGRAMS: Mapping[str, str] = MappingProxyType(
     {
@@ -69,7 +69,7 @@ def program_of(fault: Planned) -> str:
 
 
 def helper_of(cluster: Cluster, container_id: str, fault: Planned) -> Helper:
-    """What breaks this container."""
+    """The function that injects faults into this container."""
     addresses = {task.name: str(task.ip) for task in cluster.tasks}
     program = program_of(fault)
     if program == DISK:
@@ -123,11 +123,11 @@ def _text(program: str) -> str:
 
 
 LIMITS = {"memory": "MemoryLimit", "slow": "CpuCfsQuota"}
-"""What an engine has to be able to limit, as `docker info` names it."""
+"""The limits that an engine must support, by their names in `docker info`."""
 
 
 def refuse_if_unable(engine: Engine, cluster: Cluster, faults: Sequence[Planned]) -> None:
-    """Raises HostError with every kind of fault that is not possible, and how it would be."""
+    """Raise HostError with every kind of fault that is not possible, and what would allow it."""
     told = [*_without_limits(engine, faults), *_without_rights(engine, cluster, faults)]
     if told:
         message = "this host cannot do what the drill asks for\n" + "\n".join(m for m, _ in told)
@@ -171,7 +171,7 @@ EXHAUST_S = 15
 
 
 def script(fault: Planned) -> str:
-    """What a shell inside the container does; "" for a fault that comes from the engine. Pure."""
+    """The shell script that runs inside the container; "" if the engine injects the fault. Pure."""
     if fault.kind == "crash":
         return KILL_ALL
     if fault.kind == "stop":
@@ -239,7 +239,7 @@ _BY_ENGINE = MappingProxyType({"cut": _cut, "slow": _slow, "memory": _memory})
 AGAIN_S = 1.0
 """Between two tries of a fault that the engine refuses."""
 BACKUP = "backup"
-"""What a program goes on from if there is one: other checkpoints are for the evaluator then."""
+"""The checkpoints from which a program continues; other checkpoints are for the evaluator then."""
 
 
 class Director:
@@ -247,7 +247,7 @@ class Director:
 
     Args:
         planned: makes the faults once the cluster is known, or raises KitError.
-        say: is told of each fault.
+        say: is called with a line for each fault.
     """
 
     def __init__(
@@ -276,11 +276,11 @@ class Director:
         self._pending = list(self.faults)
 
     def ready(self, engine: Engine, cluster: Cluster) -> None:
-        """Raises KitError if this host cannot do what was planned."""
+        """Raise KitError if this host cannot inject the planned faults."""
         refuse_if_unable(engine, cluster, self.faults)
 
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
-        """Inject what is due, and undo what has lasted long enough. Raises nothing."""
+        """Inject the faults that are due, and undo those whose time is over. Raises nothing."""
         self.seen = seen
         if ended_at(seen) is not None and seen.tasks[seen.leader].state is State.ENDED:
             return

@@ -1,4 +1,4 @@
-"""What became of each fault, from what was observed of the run. Pure."""
+"""Measures how each fault was detected and overcome, from the events of the run. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Result:
     at_end: bool = False
     """Whether no step came after it any more, only the job's good end."""
     time: float | None = None
-    """Unix seconds of the fault, and of its end: None if it has none of its own."""
+    """Unix seconds of the fault and of its end; None for the end if it has no duration."""
     over: float | None = None
 
 
@@ -109,7 +109,7 @@ def _over(one: Injected, seen: RunState) -> float | None:
 def _detected(
     one: Injected, seen: RunState, until: float, until_other: float
 ) -> tuple[float, str] | None:
-    """When and by what the fault was first told of.
+    """When and by what the fault was first detected.
 
     Args:
         until: the next fault of the same task; what is told of the task then is about that one.

@@ -102,7 +102,7 @@ NOTHING = "-"
 
 @dataclass(frozen=True)
 class Drill:
-    """A drill that was run. `misses` are sentences: what was expected and is not so."""
+    """The result of a drill. `misses` are sentences: each names an expectation that failed."""
 
     scenario: str
     seed: int
@@ -190,7 +190,7 @@ def seconds(value: float | None) -> str:
 
 
 def misses(expect: Expect, results: Sequence[Result], outcome: Outcome) -> list[str]:
-    """What was expected and is not so, one sentence each; [] if all is as expected."""
+    """A sentence for each expectation that failed; [] if none did."""
     return [
         *_of_the_end(expect, outcome),
         *(f"{r.fault} was not injected: {r.why_not}" for r in results if r.why_not),

@@ -45,9 +45,9 @@ class Kind:
     """What does it from a container beside the task's, whose rights not every host has: the name of
     one of `helpers.PROGRAMS`. Random drills leave such kinds out: they are the same everywhere."""
     at_once: bool = False
-    """Whether what was changed for it is changed back as soon as it has happened."""
+    """Whether its changes are undone as soon as the fault has happened."""
     spares_leader: bool = False
-    """Whether random drills leave the leader alone: its job would end, as it was told to."""
+    """Whether random drills spare the leader, since its job would end with it."""
 
     def takes(self, key: str) -> bool:
         """Whether a fault of this kind may have the key."""
@@ -115,9 +115,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS
 
 
 RANDOM = "random"
-"""The task that is chosen by the drill's seed."""
+"""A task's name in a scenario that means: the seed chooses the task."""
 CHECKPOINT = "checkpoint"
-"""What a fault may come after, besides events: the first checkpoint that is complete."""
+"""A value of `after` besides events: the first complete checkpoint."""
 
 
 def _kind(name: str) -> str:
@@ -227,7 +227,7 @@ class Bounds(Strict):
 
 
 class Expect(Strict):
-    """What must be true at the end. The bounds are of each fault."""
+    """The expected result. The bounds hold for each fault."""
 
     success: bool | None = None
     reason: Annotated[str, AfterValidator(_reason)] | None = None
@@ -251,7 +251,7 @@ class Expect(Strict):
 
     @property
     def succeeds(self) -> bool:
-        """Whether the run has to succeed: it has to if nothing else is said."""
+        """Whether the run must succeed; True if the scenario does not say otherwise."""
         if self.success is None:
             return self.reason in (None, Reason.FINISHED)
         return self.success
@@ -268,7 +268,7 @@ class Scenario(Strict):
 FOLDER = "drills"
 """Below the manifests."""
 KIT = MANIFESTS / FOLDER
-"""Those that come with the kit."""
+"""The scenarios of the kit itself."""
 LONGEST = 60
 
 
@@ -311,7 +311,7 @@ def load(path: Path) -> Written:
 
 
 def parse(raw: Mapping[str, Any], source: str) -> Written:
-    """The scenario of these tables; each fault is read by itself, so that all problems are told."""
+    """The scenario of these tables; each fault is read separately, to report all problems."""
     problems: list[Problem] = []
     given = raw.get("fault", [])
     if not isinstance(given, list) or not given:

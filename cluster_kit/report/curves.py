@@ -10,9 +10,9 @@ from cluster_kit.observe.progress import Entry, Figures, figures_of, number
 from cluster_kit.observe.usage import SHORTEST_S, Rates, Sample, rates_between
 
 MOST_VALUES = 14000
-"""Of all curves of a report together: about 280 kB."""
+"""The most points of all curves of a report: about 280 kB."""
 FEWEST_POINTS, MOST_POINTS = 40, 600
-"""Of one curve, however many there are."""
+"""The fewest and the most points of one curve."""
 DIGITS = 4
 
 Point = tuple[float, float]
@@ -81,7 +81,7 @@ class Curves:
         self.points: dict[tuple[str, str], list[Point]] = {}
 
     def told(self, entry: Entry) -> None:
-        """Add what a task reported; one that scores and trains has a curve for each."""
+        """Add a task's report; a task that both trains and scores has a curve for each."""
         if entry.task not in self._places or not (told := _TOLD.get(type(entry.event), ())):
             return
         figures = figures_of(entry.event)
@@ -92,7 +92,7 @@ class Curves:
                 self.points.setdefault((figure.id, name), []).append((entry.time, value))
 
     def used(self, sample: Sample) -> None:
-        """Add what a task used: now, and since the sample before."""
+        """Add a task's usage: now, and since the previous sample."""
         if sample.task not in self._places:
             return
         before, self._last[sample.task] = self._last.get(sample.task), sample

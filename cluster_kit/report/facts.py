@@ -85,7 +85,7 @@ def _rate(size: float, seconds: float) -> float:
 
 
 FORMAT = 1
-"""Of report.json; raised when a key changes its meaning, or goes."""
+"""The version of report.json; raised if the meaning of a key changes, or a key is removed."""
 _VERDICT = ("success", "exit_code", "reason", "blame", "message", "last_words", "cure", "notes")
 _TASK = ("gpu_seen", "exit_code", "restarts", "oom", "rx_bytes", "tx_bytes", "usage")
 

@@ -1,4 +1,4 @@
-"""What each task did when: its lane over time, and the marks on it. Pure."""
+"""The lanes: what each task did over time, and the marks on it. Pure."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _of_container(lives: Sequence[Life]) -> Iterator[Mark]:
 
 
 def score(found: Evaluation) -> str:
-    """What an evaluation found: `ckpt-2, accuracy 0.97, loss 0.1`."""
+    """The result of an evaluation: `ckpt-2, accuracy 0.97, loss 0.1`."""
     scores = (("accuracy", found.accuracy), ("map 50", found.map_50), ("map", found.map),
               ("loss", number(found.loss)))  # fmt: skip
     shown = [f"{name} {value:.4g}" for name, value in scores if value is not None]
@@ -132,7 +132,7 @@ def lanes_of(
     Args:
         events, entries: of the run, oldest first.
         end: of what was seen, Unix seconds.
-        requests: what persons asked, which is no fault.
+        requests: the users' requests, such as a restart, which are no faults.
     """
     leader = cluster.leader.name
     told = {task.name: [entry for entry in entries if entry.task == task.name]
@@ -192,7 +192,7 @@ def _seen(word: str, event: Event, before: str) -> str:
 
 
 def _heard(word: str, entry: Entry) -> str:
-    """The state after what the task itself said; its last words come after its container's end."""
+    """The state after a task's own event; its last events can arrive after its container's end."""
     if not word:
         return ""
     match entry.event:
@@ -282,7 +282,7 @@ def _waits(entries: Sequence[Entry], end: float) -> Iterator[Span]:
 MOST_SHOWN = 600
 """States and marks of all lanes together that are about what goes as it should."""
 FEWEST = 40
-"""Of one lane, however many lanes there are."""
+"""The fewest states and marks of one lane, however many lanes there are."""
 
 
 def thinned(lanes: Mapping[str, Lane]) -> dict[str, Lane]:
@@ -302,7 +302,7 @@ def _size(lane: Lane) -> int:
 
 
 def _marks(marks: Sequence[Mark], most: int) -> tuple[Mark, ...]:
-    """Of each kind that is routine some at equal distances, the last one among them."""
+    """Some marks of each routine kind at equal distances, including the last one."""
     counts = {kind: sum(mark.kind == kind for mark in marks) for kind in ROUTINE}
     of_each = max(1, most // max(1, sum(count > 0 for count in counts.values())))
     seen = dict.fromkeys(counts, 0)
@@ -327,7 +327,7 @@ def _spans(spans: Sequence[Span], most: int) -> tuple[Span, ...]:
 
 
 def _groups(spans: Sequence[Span], width: float) -> Iterator[list[Span]]:
-    """Those without a gap between them that together are not longer than `width` seconds."""
+    """Groups of spans without gaps that are together at most `width` seconds long."""
     group: list[Span] = []
     for span in spans:
         if group and (span.end - group[0].begin > width or span.begin > group[-1].end):

@@ -102,14 +102,14 @@ def entries_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> li
 
 
 def samples_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> list[Sample]:
-    """The same of what tasks used."""
+    """The samples of what tasks used, oldest first, without those of an earlier run."""
     tasks = [task.name for task in cluster.tasks]
     lines = ProgressReader(output, since, sizes, suffix=USAGE, tasks=tasks).poll()
     return [sample for line in lines if (sample := sample_of(line))]
 
 
 def checkpoints_of(output: Path, since: float) -> list[tuple[float, str]]:
-    """Those that were completed since Unix time `since` and are still there, oldest first."""
+    """The existing checkpoints that were completed since Unix time `since`, oldest first."""
     return sorted(found for found in complete(output) if found[0] >= since)
 
 
@@ -142,7 +142,7 @@ def profiles_of(output: Path, since: float) -> list[dict[str, Any]]:
 
 
 def profile_facts(facts: Mapping[str, Any], began: float) -> dict[str, Any]:
-    """What a report says of a trace; `at` in seconds since the run began."""
+    """A trace in the report; `at` in seconds since the start of the run."""
     return {
         "at": round(facts["began"] - began, 3),
         "seconds": facts["seconds"],

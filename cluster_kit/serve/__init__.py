@@ -1,1 +1,1 @@
-"""The live page: a small web server of this machine, and what it reads of clusters and runs."""
+"""The live page: a small web server on this machine, and the reading of clusters and runs."""

@@ -1,4 +1,4 @@
-"""Reads a run that goes on from its directory: the whole once, then only what is new."""
+"""Reads a running job from its directory: everything once, then only what is new."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HEADINGS = [{"id": one.id, "title": one.title, "unit": one.unit} for one in FIGU
 
 @dataclass(frozen=True)
 class About:
-    """What a run's files say of it that does not grow."""
+    """The facts in a run's files that do not grow."""
 
     name: str
     manifest: str = ""
@@ -49,7 +49,7 @@ class About:
 
 
 class Growing:
-    """Takes what is read, in any pieces; `whole` and `news` tell of it as report.json does."""
+    """Collects events, in any pieces; `whole` and `news` return them in the form of report.json."""
 
     def __init__(self, cluster: Cluster, about: About) -> None:
         self._cluster, self._about = cluster, about
@@ -69,7 +69,7 @@ class Growing:
     def add(
         self, events: Sequence[Event], entries: Sequence[Entry], usage: Sequence[Entry]
     ) -> None:
-        """Add what was read since the last call, each oldest first."""
+        """Add the events and entries since the last call, each oldest first."""
         came: list[Event | Entry] = [*events, *entries]
         for one in sorted(came, key=lambda one: one.time):
             if isinstance(one, Event):
@@ -114,7 +114,7 @@ class Growing:
             self.seen = replace(self.seen.with_entry(entry), entries=self.seen.entries)
 
     def note_checkpoints(self, found: Sequence[tuple[float, str]]) -> None:
-        """These are the checkpoints that are there now."""
+        """Set the checkpoints that exist now."""
         self._changed |= list(found) != list(self.checkpoints)
         self.checkpoints = found
 
@@ -204,7 +204,7 @@ def _open(facts: Facts, seconds: float) -> Facts:
 
 
 def now_of(task: TaskView) -> Facts:
-    """What a task does now, as a page shows it."""
+    """A task's current state, as a page shows it."""
     use = task.usage
     return {
         "state": str(task.state),
@@ -227,7 +227,7 @@ AGAIN_S = 2.0
 
 
 class Happened:
-    """Returns each event once. A run that nobody watches has only those of the engine."""
+    """Returns each event once. A run that is not watched has only the engine's events."""
 
     def __init__(self, site: Site, run: RunDirectory, record: Record) -> None:
         self._site, self._run, self._record = site, run, record
@@ -239,7 +239,9 @@ class Happened:
         self._subscription = Subscription()
 
     def listen(self) -> None:
-        """Hear of what happens from now on, and of what the engine remembers; once is enough."""
+        """Subscribe to new events, and to those that the engine still has; further calls do
+        nothing.
+        """
         if not self._hears and time.monotonic() >= self._again_at:
             self._hears = True
             threading.Thread(target=self._hear, daemon=True).start()
@@ -250,7 +252,7 @@ class Happened:
         self._subscription.end()
 
     def poll(self) -> list[Event]:
-        """What is new, oldest first."""
+        """The new events, oldest first."""
         found = []
         while not self._arrived.empty():
             found.append(self._arrived.get_nowait())
@@ -285,13 +287,13 @@ class Happened:
 
 CHECKPOINTS_S = 5.0
 ASK_S = 1.0
-"""How often containers are asked for that are not there yet."""
+"""Seconds between two looks for containers that do not exist yet."""
 SHARE = 0.01
-"""Of one core, for looking through everything that a run has written."""
+"""The share of one core that may be used to read the files of a run."""
 
 
 class Reading:
-    """One run of a cluster that is up."""
+    """One run of a cluster that is up, read piece by piece."""
 
     def __init__(self, site: Site, run: RunDirectory, record: Record) -> None:
         self._site, self._run, self._record = site, run, record
@@ -307,7 +309,7 @@ class Reading:
         self._checkpoints_at = 0.0
 
     def read(self) -> None:
-        """Read what is new."""
+        """Read the new parts of the run's files."""
         self._happened.listen()
         self._ask()
         entries = self._progress.poll()

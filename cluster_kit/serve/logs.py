@@ -1,4 +1,4 @@
-"""Logs of tasks: those of a cluster that is up as they come, else those that were saved."""
+"""Logs of tasks: live for a cluster that is up, else the saved ones."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
 
 MOST_LINES = 20_000
-"""Of one task: older ones are forgotten here; the engine has them, and a run keeps all."""
+"""The most lines of a task that are kept here; the engine and the run's directory have all."""
 MOST_SENT = 2_000
 IDLE_S = 30.0
-"""After so long without a question nobody reads a log any more."""
+"""Seconds without a request after which a log is no longer followed."""
 _NUMBER = re.compile("[0-9]{1,18}")
 FIRST_S = 0.3
-"""How long the first question waits for what the engine has to say."""
+"""Seconds for which the first request waits for the engine's lines."""
 
 
 class Log:
-    """One task's log, followed from the first question until nobody asks any more."""
+    """One task's log, followed from the first request until requests stop."""
 
     def __init__(self, engine: Engine, task: ContainerSummary) -> None:
         self._lines: deque[tuple[int, Line]] = deque(maxlen=MOST_LINES)
@@ -64,7 +64,7 @@ class Logs:
 
         Args:
             run: "" for the newest one.
-            after: what the last answer had as `next`: only newer lines are told.
+            after: the `next` of the last answer: only newer lines are returned.
             words: only lines with these, in any case.
         Raises:
             UsageError: there is no such run, or no such task in it.
@@ -114,7 +114,7 @@ class Logs:
 
 
 def _numbers(after: str) -> dict[str, int]:
-    """Up to which line each container's log was told; {} for text that is none of ours."""
+    """The last sent line of each container's log; {} for a text that the server did not make."""
     pairs = (part.partition(":") for part in after.split(","))
     return {id_: int(number) for id_, _, number in pairs if _NUMBER.fullmatch(number)}
 

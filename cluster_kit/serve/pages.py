@@ -31,7 +31,7 @@ def overview_page(facts: Mapping[str, Any]) -> Response:
 
 
 def cluster_page(site: Site, name: str) -> Response:
-    """The page of a cluster: of its newest run, whichever that is while the page is open."""
+    """The page of a cluster: it always shows the newest run, even if a new one starts."""
     scripts = (*OF_RUN, "live/now.js", "live/grow.js", "live/cluster.js")
     return _page(name, {"cluster": name, "control": site.control}, scripts)
 
@@ -51,7 +51,7 @@ REREAD_S = 5.0
 
 
 def overview(site: Site, runs: Sequence[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """What the page shows: clusters that are up, past runs, what is wrong with the engine.
+    """The facts on the page: clusters that are up, past runs, the engine's problem.
 
     Args:
         runs: see `past_runs`; read now if they are not given.
@@ -112,7 +112,7 @@ class Overview:
 
 FIND_S = 1.0
 Stamp = tuple[Path, int, int]
-"""Of a run: its directory, and when its record and its outcome were written."""
+"""Identifies a state of a run: its directory, and the times of its record and its outcome."""
 
 
 class Feed:
@@ -123,7 +123,7 @@ class Feed:
         self._reading: Reading | None = None
         self._stamp: Stamp | None = None
         self._fixed = ""
-        """What is told of a run that is not read: it has ended, or cannot be read."""
+        """The facts of a run that is not read piece by piece: it has ended, or cannot be read."""
         self._find_at = 0.0
         self._found: object = None
         self._up: dict[str, str] = {}
@@ -153,7 +153,7 @@ class Feed:
         return trouble + event("run", self._fixed)
 
     def _find(self) -> bool:
-        """Look which run it is, once a second; whether pages have to be told everything anew."""
+        """Find the current run, once a second; returns whether pages must get everything again."""
         if time.monotonic() < self._find_at:
             return False
         self._find_at = time.monotonic() + FIND_S
@@ -173,7 +173,7 @@ class Feed:
         return (self._reading, self._fixed) != before
 
     def _open(self, run: RunDirectory | None, stamp: Stamp | None) -> tuple[Reading | None, str]:
-        """How this run is to be read, or what is told instead."""
+        """The reader of this run, or the facts that are sent instead."""
         if run is None:
             return None, self._none(f"{self._cluster} is not up, and there is no run of it here")
         try:
@@ -194,7 +194,7 @@ class Feed:
         return Reading(self._site, run, record), ""
 
     def _has_ended(self, run: RunDirectory, record: Record) -> bool:
-        """One whose engine was lost goes on if its tasks still run."""
+        """A run whose engine was lost continues if its tasks still run."""
         outcome = outcome_facts(run, record.id)
         goes_on = outcome.get("reason") == Reason.ENGINE and "running" in self._up.values()
         return bool(outcome) and not goes_on

@@ -32,7 +32,7 @@ JSON, EVENTS = "application/json", "text/event-stream"
 
 @dataclass(frozen=True)
 class Request:
-    """What a browser asks; `headers` have lower-case names, `query` the last value of each name."""
+    """A browser's request; `headers` have lower-case names, `query` the last value of each name."""
 
     method: str
     path: str
@@ -42,7 +42,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What is answered; a `body` that is an iterator is sent piece by piece until it ends."""
+    """The server's answer; a `body` that is an iterator is sent piece by piece until it ends."""
 
     body: bytes | Iterator[bytes]
     type: str = HTML
@@ -50,7 +50,7 @@ class Response:
 
 
 class Refused(Exception):
-    """A request that is not answered: an HTTP status, and a sentence that says why."""
+    """A refused request: an HTTP status, and a sentence with the reason."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -305,7 +305,9 @@ class _Handler(BaseHTTPRequestHandler):
         return _answered(self.server, request)
 
     def _has_body(self) -> bool:
-        """Whether any header may say so: one that is malformed ends them for us, not for others."""
+        """Whether the request may have a body; True also if a header is malformed, since other
+        parsers may read on there.
+        """
         lengths = self.headers.get_all("content-length", [])
         return (
             bool(self.headers.defects)
@@ -314,7 +316,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer what is not HTTP, or no method of ours, as everything else is answered."""
+        """Answer invalid HTTP and unknown methods like every other request."""
         self.close_connection = True
         self.request_version = self.protocol_version  # HTTP/0.9 has no headers
         sentence = message or HTTPStatus(code).phrase
@@ -412,5 +414,5 @@ def event(kind: str, data: str) -> bytes:
 
 
 def stream(pieces: Iterator[bytes]) -> Response:
-    """A response that goes on until the page is closed."""
+    """A response that lasts until the page is closed."""
     return Response(pieces, EVENTS)

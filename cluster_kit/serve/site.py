@@ -1,4 +1,4 @@
-"""What all answers share: the workspace, the engine, the channels, and what may be done."""
+"""The state that all answers share: workspace, engine, channels, and the allowed actions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 
 FASTEST_S, SLOWEST_S = 0.25, 2.0
 SHARE = 0.03
-"""Of one core: a reading that takes more of it comes less often."""
+"""The share of one core that reading may take; slower readings are repeated less often."""
 PULSE_S = 5.0
-"""How often a page that is told nothing is written to, which shows that it is still there."""
+"""Seconds after which an idle page gets an empty message, which shows whether it is still open."""
 MOST_WAITING = 64
-"""Messages that a page has not taken; one that is further behind is told the whole again."""
+"""The most waiting messages of a page; a page further behind gets everything again."""
 
 
 class Source(Protocol):
-    """What pages are told of."""
+    """A source of messages for pages."""
 
     def look(self, *, last: bool = False) -> bytes:
-        """Read what is new; the messages that tell it, b"" if nothing is. May take a while.
+        """Read what is new and return it as messages; b"" if nothing is new. May take seconds.
 
         Args:
             last: nothing is read after this, so that nothing may be left for later.
@@ -77,7 +77,7 @@ class Channel:
         return len(self._pages)
 
     def close(self, last: bytes) -> None:
-        """Tell all pages the newest state and then `last`; they end after that."""
+        """Send all pages the newest state and then `last`; the pages end after that."""
         with self._lock:
             self._closed.set()
             if self._pages:
@@ -95,7 +95,7 @@ class Channel:
                 threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        """Look as long as somebody listens."""
+        """Read repeatedly while a page is open."""
         pause = FASTEST_S
         while not self._closed.wait(pause):
             with self._lock:
@@ -201,7 +201,7 @@ class Site:
             return self._channels[name]
 
     def close(self, last: bytes) -> None:
-        """Tell all pages that the server ends; returns within END_S even if reading is stuck."""
+        """Notify all pages that the server ends; returns within END_S even if reading is stuck."""
         until = time.monotonic() + END_S
         channels = list(self._channels.values())
         closing = [

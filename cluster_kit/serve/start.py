@@ -1,4 +1,4 @@
-"""Starts and ends the server of the live page; its `/metrics`; what a page may do."""
+"""Starts and ends the server of the live page; its `/metrics`; the actions of a page."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _thaw(host: Host, engine: Engine, container: Container) -> str:
 
 
 def _note(host: Host, container: Container, what: str) -> None:
-    """Say what is done before it is done: the report shows it as a person's."""
+    """Record an action before it is done, so that the report shows that a user did it."""
     if container.output:  # a sidecar has none
         lifecycle.note(host, [container], what, [container.name])
 
@@ -106,7 +106,7 @@ def to_task(host: Host, engine: Engine, cluster: str, task: str, verb: str) -> s
 
 
 def to_cluster(host: Host, engine: Engine, cluster: str, verb: str) -> str:
-    """The same for all tasks of a cluster."""
+    """Do something to all tasks of a cluster; see `to_task`."""
     if verb not in OF_CLUSTER:
         raise UsageError(f"{verb} was not found", proposal(verb, list(OF_CLUSTER)))
     done = OF_CLUSTER[verb](host, engine, cluster)
@@ -114,11 +114,11 @@ def to_cluster(host: Host, engine: Engine, cluster: str, verb: str) -> str:
 
 
 LATELY_S = 600.0
-"""A run is told for so long after its last word, so that its verdict is scraped, too."""
+"""Seconds for which an ended run stays in `/metrics`, so that its verdict is scraped, too."""
 
 
 class Scraped:
-    """Answers each scrape; what was read for one is not read for the next."""
+    """Answers scrapes; each reads only what is new since the last one."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -143,7 +143,7 @@ class Scraped:
                 continue  # it is about to begin, or was removed just now
 
     def _secrets_of(self, path: Path) -> Known:
-        """The secrets of a run, asked for until all are known: later its containers are gone."""
+        """The secrets of a run, read until all are known, while its containers still exist."""
         if not (path in self._secrets and self._secrets[path].are_all):
             self._secrets[path] = known_of(RunDirectory(path), self._engine)
         return self._secrets[path]
@@ -170,7 +170,7 @@ class Scraped:
 
 
 def _last_word(run: Path) -> float:
-    """When a run's outcome, record or what a task used was written last, Unix seconds; 0: never."""
+    """Unix seconds of the newest outcome, record or usage file of a run; 0: none."""
     own = files(run, matches=lambda name: name.endswith(".json"), deepest=0)
     told = files(
         run / "output",
@@ -233,7 +233,7 @@ VALID = re.compile(r"[A-Za-z0-9_-]{16,200}")
 
 
 def new_token() -> str:
-    """One that nobody can guess, and that a URL takes as it is."""
+    """A random token that needs no quoting in a URL."""
     return secrets.token_urlsafe(24)
 
 
@@ -296,7 +296,7 @@ def _unusable(file: Path, why: str, hint: str) -> HostError:
 def serving(
     site: Site, name: str = "", *, address: str = LOOPBACK, port: int = 0, token: str = ""
 ) -> Iterator[str]:
-    """The pages are there while the `with` block lasts; the URL to open, token included.
+    """Serve the pages during the `with` block; its value is the URL to open, with the token.
 
     Args:
         name: the cluster whose page it is; the page of all clusters without one.

@@ -1,4 +1,4 @@
-"""How far the training is, how fast, and when it will be done; or what it waits for. Pure."""
+"""The progress line: steps, speed and remaining time, or what the job waits for. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cluster_kit.observe.task_view import State
 from cluster_kit.util.clock import duration
 
 RECENT = 10
-"""So many reports of the leader tell how fast it is now."""
+"""Number of the leader's last reports from which the current speed is computed."""
 SETTLED = 5
-"""After so many reports besides the first a rate counts, even if they differ much."""
+"""Number of reports after the first one with which a rate counts, even if they differ much."""
 MOST_NAMED = 3
 
 
@@ -39,7 +39,7 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds to the end at this rate; None if that cannot be told, or not yet."""
+        """Seconds to the end at this rate; None if unknown."""
         if not (self.steps and self.steps_per_s and self.settled):
             return None
         return max(0.0, self.steps - self.step) / self.steps_per_s
@@ -94,7 +94,7 @@ def progress_of(seen: RunState) -> Progress | None:
 
 
 def waited_for(seen: RunState) -> str:
-    """What the job waits for: tasks, its first step, or functions; "" if for nothing."""
+    """What the job waits for: tasks, its first step, or functions; "" if it does not wait."""
     leader = seen.tasks[seen.leader]
     if leader.state in (State.READY, State.TRAINING) and (functions := _functions(seen)):
         return functions

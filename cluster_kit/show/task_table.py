@@ -1,4 +1,4 @@
-"""The table of a cluster's tasks: the same for the live view and for `status`."""
+"""The table of a cluster's tasks, for the live view and for `status`."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Group:
 
     @property
     def speeds(self) -> tuple[float, float] | None:
-        """The slowest and the fastest of those that tell their steps per second."""
+        """The lowest and the highest steps per second of the tasks that report them; else None."""
         told = [task.steps_per_s for task in self.tasks if task.steps_per_s is not None]
         return (min(told), max(told)) if told else None
 
     @property
     def step(self) -> int | None:
-        """The newest that one of them told."""
+        """The highest step that one of the tasks reported."""
         return max((task.step for task in self.tasks if task.step is not None), default=None)
 
     @property
@@ -59,7 +59,7 @@ class Group:
 
     @property
     def usage(self) -> Usage | None:
-        """Of all together."""
+        """The sum over all tasks; None if no task reports its usage."""
         told = [task.usage for task in self.tasks if task.usage]
         if not told:
             return None
@@ -114,7 +114,7 @@ _LEFT = ("task", "ip", "gpu", "state")
 _USES = ("cpu", "mem", "net")
 _FROM = {**dict.fromkeys(_USES, 106), "ip": 78, "loss": 68, "gpu": 62, "restarts": 44,
          **dict.fromkeys(_SCORES.values(), 52)}  # fmt: skip
-"""The width of a terminal from which on a column is there; without one it always is."""
+"""The least width of a terminal for a column; a column without one is always shown."""
 Cell = str | Text
 
 
@@ -157,7 +157,7 @@ def _of_task(task: TaskView) -> dict[str, Cell]:
 
 
 def _of_group(group: Group) -> dict[str, Cell]:
-    """Those of several tasks: `38 training, 2 ready`, and their speeds from the slowest on."""
+    """The cells of a group: `38 training, 2 ready`, and the range of its speeds."""
     low, high = group.speeds or (None, None)
     return {
         "task": group.name,
@@ -172,7 +172,7 @@ def _of_group(group: Group) -> dict[str, Cell]:
 
 
 def remarks(tasks: Iterable[TaskView]) -> list[str]:
-    """What is to be said below the table: a line for each straggler, and for each task that has
+    """The lines below the table: one for each straggler, and one for each task that has
     other GPUs than it was promised."""
     tasks = list(tasks)
     lag = [task.straggler.message for task in tasks if task.straggler and task.lags]
@@ -180,7 +180,7 @@ def remarks(tasks: Iterable[TaskView]) -> list[str]:
 
 
 def _gpus(task: TaskView) -> str:
-    """What the engine was asked for, a mark if the task has something else, and how busy it is."""
+    """The requested GPUs, a mark if the task has other ones, and how busy they are."""
     asked = ",".join(task.gpus) or "-"
     if task.gpu_problem:
         return f"{asked} (sees {len(task.gpus_seen or ())})"
@@ -203,7 +203,7 @@ def state_text(task: TaskView) -> str:
 
 
 def _short_state(task: TaskView) -> str:
-    """The state, with the exit code only if the task has ended: 80 columns have no more room."""
+    """The state, with the exit code only after the task's end, to fit into 80 columns."""
     if task.lags:
         return "straggler"
     return state_text(task) if task.state is State.ENDED else task.state
@@ -220,14 +220,14 @@ def _figure(value: float | None, form: str) -> str:
 
 
 def line_of(one: Container) -> str:
-    """Its name, its address, and what it does; how it ended if it has."""
+    """A sidecar's line: its name, its address, and its state or exit code."""
     how = "" if one.exit_code is None else f" (exit code {one.exit_code})"
     memory = ": out of memory" if one.oom else ""
     return f"sidecar {one.name} at {one.ip}: {State.of_engine(one.state)}{how}{memory}"
 
 
 def facts_of(one: Container) -> dict[str, Any]:
-    """The same as values."""
+    """A sidecar's facts for JSON, as in `line_of`."""
     return {
         "name": one.name,
         "ip": one.ip,

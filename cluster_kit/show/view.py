@@ -104,11 +104,11 @@ MOST_REMARKS = 4
 REFRESHES_PER_S = 4
 BAR = 20
 LEAST_HEIGHT = 10
-"""Lines of a terminal on which there is room for the bar."""
+"""The least number of a terminal's lines for the bar."""
 
 
 class LiveView:
-    """One table that is redrawn in place, log lines scrolling above it."""
+    """A table that is redrawn in place, with log lines scrolling above it."""
 
     draws = True
 
@@ -120,7 +120,7 @@ class LiveView:
         self._seen: RunState | None = None
         self._live: Live | None = None
         self._width = 0
-        """Of the terminal when it was last looked at."""
+        """The terminal's width when it was last read."""
 
     def count_from(self, began: float) -> None:
         self._began = began
@@ -166,7 +166,7 @@ class LiveView:
             self._live.start()
 
     def shown(self) -> RenderableType:
-        """What to draw now; `Live` calls it at every refresh."""
+        """The lines and table to draw now; `Live` calls it at every refresh."""
         elapsed = duration(time.monotonic() - self._began, digits=0)
         head = Text.assemble((self._phase, "bold"), f"  {elapsed}")
         head.truncate(max(1, self._console.width - 2), overflow="ellipsis")
@@ -191,7 +191,7 @@ class LiveView:
         return Group(*parts)
 
     def _progress(self) -> list[RenderableType]:
-        """A bar and figures, if the job trains and there is room."""
+        """A bar and figures, if the job trains and the terminal is high enough."""
         progress = progress_of(self._seen) if self._seen else None
         if progress is None or self._console.height < LEAST_HEIGHT:
             return []
@@ -214,7 +214,7 @@ class View(Protocol):
         ...
 
     def phase(self, text: str) -> None:
-        """Show what the run does now, in a few words."""
+        """Show the run's current step, in a few words."""
         ...
 
     def warn(self, text: str) -> None:

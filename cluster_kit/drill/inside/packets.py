@@ -35,7 +35,7 @@ PACKET, VERDICT, CONFIG, VERDICTS = (QUEUE | number for number in range(4))
 IPV4, NESTED = 2, 0x8000
 DROP, ACCEPT = 0, 1
 NUMBER = random.randrange(1, 1 << 16)
-"""Of this process's queue: several faults may be in force at once."""
+"""The number of this process's queue; several faults may be in force at once."""
 NAME = b"cluster-kit-%d\0" % NUMBER
 INPUT, OUTPUT = (b"input\0", 1, 12), (b"output\0", 3, 16)
 """A chain: its name, its hook, where the other end's address is in the IP header."""
@@ -146,7 +146,7 @@ def judge(kernel: socket.socket, kind: int, packet: int, verdict: int) -> None:
 
 
 def hold(kernel: socket.socket, loss: float, delay: float, goes_on: Callable[[], bool]) -> None:
-    """Lose and delay packets for as long as it goes on."""
+    """Drop and delay packets until the fault ends."""
     waiting: deque[tuple[float, int]] = deque()
     look = 0.0
     while (now := time.monotonic()) < look or goes_on():

@@ -13,7 +13,7 @@ from cluster_kit.platforms.platform import Check
 from cluster_kit.platforms.swarm.swarm_checks import FOLDER, probe_nodes
 from cluster_kit.platforms.swarm.swarm_engine import NodeSaid, Probe
 from tests.make import cluster
-from tests.unit.run.checks.test_swarm_checks import node
+from tests.unit.run.doctor.test_swarm_checks import node
 
 CLUSTER = cluster(engine="swarm")
 REFUSED = 'invalid mount config for type "bind": bind source path does not exist: '
