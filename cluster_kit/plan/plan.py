@@ -64,9 +64,9 @@ def origin_of(
     """
     *own, built = images
     command = loaded.command or f"cluster-kit render {loaded.path.stem}"
-    written = loaded.manifest.model_dump(mode="json")
+    written = loaded.manifest.model_dump(mode="json", exclude_defaults=True)
     for key in loaded.command_line.keys & set(PATHS):
-        del written[key]  # it is part of the command, as it is named there
+        written.pop(key, None)  # it is part of the command, as it is named there
     written = _masked(written)
     portable = facts.user == OWNER
     return Origin(

@@ -1,14 +1,14 @@
 #!/bin/bash
 # cluster-kit 0.2.0 wrote this from compose/slurm.toml. Do not edit:
 # change the manifest, then run `cluster-kit render slurm`.
-# plan 7ff78042db53
+# plan dd0b31a58ba7
 # Submit it: `sbatch compose/slurm/sbatch.sh`, in the directory that has compose/.
 # Watch it:  `squeue --me`, `tail -F cluster-kit-slurm-*.log`;
 #            each task's log is /shared/runs/slurm/latest/logs/TASK.log.
 # Cancel it: `scancel --name=cluster-kit-slurm`. Its leader's end decides the job.
 # Its image: docker save -o trainer.tar cluster-kit/trainer:gpu-0123456789ab
 #            apptainer build /shared/trainer.sif docker-archive://trainer.tar
-# made of: manifest e99436cb, kit c9f7fc49, host user=1000:1000 subnet=free folder=9e935f5f gpus=none
+# made of: manifest c476a266, kit c9f7fc49, host user=1000:1000 subnet=free folder=9e935f5f gpus=none
 #
 #SBATCH --job-name=cluster-kit-slurm
 #SBATCH --output=cluster-kit-slurm-%j.log

@@ -45,6 +45,33 @@ LIMITS: dict[str, st.SearchStrategy[Any]] = {
 NOT_DRAWN = {"env_file", "secrets", "ports", "nodes", "gpus"}
 """Keys of `Limits` that need a file, a variable or a free port of the host, another engine, or no
 GPU for the workers."""
+GIVEN: dict[str, Any] = {
+    "cpus": 0.5,
+    "memory": "1g",
+    "bandwidth": "1mbit",
+    "environment": {"A": "1"},
+    "secrets": ["B"],
+    "env_file": "some.env",
+    "shm_size": "512m",
+    "ulimits": {"nofile": 1024},
+    "ports": [6006],
+    "nodes": "disk==ssd",
+    "gpus": ["1"],
+}
+"""One value of every key of `[role.…]`: a key that is added to the schema needs one here."""
+OTHERS: dict[str, Any] = {
+    "cpus": 4.0,
+    "memory": "2g",
+    "bandwidth": "1gbit",
+    "environment": {"A": "0"},
+    "secrets": ["C"],
+    "env_file": "other.env",
+    "shm_size": "1g",
+    "ulimits": {"nofile": "1:2"},
+    "ports": ["80:90"],
+    "nodes": "disk!=ssd",
+    "gpus": ["0"],
+}
 limits = st.fixed_dictionaries({}, optional=LIMITS)
 names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
 coordinated = st.fixed_dictionaries(

@@ -2,42 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from pydantic import Field
 
 from cluster_kit.manifest.schema import Limits, TaskLimits, overlay
 from tests.make import manifest
-from tests.unit.manifests import LIMITS, NOT_DRAWN
-
-GIVEN: dict[str, Any] = {
-    "cpus": 0.5,
-    "memory": "1g",
-    "bandwidth": "1mbit",
-    "environment": {"A": "1"},
-    "secrets": ["B"],
-    "env_file": "some.env",
-    "shm_size": "512m",
-    "ulimits": {"nofile": 1024},
-    "ports": [6006],
-    "nodes": "disk==ssd",
-    "gpus": ["1"],
-}
-"""One value of every key of `[role.…]`: a key that is added to the schema needs one here."""
-OTHERS: dict[str, Any] = {
-    "cpus": 4.0,
-    "memory": "2g",
-    "bandwidth": "1gbit",
-    "environment": {"A": "0"},
-    "secrets": ["C"],
-    "env_file": "other.env",
-    "shm_size": "1g",
-    "ulimits": {"nofile": "1:2"},
-    "ports": ["80:90"],
-    "nodes": "disk!=ssd",
-    "gpus": ["0"],
-}
+from tests.unit.manifests import GIVEN, LIMITS, NOT_DRAWN, OTHERS
 
 
 class Tomorrow(Limits):

@@ -149,3 +149,7 @@ def test_a_hash_changes_with_every_value_but_not_by_a_field_that_has_its_default
     values = {one.name: getattr(made, one.name) for one in fields(made)}
     hashes = [plan_hash(Newer(**values, **more)) for more in ({}, {"key": 1}, {"keys": (1,)})]
     assert hashes[0] == plan_hash(made) and len(set(hashes)) == 3
+
+
+def test_a_key_that_is_written_with_its_default_changes_no_file() -> None:
+    assert render(cluster(share_gpus=False)) == render(cluster()) != render(cluster(retries=7))

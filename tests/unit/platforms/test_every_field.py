@@ -24,14 +24,16 @@ from cluster_kit.platforms.slurm import sbatch_script
 from cluster_kit.platforms.swarm import stack_file
 from cluster_kit.resolved import Bounds, Cluster, Mount, Port, Ulimit
 from tests.make import ROOT, cluster, problems
+from tests.unit.manifests import GIVEN
 from tests.unit.plan.rules import test_engine, test_kubernetes, test_slurm
 
 Specs = tuple[Container, ...]
 Change = Callable[[Any], Any]
+LIMITED = {f"role.ps.{key}": {"role": {"ps": {key: value}}} for key, value in GIVEN.items()}
 REFUSED = {
-    "swarm": test_engine.REFUSED,
-    "kubernetes": test_kubernetes.REFUSED,
-    "slurm": test_slurm.REFUSED,
+    "swarm": LIMITED | test_engine.REFUSED,
+    "kubernetes": LIMITED | test_kubernetes.REFUSED,
+    "slurm": LIMITED | test_slurm.REFUSED,
 }
 """Keys by their paths, each with a manifest that has it."""
 PAGES = {
@@ -203,7 +205,8 @@ def test_what_is_not_said_is_refused_or_on_the_page(subtests: pytest.Subtests) -
             with subtests.test(engine=engine, field=field):
                 if isinstance(instead, Refused):
                     keys = REFUSED[engine][instead.place]
-                    assert instead.place in [one.place for one in problems(engine=engine, **keys)]
+                    refusals = {one.place: one for one in problems(engine=engine, **keys)}
+                    assert refusals[instead.place].hint_text()
                 else:
                     assert instead.words in PAGES[engine]
 
