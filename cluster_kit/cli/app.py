@@ -248,7 +248,10 @@ def _options_are_proposed() -> Iterator[None]:
             raise UsageError(text, f"`{command} --help` shows what it takes") from None
         name = usage_error.option_name
         known = [
-            option for parameter in usage_error.ctx.command.params for option in parameter.opts
+            option
+            for parameter in usage_error.ctx.command.params
+            for option in parameter.opts
+            if option.startswith("-")
         ]
         near = did_you_mean(name, known)
         if "--set" in known and not near and (key := _key_of(name)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -31,6 +32,7 @@ from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.platforms.container import START
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
+from cluster_kit.roles import ROLES
 from cluster_kit.run import lifecycle
 from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.history import PastRun, merged, newest_run, saved_logs
@@ -124,6 +126,17 @@ def _facts(task: TaskView) -> dict[str, Any]:
     return {**asdict(task), "gpus": list(task.gpus), "gpus_seen": seen}
 
 
+_TASK = re.compile(rf"({'|'.join(ROLES)})-?\d*")
+"""A task's name, or what somebody types who means one: `chief`, `worker1`."""
+
+
+def _without_cluster(name: str | None, tasks: list[str]) -> tuple[str | None, list[str]]:
+    """The cluster's name and the tasks, of words that may begin with a task: `logs chief-0`."""
+    if name and _TASK.fullmatch(name) and name not in here().known():
+        return None, [name, *tasks]
+    return name, tasks
+
+
 @app.command()
 def logs(
     name: manifest_options.ClusterName = None,
@@ -135,12 +148,13 @@ def logs(
     json_: manifest_options.Json = False,
 ) -> None:
     """Print the logs of tasks, merged by time, each line with its task's name."""
+    name, tasks = _without_cluster(name, tasks or [])
     engine = reach(current_host(), name, here(), on)
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)
     containers = [*engine.containers(cluster), *engine.sidecars(cluster)]
     if containers:
-        wanted = chosen([container.name for container in containers], tasks or [])
+        wanted = chosen([container.name for container in containers], tasks)
         containers = [container for container in containers if container.name in wanted]
         if follow:
             tell = _print_json_line if json_ else _print_line
@@ -153,7 +167,7 @@ def logs(
             return
         texts = {source.name: engine.lines(source.id) for source in containers}
     else:
-        texts = _saved_logs(cluster, tasks or [])
+        texts = _saved_logs(cluster, tasks)
     lines = merged(texts)
     if json_ and follow:
         for line in lines:
@@ -200,6 +214,7 @@ def stacks(
     json_: manifest_options.Json = False,
 ) -> None:
     """Print the Python stack of each thread of the running tasks, without stopping them."""
+    name, tasks = _without_cluster(name, tasks or [])
     engine = current_host().connect()
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)
@@ -209,7 +224,7 @@ def stacks(
             f"no task of {cluster} is running",
             f"start it (`{command('cluster')}`), and ask while it runs",
         )
-    wanted = chosen([container.name for container in containers], tasks or [])
+    wanted = chosen([container.name for container in containers], tasks)
     selected = [container for container in containers if container.name in wanted]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         texts = list(pool.map(lambda container: stacks_of(engine, container), selected))

@@ -359,12 +359,13 @@ def _remove(raw: dict[str, Any], key_path: Sequence[str], path: Path) -> None:
 
 
 def find(reference: str, folder: Path) -> Path:
-    """The manifest file with this path, or with this name in `folder`, or one of the kit's own.
+    """The manifest file with this path, or with this name in `folder`, or one of the kit's own, or
+    with this name in the current directory.
 
     Raises:
         UsageError: it was not found; the hint lists the names that exist.
     """
-    file = first(reference, folder, MANIFESTS)
+    file = first(reference, folder, MANIFESTS, Path())
     if file and file.suffix != ".py":
         return file
     path, known = Path(reference), names(folder, MANIFESTS)

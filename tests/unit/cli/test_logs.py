@@ -35,6 +35,13 @@ def test_logs_of_an_ended_cluster_are_those_of_its_newest_run(cli: Cli, root: Pa
     assert "there are: chief-0, ps-0" in cli("logs", "demo", "worker-0").err
 
 
+def test_a_task_needs_no_clusters_name_before_it(cli: Cli, engine: FakeEngine) -> None:
+    engine.up["demo"] = [container("chief-0", id="a"), container("ps-0", id="b")]
+    assert {line.split()[0] for line in cli("logs", "ps-0").out.splitlines()} == {"ps-0"}
+    assert "did you mean `chief-0`?" in cli("logs", "chief").err
+    assert "task worker1 was not found" in cli("logs", "chief-0", "worker1").err
+
+
 def test_a_cluster_that_never_ran_has_no_logs(cli: Cli) -> None:
     said = cli("logs", "demo")
     assert (said.code, said.out) == (0, "")

@@ -69,6 +69,17 @@ def test_the_kits_own_are_found_anywhere_and_yours_come_first(folder: Path, kits
     assert find("smoke", folder) == folder / "smoke.toml"
 
 
+def test_a_manifest_of_the_current_directory_needs_no_suffix(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its cluster is called by the kit's own messages: `cluster-kit up bert`."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("bert", "smoke"):
+        Path(f"{name}.toml").write_text(f'format = 1\nname = "{name}"\n', encoding="utf-8")
+    assert find("bert", folder) == tmp_path / "bert.toml"
+    assert find("smoke", folder) == folder / "smoke.toml"
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_who_names_a_program_is_told_how_to_give_one(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool

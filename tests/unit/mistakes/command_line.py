@@ -135,6 +135,10 @@ MISTAKES: dict[str, CommandLine] = {
     "a manifest that is no TOML": (
         ("render", "notes.txt"), "notes.txt", "not valid TOML", "fix the line",
     ),
+    "an option for what is a word": (
+        ("logs", "--task", "chief-0"), "--task", "no such option",
+        "→ `cluster-kit logs --help` lists all",
+    ),
     "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "no such option", "--help"),
     "a short option that no key resembles": (
         (*RENDER, "-o", "x"), "-o", "no such option", "→ `cluster-kit render --help` lists all",
