@@ -1,9 +1,8 @@
-"""The seam between the kit and the machine that it runs on.
+"""The seam between the kit and the machine that it runs on: clock, processes, engines, locks.
 
 One `Host` is passed down from the command line, the Python API or the pytest plugin to whatever
 waits, starts a program, connects to an engine or takes a lock; tests pass one of their own. The
-real one is `this_host.this_host()`.
-"""
+real one is `this_host.this_host()`."""
 
 from __future__ import annotations
 
@@ -15,12 +14,51 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from cluster_kit.errors import HostError
 from cluster_kit.facts import Gpu, Network
 from cluster_kit.platform_table import DEFAULT
-from cluster_kit.util.clock import Clock
 
 if TYPE_CHECKING:
     from cluster_kit.platforms.engine import Engine
     from cluster_kit.util.locks import Locks
     from cluster_kit.util.process import Completed
+
+
+class Clock(Protocol):
+    """Tells the time, and waits. Tests pass one whose time goes on only when somebody sleeps."""
+
+    def time(self) -> float:
+        """Unix seconds: the time of day, which somebody may set."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since some moment, by a clock that nobody can set."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Return after so many seconds."""
+        ...
+
+    def boot(self) -> str:
+        """A name of this start of the machine, which `monotonic` counts from; "" if it has none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Now, for another process: `unix` is the time of day, `ticks` a clock that began at `boot`."""
+
+    unix: float
+    ticks: float
+    boot: str
+
+    def seconds(self, clock: Clock) -> float:
+        """Seconds since then; by the time of day if the machine was started again meanwhile."""
+        if self.boot and self.boot == clock.boot():
+            return clock.monotonic() - self.ticks
+        return max(0.0, clock.time() - self.unix)
+
+
+def moment(clock: Clock, ago_s: float = 0.0) -> Moment:
+    """The moment so many seconds ago."""
+    return Moment(clock.time() - ago_s, clock.monotonic() - ago_s, clock.boot())
 
 
 class Processes(Protocol):

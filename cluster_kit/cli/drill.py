@@ -36,9 +36,9 @@ from cluster_kit.manifest.command_line import Caller
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
-from cluster_kit.util.clock import duration
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import extra
+from cluster_kit.util.terminal import duration
 from cluster_kit.workspace import Workspace, here
 
 ScenarioFile = Annotated[

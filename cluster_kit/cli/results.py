@@ -17,8 +17,7 @@ from cluster_kit.run.bug_report import MOST_FILES, archive
 from cluster_kit.run.history import run_named
 from cluster_kit.run.known_secrets import known_of
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.run_metrics import exposition
-from cluster_kit.run.run_report import write_report, write_together
+from cluster_kit.run.run_report import exposition, write_report, write_together
 from cluster_kit.summary.markdown import markdown, read, values
 from cluster_kit.util.paths import TEMPLATES
 from cluster_kit.util.terminal import harmless

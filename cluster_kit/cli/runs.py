@@ -28,9 +28,8 @@ from cluster_kit.run.history import (
     size_of,
     to_prune,
 )
-from cluster_kit.util.clock import duration
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.terminal import harmless
+from cluster_kit.util.terminal import duration, harmless
 from cluster_kit.util.untrusted import let_in
 from cluster_kit.workspace import here
 

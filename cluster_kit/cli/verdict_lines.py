@@ -13,7 +13,7 @@ from cluster_kit.observe.progress import words
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.run import Run
 from cluster_kit.run.verdict import Reason
-from cluster_kit.util.clock import duration
+from cluster_kit.util.terminal import duration
 from cluster_kit.workspace import RunDirectory
 
 MOST_LINES = 15

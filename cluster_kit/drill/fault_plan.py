@@ -27,10 +27,10 @@ from cluster_kit.drill.scenario_file import CHECKPOINT, KINDS, RANDOM, At, Fault
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.observe import heartbeats
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
-from cluster_kit.observe.task_files import complete
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Action
 from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.report.page import completed_checkpoints
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
@@ -338,7 +338,7 @@ def ended_at(seen: RunState) -> float | None:
 def saved_at(output: Path, since: float, below: str = "") -> float | None:
     """Unix seconds at which the newest checkpoint below the directory was completed, None if none
     was after Unix time `since`."""
-    moments = (moment for moment, _ in complete(output, below))
+    moments = (moment for moment, _ in completed_checkpoints(output, below))
     return max((moment for moment in moments if moment >= since - CLOCK_SLACK_S), default=None)
 
 

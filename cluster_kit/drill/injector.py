@@ -31,7 +31,7 @@ from cluster_kit.drill.measure import results
 from cluster_kit.drill.result import Drill, lanes_of, misses
 from cluster_kit.drill.scenario_file import CHECKPOINT, DISK, KINDS, PACKETS, SHAPE, Written
 from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
-from cluster_kit.host import Host
+from cluster_kit.host import Clock, Host
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platform_table import DEFAULT
@@ -44,7 +44,6 @@ from cluster_kit.run.request import Request
 from cluster_kit.run.run_report import DRILL, write_report
 from cluster_kit.run.task_exec import KILL_ALL
 from cluster_kit.show.view import View
-from cluster_kit.util.clock import Clock
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 READY = "ready"

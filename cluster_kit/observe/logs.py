@@ -12,9 +12,9 @@ from itertools import dropwhile, islice
 from typing import Protocol
 
 from cluster_kit.errors import EngineError
+from cluster_kit.host import Clock
 from cluster_kit.observe import log_patterns
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.util.clock import Clock
 
 Line = Callable[[str, str], None]
 """Shows a line of a task's log: the task's name, the line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, number, plain, weight
-from cluster_kit.observe.task_files import complete
 from cluster_kit.observe.usage import Sample, sample_of
 from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.engine import Event
@@ -108,9 +107,29 @@ def samples_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> li
     return [sample for line in lines if (sample := sample_of(line))]
 
 
+INDEX = ".index"
+"""TensorFlow writes this file of a checkpoint last."""
+OF_MODEL = "variables.index"
+"""The same of a SavedModel, which nobody goes on from."""
+
+
+def completed_checkpoints(output: Path, below: str = "") -> Iterator[tuple[float, str]]:
+    """Yields (Unix seconds of its completion, name) of each checkpoint of a run's output.
+
+    Args:
+        below: a directory in the output to which the search is limited.
+    """
+    for found in files(output, below, matches=_is_index):
+        yield found.changed, found.name.rpartition("/")[2].removesuffix(INDEX)
+
+
+def _is_index(name: str) -> bool:
+    return name.endswith(INDEX) and name != OF_MODEL
+
+
 def checkpoints_of(output: Path, since: float) -> list[tuple[float, str]]:
     """The existing checkpoints that were completed since Unix time `since`, oldest first."""
-    return sorted(found for found in complete(output) if found[0] >= since)
+    return sorted(found for found in completed_checkpoints(output) if found[0] >= since)
 
 
 PROFILE_FOLDER, FACTS = "profile", "profile.json"

@@ -20,8 +20,7 @@ from cluster_kit.run.known_secrets import Known, mask_outcome, mask_verdict, val
 from cluster_kit.run.outcome import NOTHING, REASON_BY_CODE, Outcome, outcome_of
 from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import last_lines, log_lines, save_events, save_logs, without_log
-from cluster_kit.run.run_metrics import write_metrics
-from cluster_kit.run.run_report import write_report
+from cluster_kit.run.run_report import write_metrics, write_report
 from cluster_kit.run.verdict import CODES, Ending, Reason, Verdict, blamed, judge, sidecar_notes
 from cluster_kit.util import process
 from cluster_kit.util.masking import Mask, masked, masker

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence, Set
 from types import TracebackType
 
 from cluster_kit.errors import EngineError
+from cluster_kit.host import Clock
 from cluster_kit.observe import heartbeats
 from cluster_kit.observe.heartbeats import SignOfLife, Silence
+from cluster_kit.observe.listener import Timeline
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-from cluster_kit.observe.timeline import Timeline
 from cluster_kit.platforms.docker.docker_connection import START_IT
 from cluster_kit.platforms.engine import Container, reaching
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run import Run
-from cluster_kit.util.clock import Clock
 
 
 class Recovery:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from cluster_kit.contract.events import Epoch, Step
-from cluster_kit.host import Host
+from cluster_kit.host import Clock, Host
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
 from cluster_kit.observe.state import RunState
@@ -17,7 +17,6 @@ from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.platforms.platform import Platform
 from cluster_kit.resolved import Cluster
 from cluster_kit.show.view import View
-from cluster_kit.util.clock import Clock
 from cluster_kit.workspace import RunDirectory, Workspace
 
 

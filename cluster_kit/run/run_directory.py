@@ -21,13 +21,13 @@ from typing import Any, BinaryIO
 from pydantic import TypeAdapter, ValidationError
 
 from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.host import Clock, Moment
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.platforms.engine import Container, Engine, Event
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.outcome import FORMAT, NOTHING, Outcome
 from cluster_kit.run.run import Stopwatch
-from cluster_kit.util.clock import Clock, Moment
 from cluster_kit.util.masking import Mask
 from cluster_kit.util.terminal import harmless
 from cluster_kit.util.toml_text import document

@@ -1,15 +1,29 @@
-"""report.html and report.json of a run, from what it has left in its directory."""
+"""What is made of a run's directory: its report, its metrics, and what `/metrics` says of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cluster_kit.errors import UsageError
-from cluster_kit.observe import user_requests
-from cluster_kit.observe.progress import without_values
+from cluster_kit.metrics.prometheus import (
+    RunFacts,
+    Tally,
+    Value,
+    run_facts_of,
+    run_facts_of_outcome,
+    text,
+    values_of,
+)
+from cluster_kit.observe import task_view, user_requests
+from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, without_values
+from cluster_kit.observe.task_view import State, Straggler
+from cluster_kit.observe.usage import sample_of
+from cluster_kit.platforms.engine import Event
 from cluster_kit.report.facts import FORMAT, facts_of
 from cluster_kit.report.lanes import faults_of
 from cluster_kit.report.page import (
@@ -20,8 +34,8 @@ from cluster_kit.report.page import (
     profiles_of,
     samples_of,
 )
-from cluster_kit.run.known_secrets import Known, known_of
-from cluster_kit.run.run_directory import read_events, read_record
+from cluster_kit.run.known_secrets import Connect, Known, known_of
+from cluster_kit.run.run_directory import Record, read_events, read_record
 from cluster_kit.util.masking import masked_facts, masker
 from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory, write_atomically
@@ -136,3 +150,144 @@ def text_of(file: Path) -> str:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+FILE = "metrics.prom"
+"""In a run's directory."""
+
+
+def write_metrics(run: RunDirectory, known: Known | None = None) -> Path:
+    """Write metrics.prom into the run's directory; its path.
+
+    Args:
+        known: secrets that no label may have; without it, what the directory and this shell tell.
+    Raises:
+        UsageError: there is nothing to tell.
+        OSError: it cannot be written.
+    """
+    path = run.path / FILE
+    write_atomically(path, text(_values(run, known or known_of(run))))
+    return path
+
+
+def exposition(runs: Iterable[RunDirectory], connect: Connect = lambda: None) -> str:
+    """The metrics of these runs together; raises UsageError if one has nothing to tell.
+
+    Args:
+        connect: returns the engine, or None; it is asked for secrets, which no label may have.
+    """
+    return text(value for run in runs for value in _values(run, known_of(run, connect)))
+
+
+def _values(run: RunDirectory, known: Known) -> Iterable[Value]:
+    return masked_labels(RunMetrics(run).values(), known)
+
+
+def masked_labels(values: Iterable[Value], known: Known) -> Iterator[Value]:
+    """Yields the values without secrets: programs choose names of metrics, which are labels.
+
+    If some secrets are not known any more, the names that a run's outcome has are told, which are
+    masked, and no others.
+    """
+    mask = masker(known.values)
+    for value in values:
+        if known.are_all or not value.reported:
+            yield replace(value, labels={key: mask(of) for key, of in value.labels.items()})
+
+
+class RunMetrics:
+    """The metrics of one run; each call of `values` reads what is new in its directory."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._record_at: int | None = None
+        self._begin(None)
+
+    def _begin(self, record: Record | None) -> None:
+        self._record = record
+        since, sizes = (record.since, record.sizes) if record else (0.0, {})
+        tasks = [task.name for task in record.cluster.tasks] if record else None
+        output = self._run.output
+        self._entries = ProgressReader(output, since, sizes, tasks=tasks)
+        self._usage = ProgressReader(output, since, sizes, suffix=USAGE, tasks=tasks)
+        self._first = None if any(sizes.values()) else 0
+        self._tallies: dict[str, Tally] = {}
+        self._events = 0
+        self._stragglers: Mapping[str, Straggler] = {}
+
+    def values(
+        self, engine: Mapping[str, State] | None = None, now: float | None = None
+    ) -> list[Value]:
+        """All values of the run.
+
+        Args:
+            engine: the states of its containers by task; without them, what tasks wrote must do.
+            now: Unix seconds, if it is another time.
+        Raises:
+            UsageError: the run has left neither a record nor an outcome.
+        """
+        self._look_at_record()
+        facts = self._facts()
+        tallies = {t.name: self._tallies.setdefault(t.name, Tally(self._first))
+                   for t in facts.tasks}  # fmt: skip
+        self._read(tallies)
+        found = checkpoints_of(self._run.output, facts.since or 0.0)
+        facts = replace(facts, engine=engine or {}, checkpoint=found[-1] if found else None,
+                        stragglers=frozenset(self._stragglers))  # fmt: skip
+        return list(values_of(facts, tallies, time.time() if now is None else now))
+
+    def _look_at_record(self) -> None:
+        """Begin anew if the directory has another run's record: it was resumed."""
+        try:
+            changed = self._run.record.stat().st_mtime_ns
+        except OSError:
+            changed = None
+        if changed == self._record_at:
+            return
+        self._record_at = changed
+        try:
+            self._begin(read_record(self._run))
+        except UsageError:
+            self._begin(None)  # another version of the kit wrote it
+
+    def _facts(self) -> RunFacts:
+        path, outcome = self._run.path, self._outcome()
+        if self._record is not None:
+            facts = run_facts_of(self._record.cluster, path.name, self._record.since)
+            return replace(facts, outcome=outcome)
+        if not outcome:
+            raise UsageError(
+                f"{path} has neither {self._run.record.name} of this version of the kit nor "
+                f"{self._run.outcome.name}: there is nothing to tell",
+                "`cluster-kit metrics` takes the name of a cluster or the directory of a run",
+            )
+        return run_facts_of_outcome(
+            outcome, str(outcome.get("cluster") or path.parent.name), path.name
+        )
+
+    def _outcome(self) -> dict[str, Any]:
+        """outcome.json, {} as long as there is none: a resumed run has that of the run before."""
+        try:
+            found = json.loads(self._run.outcome.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(found, dict) or (self._record and found.get("id") != self._record.id):
+            return {}
+        return found
+
+    def _read(self, tallies: Mapping[str, Tally]) -> None:
+        events = read_events(self._run, self._record.since if self._record else 0.0)
+        new, self._events = events[self._events :], len(events)
+        told: list[Event | Entry] = [*new, *self._entries.poll()]
+        for one in sorted(told, key=lambda one: one.time):
+            tally = tallies.get(one.task)
+            if isinstance(one, Entry):
+                self._stragglers = task_view.after(self._stragglers, one)
+                if tally is not None:
+                    tally.told(one)
+            elif tally is not None:
+                tally.happened(one)
+        for line in self._usage.each():
+            sample, tally = sample_of(line), tallies.get(line.task)
+            if sample is not None and tally is not None:
+                tally.used(sample)

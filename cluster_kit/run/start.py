@@ -12,7 +12,7 @@ from pathlib import Path
 from cluster_kit.advice.sources import files
 from cluster_kit.errors import EngineError, HostError, Setting
 from cluster_kit.facts import EngineKind
-from cluster_kit.host import Host
+from cluster_kit.host import Host, moment
 from cluster_kit.image import debugger, user_image
 from cluster_kit.image import user_image as own_image
 from cluster_kit.image.base_image import bind
@@ -38,7 +38,6 @@ from cluster_kit.run.run_directory import (
 )
 from cluster_kit.show.view import View
 from cluster_kit.util import locks
-from cluster_kit.util.clock import moment
 from cluster_kit.util.masking import masker
 from cluster_kit.workspace import RENDERED, Workspace, ignore_in_git, write_atomically
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 import re
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
 from cluster_kit.contract.endings import CUT_OFF, EXIT_OUTPUT, EXIT_TERMINATED, REASONS
-from cluster_kit.contract.events import End, Failure, Ready, Start
+from cluster_kit.contract.events import End, Failure, Profiled, Ready, Start, Step
 from cluster_kit.errors import Interrupted, TrainingFailed
-from cluster_kit.observe import heartbeats, lost_nodes, pending_requests, task_files, task_view
+from cluster_kit.observe import absences, heartbeats, task_view
 from cluster_kit.observe.heartbeats import Silence
 from cluster_kit.observe.lives import by_task
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, is_work
 from cluster_kit.observe.tracebacks import on_host
 from cluster_kit.platforms.engine import SIDECAR, Container
-from cluster_kit.resolved import Cluster
+from cluster_kit.resolved import Cluster, ProfileAt
 
 Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar", "memory"]
 """The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM; another run
@@ -108,10 +108,10 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     if seen.tasks[seen.leader].exit_code == 0:
         return _judge_evaluators(seen)
     verdict = _judge_leader(seen)
-    if told := lost_nodes.words(seen, verdict.blame):
+    if told := absences.node_text(seen, verdict.blame):
         verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
-    told = told or lost_nodes.refusal(seen, verdict.blame)
-    told = told or pending_requests.before_blame(seen, verdict.blame)
+    told = told or absences.refusal(seen, verdict.blame)
+    told = told or absences.request_before_blame(seen, verdict.blame)
     verdict = replace(verdict, message=verdict.message.removeprefix(f"{verdict.blame}: "))
     return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
 
@@ -213,7 +213,7 @@ def _judge_leader(seen: RunState) -> Verdict:
 
 
 def _stopped(seen: RunState) -> str:
-    return f"{seen.leader} was stopped from outside: {lost_nodes.stopped_by(seen, seen.leader)}"
+    return f"{seen.leader} was stopped from outside: {absences.stopped_by(seen, seen.leader)}"
 
 
 def _judge_evaluators(seen: RunState) -> Verdict:
@@ -263,7 +263,7 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
         and (task == leader or life.failed_at <= until)
         and life.exit_code not in STOP_CODES
         and not _was_survived(seen, task, life.ended)
-        and not pending_requests.is_of(seen, task, life.ended)
+        and not absences.was_asked_for(seen, task, life.ended)
     ]
     if not failed:
         return leader, code
@@ -324,11 +324,11 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     it or after its end, ran out of memory and came back, or never made a step.
     """
     notes = [_silence(silence, seen) for silence in heartbeats.all_of(seen)]
-    notes += lost_nodes.notes(seen)
+    notes += absences.node_notes(seen)
     notes += heartbeats.cuts(seen)
     notes += heartbeats.waits(seen)
-    notes += pending_requests.notes(seen)
-    notes += task_files.notes(cluster.profile, seen)
+    notes += absences.request_notes(seen)
+    notes += profile_notes(cluster.profile, seen)
     if seen.left_out:
         lines = "line" if seen.left_out == 1 else "lines"
         notes.append(f"{seen.left_out:,} {lines} of progress files left out: {LEFT_OUT}")
@@ -349,6 +349,31 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
         elif succeeded and out_of_memory(seen, task.name):
             notes.append(f"{task.name} {CAME_BACK}")
     return notes
+
+
+def profile_notes(asked: ProfileAt | None, seen: RunState) -> Iterator[str]:
+    """A line if there is no trace, or one without some of the tasks."""
+    if asked is None:
+        return
+    taken = [entry.event for entry in seen.entries if isinstance(entry.event, Profiled)]
+    if not taken:
+        yield f"no profile: {_why_no_profile(asked, seen)}"
+        return
+    last = taken[-1]
+    if last.message:
+        yield f"no profile: {last.message}"
+    elif last.missing:
+        yield f"the profile lacks {', '.join(last.missing)}: no trace came from there in time"
+
+
+def _why_no_profile(asked: ProfileAt, seen: RunState) -> str:
+    told = (entry.event.step for entry in seen.entries if isinstance(entry.event, Step))
+    steps = [step for step in told if step is not None]
+    if not steps:
+        return f"the program reported no steps, so step {asked.at_step} was never reached"
+    if max(steps) < asked.at_step:
+        return f"step {asked.at_step} was never reached, the last reported one was {max(steps):g}"
+    return f"step {asked.at_step} was reached, but the run ended before the trace was saved"
 
 
 def _silence(silence: Silence, seen: RunState) -> str:

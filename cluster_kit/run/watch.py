@@ -8,13 +8,12 @@ from dataclasses import replace
 
 from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED, STOPPED
 from cluster_kit.errors import EngineError
-from cluster_kit.observe import lost_nodes, pending_requests, user_requests
-from cluster_kit.observe.listener import Listener
+from cluster_kit.observe import absences, user_requests
+from cluster_kit.observe.listener import Listener, Timeline
 from cluster_kit.observe.progress import USAGE, ProgressReader, without_values
 from cluster_kit.observe.reconcile import missed
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-from cluster_kit.observe.timeline import Timeline
 from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.engine import Action, Container, Event
 from cluster_kit.platforms.platform import Platform
@@ -109,7 +108,7 @@ class Requests:
             if one not in self._told and one.what in user_requests.ENDS:
                 self._tell(_beginning(one, seen))
             self._told.add(one)
-        pending, before = pending_requests.pending(seen), self._pending
+        pending, before = absences.pending_request(seen), self._pending
         self._pending = pending
         if before is not None and pending is None and seen.started_at(seen.leader) > before.time:
             if before.what == user_requests.STOP:
@@ -123,7 +122,7 @@ def _beginning(one: Asked, seen: RunState) -> str:
             f"stopped by `cluster-kit stop` at {one.at}: the run is not over, `cluster-kit start` "
             "continues it"
         )
-    return pending_requests.words(one, seen)
+    return absences.request_text(one, seen)
 
 
 POLL_S = 0.2
@@ -189,9 +188,7 @@ class Watch:
             self._clock.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already_s
         )
         while not self._is_over():
-            lost_s = self._absence.total_s + pending_requests.away_s(
-                self.seen, self._timeline.now()
-            )
+            lost_s = self._absence.total_s + absences.away_s(self.seen, self._timeline.now())
             if self._clock.monotonic() > overdue + lost_s and not self._is_blind():
                 return "overdue"
             if self._sidecars.has_failed:
@@ -236,7 +233,7 @@ class Watch:
         leader = self.seen.leader
         others = set(self.seen.tasks) - {leader} - self.seen.evaluators
         ended = [name for name in others if self.seen.tasks[name].state is State.ENDED]
-        stopped = pending_requests.pending(self.seen) is not None
+        stopped = absences.pending_request(self.seen) is not None
         self._too_late = bool(others) and len(ended) == len(others) and not stopped
         self._joins = not self.seen.starts(leader)
         if self._joins and self._clock.monotonic() > self._began + START_S:
@@ -331,12 +328,12 @@ class Watch:
         if self._run.platform.takes_tasks_away and leader.exit_code:
             refuse_if_taken_away(self._run.platform, self._run.containers())
         removed = any(life.removed for life in self.seen.lives_of(leader.name))
-        if pending_requests.pending(self.seen) and not removed:
+        if absences.pending_request(self.seen) and not removed:
             return False
         wordless = leader.exit_code in (0, EXIT_OUTPUT, EXIT_TERMINATED)
         if wordless or self.seen.end_of(leader.name) or self._too_late:
             return True
-        if lost_nodes.has_no_place(self.seen, leader.name):
+        if absences.has_no_place(self.seen, leader.name):
             return True
         if self._leader_restarts > leader.restarts:
             return False  # started again; the event has not arrived yet

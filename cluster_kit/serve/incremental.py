@@ -20,8 +20,15 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.usage import sample_of
 from cluster_kit.platforms.engine import Event, Subscription
-from cluster_kit.report.curves import FIGURES, Curves, means
-from cluster_kit.report.facts import Traffic, facts_with, points_facts, traffic_facts
+from cluster_kit.report.facts import (
+    FIGURES,
+    Curves,
+    Traffic,
+    facts_with,
+    means,
+    points_facts,
+    traffic_facts,
+)
 from cluster_kit.report.page import Evidence, checkpoints_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.known_secrets import Known, known_by

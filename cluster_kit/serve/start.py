@@ -16,15 +16,14 @@ from urllib.parse import quote
 
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.host import Host
-from cluster_kit.metrics.exposition import CONTENT_TYPE, text
-from cluster_kit.metrics.values import PREFIX, Value
+from cluster_kit.metrics.prometheus import CONTENT_TYPE, PREFIX, Value, text
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
 from cluster_kit.resolved import LOOPBACK
 from cluster_kit.run import lifecycle
 from cluster_kit.run.known_secrets import Known, known_of
-from cluster_kit.run.run_metrics import RunMetrics, masked_labels
+from cluster_kit.run.run_report import RunMetrics, masked_labels
 from cluster_kit.run.task_exec import CRASH, refuse_idle, task_of
 from cluster_kit.serve import pages
 from cluster_kit.serve.logs import Logs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cluster_kit.contract.events import Epoch, Functions, Start, Step, Training
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
-from cluster_kit.util.clock import duration
+from cluster_kit.util.terminal import duration
 
 RECENT = 10
 """Number of the leader's last reports from which the current speed is computed."""

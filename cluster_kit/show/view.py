@@ -18,8 +18,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.show.progress_line import progress_of, waited_for
 from cluster_kit.show.task_table import remarks, rows_of, state_text, status_table, tasks_in
-from cluster_kit.util.clock import duration
-from cluster_kit.util.terminal import harmless
+from cluster_kit.util.terminal import duration, harmless
 
 
 def visible(line: str) -> str:

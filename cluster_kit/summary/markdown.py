@@ -20,9 +20,8 @@ from cluster_kit.roles import ROLES
 from cluster_kit.run.outcome import Outcome, TaskOutcome, without_run
 from cluster_kit.run.run_directory import Record, outcome_from, read_events, read_record
 from cluster_kit.run.verdict import Reason
-from cluster_kit.util.clock import duration
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.terminal import harmless
+from cluster_kit.util.terminal import duration, harmless
 from cluster_kit.workspace import RunDirectory, Workspace
 
 

@@ -22,7 +22,7 @@ from cluster_kit.manifest.load import find
 from cluster_kit.run.run_directory import outcome_from
 from cluster_kit.run.take_down import take_down as stop_and_remove
 from cluster_kit.util import locks
-from cluster_kit.util.clock import duration
+from cluster_kit.util.terminal import duration
 from cluster_kit.workspace import RunDirectory
 
 

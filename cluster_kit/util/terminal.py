@@ -89,3 +89,16 @@ def in_json(text: str) -> str:
     """A JSON text of the same value without such markers, which `Guard` would change."""
     text = re.sub(r"##(?=\w{0,20}\[)", r"#\\u0023", text)
     return re.sub(r"section_(start|end):", r"section_\1\\u003a", text)
+
+
+def duration(seconds: float, digits: int = 1) -> str:
+    """A length of time in words: `16.5 s`, and from 100 s on `2 min 5 s`, `1 h 12 min`.
+
+    Args:
+        digits: after the point, below 100 s.
+    """
+    if round(seconds, digits) < 100:
+        return f"{seconds:.{digits}f} s"
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {whole % 60} s"

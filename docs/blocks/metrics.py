@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_kit.metrics.values import FAMILIES, STATES, Family
+from cluster_kit.metrics.prometheus import FAMILIES, STATES, Family
 from docs.blocks.table import table
 
 

@@ -7,10 +7,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster_kit.metrics.exposition import text
+from cluster_kit.host import Moment
+from cluster_kit.metrics.prometheus import text
 from cluster_kit.run.run_directory import Record, write_record
-from cluster_kit.run.run_metrics import RunMetrics
-from cluster_kit.util.clock import Moment
+from cluster_kit.run.run_report import RunMetrics
 from cluster_kit.workspace import RunDirectory
 from tests.bench.bench import Bench, compose, docker, load, removed
 from tests.bench.clusters import kit_file, planned

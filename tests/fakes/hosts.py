@@ -12,11 +12,10 @@ import pytest
 
 from cluster_kit.errors import HostError
 from cluster_kit.facts import Gpu, Network
-from cluster_kit.host import Host, Processes
+from cluster_kit.host import Clock, Host, Processes
 from cluster_kit.platforms import platform
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.this_host import SystemClock
-from cluster_kit.util.clock import Clock
 from cluster_kit.util.locks import Locks
 from cluster_kit.util.process import Completed
 

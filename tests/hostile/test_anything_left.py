@@ -21,8 +21,7 @@ from cluster_kit.errors import KitError
 from cluster_kit.run.bug_report import archive
 from cluster_kit.run.history import read_run, size_of
 from cluster_kit.run.known_secrets import known_of
-from cluster_kit.run.run_metrics import write_metrics
-from cluster_kit.run.run_report import write_report
+from cluster_kit.run.run_report import write_metrics, write_report
 from cluster_kit.summary.markdown import markdown, read
 from tests.fakes.acting import Life, dies, prints, says
 from tests.fakes.stage import Stage, set_up

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.metrics.values import FAMILIES
+from cluster_kit.metrics.prometheus import FAMILIES
 from cluster_kit.platforms.engine import ContainerSummary
-from cluster_kit.run.run_metrics import RunMetrics, write_metrics
+from cluster_kit.run.run_report import RunMetrics, write_metrics
 from cluster_kit.serve.site import Site
 from cluster_kit.serve.start import serving, token_in
 from cluster_kit.workspace import RunDirectory, Workspace

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.host import Moment
 from cluster_kit.run.run_directory import Record, write_record
-from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.make import cluster
 from tests.unit.command_line import Cli

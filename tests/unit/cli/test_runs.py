@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from cluster_kit.cli import runs
+from cluster_kit.host import Moment
 from cluster_kit.run.known_secrets import Known
 from cluster_kit.run.run_directory import Record, write_record
-from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.fakes.hosts import Machine
 from tests.make import cluster

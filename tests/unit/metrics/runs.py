@@ -10,12 +10,12 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cluster_kit.metrics.exposition import text
+from cluster_kit.host import Moment
+from cluster_kit.metrics.prometheus import text
 from cluster_kit.observe.task_view import State
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run_directory import Record, write_record
-from cluster_kit.run.run_metrics import RunMetrics
-from cluster_kit.util.clock import Moment
+from cluster_kit.run.run_report import RunMetrics
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.make import cluster
 

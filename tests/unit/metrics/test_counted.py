@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cluster_kit.metrics.values import FAMILIES
+from cluster_kit.metrics.prometheus import FAMILIES
 from cluster_kit.observe.task_view import State
-from cluster_kit.run.run_metrics import RunMetrics
+from cluster_kit.run.run_report import RunMetrics
 from cluster_kit.workspace import RunDirectory
 from tests.unit.metrics.runs import (
     begun,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.cli.results import DASHBOARD
-from cluster_kit.metrics.values import FAMILIES, STATES
+from cluster_kit.metrics.prometheus import FAMILIES, STATES
 from tests.unit.command_line import Cli
 
 BOARD: dict[str, Any] = json.loads(DASHBOARD.read_text())

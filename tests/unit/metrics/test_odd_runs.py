@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.errors import UsageError
-from cluster_kit.run.run_metrics import RunMetrics
+from cluster_kit.run.run_report import RunMetrics
 from cluster_kit.workspace import RunDirectory
 from tests.unit.metrics.runs import ends, read, says, tells, uses
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cluster_kit.observe import lost_nodes
+from cluster_kit.observe import absences
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event
 from cluster_kit.run.verdict import judge, notes_of
@@ -27,18 +27,18 @@ def test_tasks_that_came_back_are_a_note() -> None:
         (5.0, "lost", "ps-0", "big"), (5.0, "die", "ps-0", ""),
         (9.0, "start", "worker-0", ""),
     )  # fmt: skip
-    (note,) = lost_nodes.notes(seen)
+    (note,) = absences.node_notes(seen)
     assert note == (
         "the node big went down, with worker-0, ps-0 on it; started again on other nodes: worker-0"
     )
     assert note in notes_of(CLUSTER, seen)
-    assert lost_nodes.words(seen, "worker-0") == ""
-    assert lost_nodes.words(seen, "ps-0") == "its node big is down"
+    assert absences.node_text(seen, "worker-0") == ""
+    assert absences.node_text(seen, "ps-0") == "its node big is down"
 
 
 def test_one_whose_new_nodes_clock_is_behind_came_back_too() -> None:
     seen = told(Story.of(), (5.0, "lost", "ps-0", "big"), (4.0, "start", "ps-0", ""))
-    assert list(lost_nodes.notes(seen)) == [
+    assert list(absences.node_notes(seen)) == [
         "the node big went down, with ps-0 on it; started again on other nodes: ps-0"
     ]
 
@@ -49,12 +49,12 @@ def test_a_leader_that_no_other_node_takes_ends_the_run_with_the_node_named() ->
         (5.0, "lost", "chief-0", "big"), (5.0, "die", "chief-0", ""),
         (25.0, "homeless", "chief-0", NO_NODE),
     )  # fmt: skip
-    assert lost_nodes.has_no_place(seen, "chief-0")
+    assert absences.has_no_place(seen, "chief-0")
     verdict = judge(CLUSTER, seen, "ended")
     assert (verdict.exit_code, verdict.reason, verdict.blame) == (6, "silent", "chief-0")
     assert f"its node big is down, and no other takes it: {NO_NODE}" in verdict.message
     again = told(Story(seen), (30.0, "start", "chief-0", ""))
-    assert not lost_nodes.has_no_place(again, "chief-0")
+    assert not absences.has_no_place(again, "chief-0")
 
 
 def test_a_leader_whose_node_is_drained_was_stopped_by_that() -> None:
@@ -65,7 +65,7 @@ def test_a_leader_whose_node_is_drained_was_stopped_by_that() -> None:
     assert (verdict.exit_code, verdict.reason) == (7, "stopped")
     assert verdict.message == "chief-0 was stopped from outside: its node big is drained"
     by_hand = told(Story.of(), (5.0, "kill", "chief-0", ""))
-    assert lost_nodes.stopped_by(by_hand, "chief-0") == "by `cluster-kit down`, say"
+    assert absences.stopped_by(by_hand, "chief-0") == "by `cluster-kit down`, say"
 
 
 NO_IMAGE = "No such image: demo:1"
@@ -76,18 +76,18 @@ def test_a_leader_that_its_new_node_cannot_start_ends_the_run_with_the_reason() 
         Story.of(), (5.0, "lost", "chief-0", "big"), (5.0, "die", "chief-0", ""),
         (9.0, "die", "chief-0", NO_IMAGE),
     )  # fmt: skip
-    assert lost_nodes.has_no_place(lost, "chief-0")
+    assert absences.has_no_place(lost, "chief-0")
     verdict = judge(CLUSTER, lost, "ended")
     assert (verdict.exit_code, verdict.blame) == (6, "chief-0")
     assert f"its node big is down, and no other takes it: {NO_IMAGE}" in verdict.message
     again = told(Story(lost), (30.0, "start", "chief-0", ""))
-    assert not lost_nodes.has_no_place(again, "chief-0")
+    assert not absences.has_no_place(again, "chief-0")
 
 
 def test_a_task_that_crashed_and_could_not_be_started_again_says_why() -> None:
     story = Story.of().dies(5, "worker-1", 137)
     seen = told(story, (9.0, "die", "worker-1", NO_IMAGE))
-    assert lost_nodes.refusal(seen, "worker-1") == f"a node could not start it again: {NO_IMAGE}"
+    assert absences.refusal(seen, "worker-1") == f"a node could not start it again: {NO_IMAGE}"
     verdict = judge(CLUSTER, Story(seen).ends(60, "chief-0", 1, "failed", "gone").seen, "ended")
     assert verdict.blame == "worker-1" and NO_IMAGE in verdict.message
 

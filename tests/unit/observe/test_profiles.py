@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from cluster_kit.observe.task_files import notes
 from cluster_kit.resolved import ProfileAt
+from cluster_kit.run.verdict import profile_notes
 from tests.unit.stories import Story
 
 ASKED = ProfileAt(100, 2.0)
 
 
 def noted(story: Story) -> list[str]:
-    return list(notes(ASKED, story.seen))
+    return list(profile_notes(ASKED, story.seen))
 
 
 def test_one_that_was_taken_is_no_note() -> None:
     story = Story.of().says(9, "chief-0", "profiled", folder="profile/now", missing=[], message="")
     assert noted(story) == []
-    assert list(notes(None, Story.of().seen)) == []
+    assert list(profile_notes(None, Story.of().seen)) == []
 
 
 def test_tasks_that_are_missing_are_named() -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.report.curves import MOST_VALUES, charts_of
-from cluster_kit.report.facts import Edge, edges_of, facts_of, repeated
+from cluster_kit.report.facts import MOST_VALUES, Edge, charts_of, edges_of, facts_of, repeated
 from cluster_kit.report.page import page, profiles_of, samples_of
 from tests.make import cluster
 from tests.unit.metrics.runs import SINCE, begun, uses

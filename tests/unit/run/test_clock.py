@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.observe.timeline import Timeline
-from cluster_kit.util.clock import moment
+from cluster_kit.host import moment
+from cluster_kit.observe.listener import Timeline
 from tests.fakes.acting import LEADS, Life, dies, ends, says
 from tests.fakes.clock import BEGAN, Clock
 from tests.fakes.stage import Stage

@@ -6,9 +6,9 @@ import json
 from datetime import datetime
 from pathlib import Path
 
+from cluster_kit.host import Moment
 from cluster_kit.platforms.kubernetes.kubernetes_settings import settings_of
 from cluster_kit.run.run_directory import Record, read_record, write_record
-from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import new_run
 from tests.make import cluster
 

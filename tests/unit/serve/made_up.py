@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.errors import EngineError
+from cluster_kit.host import Moment
 from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, Event, Subscription
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run_directory import Record, write_record
 from cluster_kit.serve.site import Site
-from cluster_kit.util.clock import Moment
 from cluster_kit.workspace import RunDirectory, Workspace, new_run
 from tests.fakes.hosts import fake_host
 from tests.make import cluster as made

@@ -112,8 +112,8 @@ def test_the_next_run_takes_the_place_of_the_last(made: MadeUp) -> None:
 
 
 def test_a_run_that_goes_on_in_the_same_directory_is_another_run(made: MadeUp) -> None:
+    from cluster_kit.host import Moment
     from cluster_kit.run.run_directory import Record, write_record
-    from cluster_kit.util.clock import Moment
 
     one = Feed(made.site, "demo")
     settled(one, made)

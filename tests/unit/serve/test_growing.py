@@ -9,8 +9,7 @@ import pytest
 
 from cluster_kit.observe.progress import Entry
 from cluster_kit.platforms.engine import Event
-from cluster_kit.report.curves import MOST_POINTS
-from cluster_kit.report.facts import facts_of
+from cluster_kit.report.facts import MOST_POINTS, facts_of
 from cluster_kit.report.page import Evidence
 from cluster_kit.serve.incremental import About, Growing
 from tests.entries import as_entry

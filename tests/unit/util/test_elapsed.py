@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.util.clock import duration
+from cluster_kit.util.terminal import duration
 
 
 @pytest.mark.parametrize(

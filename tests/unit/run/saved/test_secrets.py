@@ -15,8 +15,7 @@ from cluster_kit.platforms.variables import known_secrets, mode_of, without_secr
 from cluster_kit.run.bug_report import archive
 from cluster_kit.run.doctor import check_secrets
 from cluster_kit.run.known_secrets import Known, known_of
-from cluster_kit.run.run_metrics import exposition
-from cluster_kit.run.run_report import write_report
+from cluster_kit.run.run_report import exposition, write_report
 from tests.fakes.acting import Life, ends, prints, says
 from tests.fakes.stage import NAME, Stage
 from tests.make import cluster

@@ -1,11 +1,11 @@
-"""The values of a run's metrics: what each task reported, added up over its restarts. Pure."""
+"""A run's metrics: families, values, and Prometheus's text format. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cluster_kit.contract.events import (
     End,
@@ -25,6 +25,10 @@ from cluster_kit.observe.usage import Sample
 from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import ROLES
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
 
 PREFIX = "clusterkit_"
 OF_RUN = ("cluster", "run")
@@ -305,7 +309,7 @@ class RunFacts:
         return bool(self.outcome) and not self.outcome.get("kept")
 
 
-def facts_of(cluster: Cluster, run: str, since: float) -> RunFacts:
+def run_facts_of(cluster: Cluster, run: str, since: float) -> RunFacts:
     """What a run's record says of it."""
     tasks = tuple(
         TaskFacts(one.name, one.role, one.index, str(one.ip), one.gpus, one.cpus, one.memory)
@@ -315,7 +319,7 @@ def facts_of(cluster: Cluster, run: str, since: float) -> RunFacts:
                     str(cluster.style), cluster.origin.kit)  # fmt: skip
 
 
-def facts_of_outcome(outcome: Mapping[str, Any], cluster: str, run: str) -> RunFacts:
+def run_facts_of_outcome(outcome: Mapping[str, Any], cluster: str, run: str) -> RunFacts:
     """The same of a run that has left nothing but its outcome."""
     tasks = tuple(
         TaskFacts(str(row["name"]), str(row.get("role", "")), _index(row), str(row.get("ip", "")))
@@ -505,3 +509,53 @@ def _ended(outcome: Mapping[str, Any]) -> Iterator[Named]:
 def _numbers(told: Any) -> dict[str, float]:
     items = told.items() if isinstance(told, dict) else ()
     return {str(name): value for name, one in items if (value := number(one)) is not None}
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class _Collected:
+    """What the library asks for the metrics that it writes."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Sequence[Metric]:
+        return self._metrics
+
+
+def text(values: Iterable[Value]) -> str:
+    """The exposition of all these values, of one run or several; families without one are left out.
+
+    Characters that UTF-8 does not have, in what a program reported, become `?`.
+    """
+    # It imports an HTTP server and TLS, which no other command needs.
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    found: dict[str, list[Value]] = {}
+    for value in values:
+        found.setdefault(value.name, []).append(value)
+    registry = CollectorRegistry()
+    registry.register(
+        _Collected([_metric(name, found[name]) for name in FAMILIES if name in found])
+    )
+    return generate_latest(registry).decode()
+
+
+def _metric(name: str, values: Sequence[Value]) -> Metric:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    family = FAMILIES[name]
+    kind = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
+    metric = kind(name, family.help, labels=family.all_labels)
+    rows = {
+        tuple(_clean(value.labels[label]) for label in family.all_labels): value.value
+        for value in values  # two of the same name and labels make the whole invalid
+    }
+    for labels, figure in rows.items():
+        metric.add_metric(labels, figure)
+    return metric
+
+
+def _clean(label: str) -> str:
+    return label.encode(errors="replace").decode()

@@ -1,0 +1,137 @@
+"""Tasks that are away by no program's fault: a node went down, or a person asked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from cluster_kit.observe import user_requests
+from cluster_kit.observe.lives import Lives, since_start, starts
+from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import is_work
+from cluster_kit.observe.user_requests import Asked
+
+
+def has_no_place(seen: RunState, task: str) -> bool:
+    """Whether no node takes a task that has run before, or the one that did could not start it."""
+    return bool(_unplaced(seen, task))
+
+
+def node_text(seen: RunState, task: str) -> str:
+    """That a task is away since its node is down, and why it is on no other; "" if it is not."""
+    node = _newest(life.lost_node for life in _current(seen, task))
+    if not node:
+        return ""
+    why = _unplaced(seen, task)
+    return f"its node {node} is down" + (f", and no other takes it: {why}" if why else "")
+
+
+def node_notes(seen: RunState) -> Iterator[str]:
+    """Yields a line for each node that went down, with the tasks that were on it."""
+    lost = [
+        (life.lost, life.lost_node, task, bool(starts(own[place + 1 :])))
+        for task, own in seen.lives.items()
+        for place, life in enumerate(own)
+        if life.lost is not None
+    ]
+    lost.sort(key=lambda one: one[0])
+    for node in dict.fromkeys(node for _, node, _, _ in lost):
+        on_it = [(task, is_back) for _, of, task, is_back in lost if of == node]
+        tasks = ", ".join(dict.fromkeys(task for task, _ in on_it))
+        back = [task for task, is_back in on_it if is_back]
+        after = f"; started again on other nodes: {', '.join(dict.fromkeys(back))}" if back else ""
+        yield f"the node {node} went down, with {tasks} on it{after}"
+
+
+def stopped_by(seen: RunState, task: str) -> str:
+    """Who may have stopped a task from outside: its node that is drained, or a person."""
+    node = _newest(life.drained for life in _current(seen, task))
+    return f"its node {node} is drained" if node else "by `cluster-kit down`, say"
+
+
+def refusal(seen: RunState, task: str) -> str:
+    """Why a node could not start a task again, "" if it has run since, or if none has tried."""
+    why = _newest(life.refusal for life in _current(seen, task))
+    return f"a node could not start it again: {why}" if why else ""
+
+
+def _unplaced(seen: RunState, task: str) -> str:
+    lives = _current(seen, task)
+    return _newest(life.homeless for life in lives) or _newest(life.refusal for life in lives)
+
+
+def _current(seen: RunState, task: str) -> Lives:
+    """A task's lives since its last start. Times do not tell which: those of starts are of the
+    nodes' clocks."""
+    return since_start(seen.lives_of(task))
+
+
+def _newest(texts: Iterable[str]) -> str:
+    """The last one that is not empty, "" if all are."""
+    return next(reversed([text for text in texts if text]), "")
+
+
+FROM_PAGE = {
+    user_requests.END: "stopped", user_requests.KILL: "killed",
+    user_requests.FREEZE: "frozen", user_requests.THAW: "thawed",
+}  # fmt: skip
+
+
+def pending_request(seen: RunState) -> Asked | None:
+    """The restart or stop for which the leader has ended, or is about to, but only for a while.
+
+    None if nobody has asked for one, or it has been started again since, or is to be removed.
+    """
+    one = user_requests.last(seen.requests, seen.leader)
+    if one is None or one.what not in user_requests.ENDS:
+        return None
+    return one if one.time > seen.started_at(seen.leader) else None
+
+
+def was_asked_for(seen: RunState, task: str, moment: float) -> bool:
+    """Whether a task that ended at this time, in Unix seconds, did so because a person asked."""
+    since = max((time for time in seen.starts(task) if time < moment), default=0.0)
+    return any(
+        task in one.tasks and one.what in user_requests.ENDS and since < one.time <= moment
+        for one in seen.requests
+    )
+
+
+def away_s(seen: RunState, now: float) -> float:
+    """For how many seconds the leader was not running because a person asked, until `now`."""
+    starts = seen.starts(seen.leader)
+    until: dict[float, float] = {}
+    for one in seen.requests:
+        if seen.leader in one.tasks and one.what in user_requests.ENDS:
+            back = min((time for time in starts if time > one.time), default=now)
+            until[back] = min(one.time, until.get(back, one.time))
+    return sum(max(0.0, back - since) for back, since in until.items())
+
+
+def request_text(one: Asked, seen: RunState) -> str:
+    """A sentence about what was asked."""
+    every = len(one.tasks) == len(seen.tasks)
+    if one.what == user_requests.STOP:
+        again = next((time for time in seen.starts(seen.leader) if time > one.time), None)
+        later = "not started again" if again is None else f"started {again - one.time:.0f} s later"
+        return f"the cluster was stopped at {one.at} by `cluster-kit stop`, and {later}"
+    if one.what in FROM_PAGE:
+        return (
+            f"{one.tasks[0]} was {FROM_PAGE[one.what]} at {one.at} from the page: a person did it"
+        )
+    whom = "all tasks were" if every and len(one.tasks) > 1 else f"{one.tasks[0]} was"
+    return f"{whom} restarted at {one.at} by `cluster-kit restart`: a person asked for it"
+
+
+def request_notes(seen: RunState) -> list[str]:
+    """A sentence for each restart and stop, and for what was done from a page, oldest first."""
+    told = (*user_requests.ENDS, *FROM_PAGE)
+    return [request_text(one, seen) for one in seen.requests if one.what in told and one.tasks]
+
+
+def request_before_blame(seen: RunState, blame: str) -> str:
+    """What a person had asked of the task that is to blame, "" if it has worked since."""
+    one = user_requests.last(seen.requests, blame)
+    if one is None or one.what not in user_requests.ENDS:
+        return ""
+    works = any(e.task == blame and e.time > one.time and is_work(e) for e in seen.entries)
+    return "" if works else request_text(one, seen)
