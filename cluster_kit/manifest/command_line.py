@@ -67,12 +67,21 @@ HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 DEEPEST = 20
 
 
-def render_command(manifest: Path, overrides: Mapping[str, Any], root: Path) -> str:
+def render_command(
+    manifest: Path,
+    overrides: Mapping[str, Any],
+    root: Path,
+    merged: Mapping[str, Any] | None = None,
+) -> str:
     """Returns what to type in the folder `root` to render this manifest with these overrides.
 
     The same manifest and overrides give the same text, in whatever way they were typed. A value
     that looks like a secret is masked, since the text is written into files.
+
+    Args:
+        merged: the manifest's tables with the overrides; without them, the overrides.
     """
+    overrides = _without_values_of_options(overrides, merged or overrides)
     words = ["cluster-kit", "render", _reference(manifest, root)]
     tables = {key for key, value in overrides.items() if isinstance(value, dict)}
     for override in OVERRIDES:
@@ -89,6 +98,39 @@ def render_command(manifest: Path, overrides: Mapping[str, Any], root: Path) -> 
             shown = MASK if secret else to_toml(without_values(value), DEEPEST)
             words += [SET_OPTION, f"{key}={shown}"]
     return shlex.join(words)
+
+
+def _without_values_of_options(
+    overrides: Mapping[str, Any], merged: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The overrides with MASK for what is the value of an option that stands in another key.
+
+    Added arguments follow those of the file, a sidecar's `command` its `entrypoint`.
+    """
+    found, sidecars = dict(overrides), merged.get("sidecar")
+    if "extra_args" in found and _is_words(merged.get("args")):
+        begin = merged["args"][: len(merged["args"]) - len(found["extra_args"])]
+        found["extra_args"] = _after(begin, found["extra_args"])
+    tables = found.get("sidecar")
+    if not (isinstance(tables, dict) and isinstance(sidecars, dict)):
+        return found
+    found["sidecar"] = dict(tables)
+    for name, table in tables.items():
+        entry = sidecars.get(name)
+        begin = entry.get("entrypoint") if isinstance(entry, dict) else None
+        if isinstance(table, dict) and _is_words(begin) and _is_words(table.get("command")):
+            found["sidecar"][name] = {**table, "command": _after(begin, table["command"])}
+    return found
+
+
+def _after(begin: Any, words: Any) -> list[str]:
+    """The words without values of options, also of one that ends `begin`."""
+    shown: list[str] = without_values([*begin, *words])
+    return shown[len(begin) :]
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
 
 
 def below(path: Path, root: Path) -> str:

@@ -287,7 +287,8 @@ def load(
         raw["args"] = [*file_args, *extra]
         added = range(len(file_args), len(raw["args"]))
     read = _validated(raw, path, CommandLine.of(values, added, by_set, caller), model)
-    return replace(read, command=render_command(path, overrides or {}, root)) if root else read
+    command = render_command(path, overrides or {}, root, raw) if root else ""
+    return replace(read, command=command)
 
 
 def _validated(

@@ -102,6 +102,8 @@ def as_json(value: Any) -> Response:
 
 
 LOOPBACK_NAMES = ("localhost",)
+_HOST = re.compile(r"\s*(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+|[0-9a-fA-F:]+)(:[0-9]{1,5})?\s*|\s*")
+"""A Host header; one of another form names one server to us, and another to a proxy."""
 
 
 def refuse(request: Request, token: str, address: str, machine: str = "") -> None:
@@ -294,6 +296,9 @@ class _Handler(BaseHTTPRequestHandler):
         keeps = self.command in ("GET", "HEAD")
         self.close_connection = self.close_connection or not keeps
         try:
+            hosts = self.headers.get_all("host", [])
+            if self.headers.defects or len(hosts) > 1 or not all(map(_HOST.fullmatch, hosts)):
+                raise Refused(400, "the headers are malformed, or there is more than one Host")
             refuse(request, self.server.token, self.server.address, socket.gethostname())
             # Bodies are never read: the next request would be taken from there.
             if keeps and self._has_body():
@@ -305,14 +310,10 @@ class _Handler(BaseHTTPRequestHandler):
         return _answered(self.server, request)
 
     def _has_body(self) -> bool:
-        """Whether the request may have a body; True also if a header is malformed, since other
-        parsers may read on there.
-        """
+        """Whether the request may have a body."""
         lengths = self.headers.get_all("content-length", [])
-        return (
-            bool(self.headers.defects)
-            or "transfer-encoding" in self.headers
-            or any(length.strip() != "0" for length in lengths)
+        return "transfer-encoding" in self.headers or any(
+            length.strip() != "0" for length in lengths
         )
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:

@@ -9,6 +9,7 @@ import heapq
 import io
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
@@ -96,13 +97,37 @@ def without_url_passwords(text: str) -> str:
 
 
 def without_values(value: Any) -> Any:
-    """A manifest's value with MASK for the values of options in a list of words, and for passwords
-    in addresses."""
+    """A manifest's value with MASK for the values of options in a list of words, and of variables
+    in a line for a shell, and for passwords in addresses."""
     if isinstance(value, str):
-        return without_url_passwords(value)
+        return without_shell_values(value)
     if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
-        return list(map(without_url_passwords, without_option_values(value)))
+        return list(map(without_shell_values, without_option_values(value)))
     return value
+
+
+_ASSIGNED = re.compile(r"""(?<![\w$-])([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'[^']*'|[^\s;&|()"']+)""")
+"""A variable that a shell sets, and its value."""
+
+
+def without_shell_values(line: str) -> str:
+    """A line of a shell with MASK for values of variables and options that look like secrets, and
+    for passwords in addresses."""
+
+    def shown(match: re.Match[str]) -> str:
+        name, value = match[1], match[2]
+        is_known = value.strip("\"'")[:1] in ("", "$", "`") or value == MASK
+        return match[0] if is_known or not looks_secret(name) else f"{name}={MASK}"
+
+    line = _ASSIGNED.sub(shown, line)
+    try:
+        words = shlex.split(line)
+    except ValueError:  # a quote that the next line closes
+        words = line.split()
+    for value in sorted(option_values(words), key=len, reverse=True):
+        if not value.startswith("$"):
+            line = line.replace(value, MASK)
+    return without_url_passwords(line)
 
 
 def _without_passwords(userinfo: str) -> str:

@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 from cluster_kit.contract.times import FAILED_JOB_GRACE_S, WORKER_GRACE_S
 from cluster_kit.errors import UsageError
@@ -17,6 +17,7 @@ from cluster_kit.platforms.slurm.slurm_table import SlurmSettings, settings_of
 from cluster_kit.platforms.variables import (
     SHARED,
     TRAINING,
+    mode_of,
     no_proxy,
     shared_variables,
     without_secrets,
@@ -25,7 +26,7 @@ from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE
 from cluster_kit.resolved import OUTPUT, TRAINER, Cluster
 from cluster_kit.roles import ROLES
 from cluster_kit.util import templating
-from cluster_kit.util.masking import without_url_passwords
+from cluster_kit.util.masking import without_shell_values, without_url_passwords
 
 PRIVATE = "\ue000{}\ue001"
 _HELD = re.compile("\ue000(.*?)\ue001")
@@ -511,7 +512,17 @@ def _entry(spec: Container) -> str:
 
 def cluster_text(cluster: Cluster) -> str:
     """The cluster as JSON, for the record of a run: without values of secrets."""
-    return json.dumps(without_secrets(cluster), default=_plain) + "\n"
+    shown = without_secrets(cluster)
+    setup = tuple(map(without_shell_values, settings_of(cluster).setup))
+    shown = replace(shown, settings={**shown.settings, "setup": setup})
+    return json.dumps(shown, default=_plain) + "\n"
+
+
+def mode_of_script(cluster: Cluster) -> int | None:
+    """The script's permissions, None for the usual: it has the lines of `setup` as they are."""
+    setup = settings_of(cluster).setup
+    has_secrets = any(without_shell_values(line) != line for line in setup)
+    return 0o600 if has_secrets else mode_of(cluster)
 
 
 def _plain(value: object) -> object:

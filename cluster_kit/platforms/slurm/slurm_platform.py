@@ -98,12 +98,11 @@ class Slurm(Platform):
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
         """Write the script, and beside it what a run of it keeps for `cluster-kit report`."""
-        from cluster_kit.platforms.slurm.sbatch_script import cluster_text
-        from cluster_kit.platforms.variables import mode_of
+        from cluster_kit.platforms.slurm.sbatch_script import cluster_text, mode_of_script
 
         file = self.file(workspace, cluster.name)
         write_atomically(file.parent / RECORD, cluster_text(cluster))
-        write_atomically(file, text, mode_of(cluster))
+        write_atomically(file, text, mode_of_script(cluster))
         return file
 
     def up(self, host: Host, file: Path, output: Path, run: str) -> None:

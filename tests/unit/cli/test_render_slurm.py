@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -118,6 +119,21 @@ def test_values_of_secrets_are_never_in_it(
     for path in (root / FILE).parent.iterdir():
         assert "very-secret" not in path.read_text()
     assert "WANDB_API_KEY is not set, which tasks are to have" in (root / FILE).read_text()
+
+
+def test_a_secret_in_the_setup_is_for_its_owner_and_in_no_other_file(root: Path, cli: Cli) -> None:
+    with (root / "compose" / "demo.toml").open("a") as file:
+        file.write('[slurm]\nsetup = ["module load cuda"]\n')
+    assert cli(*RENDER).code == 0
+    assert stat.S_IMODE((root / FILE).stat().st_mode) & 0o044
+    lines = ["export WANDB_API_KEY=very-secret", "wandb login --api-key 'very-secret too'"]
+    assert cli(*RENDER, "--set", f"slurm.setup={json.dumps(lines)}").code == 0
+    script, *others = (root / FILE), *set((root / FILE).parent.iterdir()) - {root / FILE}
+    assert not any("very-secret" in other.read_text() for other in others)
+    assert stat.S_IMODE(script.stat().st_mode) == 0o600
+    text = script.read_text()
+    assert {line.strip() for line in text.splitlines() if "very-secret" in line} == {*lines}
+    assert cli(*RENDER, "--set", f"slurm.setup={json.dumps(lines)}", "--check").code == 0
 
 
 def test_a_debugger_is_refused() -> None:

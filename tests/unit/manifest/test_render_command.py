@@ -66,6 +66,36 @@ def test_a_secret_is_not_written_down() -> None:
     assert "role.chief.environment.API_TOKEN=***" in command
 
 
+def test_the_value_of_an_option_in_another_key_is_masked() -> None:
+    overrides = {
+        "extra_args": ["mine-a7", "--more"],
+        "sidecar": {"web": {"command": ["mine-b7", "x"]}, "db": {"command": ["mine-c7"]}},
+    }
+    merged = {
+        "args": ["--api-token", "mine-a7", "--more"],
+        "sidecar": {
+            "web": {"command": ["mine-b7", "x"], "entrypoint": ["serve", "--password"]},
+            "db": {"command": ["mine-c7"], "entrypoint": 5},
+        },
+    }
+    command = render_command(MANIFEST, overrides, ROOT, merged)
+    assert [word for word in shlex.split(command) if "mine" in word] == [
+        'sidecar.db.command=["mine-c7"]'
+    ]
+    assert "'***' --more" in shlex.split(command)
+    whole = {"sidecar": {"web": {"entrypoint": ["x", "--api-key"], "command": ["mine"]}}}
+    assert "mine" not in render_command(MANIFEST, whole, ROOT)
+    odd = {"sidecar": {"web": {"command": ["x"]}}, "extra_args": ["y"]}
+    for tables in ({"sidecar": 5}, {"sidecar": {"web": 5}}, {"args": 5, "sidecar": {}}):
+        assert render_command(MANIFEST, odd, ROOT, tables) == render_command(MANIFEST, odd, ROOT)
+
+
+def test_a_secret_in_a_line_for_a_shell_is_masked() -> None:
+    lines = ["export WANDB_API_KEY='mine a' OTHER=1", "login --token mine-b7", "A_TOKEN=$A_TOKEN"]
+    command = render_command(MANIFEST, {"slurm": {"setup": lines}}, ROOT)
+    assert "mine" not in command and "A_TOKEN=$A_TOKEN" in command
+
+
 def test_it_has_no_secret_of_an_argument_or_an_address() -> None:
     overrides = {
         "extra_args": ["--api-token", "mine-a7", "--db=postgres://me:mine-b7@db"],

@@ -127,6 +127,33 @@ def raw(server: Server, request: bytes) -> bytes:
 NEXT = b"GET /?next=1&token=secret HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+HOSTS = [
+    b"Host: localhost\r\nHost: evil.example",
+    b"Host: localhost\r\nhost: localhost",
+    b"Host: localhost, evil.example",
+    b"Host: [::1]evil.example",
+    b"Host: [::1",
+    b"Host: me@localhost",
+    b"Host: localhost:80:90",
+    b"Host: localhost/x",
+    b"Host: localhost:",
+    b"Host: local host",
+    b"Host: localhost\r\n evil.example",
+    b"Host: localhost\r\nX-Other : a",
+]
+
+
+def test_a_malformed_or_second_host_is_refused(server: Server, subtests: pytest.Subtests) -> None:
+    for method, host in itertools.product((b"GET", b"POST"), HOSTS):
+        with subtests.test(method=method, host=host):
+            request = b"%s /do/it?token=secret HTTP/1.1\r\n%s\r\n" % (method, host)
+            answered = raw(server, request + b"Authorization: Bearer secret\r\n\r\n")
+            assert answered.startswith(b"HTTP/1.1 400 ") and b"X-Frame-Options" in answered
+    for host in (b"localhost", b" 127.0.0.1:%d " % server.server_address[1], b"[::1]:80"):
+        request = b"GET /?token=secret HTTP/1.1\r\nHost:%s\r\nConnection: close\r\n\r\n" % host
+        assert raw(server, request).startswith(b"HTTP/1.1 200 "), host
+
+
 METHODS = (b"GET", b"HEAD", b"PATCH", b"OPTIONS", b"TRACE", b"FOO")
 LENGTHS = [
     b"Content-Length: %d" % len(NEXT),
