@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import dropwhile, takewhile
+from pathlib import PurePath
 
 from cluster_kit.errors import TOML_STYLE, HintText, KeyStyle, Setting, hint_text
 from cluster_kit.observe import log_patterns
@@ -39,6 +40,8 @@ _MISSING = (
 )
 """The beginning of a line that says of the path after it that there is no such file."""
 DATA = Setting("data", "DIR")
+PROGRAM = "/program"
+"""Where tasks see the program's directory."""
 _TF1: HintText = (
     "TensorFlow 2 does not have it: run a program for TensorFlow 1 with ",
     Setting("tf1", True),
@@ -143,6 +146,12 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
             ),
         ),
     )
+)
+_NO_MODULE = re.compile(r"No module named '(\w+)|from '(\w+)' \(/opt/trainer/")
+"""The image's own package `trainer` stands in for a user's that is not found."""
+_RELATIVE = re.compile(
+    r"No such file or directory: '([^/'\n][^'\n]*)'"
+    r"|(?<![\w./-])([\w.-][\w./-]*); No such file or directory"
 )
 _MISSING_DATA = re.compile(_MISSING + r"/data(?=[/'\";:,) ]|$)", re.MULTILINE)
 
@@ -317,4 +326,16 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
     words = "\n".join(lines)  # the patterns take more than linear time
     if _MISSING_DATA.search(words) and not any(mount.target == "/data" for mount in mounts):
         return hint_text(("nothing is mounted at /data: run with ", DATA), caller)
+    for name in {found[1] or found[2] for found in _NO_MODULE.finditer(words)}:
+        if any(m.target == PROGRAM and PurePath(m.source).name == name for m in mounts):
+            return (
+                f"the program is in its package `{name}`, which tasks see as {PROGRAM}: put a "
+                f"program beside `{name}`, which imports the package and calls it, and run that one"
+            )
     return next((hint_text(hint, caller) for pattern, hint in _HINTS if pattern.search(words)), "")
+
+
+def relative_paths(words: str) -> list[str]:
+    """The relative paths of which an error says that there is no such file."""
+    lines = "\n".join(line[:_LONGEST] for line in words[:_MOST].splitlines())
+    return [found[1] or found[2] for found in _RELATIVE.finditer(lines)]

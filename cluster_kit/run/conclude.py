@@ -6,15 +6,23 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
 from cluster_kit.errors import EngineError, HostError, KitError, UsageError
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.tracebacks import known_hint, last_words, on_host, without_message
+from cluster_kit.observe.tracebacks import (
+    PROGRAM,
+    known_hint,
+    last_words,
+    on_host,
+    relative_paths,
+    without_message,
+)
 from cluster_kit.platforms.docker.docker_connection import START_AGAIN
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
-from cluster_kit.resolved import Cluster
+from cluster_kit.resolved import Cluster, Mount
 from cluster_kit.run import companions, run_directory
 from cluster_kit.run.known_secrets import Known, mask_outcome, mask_verdict, values_of
 from cluster_kit.run.outcome import NOTHING, REASON_BY_CODE, Outcome, outcome_of
@@ -22,7 +30,7 @@ from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import last_lines, log_lines, save_events, save_logs, without_log
 from cluster_kit.run.run_report import write_metrics, write_report
 from cluster_kit.run.verdict import CODES, Ending, Reason, Verdict, blamed, judge, sidecar_notes
-from cluster_kit.util import process
+from cluster_kit.util import process, untrusted
 from cluster_kit.util.masking import Mask, masked, masker
 from cluster_kit.workspace import RunDirectory
 
@@ -222,6 +230,19 @@ def _concluded(
     return replace(outcome, notes=[*outcome.notes, error.message])
 
 
+def _beside_program(words: str, mounts: Sequence[Mount]) -> str:
+    """The hint for a missing file that is in the program's directory; "" if there is none."""
+    for source in (Path(mount.source) for mount in mounts if mount.target == PROGRAM):
+        for name in relative_paths(words):
+            with contextlib.suppress(OSError, ValueError):
+                untrusted.status(source, name)
+                return (
+                    f"relative paths start at /output, and this file is in the program's directory:"
+                    f' open it by `Path(__file__).parent / "{name}"`, or as {PROGRAM}/{name}'
+                )
+    return ""
+
+
 @process.completing()
 def fail(launch: Run, cluster: Cluster, seen: RunState, error: BaseException) -> None:
     """End a run that failed before a verdict: save its outcome and logs, remove its containers.
@@ -285,7 +306,11 @@ def _saved(
         words = parts.make("last words", lambda: without_message(said, verdict.message), "")
         told = f"{words}\n{verdict.message}"
     known = f"{verdict.message}\n{words}"
-    hint = parts.make("known hint", lambda: known_hint(known, mounts, launch.caller), "")
+    hint = parts.make(
+        "known hint",
+        lambda: known_hint(known, mounts, launch.caller) or _beside_program(known, mounts),
+        "",
+    )
     message = parts.make("path", lambda: on_host(verdict.message, mounts), verdict.message)
     verdict = replace(verdict, message=message)
     verdict = parts.make("room of the disk", lambda: explained(verdict, said, directory), verdict)

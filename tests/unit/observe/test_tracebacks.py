@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_kit.observe.tracebacks import known_hint, last_words, on_host, without_message
+from cluster_kit.observe.tracebacks import (
+    known_hint,
+    last_words,
+    on_host,
+    relative_paths,
+    without_message,
+)
 from cluster_kit.resolved import Mount
 
 NOISE = """\
@@ -332,6 +338,29 @@ def test_an_error_that_people_meet_often_has_a_hint(subtests: pytest.Subtests) -
         with subtests.test(words=words):
             assert advice in known_hint(words)
             assert bool(advice) == bool(known_hint(words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "ModuleNotFoundError: No module named 'trainer.model'",
+        "ImportError: cannot import name 'model' from 'trainer' (/opt/trainer/trainer/__init__.py)",
+    ],
+)
+def test_a_program_inside_of_its_package_is_told_where_to_start(words: str) -> None:
+    hint = known_hint(words, [Mount("/home/you/trainer", "/program")])
+    assert "put a program beside `trainer`" in hint
+    assert "beside `" not in known_hint(words, [Mount("/home/you/src", "/program")])
+    assert "beside `" not in known_hint(words, [Mount("/home/you/trainer", "/cache")])
+
+
+def test_relative_paths_of_missing_files() -> None:
+    words = (
+        "FileNotFoundError: [Errno 2] No such file or directory: 'conf/lr.json'\n"
+        "NotFoundError: {{node ReadFile}} vocab.txt; No such file or directory\n"
+        "NotFoundError: /tmp/x; No such file or directory\n"
+    )
+    assert relative_paths(words) == ["conf/lr.json", "vocab.txt"]
 
 
 MISSING_DATA = (

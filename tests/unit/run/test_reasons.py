@@ -58,6 +58,18 @@ def test_a_missing_file_of_the_data_has_a_hint_where_nothing_is_mounted(
     assert outcome.cure == ("" if mounted else "nothing is mounted at /data: run with `--data DIR`")
 
 
+def test_a_missing_file_that_is_beside_the_program_has_a_hint(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    for file in ("train.py", "conf/lr.json"):
+        (tmp_path / file).touch()
+    given = {"program": str(tmp_path / "train.py"), "args": []}
+    for name, found in (("conf/lr.json", True), ("conf/no.json", False), ("../x/train.py", False)):
+        missing = f"FileNotFoundError: [Errno 2] No such file or directory: '{name}'"
+        outcome = stage.up({"chief-0": leader(ends(2.0, 1, "failed", missing))}, **given)
+        assert ("relative paths start at /output" in outcome.cure) == found
+        assert (f"/program/{name}" in outcome.cure) == found
+
+
 def test_every_task_gets_as_far_as_its_story_says(stage: Stage) -> None:
     """A story in which the fake does nothing would prove nothing."""
     outcome = stage.up(STORIES["the program never ends"].acting)
