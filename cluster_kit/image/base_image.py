@@ -19,7 +19,7 @@ from cluster_kit.util.paths import command
 from cluster_kit.util.process import Completed
 
 RIGHTLESS = ("--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--pids-limit=4096")
-"""Of every container beside the tasks': it gets no right, and not all processes of the host."""
+"""Options of every container that is not a task's: no capabilities, and a limit on processes."""
 CONFINED = (
     "--rm",
     "--pull=never",
@@ -28,7 +28,7 @@ CONFINED = (
     *RIGHTLESS,
     "--workdir=/",
 )
-"""Of a container that only reads, computes and says something: it has no right and no network."""
+"""Options of a container that only reads, computes and prints: no capabilities, no network."""
 TMP = "--tmpfs=/tmp:mode=1777,size=4g"
 """Its directory for temporary files, in memory."""
 
@@ -46,7 +46,7 @@ def bind(source: Path | str, target: Path | str) -> str:
 REGISTRY_BASE = (
     "python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7"
 )
-"""By its digest: the same bytes whoever pulls it, and from whichever mirror."""
+"""The base image by its digest: the same bytes from every mirror."""
 LOADED_BASE = REGISTRY_BASE.partition("@")[0]
 """A `docker load` brings no digest."""
 PULL_TIMEOUT_S = 90.0  # an engine without a registry fails in well under a second

@@ -23,7 +23,7 @@ REFUSED = 2
 
 @dataclass(frozen=True)
 class Conversion:
-    """What is read, where the records go, and the converter's other options."""
+    """The input, the directory for the records, and the converter's other options."""
 
     form: str
     """`coco` or `voc`."""
@@ -34,14 +34,14 @@ class Conversion:
     options: tuple[str, ...] = ()
 
     def absolute(self) -> Conversion:
-        """The same with absolute paths, as the container has them."""
+        """The conversion with absolute paths, as the container needs them."""
         label_map = self.label_map.absolute() if self.label_map else None
         sources = tuple(path.absolute() for path in self.sources)
         return Conversion(self.form, sources, self.to.absolute(), label_map, self.options)
 
 
 def convert(host: Host, wanted: Conversion, say: Say) -> str:
-    """What the converter says of the records that it has written.
+    """Convert the input, and return the converter's output about the written records.
 
     Raises:
         UsageError: a path was not found, or annotations are wrong; nothing was written.

@@ -25,7 +25,7 @@ TIMEOUT_S = 300.0
 
 
 def place() -> Path:
-    """The directory of this host that holds it, whether it is there yet or not."""
+    """The directory of this host for the debugger, whether it exists yet or not."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser().absolute() / "cluster-kit" / f"debugpy-{VERSION}"
 

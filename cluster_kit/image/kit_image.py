@@ -155,7 +155,7 @@ def ensure_image(
 
 @contextmanager
 def _context_of(lock: Path | None) -> Iterator[tuple[str, ...]]:
-    """Yields the arguments that put a lock file in the place of the kit's own (stage `lock`)."""
+    """Yields the build arguments that replace the kit's own lock file (stage `lock`)."""
     with TemporaryDirectory(prefix="cluster-kit-") as folder:
         if lock is not None:
             shutil.copy(lock, Path(folder) / "locked.txt")

@@ -26,7 +26,7 @@ NO_SSH = re.compile(
 
 @dataclass(frozen=True)
 class Pushed:
-    """What became of an image at one target; `hint` is "" unless it failed."""
+    """The result of pushing an image to one target; `hint` is "" unless it failed."""
 
     target: str
     state: Literal["present", "loaded", "failed"]
@@ -134,7 +134,7 @@ def _ask(host: Host, engine: Sequence[str], image: str) -> _Image | str:
 
 
 def _failed(target: str, said: str) -> Pushed:
-    """With what matters of Docker's words: what ssh said, and not the file of a context."""
+    """The error with the relevant part of Docker's output, such as ssh's message."""
     words = said.rpartition("stderr=")[2].partition(": open /")[0].strip()
     message = (words or said).replace("\n", " ")
     return Pushed(target, "failed", message=message, hint=_hint(target, said))

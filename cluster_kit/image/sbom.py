@@ -35,7 +35,7 @@ class Package:
 
 
 def packages_of(host: Host, tag: str) -> list[Package]:
-    """All packages of an image of the kit, asked in a container of it.
+    """All packages of an image of the kit, read in a container of it.
 
     Raises:
         EngineError: the container did not start, or the image is not one of the kit's.

@@ -1,4 +1,4 @@
-"""Images that users bring or have built: one of their own, a Dockerfile's, requirements on top.
+"""Users' images: an image that the manifest names, one of a Dockerfile, one with requirements.
 
 An image of the user's own gets the trainer mounted. Before anything starts, a container of it is
 asked what it lacks for that. It runs as a task would: as the caller, read-only, without a network.
@@ -44,7 +44,7 @@ _NO_PYTHON = (
     "exec python3 failed",  # as Docker's own init says it
 )
 _PACKAGES = {"PIL": "pillow", "grpc": "grpcio"}
-"""What `pip install` calls a module, if it is not its name."""
+"""The pip package of a module whose name differs from the package's."""
 _LOOKED_S = 120.0
 
 
@@ -208,7 +208,7 @@ def built_tag(dockerfile: Dockerfile, written: Collection[Path]) -> tuple[str, l
 
 
 def _content(path: Path) -> tuple[bytes, int]:
-    """What a file holds, or where a link leads; and the kind and permissions of it."""
+    """A file's content or a link's target, with its kind and permissions."""
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
         return str(path.readlink()).encode(errors="surrogateescape"), stat.S_IFMT(mode)
@@ -268,7 +268,7 @@ def _run_build(host: Host, cluster: Cluster, dockerfile: Dockerfile, each: Say) 
 
 
 def _failure(said: str) -> str:
-    """The part of a build's last lines that is about what failed, indented."""
+    """The part of a build's last lines that describes the failure, indented."""
     lines = said.splitlines()
     if _RULER in lines:
         lines = lines[lines.index(_RULER) :]

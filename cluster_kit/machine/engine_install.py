@@ -1,4 +1,4 @@
-"""`make engine`: installs and starts a Docker engine if none answers and that is allowed.
+"""`make engine`: installs and starts a Docker engine, if no engine answers and root may do so.
 
 This works for root on Debian and Ubuntu, with the distribution's own packages. Debian 12 has only
 Compose v1, so the next release is added as a low-priority source, from which only the four Docker

@@ -219,7 +219,7 @@ def _gpu(index: int) -> Gpu:
 
 
 def _users(handle: Any) -> tuple[str, ...]:
-    """The processes that compute on a GPU or slice; those that only draw on it are left out."""
+    """The processes that compute on a GPU or slice, without those that only draw on it."""
     try:
         processes = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
     except pynvml.NVMLError:
@@ -228,7 +228,7 @@ def _users(handle: Any) -> tuple[str, ...]:
 
 
 def _process(process: Any) -> str:
-    """`process 123 (python3), 10.2 GiB`; a name or a size that is not known is left out."""
+    """`process 123 (python3), 10.2 GiB`; an unknown name or size is left out."""
     name, size = "", ""
     with contextlib.suppress(pynvml.NVMLError, UnicodeDecodeError):
         program = _text(pynvml.nvmlSystemGetProcessName(process.pid)).split(maxsplit=1)

@@ -1,1 +1,1 @@
-"""A run as Prometheus metrics: pure, from what tasks and the engine told."""
+"""A run as Prometheus metrics, from the events of tasks and engine. Pure."""

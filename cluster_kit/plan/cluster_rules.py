@@ -139,7 +139,7 @@ def _given_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | N
 def find_pins(
     manifest: Manifest, subnet: IPv4Network | None
 ) -> tuple[dict[str, IPv4Address], list[Problem]]:
-    """The pinned addresses by task name, and the problems of those that are invalid or taken."""
+    """The pinned addresses by task name, and the problems of invalid or duplicate ones."""
     pins: dict[str, IPv4Address] = {}
     problems: list[Problem] = []
     for name, limits in manifest.task.items():
@@ -164,7 +164,7 @@ def find_pins(
 def _misplaced(
     manifest: Manifest, subnet: IPv4Network, pins: dict[str, IPv4Address]
 ) -> list[Problem]:
-    """The problems of pins outside the subnet, or on an address that is taken."""
+    """The problems of pinned addresses outside the subnet, or in use."""
     if not pins or manifest.subnet == "auto":
         return []
     problems = []
@@ -261,7 +261,7 @@ def check_names(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _beside_build(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what a Dockerfile decides, if the manifest names that, too."""
+    """Yields problems of keys that a Dockerfile decides, if the manifest names one."""
     if "image" in manifest.model_fields_set:
         rule = "the image is made from a Dockerfile (`build`), so none can be named"
         yield Problem("image", f'"{manifest.image}"', rule, "take out `image` or `build`")

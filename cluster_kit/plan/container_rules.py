@@ -63,7 +63,7 @@ def _memory_limits(manifest: Manifest) -> int:
 
 
 def _check_table(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Problem]:
-    """Yields what is invalid in one table `[role.…]` or `[task.…]`."""
+    """Yields the problems of one table `[role.…]` or `[task.…]`."""
     if limits.cpus is not None and limits.cpus > facts.cpus:
         rule = f"this host has {facts.cpus} CPUs"
         most = Setting(f"{key_path}.cpus", facts.cpus)
@@ -110,7 +110,7 @@ def _check_start(manifest: Manifest, key_path: str, limits: Limits) -> Iterator[
 
 
 def check_name(key_path: str, value: str, key: str) -> Iterator[Problem]:
-    """Yields what is wrong with the name of an environment variable."""
+    """Yields the problems of an environment variable's name."""
     if RESERVED.fullmatch(key):
         rule = "this variable is the kit's own: it decides what the task is"
         yield Problem(key_path, value, rule, "take it out")
@@ -171,7 +171,7 @@ WHOLE = tuple(
          "/opt", "/run", "/sbin", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/var"),
     )
 )  # fmt: skip
-"""What a container cannot be without; something may be mounted inside of them."""
+"""Directories that a container needs; mounts inside of them are possible."""
 EXAMPLE = 'for example `target = "/cache"`'
 
 
@@ -197,7 +197,7 @@ def placed(manifest: Manifest) -> Iterator[tuple[str, MountTable]]:
 
 
 def check_absolute(key_path: str, mount: PlainMount) -> Iterator[Problem]:
-    """Yields a target that is not a whole path."""
+    """Yields a problem for a target that is not an absolute path."""
     if not re.match(r"/(?!/)", mount.target) or mount.target != posixpath.normpath(mount.target):
         rule = "must be an absolute path, without `..` and without a slash at its end"
         yield Problem(f"{key_path}.target", to_toml(mount.target), rule, EXAMPLE)
@@ -269,7 +269,7 @@ MOST = len(addresses.SIDECARS)
 
 
 def check_sidecars(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what is wrong with the sidecars, each by itself and all together."""
+    """Yields the problems of each sidecar, and of all together."""
     if len(manifest.sidecar) > MOST:
         rule = f"a cluster has addresses for {MOST} sidecars"
         yield Problem("sidecar", str(len(manifest.sidecar)), rule, "take some of them out")
@@ -284,7 +284,9 @@ def check_sidecars(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _check_subnet(subnet: str) -> Iterator[Problem]:
-    """Yields a subnet that has no addresses for sidecars; of an invalid one others tell."""
+    """Yields a problem for a subnet without addresses for sidecars; other rules report an invalid
+    subnet.
+    """
     try:
         prefix = addresses.WHOLE if subnet == "auto" else IPv4Network(subnet).prefixlen
     except ValueError:
@@ -332,7 +334,9 @@ def _check_variables(key_path: str, table: SidecarTable) -> Iterator[Problem]:
 
 
 def _check_mounts(key_path: str, table: SidecarTable) -> Iterator[Problem]:
-    """Yields targets that are no paths, or are taken; what is in its image is for it to know."""
+    """Yields problems of targets that are not paths or are used twice; the image's own files are
+    unknown.
+    """
     seen: set[str] = set()
     for number, mount in enumerate(table.mount):
         key = f"{key_path}.mount.{number}"

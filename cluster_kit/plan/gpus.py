@@ -1,4 +1,4 @@
-"""The GPUs that a manifest asks for, and those that can be handed out. Pure."""
+"""Divides the free GPUs among tasks as the manifest requires. Pure."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def share_out(request: GpuRequest, pool: Sequence[Choice]) -> dict[str, list[Cho
 
 
 def _each(request: GpuRequest, listed: int) -> int:
-    """GPUs per worker: as asked, else an even part of a list of `listed` GPUs."""
+    """GPUs per worker: the manifest's value, else an even part of a list of `listed` GPUs."""
     return request.each or max(1, listed // max(1, len(request.pooled)))
 
 
@@ -471,7 +471,9 @@ def _promised(device: Device) -> PromisedGpu:
 def _memory_limits(
     request: GpuRequest, choices: Mapping[str, Sequence[Choice]]
 ) -> dict[str, int | None]:
-    """Each task's limit in MiB per GPU: as asked, else an even part of a shared GPU, else None."""
+    """Each task's limit in MiB per GPU: the manifest's value, else an even part of a shared GPU,
+    else None.
+    """
     if request.memory is not None:
         return dict.fromkeys(choices, request.memory // MIB)
     if not request.share:

@@ -57,7 +57,7 @@ def origin_of(
     images: tuple[str, str, str],
     subnet: IPv4Network,
 ) -> Origin:
-    """Returns what a plan with these arguments takes from where.
+    """Returns the sources of the values of a plan with these arguments.
 
     Args:
         images: tags of the kit's own for CPUs and for GPUs, and of the one that `build` makes.
@@ -79,7 +79,7 @@ def origin_of(
 
 
 def _host(loaded: Loaded, inputs: Inputs, facts: HostFacts, subnet: IPv4Network) -> dict[str, str]:
-    """What was taken from the host, by name, whatever the manifest says."""
+    """The values that always come from the host, by name."""
     manifest = loaded.manifest
     preferred = addresses.pick_subnet(manifest.name, subnet.prefixlen, ())
     moved = manifest.subnet == "auto" and subnet != preferred
@@ -129,7 +129,7 @@ def _hash(*values: object) -> str:
 
 @dataclass(frozen=True)
 class OwnImages:
-    """Tags of the kit's own image, by variant, and of what a Dockerfile of the user's makes."""
+    """Tags of the kit's own image, by variant, and of the image of a user's Dockerfile."""
 
     cpu: str
     gpu: str
@@ -137,7 +137,7 @@ class OwnImages:
 
 
 class PlannedFor(Protocol):
-    """What a plan asks of the platform that its cluster is for; `platforms.platform` has them."""
+    """The methods of a platform that a plan needs; `platforms.platform` has the platforms."""
 
     @property
     def name(self) -> str: ...

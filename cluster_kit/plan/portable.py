@@ -62,7 +62,7 @@ def check_portable(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _named(manifest: Manifest) -> Iterator[tuple[str, list[str]]]:
-    """Yields the manifest's lists of GPUs, by place."""
+    """Yields the manifest's lists of GPUs, by key path."""
     if not isinstance(manifest.gpus, str):
         yield "gpus", manifest.gpus
     for table, limits in manifest.limits_by_table():

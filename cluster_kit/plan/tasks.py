@@ -22,7 +22,7 @@ from cluster_kit.util.nearest import proposal
 from cluster_kit.util.templating import Text, TextError
 
 PLENTY = 2**60
-"""Cores and bytes: what the hosts have that will run it is not known."""
+"""Unlimited cores and bytes, since the hosts that will run the cluster are unknown."""
 CONSTRAINT = re.compile(r"([\w./-]+)\s*(==|!=)\s*([\w.:/-]+)", re.ASCII)
 
 
@@ -87,7 +87,7 @@ def tasks_of(
 
 
 def mounts_of(manifest: Manifest, inputs: Inputs, role: str) -> tuple[Mount, ...]:
-    """The mounts of this role, or those of all roles for ""; secrets in files among them."""
+    """The mounts of a role, or those of all roles for ""; includes secrets in files."""
     own = [
         (mount, set(table.roles))
         for table, mount in zip(manifest.mount, inputs.own_mounts, strict=True)

@@ -1,4 +1,4 @@
-"""Goes on with a cluster that nobody watches: its `up` was killed, or has left it."""
+"""Continues a cluster that is not watched: its `up` was killed, or was detached."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ WAIT_POLL_S = 0.5
 
 
 def attach(host: Host, reference: str, workspace: Workspace, view: View, *, keep: bool) -> Outcome:
-    """Watch, judge, save and remove a cluster as if nothing had happened; return its outcome.
+    """Watch, judge, save and remove a cluster, as `up` would have done; return its outcome.
 
     One that has been judged is left as it is.
 
     Args:
         host: the machine that this process runs on.
         reference: the cluster's name, or its manifest's path.
-        keep: leave the containers there after the end.
+        keep: keep the containers after the end.
     Raises:
         Watched: another process watches it.
         UsageError: no cluster of that name was found, or it has nothing to go on with.
@@ -55,7 +55,7 @@ def wait(
     keep: bool,
     caller: Caller = Caller.SHELL,
 ) -> Outcome:
-    """Wait for the end of a cluster and return its outcome; `attach` does so if nobody else does.
+    """Wait for the end of a cluster and return its outcome; watches it if no other process does.
 
     On an interrupt the cluster is left as it is. Arguments and errors are those of `attach`, but
     another process may watch the cluster.

@@ -1,4 +1,4 @@
-"""One archive of all that others need to understand a run, and the versions of what it ran on."""
+"""Writes one archive with all that others need to understand a run, including versions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ KEPT = (("", (".json", ".jsonl", ".toml", ".yaml", ".log")), ("logs", (".log",))
 """Folders of a run, and how the names of the kit's files end that are taken of each."""
 OF_TASKS = (("output/progress", ("",)), ("output/stacks", ("",)),
             ("output", ("result.json", "evaluator.json")))  # fmt: skip
-"""The same of what tasks have written themselves."""
+"""Folders with files that tasks have written, and how the names of the taken files end."""
 LARGEST, ALL = 10_000_000, 200_000_000
 """Bytes of a file that are taken, of a longer one its end, and of all files of tasks."""
 MOST_FILES = 2_000

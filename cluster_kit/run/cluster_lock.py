@@ -23,10 +23,11 @@ class Watched(HostError):
 
 @contextlib.contextmanager
 def claim(host: Host, engine: Engine, name: str, runs: Path) -> Iterator[None]:
-    """Be the one who starts or watches an engine's cluster of this name, in the `with` block.
+    """Hold the lock of an engine's cluster of this name during the `with` block: only its holder
+    starts or watches the cluster.
 
     Args:
-        runs: the folder of the cluster's runs, for whoever asks next.
+        runs: the folder of the cluster's runs, for the message to the next process that tries.
     Raises:
         Watched: another process is.
         HostError: the lock cannot be made.
@@ -60,7 +61,7 @@ def is_claimed(host: Host, engine: Engine, name: str) -> bool:
 
 
 def no_lock(error: OSError) -> HostError:
-    """What to say of a lock that cannot be made."""
+    """The error for a lock that cannot be created."""
     return HostError(
         f"the lock {error.filename} cannot be made: {error.strerror}",
         "make room there, or access; XDG_RUNTIME_DIR can name a directory of your own, mode 0700",
@@ -77,7 +78,7 @@ def lock_of(engine: Engine, name: str) -> str:
 
 
 def file_of(host: Host, key: str) -> Path:
-    """The file of a lock; raises OSError if there is no place for it."""
+    """The file of a lock; raises OSError if no directory can hold it."""
     return host.locks.directory() / key
 
 

@@ -1,4 +1,4 @@
-"""What runs beside a job's tasks: TensorBoard, sidecars."""
+"""The containers that accompany a job's tasks: TensorBoard and sidecars."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LINKS = (
     f"mkdir {LOGS}; "
     f'while [ "$1" != -- ]; do ln -s "$1" "{LOGS}/$2"; shift 2; done; shift; exec "$@"'
 )
-"""What a shell does in the container first: it names each run's event files."""
+"""The container's shell script: it links each run's event files under the run's name."""
 PATIENCE_S = 60.0
 Say = Callable[[str], None]
 
@@ -56,11 +56,11 @@ class EventFiles:
 def serving(
     host: Host, folders: Mapping[str, EventFiles], port: int, user: str, say: Say
 ) -> Iterator[str]:
-    """TensorBoard on 127.0.0.1 while the `with` block lasts; the URL.
+    """Run TensorBoard on 127.0.0.1 during the `with` block; its value is the URL.
 
     Args:
         folders: event files by the name under which they are shown; new ones are seen as they come.
-        port: 0 for one that is free.
+        port: 0 for a free one.
         user: `uid:gid` that may read the folders.
     Raises:
         EngineError: it could not be started, or does not answer.
@@ -189,7 +189,7 @@ def ensure(host: Host, cluster: Cluster, say: Say) -> None:
 
 
 def begin(run: Run, cluster: Cluster) -> str:
-    """Start it, if the cluster is to have one and has none yet; where it is, for a sentence.
+    """Start TensorBoard if the cluster wants it and has none; returns where it is, for a sentence.
 
     A training goes on without it: if it cannot be started that is a warning.
     """
@@ -207,7 +207,7 @@ def begin(run: Run, cluster: Cluster) -> str:
 
 
 def note_of(run: Run, cluster: Cluster) -> list[str]:
-    """What is to be said of one that stays after the end; [] if there is none."""
+    """The lines about a TensorBoard that stays after the end; [] if there is none."""
     if not cluster.tensorboard or not (found := _running(run.host, cluster.name, run.id)):
         return []
     until = f"until `cluster-kit down {cluster.name}`"
@@ -241,11 +241,11 @@ def _running(host: Host, cluster: str, run: str) -> str:
 
 
 LOOK_S = 1.0
-"""One that a person restarts is down for less, so a crash is one that is seen at two looks."""
+"""A sidecar that a user restarts is down for less; a crash is seen at two looks in a row."""
 
 
 class Sidecars:
-    """Looks at the sidecars of one run from time to time, and tells of each crash once.
+    """Checks the sidecars of one run from time to time, and reports each crash once.
 
     `has_failed`: one that the job needs has crashed.
     """
@@ -277,6 +277,6 @@ class Sidecars:
 
 
 def _is_to_end(seen: RunState) -> bool:
-    """Whether a person has asked for an end of the cluster, for a while or for good."""
+    """Whether a user has stopped or removed the cluster."""
     one = user_requests.last(seen.requests, seen.leader)
     return one is not None and one.time > seen.started_at(seen.leader)

@@ -1,4 +1,4 @@
-"""What may go wrong while a run is ended, without keeping it from being saved and removed."""
+"""Concludes a run: judges, saves and removes it, even if single steps of that fail."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LONGEST_BUG = 300
 
 
 class Failures:
-    """Suppresses EngineError and OSError of its `with` blocks, and keeps the first one."""
+    """Suppresses EngineError and OSError in its `with` blocks, and stores the first one."""
 
     def __init__(self) -> None:
         self.first: EngineError | OSError | None = None
@@ -62,7 +62,7 @@ class Failures:
 
 
 class _Parts:
-    """Makes the parts of an outcome from what tasks have said, which can be anything.
+    """Makes the parts of an outcome from the tasks' output, which can be anything.
 
     What cannot be made, even by a bug of the kit's own, is left out: `notes` says so.
     """
@@ -98,7 +98,7 @@ _RESUME = "`--resume` continues from the last checkpoint"
 
 
 def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
-    """The verdict with the directory and its room, if the output is why the run ended.
+    """The verdict with the directory and its free space, if the output is the reason for the end.
 
     Programs fail over a full disk in words of their own, and may free what they had begun to write
     as they fail. Without room nobody can leave an `end`.
@@ -119,7 +119,7 @@ def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
 
 
 def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
-    """As a program fails, it may free what it had begun to write: then the disk was full."""
+    """The verdict that the disk was full; a failing program may have freed space since."""
     free = run_directory.free(run.output)
     full = f"was full ({free} now)" if run_directory.has_room(run.output) else f"is full ({free})"
     return replace(
@@ -133,7 +133,7 @@ def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
 
 
 def _says_full(words: str) -> bool:
-    """Whether a line says that the disk is full, and does not mean the memory that is /tmp."""
+    """Whether a line reports a full disk, other than /tmp, which is in memory."""
     lines = (line for line in words.splitlines() if "/tmp/" not in line)
     return any(sign in line for line in lines for sign in _FULL)
 
@@ -398,7 +398,7 @@ def _last_words(
     task: str,
     mask: Mask,
 ) -> str:
-    """The end of a task's log, as far as the verdict does not tell it; "" after a success."""
+    """The end of a task's log, without the verdict's message; "" after a success."""
     container = next((one for one in containers if one.name == task), None)
     if verdict.success or container is None:
         return ""
@@ -409,5 +409,5 @@ def _last_words(
 
 
 def _logs(engine: Engine, containers: Sequence[Container], mask: Mask) -> dict[str, Iterator[str]]:
-    """The lines of each task's log, by its name; they are read when they are asked for."""
+    """The lines of each task's log, by its name; they are read lazily."""
     return {one.name: log_lines(engine, one, mask=mask) for one in containers}

@@ -27,7 +27,7 @@ POLL_S = 1.0
 
 
 def ensure_data(host: Host, cluster: Cluster, view: View) -> None:
-    """Run the data step, unless the directory that it fills is there.
+    """Run the data step, unless its directory exists already.
 
     Raises:
         DataFailed: the program failed, or wrote nothing; nothing is left of it.
@@ -66,7 +66,7 @@ def _wait(directory: Path) -> None:
 
 
 def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
-    """Run the program in a directory of its own, and give that its name when it is whole."""
+    """Run the program in a temporary directory, and rename that when the data is complete."""
     for left in directory.parent.glob(f".{directory.name}.*.part"):  # by one that was killed
         shutil.rmtree(left, ignore_errors=True)
     part = _beside(directory, f"{os.getpid()}.part")
@@ -101,7 +101,9 @@ def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: Vie
 def data_command(
     cluster: Cluster, step: Fetch, part: Path, container: str, environment: Mapping[str, str]
 ) -> list[str]:
-    """What runs the program in the cluster's image, as the tasks' user, on Docker's network."""
+    """The command that runs the program in the cluster's image, as the tasks' user, on Docker's
+    network.
+    """
     script = Path(step.script)
     secrets = [mount for mount in cluster.mounts if mount.target.startswith(f"{SECRETS}/")]
     variables = [*(name for name in PROXY_VARIABLES if name in environment), *step.secrets]

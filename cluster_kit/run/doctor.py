@@ -62,7 +62,7 @@ def _in_use(facts: HostFacts) -> list[Check]:
 
 
 def _missing(setup: GpuSetup) -> list[Check]:
-    """What an engine that refuses GPUs lacks, in the order in which it has to be repaired."""
+    """The missing parts of an engine that refuses GPUs, in the order in which to install them."""
     lines = []
     if not setup.toolkit:
         lines.append(
@@ -96,7 +96,7 @@ def _missing(setup: GpuSetup) -> list[Check]:
 
 SEE = "see docs/elsewhere.md"
 TRIED = ("x86_64", "amd64", "")
-"""On which the kit's own image is tried; "" if the engine does not tell."""
+"""Machines on which the kit's image is tested; "" if the engine does not report its machine."""
 LOCKED = (*TRIED, "aarch64", "arm64")
 """For which its packages are locked."""
 
@@ -106,7 +106,7 @@ MINIMUM_PODMAN = (4, 3)
 
 
 def podman(version: str) -> Check:
-    """The line about Podman in the place of a Docker engine."""
+    """The line about Podman instead of a Docker engine."""
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdigit())
     if numbers < MINIMUM_PODMAN:
         return Check("engine", "fail", f"Podman {version}", "needs 4.3 or newer: upgrade")
@@ -237,7 +237,7 @@ def check_proxy(cluster: Cluster | None) -> Check:
 def check_strangers(
     host: Host, facts: HostFacts, users: Path = USERS, this: Collection[int] = ()
 ) -> Iterator[Check]:
-    """Yields who can reach the tasks' servers, which ask nobody who they are.
+    """Yields who can reach the tasks' servers, which authenticate nobody.
 
     Args:
         users: the list of users, as /etc/passwd.
@@ -368,7 +368,7 @@ SERVER_MEMORY = 200 * 2**20
 PROGRAM_MEMORY = 900 * 2**20
 """In bytes: resident private memory of a server and of a program, measured and rounded up."""
 SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
-"""In bytes: what a chief, a worker and a ps need."""
+"""The bytes of memory that a chief, a worker and a ps need."""
 
 
 def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Check]:

@@ -50,7 +50,7 @@ def reach(
 
 
 def of_workspace(engine: Engine, workspace: Workspace, up: Iterable[str]) -> list[str]:
-    """Those of the clusters that are up whose runs lie in this workspace; raises EngineError.
+    """The clusters that are up and have their runs in this workspace; raises EngineError.
 
     One of which no container tells where its output lies is of this workspace if it is known here.
     """

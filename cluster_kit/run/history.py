@@ -173,7 +173,7 @@ def runs_of(workspace: Workspace, cluster: str = "") -> list[Run]:
 
 
 def read_run(directory: RunDirectory) -> Run:
-    """What a run has left; nothing of it has to be there."""
+    """The files of a past run; each of them may be missing."""
     path = directory.path
     try:
         outcome = json.loads(directory.outcome.read_text(encoding="utf-8"))
@@ -208,7 +208,7 @@ class Change:
 
     @property
     def ratio(self) -> float | None:
-        """The second by the first, None if that is not known."""
+        """The second value divided by the first; None if unknown."""
         numbers = all(isinstance(value, int | float) and not isinstance(value, bool)
                       for value in (self.before, self.after))  # fmt: skip
         return self.after / self.before if numbers and self.before else None
@@ -224,7 +224,7 @@ class Difference:
 
 
 def difference(first: Run, second: Run) -> Difference:
-    """What differs in program, cluster, verdict, metrics and timings, and in the manifest."""
+    """The differences of two runs in program, cluster, verdict, metrics, timings and manifest."""
     before, after = _hashes(first), _hashes(second)
     changes = [
         *_changed("program", before, after),
@@ -255,7 +255,7 @@ def _changed(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def _cluster(run: Run) -> dict[str, Any]:
-    """The values of run.json that tell two clusters apart; addresses are not among them."""
+    """The values of run.json by which two clusters differ, without addresses."""
     try:
         cluster = json.loads(run.directory.record.read_text(encoding="utf-8"))["cluster"]
         tasks = cluster["tasks"]
@@ -311,7 +311,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def to_prune(runs: Sequence[Run], keep: int, used: Collection[Path] | None) -> list[Run]:
-    """Those that may go: of each cluster all but the newest `keep`.
+    """The runs that may be removed: of each cluster all but the newest `keep`.
 
     The newest run stays, and so do runs whose containers are there.
 

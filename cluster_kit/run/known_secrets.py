@@ -1,4 +1,4 @@
-"""Secrets of a run: their values, as far as they are known, and what is kept without them."""
+"""The known values of a run's secrets, and texts and outcomes without them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Connect = Callable[[], Engine | None]
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a run's secrets now.
+    """The values of a run's secrets that are known now.
 
     `are_all` is whether `values` are the values of all of them. They are not once its containers
     are gone, since nothing keeps them.
@@ -33,12 +33,12 @@ class Known:
 
     @property
     def mask(self) -> Mask:
-        """What masks the values in texts of tasks; if some are not known, the texts as a whole."""
+        """A function that masks the values in tasks' texts; whole texts if a value is unknown."""
         return masker(self.values) if self.are_all else lambda text: MASK if text else ""
 
 
 def known_of(run: RunDirectory, connect: Connect = lambda: None) -> Known:
-    """What is known of the secrets of a run in this directory.
+    """The known secrets of a run in this directory.
 
     Args:
         connect: returns the engine, or None if none answers; it is called if the run has secrets.
@@ -59,7 +59,7 @@ def known_of(run: RunDirectory, connect: Connect = lambda: None) -> Known:
 
 
 def known_by(cluster: Cluster, containers: Iterable[Container]) -> Known:
-    """What is known of a cluster's secrets by those of its containers that are there."""
+    """A cluster's secrets, as far as its existing containers have them."""
     there = list(containers)
     are_up = {task.name for task in cluster.tasks} <= {container.name for container in there}
     return Known(frozenset(values_of(cluster, there)), are_up or not any(_declared(cluster)))
@@ -116,7 +116,7 @@ def mask_verdict(verdict: Verdict, values: Iterable[str]) -> Verdict:
 
 
 def mask_outcome(outcome: Outcome, values: Iterable[str]) -> Outcome:
-    """The outcome with MASK for these values in all that tasks have said."""
+    """The outcome with MASK for these values in all texts of tasks."""
     mask = masker(values)
     return replace(
         outcome,

@@ -1,4 +1,4 @@
-"""Ends and starts tasks of a cluster that is up, since a person asks: restart, stop, start.
+"""Ends and starts tasks of a cluster that is up, on request: restart, stop, start.
 
 Containers, addresses and everything in /output stay.
 """
@@ -20,7 +20,7 @@ AT_ONCE = 8
 
 
 def restart(host: Host, engine: Engine, container: Container) -> tuple[str, ...]:
-    """End a task and start it again, with the same name and address; the tasks that were restarted.
+    """Restart a task with the same name and address; returns the tasks that were restarted.
 
     The job ends with its leader: if that is restarted, all tasks are.
 
@@ -139,7 +139,7 @@ def _refuse_gpus(engine: Engine, cluster: str, containers: Sequence[Container]) 
 
 
 def note(host: Host, containers: Sequence[Container], what: str, tasks: Sequence[str]) -> None:
-    """Say what was asked before it is done; raises HostError if that cannot be written."""
+    """Record a request before it is carried out; raises HostError if that cannot be written."""
     run = Path(containers[0].output).parent
     try:
         user_requests.write(run, what, tasks, host.clock.time())

@@ -104,7 +104,7 @@ def _exit_code(view: TaskView, failures: Sequence[End], container: Container | N
 
 
 FORMAT = 1
-"""Of outcome.json; raised when a key changes its meaning, or goes."""
+"""The version of outcome.json; raised if the meaning of a key changes, or a key is removed."""
 REASON_BY_CODE = {
     ManifestError.exit_code: Reason.MANIFEST,
     HostError.exit_code: Reason.HOST,
@@ -163,7 +163,7 @@ def without_run(facts: Mapping[str, Any]) -> Outcome:
 
 
 NOTHING = Outcome("", False, 1, "", None, "", "", [], [], {}, {}, "", "")
-"""Of a run of which nothing is known."""
+"""The outcome of a run of which nothing is known."""
 
 
 def outcome_of(

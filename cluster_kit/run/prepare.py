@@ -124,14 +124,14 @@ def prepare(
 
 
 def _left_out(cluster: Cluster) -> list[Hint]:
-    """What of a cluster's directories its tasks do not get, in one line."""
+    """A hint that names the files of the cluster's directories that its tasks do not get."""
     paths = platform_of(cluster.engine).left_out(cluster)
     what = "looks like a secret, leads elsewhere or was rendered, and is left out"
     return [Hint(cluster.engine, f"what {what}: {', '.join(paths)}")] if paths else []
 
 
 def _asked(cluster: Cluster, request: Request) -> Cluster:
-    """The cluster with what was asked for besides its manifest."""
+    """The cluster with the request's settings that are not in the manifest."""
     if not request.debug:
         return cluster
     return debugged(cluster, request.debug, str(debugger.place()))
@@ -145,7 +145,7 @@ def prepare_locked(
     say: Say,
     loaded: Loaded | None = None,
 ) -> Prepared:
-    """The same, and the packages of another TensorFlow are resolved if nobody has done so.
+    """As `prepare`; also resolves the packages of another TensorFlow, unless that has been done.
 
     Raises what `prepare` and `image.kit_image.ensure_lock` raise.
     """
@@ -157,7 +157,7 @@ def prepare_locked(
 
 
 def refuse_unlocked(prepared: Prepared) -> None:
-    """Raises UsageError if a file that is rendered would name no image."""
+    """Raise UsageError if a rendered file would name no image."""
     if kit_image.is_unlocked(prepared.cluster):
         raise UsageError(
             f"the packages of TensorFlow {prepared.cluster.tensorflow} are not resolved yet",
@@ -169,7 +169,7 @@ def refuse_unlocked(prepared: Prepared) -> None:
 def _portable(
     request: Request, workspace: Workspace, fitted: Fitted, inputs: Inputs, images: OwnImages
 ) -> Prepared:
-    """The same for no host in particular; see `prepare`."""
+    """As `prepare`, for no particular host."""
     loaded, root = fitted.loaded, workspace.root.resolve()
     manifest = loaded.manifest
     if not loaded.path.is_relative_to(root):
@@ -188,7 +188,7 @@ def _portable(
 
 
 def read(request: Request, workspace: Workspace) -> Loaded:
-    """The manifest that is asked for, with its overrides.
+    """The requested manifest, with its overrides.
 
     Raises:
         UsageError: it was not found.
@@ -200,7 +200,7 @@ def read(request: Request, workspace: Workspace) -> Loaded:
 
 
 def prepare_again(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
-    """The same plan with what is free now: subnets and GPUs; other facts are not gathered again.
+    """The plan made again with the subnets and GPUs that are free now; other facts are reused.
 
     Raises:
         ManifestError: no subnet is free, or too few GPUs are.
@@ -233,7 +233,7 @@ def check_arguments(host: Host, cluster: Cluster, caller: Caller = Caller.SHELL)
 
 
 def told(program: str, said: str, caller: Caller = Caller.SHELL) -> tuple[str, str]:
-    """(message, hint): what argparse says of wrong arguments, the one wrong word first."""
+    """(message, hint) from argparse's output about wrong arguments, the wrong word first."""
     lists_all = f"{caller.setting(Setting('args', HELP[:1]))} lists all of them"
     found = _ERROR.search(said)
     rule = found[1].strip() if found else said.strip().removeprefix("error: ")
@@ -258,7 +258,7 @@ def wants_help(arguments: Sequence[str]) -> bool:
 
 
 def program_help(host: Host, cluster: Cluster) -> str:
-    """What the cluster's program prints for `--help`; one of the user's own is run in its image.
+    """The output of the cluster's program for `--help`; a user's program runs in its image.
 
     Raises:
         UsageError: it ended with an error.
@@ -279,7 +279,7 @@ def program_help(host: Host, cluster: Cluster) -> str:
 
 
 def _place(cluster: Cluster) -> dict[str, str]:
-    """What an argument's meaning depends on: the leader's variables about who else there is."""
+    """The leader's variables on which the check of arguments depends: the tasks of the cluster."""
     leader = task_containers(cluster)[cluster.tasks.index(cluster.leader)]
     return {name: leader.environment[name] for name in ("TF_CONFIG", "CLUSTER_KIT_SERVERS")}
 
@@ -290,7 +290,7 @@ def _ask(
     arguments: Sequence[str],
     place: Mapping[str, str] = MappingProxyType({}),
 ) -> Completed:
-    """What the program's own parser says; the image holds the same code."""
+    """The output of the program's own parser; the image has the same code."""
     command = (sys.executable, "-B", "-m", "trainer", "arguments", program, *arguments)
     env = {"TF_CONFIG": "", **place, "PYTHONPATH": str(SOURCE)}
     return host.processes.run(command, env=env, timeout_s=HELP_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""What a watched run survives: silent tasks are restarted, an engine that is away is waited for."""
+"""Recovery of a watched run: silent tasks are restarted, an unreachable engine is awaited."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cluster_kit.run.run import Run
 
 
 class Recovery:
-    """Looks at one run's signs of life, and acts on what is missing."""
+    """Checks the heartbeats of one run, and restarts silent tasks."""
 
     def __init__(self, run: Run, cluster: Cluster, timeline: Timeline) -> None:
         self._engine = run.engine
@@ -35,7 +35,8 @@ class Recovery:
         self._leader_killed_at = 0.0
 
     def look(self, seen: RunState) -> RunState:
-        """The state after what was done about silent tasks; the same if there was nothing to do.
+        """Restart silent tasks; returns the state after that, which is unchanged if none was
+        silent.
 
         Raises:
             EngineError: the engine refuses, or does not answer.
@@ -65,7 +66,9 @@ class Recovery:
         return seen
 
     def _is_new(self, silence: Silence) -> bool:
-        """What a leader said before it was killed means nothing any more."""
+        """Whether a silence was not handled yet; reports from before the leader's kill do not
+        count.
+        """
         return silence not in self._done and silence.time > self._leader_killed_at
 
     def _start_again(self, container: Container, seen: RunState) -> None:
@@ -126,7 +129,7 @@ class Absence:
     Args:
         clock: what the absence is measured by.
         limit_s: for how long the engine may be away, in seconds.
-        tell: is called when the engine goes, and when it is back.
+        tell: is called with a sentence when the engine is lost, and when it is back.
         back: is called when it is back.
         title: what it is called.
     """

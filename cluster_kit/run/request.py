@@ -1,4 +1,4 @@
-"""What a command line asks for, and the cluster that is meant if it names none."""
+"""A command line's request, and the default cluster if it names none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_MANIFEST = "quickstart"
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for: a manifest, by path or name, and its overrides.
+    """A user's request: a manifest, by path or name, and its overrides.
 
     `by_set` are the keys of the overrides that `--set` gave, not their own option.
     """
@@ -23,13 +23,13 @@ class Request:
     manifest: str
     overrides: Mapping[str, Any]
     debug: str = ""
-    """The task whose program waits for a debugger, with `:PORT` if that is given."""
+    """The task whose program waits for a debugger, with an optional `:PORT`."""
     by_set: frozenset[str] = frozenset()
     caller: Caller = Caller.SHELL
 
 
 def unnamed(up: Sequence[str], own: Sequence[str], *, changes: bool = False) -> str:
-    """The cluster that is meant if none is named: the only one that is up, else quickstart.
+    """The default cluster of a command: the only one that is up, else quickstart.
 
     Args:
         up: the names of all clusters that are up.

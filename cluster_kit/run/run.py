@@ -1,4 +1,4 @@
-"""The values that all steps of a run share, its stopwatch, and who takes part besides its view."""
+"""The values that all steps of a run share, its stopwatch, and its observers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cluster_kit.workspace import RunDirectory, Workspace
 
 
 class Stopwatch:
-    """Seconds by name of the step, summed if a step is done twice.
+    """Measures seconds by the name of a step; a repeated step is summed.
 
     Args:
         clock: what it measures by.
@@ -69,18 +69,20 @@ def training_times(seen: RunState, since: float) -> dict[str, float]:
 
 
 class Superseded(Exception):
-    """The run is to be ended: another one is about to take its place."""
+    """Ends the run, since another one with changed files replaces it."""
 
 
 class Observer(Protocol):
-    """Is told of a run's plan, and of each state."""
+    """Receives a run's plan, and each of its states."""
 
     def planned(self, cluster: Cluster) -> None:
         """Before anything is started; may raise KitError to prevent it."""
         ...
 
     def ready(self, engine: Engine, cluster: Cluster) -> None:
-        """The image is there, and nothing is started yet; may raise KitError to prevent it."""
+        """Called when the image exists and nothing is started; may raise KitError to prevent the
+        start.
+        """
         ...
 
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
@@ -122,13 +124,13 @@ class Run:
     since: float
     """Unix time; older events and progress entries are not of this run."""
     id: str
-    """Of this run; its containers have it as the label `labels.RUN`."""
+    """The run's id; its containers have it as the label `labels.RUN`."""
     sizes: Mapping[str, int]
     """The bytes of each progress file that are of an earlier run in this directory."""
     keep: bool
     """Whether the containers stay after the end."""
     followed: Followed
-    """What is shown of the tasks' logs."""
+    """The followed logs of tasks, whose lines are shown."""
     observer: Observer = NOBODY
     caller: Caller = Caller.SHELL
     """In whose words advice on it names what to give next time."""

@@ -1,4 +1,4 @@
-"""What a run keeps in its directory (record, sources, events, logs); the disk's free space."""
+"""The files in a run's directory (record, sources, events, logs), and the disk's free space."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Record:
     """SHA-256 of the user's program and of each module of it, by the name below its directory."""
 
     def stopwatch(self, clock: Clock) -> Stopwatch:
-        """One that goes on measuring the run from where it began."""
+        """A stopwatch that continues to measure the run from its start."""
         return Stopwatch(clock, self.timings_s, self.began.seconds(clock))
 
 
@@ -145,7 +145,7 @@ def outcome_from(facts: Mapping[str, Any]) -> Outcome:
 
 
 def is_recorded(containers: Sequence[Container]) -> bool:
-    """Whether `up` started these containers, so that another process can go on with them."""
+    """Whether `up` started these containers, so that another process can continue the run."""
     return run_of(containers).record.exists()
 
 
@@ -201,7 +201,7 @@ def _events(run: RunDirectory) -> Path:
 
 
 def save_events(run: RunDirectory, events: Sequence[Event]) -> None:
-    """Append the events to the run's events.jsonl, but for those that it has; raises OSError."""
+    """Append the events that the run's events.jsonl does not have yet; raises OSError."""
     with _events(run).open("a+", encoding="utf-8") as file:
         file.seek(0)
         saved = set(file)
@@ -282,7 +282,7 @@ def save_logs(
 
 
 def save_log(path: Path, read: Callable[[], Iterator[str]]) -> None:
-    """Append to a file what it does not have of a log, line by line; raises OSError.
+    """Append the lines of a log that a file does not have yet; raises OSError.
 
     Args:
         read: returns the lines of the whole log, each with its time in front.
@@ -301,7 +301,7 @@ def _last_line(file: BinaryIO) -> str:
 
 
 MOST_BYTES = 1_000_000
-"""Of all copies of a program's files together; of the rest only the hashes are kept."""
+"""The most bytes of all copies of a program's files; of further files only hashes are saved."""
 
 
 def keep_manifest(run: RunDirectory, loaded: Loaded, command: str, mask: Mask) -> None:
@@ -356,12 +356,12 @@ _RESERVE = ".reserve"
 
 
 def reserve(run: RunDirectory) -> None:
-    """Take room on the disk for the run's end; raises OSError."""
+    """Reserve space on the disk for the files of the run's end; raises OSError."""
     (run.path / _RESERVE).write_bytes(bytes(RESERVED_BYTES))
 
 
 def release(run: RunDirectory) -> None:
-    """Give the room back, to be written into; what was removed meanwhile is made again."""
+    """Free the reserved space; directories that were removed meanwhile are created again."""
     with contextlib.suppress(OSError):
         run.logs.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):
@@ -370,7 +370,7 @@ def release(run: RunDirectory) -> None:
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Raises HostError, with the folder and its room, if the block raises OSError."""
+    """Raise HostError, with the folder and its free space, if the block raises OSError."""
     try:
         yield
     except OSError as error:
@@ -381,7 +381,7 @@ HINT = "make room there, or write access, and run it again"
 
 
 def why(error: OSError, folder: Path) -> str:
-    """What is wrong, in the system's words, and how much room there is if that is it."""
+    """The system's message for the error, with the free space if the disk is full."""
     words = error.strerror or type(error).__name__
     return f"{words} ({free(folder)})" if error.errno in FULL else words
 
@@ -397,7 +397,7 @@ def free(folder: Path) -> str:
 
 
 def has_room(folder: Path) -> bool:
-    """Whether the disk of a folder has room for more than a few files; False if it is unknown."""
+    """Whether a folder's disk has space for more than a few files; False if unknown."""
     with contextlib.suppress(OSError):
         disk = os.statvfs(folder)
         return disk.f_bavail * disk.f_frsize >= ROOM_BYTES

@@ -47,7 +47,7 @@ WAIT_S = 120.0
 
 @contextlib.contextmanager
 def turn(host: Host, engine: Engine, cluster: Cluster) -> Iterator[None]:
-    """Be the only one on this host who takes GPUs of an engine, in the `with` block.
+    """Hold the lock under which clusters on this host get GPUs of an engine, in the `with` block.
 
     A cluster without GPUs waits for nobody.
 
@@ -78,7 +78,7 @@ def turn(host: Host, engine: Engine, cluster: Cluster) -> Iterator[None]:
 
 
 def planned_now(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
-    """The same plan, or a new one if other clusters have taken or freed GPUs since it was made.
+    """The plan, or a new one if other clusters have taken or freed GPUs since it was made.
 
     Raises:
         ManifestError: there are no longer enough.
@@ -93,7 +93,7 @@ OTHER = Setting("name", "OTHER")
 PLANS = 3
 """The most plans that are tried if each one's subnet is taken before the start."""
 BUILD = "build"
-"""Whose lines those of a build are in the view."""
+"""The name before a build's lines in the view."""
 
 
 def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
@@ -161,7 +161,7 @@ def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View)
 
 
 def _can_mount_closed(prepared: Prepared) -> bool:
-    """Whether the engine can mount a directory that nobody but its owner may enter."""
+    """Whether the engine can mount a directory that only its owner may enter."""
     anothers = prepared.facts.kind.rootless and os.geteuid() == 0
     return prepared.cluster.one_host and not anothers
 

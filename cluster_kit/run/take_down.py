@@ -1,4 +1,4 @@
-"""Ends a cluster from outside; whoever watches it judges it and saves its logs, else we do."""
+"""Ends a cluster from outside. If a process watches it, that one judges it and saves its logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cluster_kit.workspace import Workspace
 log = logging.getLogger(__name__)
 
 SAVES_S = 15.0
-"""Whoever watches the cluster has this long to judge it, and to save its logs."""
+"""Seconds for the process that watches the cluster to judge it and to save its logs."""
 POLL_S = 0.2
 
 

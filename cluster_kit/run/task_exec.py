@@ -1,4 +1,4 @@
-"""What a person runs inside a task: a command, or a profile of its training."""
+"""Runs a user's command inside a task, or profiles the training."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def refuse_idle(container: Container) -> None:
 def run_inside(
     host: Host, engine: Engine, container: Container, command: Sequence[str], *, terminal: bool
 ) -> int:
-    """Run a command inside a running container, on our own stdin and stdout; its exit code.
+    """Run a command inside a running container, with this process's stdin and stdout; returns its
+    exit code.
 
     It has the task's variables and its user, and begins in the output directory.
 
@@ -112,7 +113,7 @@ def run_inside(
 COMMAND = (*START, "profile")
 MOST_S = 60.0
 SAVES_S = 120
-"""Traces are saved and put together after the time that is traced; many tasks share one CPU."""
+"""Seconds for saving and merging traces after the traced time; many tasks share one CPU."""
 STARTING = ("created", "restarting")
 
 
@@ -164,7 +165,7 @@ def profiled_tasks(
 
 
 def profile(engine: Engine, cluster: str, seconds: float, tasks: Sequence[str]) -> Profile:
-    """Trace tasks of a cluster that is up, all without any; takes `seconds` and some more.
+    """Trace these tasks of a cluster that is up, or all; takes `seconds` and some more.
 
     Raises:
         HostError: it is not up, or no task could be traced.
@@ -199,7 +200,7 @@ def _who_is_asked(containers: Sequence[Container], cluster: str) -> Container:
 
 
 def _facts(said: str) -> dict[str, Any] | None:
-    """The line of JSON in what was printed; None if there is none."""
+    """The line of JSON in an output; None if there is none."""
     for line in reversed(said.splitlines()):
         if line.startswith("{"):
             try:
@@ -210,7 +211,7 @@ def _facts(said: str) -> dict[str, Any] | None:
 
 
 def _refusal(asked: Container, said: str) -> HostError | EngineError:
-    """The error for what the container that was asked has said instead."""
+    """The error for a container's output that is not the expected JSON."""
     errors = [line for line in said.splitlines() if line.startswith("error: ")]
     if errors:
         return HostError(

@@ -1,4 +1,4 @@
-"""How a run ended, and by whose fault: from what was seen to a verdict. Pure."""
+"""Judges a run: how it ended, and which task is to blame. Pure."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _starved_twice(seen: RunState, task: str) -> bool:
 
 
 def _starved_server(cluster: Cluster, seen: RunState) -> str:
-    """The server that has run out of memory while the leader waits for it, "" if none has.
+    """A server that ran out of memory while the leader waits for it; "" if none did.
 
     Waiting until the start deadline helps nobody. One that was ready before may come back, as long
     as the engine starts it again.
@@ -178,7 +178,7 @@ def _judge_starved(cluster: Cluster, seen: RunState, name: str) -> Verdict:
 
 
 def _judge_leader(seen: RunState) -> Verdict:
-    """The verdict if the leader failed: by itself, or because of the task that is to blame."""
+    """The verdict on a failed leader: it failed by itself, or because of the task to blame."""
     leader, code = seen.leader, seen.tasks[seen.leader].exit_code
     end = seen.end_of(leader)
     if end is None and (silence := heartbeats.current(seen).get(leader)):
@@ -299,7 +299,7 @@ OVER_THE_END = re.compile(
     r"|(Unavailable|Aborted|Cancelled|Internal|Unknown|FailedPrecondition|NotFound|DeadlineExceeded"
     r"|Timeout)Error"
 )
-"""What programs say of servers and tasks that have ended, which is no fault of theirs."""
+"""Messages with which programs report servers and tasks that have ended: not their own fault."""
 LEFT_OUT = "invalid, about tasks that the run does not have, or more than anybody needs"
 MOST = 200
 """Notes of a run."""
@@ -308,7 +308,7 @@ LONGEST = 200
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
-    """What `all_notes` says, the first MOST; whatever tasks have written, it changes no verdict."""
+    """The first MOST of `all_notes`. No output of a task can make this fail the verdict."""
     try:
         notes = all_notes(cluster, seen)
     except Exception as error:  # noqa: BLE001 a bug here must not cost the run its outcome
@@ -406,7 +406,7 @@ def _left_out(failures: Sequence[End], cluster: Cluster) -> str:
 
 
 def crashed(containers: Iterable[Container]) -> list[Container]:
-    """Those sidecars that have ended by themselves, and not well."""
+    """The sidecars that have ended by themselves with an error."""
     return [
         one
         for one in containers
@@ -417,7 +417,7 @@ def crashed(containers: Iterable[Container]) -> list[Container]:
 
 
 def words(one: Container) -> str:
-    """What is told of one that has crashed."""
+    """A sentence about a crashed sidecar."""
     why = ": out of memory" if one.oom else ""
     return f"the sidecar {one.name} has ended with exit code {one.exit_code}{why}"
 

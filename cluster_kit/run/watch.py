@@ -35,7 +35,7 @@ for half a minute."""
 
 
 def follow_s(seen: RunState) -> float:
-    """Seconds for which tasks may go on after the leader's end, evaluators apart."""
+    """Seconds for which tasks may continue after the leader's end, except evaluators."""
     leader = seen.leader
     ends = seen.ends(leader)
     lived = ends[-1] - seen.started_at(leader) if ends else AT_ONCE_S
@@ -44,7 +44,7 @@ def follow_s(seen: RunState) -> float:
 
 
 STOPS_WITHIN_S = 15.0
-"""An engine that is told to end stops its containers first, each within 10 s."""
+"""An engine that is stopped first stops its containers, each within 10 s."""
 
 
 def refuse_if_taken_away(platform: Platform, containers: Sequence[Container]) -> None:
@@ -89,7 +89,7 @@ def refuse_if_ended_by_engine(
 
 
 class Requests:
-    """Looks at one run's state for what is new.
+    """Reports what is new in the state of one run.
 
     Args:
         tell: is called with a sentence.
@@ -103,7 +103,7 @@ class Requests:
         self._pending: Asked | None = None
 
     def look(self, seen: RunState) -> None:
-        """Tell what was asked since the last look, and that a stopped cluster goes on."""
+        """Report new requests of users, and that a stopped cluster continues."""
         for one in seen.requests:
             if one not in self._told and one.what in user_requests.ENDS:
                 self._tell(_beginning(one, seen))
@@ -171,7 +171,7 @@ class Watch:
         self._leader_restarts = 0
 
     def _containers(self) -> list[Container]:
-        """Those of a run that is joined: only they still know the values of its secrets."""
+        """The containers of a joined run: only they still have the values of its secrets."""
         with contextlib.suppress(EngineError):
             return [*self._run.containers(), *self._run.sidecars()] if self._joins else []
         return []
@@ -269,7 +269,7 @@ class Watch:
             self.seen = replace(self.seen, requests=(*self.seen.requests, *timely))
 
     def _complete(self) -> None:
-        """Add what the engine does not tell, if it has had the time to.
+        """Add the events that the engine did not report in time.
 
         Raises:
             EngineError: the engine was lost.
@@ -290,7 +290,7 @@ class Watch:
             refuse_if_ended_by_engine(self.seen, events, lost_at, containers)
 
     def _add(self, events: Sequence[Event]) -> None:
-        """Add what was just heard to `seen`, and save it for who may have to go on with the run."""
+        """Add new events to `seen`, and save them for processes that continue the run."""
         events = [self._timeline.event(event) for event in events]
         for event in events:
             self.seen = self.seen.with_event(event)
@@ -302,7 +302,7 @@ class Watch:
                 save_events(self._run.directory, events)
 
     def _is_over(self) -> bool:
-        """Whether the leader ended for good; that is not known while the engine is away."""
+        """Whether the leader has ended for good; False while the engine is unreachable."""
         if self._is_blind():
             return False
         try:

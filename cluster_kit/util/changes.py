@@ -72,7 +72,9 @@ class Changes:
             thread.join(END_S)
 
     def taken(self) -> list[Path]:
-        """What has changed since the last call, sorted; raises OSError if it cannot be told."""
+        """The files that have changed since the last call, sorted; raises OSError if one is
+        unreadable.
+        """
         return sorted(set().union(*self._new()))
 
     def wait(self) -> list[Path]:

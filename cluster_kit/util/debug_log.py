@@ -1,4 +1,4 @@
-"""What the kit asks of engines and programs, with times: shown by `--verbose`, kept with each run.
+"""The log of the kit's requests to engines and programs, for `--verbose` and each run's debug.log.
 
 The loggers are those below `cluster_kit`. They are silent until a handler is added, here or by a
 program that uses the kit from Python.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 FILE, OLDER = "debug.log", "debug-1.log"
-"""The files in a run's directory; the second has what the first had before it was full."""
+"""The files in a run's directory; the second gets the content of the first when that is full."""
 LARGEST = 1 << 20
 """Bytes of one file."""
 MOST_HELD = 1000
@@ -28,7 +28,7 @@ KIT.addHandler(logging.NullHandler())
 
 @contextlib.contextmanager
 def timed(logger: logging.Logger, what: str) -> Iterator[Callable[[object], None]]:
-    """Log how long the `with` block takes: what was asked, its result, the time.
+    """Log the request that the `with` block sends, its result, and its time.
 
     The block may tell the result by calling what it is given; an exception's type is the result of
     one that raises.
@@ -171,5 +171,5 @@ def _remove(handler: logging.Handler) -> None:
 
 
 def _others() -> list[logging.Handler]:
-    """The handlers that are not of this module; pytest adds some to keep what a test has logged."""
+    """The handlers of other modules; pytest, for example, adds some to record a test's log."""
     return [one for one in KIT.handlers if not isinstance(one, (Recording, _Lines))]

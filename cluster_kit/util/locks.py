@@ -1,4 +1,4 @@
-"""Locks between processes. Each is gone with the process that holds it, however that ended.
+"""Locks between processes. Each is released when the process that holds it ends, in any way.
 
 A lock of one user is a file in a directory that only this user can write: see `own_directory`. A
 lock between users is a socket, of which the kernel says who holds it: see `between_users`. Neither
@@ -28,7 +28,7 @@ ASK_S = 1
 """How long is waited for whoever holds a name."""
 RUNTIME, SHARED = Path("/run/user"), Path("/tmp")
 PREFIX = "cluster-kit"
-"""Of the names of sockets, which all users of this host share."""
+"""The prefix of the sockets' names, which all users of this host share."""
 
 
 class Locked(Exception):
@@ -164,7 +164,7 @@ def _answer(held: socket.socket) -> Callable[[], None]:
 
 
 def holder(name: str, trusts: Callable[[int], bool], prefix: str = "") -> str:
-    """The process that holds a name, with its user; "" if none does that is trusted."""
+    """The process that holds a name, with its user; "" if no trusted process does."""
     if sys.platform != "linux":
         return ""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as asking:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most similar to `name`, None if none is similar.
+    """The known name that is most similar to `name`; None if no name is similar.
 
     Letters in another order are a slip of the fingers: `pu` is up, not gpus.
     """

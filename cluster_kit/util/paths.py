@@ -1,4 +1,4 @@
-"""Paths: checks of those that a user typed, and where the kit's own files are."""
+"""Checks of paths that a user typed, and the locations of the kit's own files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ FILES = CLONE or PACKAGE / "files"
 """The folder with the three below. It may be read-only, and of another user."""
 TEMPLATES = FILES / "templates"
 IMAGE = FILES / "images" / "trainer"
-"""What the trainer image is built from."""
+"""The directory from which the trainer image is built."""
 MANIFESTS = FILES / "compose"
 """The manifests and scenarios that come with the kit."""
 
@@ -82,7 +82,7 @@ _COMMANDS = {
 
 
 def command(target: str) -> str:
-    """What to type for this target of the kit's Makefile; for who has not used that, a verb."""
+    """The command for a target of the kit's Makefile; its verb if `make` was not called."""
     made = CLONE and os.environ.get(CALLED_BY) == "make"
     return f"make {target}" if made else _COMMANDS[target]
 

@@ -30,7 +30,7 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 _is_command = False
 _is_interrupted = False
 _calls = 0
-"""Of `interrupt_once`: after another one the command goes on with something else."""
+"""Number of calls of `interrupt_once`; each call begins another part of the command."""
 _completing = 0
 
 
@@ -109,7 +109,7 @@ def _reach_main_thread(number: int) -> None:
 
 
 def _end_if_stuck() -> None:
-    """End this process when it has completed nothing for GRACE_S; return if it goes on instead."""
+    """End this process if it completes nothing for GRACE_S; return if it makes progress."""
     call, until = _calls, time.monotonic() + GRACE_S
     while time.monotonic() < until:
         time.sleep(POLL_S)

@@ -19,7 +19,7 @@ PART = select.PIPE_BUF
 
 
 def guard_against_commands() -> None:
-    """On CI, let nothing that is printed be a command for its runner: see `runner_commands`.
+    """On CI, prevent printed text from being a command for the runner: see `runner_commands`.
 
     A stream that goes into a file is not changed: no runner reads it.
     """
@@ -59,7 +59,7 @@ def outlive_readers() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with this exit code: flush, and be gone.
+    """Flush the streams, and end the process at once with this exit code.
 
     Threads that still read from the engine may write at any moment. An interpreter that shuts down
     meanwhile can abort (`_enter_buffered_busy`), with a code of its own.
@@ -88,7 +88,7 @@ def lasting(stream: TextIO) -> TextIO:
 
 
 class _Lasting(io.FileIO):
-    """A raw stream that goes on to /dev/null after its pipe was closed.
+    """A raw stream that writes to /dev/null after its pipe was closed.
 
     So it does if nobody takes anything after an interrupt: the command still has to clean up.
     """

@@ -30,7 +30,7 @@ def kit_template(name: str, **filters: Callable[..., str]) -> Template:
 
 
 def kit_text(name: str) -> str:
-    """What a file in templates/ has that is no template."""
+    """The content of a file in templates/ that is not a template."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 

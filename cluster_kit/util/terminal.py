@@ -11,7 +11,7 @@ _SEQUENCE = re.compile(
 )
 """Escape sequences: colours, cursor movements, titles and what else is sent to a terminal."""
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Control characters, but for the newline, the tab, and those of progress bars: CR and BS."""
+"""Control characters, except newline, tab, and those of progress bars (CR and BS)."""
 
 
 INVISIBLE = re.compile(
@@ -28,7 +28,7 @@ def harmless(text: str) -> str:
 
 
 def seen(text: str) -> str:
-    """The text without characters that reverse its order, or that nobody sees."""
+    """The text without characters that reverse its order, and without invisible ones."""
     return text if text.isascii() else INVISIBLE.sub("", text)
 
 
@@ -53,7 +53,7 @@ _MARKER = re.compile(
 
 
 def is_ci(environment: Mapping[str, str]) -> bool:
-    """Whether a runner that takes commands reads what is printed."""
+    """Whether the output is read by a CI runner that executes commands in it."""
     return any(environment.get(name) for name in SYSTEMS)
 
 
@@ -65,7 +65,7 @@ class Guard:
 
     def __init__(self) -> None:
         self._line = ""
-        """What matters of the current line, as far as it was written."""
+        """The visible part of the current line, as far as it has been written."""
 
     def __call__(self, text: str) -> str:
         parts, begin = [], 0

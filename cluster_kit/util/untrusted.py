@@ -21,7 +21,8 @@ from typing import Any
 DEEPEST = 32
 """Directories below the root; what lies deeper is not found."""
 MOST_LEVELS = 300
-"""Directories below the root at most, whoever asks: each takes two descriptors."""
+"""The deepest level of directories below the root that is read: each level needs two descriptors.
+"""
 MOST_ENTRIES = 500_000
 """Directory entries that one listing looks at; what comes later is not found."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -36,9 +37,9 @@ class Found:
     size: int
     changed: float
     blocks: int = 0
-    """Of 512 bytes on the disk."""
+    """Blocks of 512 bytes on the disk."""
     identity: tuple[int, int] = (0, 0)
-    """Device and inode: the same for two names of one file."""
+    """Device and inode, which are equal for two names of one file."""
     mode: int = 0
     """Its permissions, and whether it runs as its owner or group."""
 
@@ -70,7 +71,10 @@ class Folder:
         os.close(self.descriptor)
 
     def status(self, name: str) -> os.stat_result:
-        """What is known of an entry; of a link as such. Raises OSError if there is none."""
+        """The status of an entry; of a link itself, not its target.
+
+        Raises OSError if it does not exist.
+        """
         return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
     def opened(self, name: str) -> int:
@@ -116,7 +120,7 @@ def read_end(root: Path, name: str | Path, most: int) -> bytes:
 
 
 def status(root: Path, name: str | Path) -> os.stat_result:
-    """What is known of a file or directory; of a link as such, which is never followed.
+    """The status of a file or directory; of a link itself, which is never followed.
 
     Raises:
         OSError: there is none of this name, or a link is on the way to it.
@@ -161,7 +165,7 @@ def files(
 
 
 def drop_set_ids(root: Path) -> None:
-    """Let no file below a directory run as its owner or group for whoever starts it.
+    """Remove the set-user-ID and set-group-ID bits of all files below a directory.
 
     Where something lies too deep to be looked at, or in a directory that cannot be read, the whole
     directory is closed to others.

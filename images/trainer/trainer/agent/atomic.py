@@ -11,7 +11,7 @@ AT_ONCE = 1 << 16
 
 
 def replace(file: Path, text: str) -> None:
-    """Write `text` beside `file`, then put it in its place."""
+    """Write `text` to a temporary file, then rename that to `file`."""
     new = file.with_name(f".{file.name}.new")
     new.write_text(text)
     new.rename(file)

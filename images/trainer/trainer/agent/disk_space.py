@@ -1,4 +1,4 @@
-"""The output directory: whether anything can still be written there, and what it means if not."""
+"""Checks whether the output directory can still be written, and names the outcome if it cannot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROBE_BYTES = 4096
 
 
 def trouble(task: Task) -> Outcome | None:
-    """Why nothing can be written into the task's output; None if something can.
+    """The reason why the task's output cannot be written; None if it can.
 
     The progress directory is made again if only that is gone.
     """

@@ -1,6 +1,6 @@
-"""Errors that a person can repair.
+"""Errors that a user can fix.
 
-A message says what happened with the value, the rule, and the cure; the first of several lines says
+A message has the value, the rule, and what to do; the first of several lines says
 what it is about. A task's exit code is the program's own if the program ended by itself.
 """
 

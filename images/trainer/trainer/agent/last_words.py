@@ -25,7 +25,7 @@ _UNSAID = re.compile(r"^(Node: |From /job:|\d+ root error|\s*\[\[|<stack traces 
 _NUMBERED = re.compile(r"^\(\d+\) (?:[A-Z_]+: +)?")
 _WRAPPED = re.compile(r"\{\{function_node [^}]*\}\} ")
 LONGEST = 64_000
-"""Characters; of what is longer, the middle is left out."""
+"""The most characters; a longer text loses its middle."""
 
 
 def telling(text: str) -> str:

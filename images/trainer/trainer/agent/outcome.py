@@ -26,7 +26,7 @@ class Outcome:
     message: str
     tasks: tuple[str, ...] = ()
     after_job: bool = False
-    """Whether a program failed over the end of a job that went well: no failure of its own."""
+    """Whether a program failed because a successful job ended, which is not its own failure."""
     printed: bool = False
     """Whether the program has printed the message itself."""
 
@@ -36,7 +36,7 @@ class Outcome:
         return self.message.partition("\n")[0]
 
     def because_of(self, why: str) -> Outcome:
-        """The same with `why` after the first line."""
+        """The outcome with `why` after the first line of its message."""
         first, newline, rest = self.message.partition("\n")
         return replace(self, message=f"{first} ({why}){newline}{rest}", printed=False)
 
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def tidy(text: str) -> str:
-    """Without empty lines and spaces at the ends; what is indented stays so."""
+    """The text without empty lines and spaces at its ends; indentation is kept."""
     return "\n".join(line.rstrip() for line in text.strip().splitlines() if line.strip())
 
 

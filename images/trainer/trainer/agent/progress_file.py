@@ -15,7 +15,7 @@ from trainer.agent.errors import ContractError
 from trainer.agent.task import EVALUATOR
 
 MOST_BYTES = 1 << 20
-"""Of a progress file that are read at once; a longer line is left out."""
+"""Bytes of a progress file that are read at once; a longer line is left out."""
 
 
 class Progress:
@@ -37,7 +37,10 @@ class Progress:
             ) from problem
 
     def write(self, event: str, **keys: object) -> None:
-        """Append an event. If it cannot be written it is lost; `room` says why and ends the job."""
+        """Append an event.
+
+        An event that cannot be written is lost; `disk_space` reports why and ends the job.
+        """
         line = json.dumps({"time": round(time.time(), 3), "event": event, **keys}).encode() + b"\n"
         try:
             if self._again and not os.fstat(self._file).st_nlink:

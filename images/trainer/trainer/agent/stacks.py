@@ -1,4 +1,4 @@
-"""`python3 -m trainer stacks`, and what is kept of a task that hangs: where each thread is."""
+"""Stacks of all threads: for `python3 -m trainer stacks`, and saved for a task that hangs."""
 
 from __future__ import annotations
 

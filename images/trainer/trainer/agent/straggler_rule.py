@@ -21,13 +21,13 @@ CPU, BANDWIDTH, MEMORY, UNKNOWN = "cpu-limit", "bandwidth-limit", "memory", "unk
 HELD_UP = 1.5
 """A CPU limit that makes a task so many times slower explains that it is slow."""
 CPU_REACHED = 0.8
-"""Share of the CPU limit; the rest of the time goes by between a step and the next."""
+"""The least share of its CPU limit that a task uses if the limit is what slows it."""
 BANDWIDTH_REACHED = 0.9
 MEMORY_WAITS = 0.1
 FAULTS_PER_S = 20.0
 """Where the kernel does not count the time spent waiting for memory."""
 WORKS = 0.03
-"""CPUs that a task uses at least that is not just waiting."""
+"""The least CPUs that a working task uses."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Strain:
 
 
 def strain(before: Usage, after: Usage, seconds: float) -> Strain:
-    """Between two looks at what a task has used."""
+    """The difference between two samples of a task's usage."""
     cpu_s = after.cpu_s - before.cpu_s
     throttled_s = max(0.0, after.throttled_s - before.throttled_s)
     most = max(after.received - before.received, after.sent - before.sent)
@@ -96,7 +96,7 @@ def _alone(cause: str, own: Strain, others: Sequence[Strain]) -> bool:
 
 Value = TypeVar("Value")
 PARTS = 4
-"""What is said of a window holds in each of its parts: one long pause is nothing of the kind."""
+"""A rule about a window must hold in each of its parts: a single long pause is no evidence."""
 
 
 class Series(Generic[Value]):
@@ -135,7 +135,7 @@ WINDOWS_S = tuple(STRAGGLER_S * factor for factor in (1, 2, 4, 8))
 """The first one in which a task makes a step in each part: steps may take long."""
 LONGEST_S = WINDOWS_S[-1] + 10
 KEEPS_UP = 1.5
-"""One that is no more than so many times slower is a straggler no longer."""
+"""A straggler that is at most this many times slower is no longer one."""
 ALIKE = 1.25
 """Tasks whose steps differ by less wait for each other, most likely."""
 
@@ -154,12 +154,14 @@ class Pace:
 
     @property
     def others_per_s(self) -> float:
-        """The median of the others, the lower one of two: if most are slow, nobody is one."""
+        """The median of the other tasks, the lower one of two: if most tasks are slow, none is a
+        straggler.
+        """
         return statistics.median_low(map(sum, self.others.values())) / self.seconds
 
     @property
     def share(self) -> float:
-        """Of the steps of all."""
+        """The task's share of all tasks' steps."""
         everybody = sum(self.own) + sum(map(sum, self.others.values()))
         return sum(self.own) / everybody if everybody else 0.0
 
@@ -181,7 +183,7 @@ class Pace:
 
 
 Window = Mapping[str, tuple[int, ...]]
-"""Steps of each task by part of a window; of those that were there all the time."""
+"""Steps of each task by part of a window, for tasks that were connected all the time."""
 
 
 def window(steps: Mapping[str, Series[int]], now: float, seconds: float) -> Window:
@@ -206,23 +208,23 @@ def pace(task: str, group: Sequence[str], windows: Sequence[Window]) -> Pace | N
 
 
 LONGEST_PAUSE_S = 5.0
-"""Between two looks; what was seen before a longer one of our own says nothing."""
+"""The longest time between two samples; after a longer one, earlier samples are dropped."""
 
 
 @dataclass(frozen=True)
 class Straggling:
-    """A task is a straggler, and has been for some seconds. What is unknown is None."""
+    """A task is a straggler, and has been for some seconds. Unknown values are None."""
 
     task: str
     seconds: float
     cause: str
     limit: float | None
-    """Of the cause: CPUs, or bits per second."""
+    """The limit of the cause: CPUs, or bits per second."""
     steps_per_s: float | None = None
     others_steps_per_s: float | None = None
     """The median of the others."""
     share: float | None = None
-    """Of the steps of all, 0 to 1."""
+    """The share of all tasks' steps, 0 to 1."""
     slowed: float | None = None
     """So many times, by its CPU limit, where steps do not show it."""
 
@@ -266,12 +268,12 @@ class Stragglers:
         self._steps[task].add(now, self._made[task])
 
     def moved(self, now: float) -> None:
-        """Somebody has made a step."""
+        """Note that a task has made a step."""
         self._moved += 1
         self._job.add(now, self._moved)
 
     def used(self, now: float, by_task: Mapping[str, Usage]) -> None:
-        """What each task has used since its start."""
+        """Note the usage of each task since its start."""
         for task, usage in by_task.items():
             self._used.setdefault(task, Series(LONGEST_S)).add(now, usage)
 
@@ -290,7 +292,7 @@ class Stragglers:
         self._job = Series(LONGEST_S)
 
     def look(self, now: float) -> Iterator[Straggling | Straggled]:
-        """Yields what has changed; to be called about once a second."""
+        """Yields the changes; to be called about once a second."""
         before, self._looked_at = self._looked_at, now
         if before is not None and now - before > LONGEST_PAUSE_S:
             self.pause()
@@ -334,7 +336,7 @@ class Stragglers:
         windows: Sequence[Window],
         strains: Mapping[str, Sequence[Strain]],
     ) -> Straggling | bool | None:
-        """A Straggling, False if the task is no straggler, None if that cannot be told."""
+        """A Straggling; False if the task is no straggler, None if that is unknown."""
         found = pace(task, group, windows)
         if found and not found.is_alike:
             if found.is_slow:
@@ -380,7 +382,7 @@ class Stragglers:
         return None
 
     def _strains(self, borders: Sequence[float]) -> dict[str, list[Strain]]:
-        """Between each two of these times; of the tasks that were there all the time."""
+        """The differences between these times, for tasks that were connected all the time."""
         found = {task: series.at(borders) for task, series in self._used.items()}
         spans = list(zip(borders, borders[1:]))
         return {

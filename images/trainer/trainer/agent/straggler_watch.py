@@ -16,7 +16,7 @@ from trainer.agent.usage import Usage
 
 
 def begin_sentence(found: Straggling, others: str) -> str:
-    """One line; `others` is what the others are: `workers`."""
+    """The message, one line; `others` names the other tasks: `workers`."""
     if found.steps_per_s is None:
         slowed = f", which makes it {found.slowed:.1f} times slower" if found.slowed else ""
         return (

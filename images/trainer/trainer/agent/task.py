@@ -17,7 +17,7 @@ from trainer.contract.times import SILENT_S_BY_DEFAULT
 T = TypeVar("T")
 EVALUATOR = "evaluator"
 CHIEF_JOBS = ("chief", "master")
-"""What TensorFlow 2 and TensorFlow 1 call the chief's job; its task is `chief-0` either way."""
+"""The names of the chief's job in TensorFlow 2 and TensorFlow 1; its task is `chief-0` in both."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Task:
     job_deadline_s: float | None
     evaluator_grace_s: float
     silent_s: float
-    """A task that is not heard of for so long is lost; 0: never."""
+    """Seconds without a heartbeat after which a task is lost; 0: never."""
     stall_s: float | None
     """A job without progress for so long hangs; None: by what its programs report. 0: never."""
     retries: int
@@ -66,7 +66,7 @@ class Task:
     gpus: tuple[Gpu, ...]
     """Device ids that this task was promised."""
     promises: Mapping[str, tuple[Gpu, ...]]
-    """Server name to the device ids that it was promised; only the leader is told."""
+    """Server name to its promised device ids; only the leader has them."""
     simulate_gpus: int
     """Logical CPU devices to show; 0 for one."""
     gpu_check: bool
@@ -102,7 +102,7 @@ class Task:
 
 
 def read_task(env: Mapping[str, str] = os.environ) -> Task:
-    """The task that `env` describes; ContractError names the variable that is wrong."""
+    """The task that `env` describes; raises ContractError, which names the invalid variable."""
     cluster, job, index = read_tf_config(env.get("TF_CONFIG", ""))
     role = role_of(job)
     name = env.get("CLUSTER_KIT_TASK") or f"{role}-{index}"
@@ -174,7 +174,7 @@ def addresses_by_task(cluster: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 
 def read_json(env: Mapping[str, str], variable: str, read: Callable[[str], T]) -> T:
-    """What `read` makes of a variable; ContractError with its rule if that fails."""
+    """What `read` returns for a variable; raises ContractError with the rule if it fails."""
     text = env.get(variable, "")
     try:
         return read(text)

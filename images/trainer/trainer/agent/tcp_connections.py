@@ -1,4 +1,4 @@
-"""How much each other task has been sent, as the kernel counts it by connection.
+"""Counts the bytes that were sent to each other task, from the kernel's counts by connection.
 
 The kernel is asked for its table of TCP connections over netlink (sock_diag(7)), which takes no
 privilege in the container's own network. `struct tcp_info` of linux/tcp.h has the counts.
@@ -30,7 +30,7 @@ PATIENCE_S = 1.0
 
 @dataclass(frozen=True)
 class Connection:
-    """One that is open: its key, the other side's address, and the bytes that it acknowledged."""
+    """An open connection: its key, the other side's address, and the acknowledged bytes."""
 
     key: bytes
     address: str
@@ -62,7 +62,7 @@ class Sent:
 
 
 def connections() -> list[Connection]:
-    """Those of this container that are established; [] if the kernel does not tell."""
+    """The established connections of this container; [] if the kernel does not list them."""
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as kernel:
             kernel.settimeout(PATIENCE_S)

@@ -79,7 +79,7 @@ SHAPED = "CLUSTER_KIT_SHAPED_BPS"
 """How fast this task's network was made, bits per second."""
 UNKNOWN = "-"
 MOST = 2.0**63
-"""No count is as large; what is not a number is not smaller, either."""
+"""Every valid count is smaller."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ class Usage:
 
     cpu_s: float = 0.0
     received: int = 0
-    """Bytes, like `sent`; 0 if the kernel does not tell."""
+    """Bytes, like `sent`; 0 if the kernel does not count them."""
     sent: int = 0
     throttled_s: float = 0.0
-    """Of all threads together, while the CPU limit kept them from running."""
+    """Seconds of all threads together in which the CPU limit kept them from running."""
     faults: int = 0
     """Pages that had to be read from a disk: many of them are a lack of memory."""
     memory_s: float | None = None

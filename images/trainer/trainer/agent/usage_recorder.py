@@ -109,11 +109,11 @@ class Driver:
 SUFFIX = ".usage"
 EVERY_S = 1.0
 LATER_S, SELDOM_S = 3600.0, 5.0
-"""After an hour less often: a file that is written for days stays small."""
+"""Seconds between two samples after the first hour, so that the file stays small."""
 PATIENCE_S = 1.0
-"""For the last sample: a container that is stopped has no time to lose."""
+"""The most seconds for the last sample, since a stopped container must end soon."""
 PEERS_EVERY = 10
-"""Each so many samples it is written down what was sent to whom."""
+"""Number of samples after which the bytes sent to each task are written, too."""
 PEERS_SELDOM = 5
 """Samples between two looks at that in a long run. In its beginning there are fewer: a program may
 have ended by the next look, and its connections with it."""

@@ -21,7 +21,7 @@ SUCCESS = 0
 EVALUATED = (0, 143)
 """Exit codes of an evaluator that has done its part: it may be stopped when the job has ended."""
 MOST_BYTES = 16
-"""Of a file with an exit code."""
+"""The most bytes of a file with an exit code."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def judge(run: Path, leader: str, evaluators: Sequence[str] = (), *, stopped: bo
 
 
 def exit_code(run: Path, task: str) -> int | None:
-    """A task's exit code; None if it has not ended, or not so that anyone could tell."""
+    """A task's exit code; None if it has not ended, or left no exit code."""
     try:
         text = read_untrusted(run / "ended" / task, MOST_BYTES)
         return int(text)

@@ -45,9 +45,9 @@ from trainer.contract.times import BEAT_S, LEADER_LOST_S
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 ESTABLISHED, SYN_SENT = "01", "02"
 MAPPED = b"\0" * 10 + b"\xff\xff"
-"""What stands before an IPv4 address in a socket of both families."""
+"""The prefix of an IPv4 address in a socket of both families."""
 GAP_S = 4.0
-"""TensorFlow closes a connection that is dead, and waits before it opens the next one."""
+"""Seconds without a connection: TensorFlow closes a dead one, and waits before it opens another."""
 
 
 class UnansweredTasks:
@@ -88,7 +88,7 @@ def others(task: Task) -> dict[str, str]:
 
 
 def read_tables() -> list[str]:
-    """The kernel's tables of this container's connections; without those that are not there."""
+    """The kernel's existing tables of this container's connections."""
     return [table.read_text() for table in TABLES if table.exists()]
 
 
@@ -123,7 +123,7 @@ LEADER = "leader"
 
 @dataclass(frozen=True)
 class JobEnded:
-    """What a follower learned: the leader's exit code, or None if the leader was lost."""
+    """The end of the job for a follower: the leader's exit code, or None if the leader was lost."""
 
     exit_code: int | None
     seen: bool = True
@@ -132,7 +132,7 @@ class JobEnded:
 
 @dataclass(frozen=True)
 class LeaderStopping:
-    """The leader was told to stop, and is saving what it has."""
+    """The leader is being stopped, and saves its state."""
 
 
 @dataclass(frozen=True)
@@ -176,11 +176,11 @@ class BeaconClient:
 
     @property
     def connected(self) -> bool:
-        """Whether the leader is there now."""
+        """Whether there is a connection to the leader now."""
         return self._leader is not None
 
     def say(self, message: Message) -> None:
-        """Send the message, if the leader is there now."""
+        """Send the message if there is a connection to the leader now."""
         with self._saying:
             leader = self._leader
             if leader:
@@ -281,7 +281,7 @@ def send_report(
     report: Report,
     patience_s: float = LEADER_LOST_S,
 ) -> None:
-    """Tell the leader something that ends the job; given up after `patience_s` seconds."""
+    """Send the leader a report that ends the job; gives up after `patience_s` seconds."""
     until = time.monotonic() + patience_s
     while True:
         try:

@@ -69,7 +69,7 @@ def forget_secret(task: Task) -> None:
 
 
 def nonce() -> bytes:
-    """Returns what the other side has to answer: new for each connection."""
+    """Returns a new random challenge, which the other side must answer."""
     return os.urandom(NONCE_BYTES).hex().encode()
 
 
@@ -114,7 +114,7 @@ def _proof(secret: bytes, side: bytes, leaders: bytes, followers: bytes) -> byte
 
 
 def _line(leader: socket.socket, unread: bytes, until: float) -> tuple[bytes, bytes]:
-    """Returns a line, and what has come after it."""
+    """Returns a line, and the bytes received after it."""
     while b"\n" not in unread[:LONGEST]:
         if len(unread) >= LONGEST:
             raise ConnectionAbortedError("what listens there is not a beacon")

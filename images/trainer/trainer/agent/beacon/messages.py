@@ -1,4 +1,4 @@
-"""What tasks tell each other over the beacon: one line each, its words separated by spaces.
+"""The messages between tasks over the beacon: one line each, its words separated by spaces.
 
     follower to leader    hello TASK RUN | done TASK | failed TASK MESSAGE
                           | report REASON TASK MESSAGE
@@ -19,7 +19,7 @@ from trainer.agent.outcome import tidy
 from trainer.agent.usage import Usage
 
 LONGEST_LINE = 16_384
-"""Bytes, newline included; encode() cuts what is longer."""
+"""The most bytes of a message, with its newline; encode() cuts a longer one."""
 LINE_SEPARATOR = "\x1e"
 """ASCII's record separator."""
 TASK = re.compile(r"[a-z]{1,32}-[0-9]{1,6}")
@@ -66,7 +66,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Stopping:
-    """The leader was told to stop, and is saving what it has: servers stay a moment longer."""
+    """The leader is being stopped and saves its state: servers must run a moment longer."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ DONE, FAILED, LOST = "done", "failed", "lost"
 
 @dataclass(frozen=True)
 class Joined:
-    """A follower said who it is: for the first time, or after a restart."""
+    """A follower has connected and named its task: for the first time, or after a restart."""
 
     task: str
 
@@ -197,7 +197,7 @@ class HeardAgain:
 
 @dataclass(frozen=True)
 class Unanswered:
-    """Follower `by` has had no answer from `task` for so many seconds; said again and again."""
+    """Follower `by` has had no answer from `task` for these seconds; sent repeatedly."""
 
     task: str
     by: str
@@ -205,5 +205,5 @@ class Unanswered:
 
 
 TASK_NEWS = (Joined, Left, Silent, HeardAgain, Unanswered)
-"""What is heard of another task that has not to end the job by itself."""
+"""A message about another task that does not end the job by itself."""
 Heard = Union[Joined, Left, Report, Silent, HeardAgain, Unanswered]

@@ -1,4 +1,4 @@
-"""The leader's side of the beacon: it hears who is there, and says once that the job has ended."""
+"""The leader's side of the beacon: followers connect to it, and it announces the job's end."""
 
 from __future__ import annotations
 
@@ -123,11 +123,11 @@ class BeaconServer:
         threading.Thread(target=self._serve, name="beacon", daemon=True).start()
 
     def quiet(self) -> dict[str, float]:
-        """Followers that are there, but have said nothing for QUIET_S, with the seconds."""
+        """Connected followers that have sent nothing for QUIET_S, with the seconds."""
         return self._silence.longer_than(QUIET_S)
 
     def used(self) -> dict[str, Usage]:
-        """What each follower has used, by its last word."""
+        """The usage of each follower, by its last message."""
         return dict(self._used)
 
     def ask_for_stacks(self) -> None:
@@ -137,11 +137,11 @@ class BeaconServer:
                 send(follower.connection, encode(Stacks()), last=False)
 
     def stopping(self) -> None:
-        """Tell every follower that the leader is saving: servers stay a moment longer."""
+        """Notify every follower that the leader is saving: servers must run a moment longer."""
         self._say(Stopping())
 
     def announce(self, exit_code: int) -> None:
-        """Tell every follower, and wait (at most LINGER_S) until they have read it."""
+        """Announce the end to every follower; wait (at most LINGER_S) until all have read it."""
         followers = self._say(End(exit_code), last=True)
         with self._changed:
             self._changed.wait_for(lambda: followers.isdisjoint(self._followers), LINGER_S)
@@ -204,7 +204,7 @@ class BeaconServer:
             self._part(next(iter(self._strangers)))
 
     def _attend(self, follower: _Follower) -> None:
-        """Hear a connection, and close it if it has ended, or says what it must not."""
+        """Read from a connection, and close it if it has ended or sent an invalid message."""
         try:
             stays = self._hear(follower)
         except Exception as problem:  # noqa: BLE001 - no connection may end this thread
@@ -214,7 +214,7 @@ class BeaconServer:
             self._part(follower)
 
     def _part(self, follower: _Follower) -> None:
-        """Close a connection; its follower is lost if it has not said goodbye."""
+        """Close a connection; its follower counts as lost unless it has reported its end."""
         with self._changed:
             if follower not in self._strangers and follower not in self._followers:
                 return

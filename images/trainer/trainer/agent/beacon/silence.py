@@ -1,4 +1,4 @@
-"""Who has not been heard of for how long, by a clock that stands while this process does not run.
+"""Measures how long each task has been silent, by a clock that stops while this process is stopped.
 
 A process that is frozen or starved itself has heard nobody, and nobody else is to blame for that.
 """
@@ -17,7 +17,7 @@ class Silence:
         self._heard_at: dict[str, float] = {}
 
     def look(self, now: float) -> None:
-        """Let time pass; to be called about every BEAT_S, after what has arrived was heard."""
+        """Let time pass; to be called about every BEAT_S, after all messages were handled."""
         self._awake += heartbeat.passed(self._looked_at, now)
         self._looked_at = now
 
@@ -28,7 +28,7 @@ class Silence:
         return silent
 
     def forget(self, name: str) -> None:
-        """It said goodbye, or its connection is gone: no longer silent, but away."""
+        """Forget a task that has ended or whose connection is closed: it is not silent."""
         self._heard_at.pop(name, None)
 
     def longer_than(self, seconds: float) -> dict[str, float]:

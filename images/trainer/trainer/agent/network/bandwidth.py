@@ -100,7 +100,7 @@ def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def become(user: tuple[int, int]) -> None:
-    """Give up root; CannotShape if not even that is allowed."""
+    """Give up root; raises CannotShape if that is not allowed."""
     try:
         privileges.drop(user)
     except PermissionError as problem:

@@ -20,7 +20,7 @@ STATUS = Path("/proc/self/status")
 
 
 OWNER = "owner"
-"""Stands for whoever owns the output directory: on each machine somebody else."""
+"""A value for the owner of the output directory, who differs between machines."""
 
 
 def parse_user(text: str, variable: str, output: Path) -> tuple[int, int]:

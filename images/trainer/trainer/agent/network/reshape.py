@@ -1,4 +1,4 @@
-"""Limits the bandwidth of a network for a while, and then puts back what was there.
+"""Limits the bandwidth of a network for a while, and then restores the previous limit.
 
 `python3 -m trainer.agent.network.reshape ADDRESS BITS_PER_SECOND USUAL SECONDS`, as root with
 NET_ADMIN in the task's network namespace. USUAL is the limit that it has, SECONDS how long; `-` if
@@ -51,7 +51,7 @@ def undo(address: str, usual: int | None) -> None:
 
 
 def change(address: str, bucket: Bucket) -> None:
-    """Another speed for both token buckets that are there."""
+    """Set another rate for both existing token buckets."""
     from pyroute2 import IPRoute
 
     limits = {"rate": bucket.rate, "burst": bucket.burst, "limit": bucket.limit, "mtu": 0}

@@ -23,7 +23,7 @@ Command = Callable[[float], "subprocess.CompletedProcess[str]"]
 
 
 def begin(task: Task, progress: Progress, environment: Mapping[str, str] = os.environ) -> None:
-    """Take the trace that CLUSTER_KIT_PROFILE asks for beside everything else; none if it is unset.
+    """Take the trace that CLUSTER_KIT_PROFILE asks for, in the background; none if it is unset.
 
     Raises:
         ContractError: the variable is wrong.
@@ -61,7 +61,7 @@ def reached(reports: Reports, at_step: int) -> bool:
 
 
 def take(task: Task, progress: Progress, seconds: float, run: Command | None = None) -> None:
-    """Trace all tasks, in a process of its own."""
+    """Trace all tasks, in another process."""
     done = (run or command)(seconds)
     facts = facts_of(done.stdout)
     if facts is None:

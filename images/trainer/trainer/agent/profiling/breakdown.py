@@ -75,7 +75,7 @@ def runs_of(trace: Trace) -> int:
 
 
 def waits_for(task: str, works: Sequence[Work]) -> str:
-    """What `waiting` means for a task: a ps gets gradients, the others variables; "": no wait."""
+    """What a task waits for: a ps for gradients, others for variables; "" if it does not wait."""
     waits = [work for work in works if work.kind == WAITING]
     if not waits:
         return ""

@@ -39,7 +39,7 @@ from trainer.agent.task import EVALUATOR, Task, addresses_by_task
 
 METHOD = "/tensorflow.ProfilerService/Profile"
 SAVES_S = 15.0
-"""A task gets this long, after the time that is traced, to save what it has seen."""
+"""Seconds that a task has after the traced time to save its trace."""
 PROFILER_EVENTS = 1_000_000
 HOST_EVENTS = 2
 """TensorFlow's level: ops and what calls them, but not every line of TensorFlow."""
@@ -115,7 +115,7 @@ def why(code: str, details: str) -> str:
 
 
 MOST_EVENTS = 1_000_000
-"""Of all tasks: Perfetto reads so many within seconds."""
+"""The most events of all tasks: Perfetto reads this number within seconds."""
 HEAD, TAIL = '{"displayTimeUnit":"ms","traceEvents":[\n', "\n]}\n"
 
 
@@ -175,10 +175,10 @@ def _event_line(**values: object) -> str:
 
 MOST_S = 60.0
 FOLDER = "profile"
-"""Below the output; beside it TensorBoard's `plugins/profile/`."""
+"""The folder of traces below the output; TensorBoard's are in `plugins/profile/`."""
 TRACE, FACTS = "trace.json.gz", "profile.json"
 LATE_S = 1.5
-"""After the time that is traced programs report their steps once more."""
+"""Seconds after the traced time in which programs report their steps once more."""
 
 
 def show(task: Task, arguments: Sequence[str]) -> int:

@@ -46,7 +46,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Trace:
-    """What one task did; `began` in Unix nanoseconds, `duration` in nanoseconds."""
+    """The trace of one task; `began` in Unix nanoseconds, `duration` in nanoseconds."""
 
     task: str
     began: int
@@ -86,7 +86,7 @@ def read_trace(file: Path, task: str, asked_at: float, seconds: float) -> Trace:
 
 
 def xplane_messages() -> ModuleType:
-    """xplane_pb2 of the TensorFlow that is installed, without importing TensorFlow itself."""
+    """xplane_pb2 of the installed TensorFlow, without importing TensorFlow itself."""
     spec = importlib.util.find_spec("tensorflow")
     for place in PLACES:
         for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -131,7 +131,7 @@ COMPUTE, SENDING, INPUT, WAITING, DISPATCH, IDLE = (
     "compute", "sending", "input", "waiting", "dispatch", "idle",
 )  # fmt: skip
 ORDER = (COMPUTE, SENDING, INPUT, WAITING, DISPATCH)
-"""At a moment at which several things go on, it counts as the first of these."""
+"""If several kinds of work overlap, the first of this order counts."""
 STARTED, DONE = "ExecutorState::ProcessAsync::Start", "ExecutorState::ProcessAsync::Done"
 COLLECTIVE = "Collective"
 RECEIVE, SEND, NEXT = "_Recv", "_Send", "IteratorGetNext"
@@ -144,7 +144,9 @@ _TASK_OF_KEY = re.compile(r"/job:(\w+)/replica:\d+/task:(\d+)/")
 
 @dataclass(frozen=True)
 class Work:
-    """A stretch of time and what it was; nanoseconds since the trace began. `name`: the op's."""
+    """A period and its kind of work, in nanoseconds since the start of the trace; `name` is the
+    op's.
+    """
 
     kind: str
     begin: float

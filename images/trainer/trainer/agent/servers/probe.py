@@ -36,7 +36,9 @@ DESCRIPTION = re.compile(r"name: (.*), pci bus id: ([^,]*)")
 
 @dataclass(frozen=True)
 class Answer:
-    """What stands at the address of `task`: `found` is a task's name, or None for silence."""
+    """The server at the address of `task`: `found` is the task's name that it gave, None without an
+    answer.
+    """
 
     task: str
     address: str
@@ -63,7 +65,7 @@ class ServersReady:
 
     incarnations: Mapping[str, int]
     gpus: Mapping[str, tuple[Gpu, ...]] = field(default_factory=dict)
-    """What each server shows."""
+    """The devices that each server reports."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def wait_for(
 def lost_since(
     ready: ServersReady, servers: Mapping[str, str], timeout_s: float = 2.0
 ) -> tuple[str, ...]:
-    """What happened to servers since `ready`: 'ps-0 was started again', 'ps-1 is silent'."""
+    """Changes of servers since `ready`: 'ps-0 was started again', 'ps-1 is silent'."""
     with Prober(servers) as prober:
         answers = prober.ask(timeout_s)
     return tuple(
@@ -150,7 +152,7 @@ class Prober:
             channel.close()
 
     def ask(self, timeout_s: float) -> list[Answer]:
-        """One answer per server, all asked at the same time."""
+        """Asks all servers at the same time; one answer for each."""
         calls = {
             task: channel.unary_unary(METHOD).future(b"", timeout=timeout_s)
             for task, channel in self._channels.items()
@@ -158,7 +160,7 @@ class Prober:
         return [self._answer(task, call) for task, call in calls.items()]
 
     def answered(self, timeout_s: float) -> list[str]:
-        """Those that have answered since the last call. Returns at once; asks again who has
+        """The answers since the last call. Returns at once; asks again who has
         answered, failed, or not within `timeout_s`; and who has another address by now: what is
         sent to the old one gets no answer."""
         for task in self._calls:

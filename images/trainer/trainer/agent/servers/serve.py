@@ -86,7 +86,7 @@ def serve(task: Task) -> int:
 
 
 def until_the_end(task: Task, events: SimpleQueue[object], leader: BeaconClient | None) -> Outcome:
-    """Wait for the job's end or SIGTERM, and after that for what the leader does about it."""
+    """Wait for the job's end or SIGTERM, and after SIGTERM until the leader has saved."""
     leader_stops = False
     while True:
         event = next_event(events)

@@ -49,7 +49,7 @@ class ProgramEnded:
 
 @dataclass(frozen=True)
 class Program:
-    """What to run. A built-in program asks the mailbox by itself whether the servers answer."""
+    """The command to run. A built-in program itself asks the mailbox whether the servers answer."""
 
     command: tuple[str, ...]
     builtin: bool
@@ -137,7 +137,9 @@ class Child:
         (self.mailbox / name).touch()
 
     def functions(self) -> Functions:
-        """What the program has scheduled and its workers finished; none without a coordinator."""
+        """The functions that were scheduled, and those that the workers finished; none without a
+        coordinator.
+        """
         try:
             return Functions.parse(self._read(mailbox.CLOSURES))
         except OSError:
@@ -149,11 +151,11 @@ class Child:
 
     @property
     def is_final(self) -> bool:
-        """Whether the program has said that another attempt would end the same way."""
+        """Whether the program has reported that another attempt would end in the same way."""
         return (self.mailbox / mailbox.FINAL).exists()
 
     def outcome(self, returncode: int) -> Outcome:
-        """What the return code means, with the program's own words."""
+        """The outcome for the return code, with the program's own message."""
         missing = self._read(mailbox.GPU_MISSING)
         if missing and returncode:
             return outcome.because(endings.GPU_MISSING, missing, (self._task.name,))

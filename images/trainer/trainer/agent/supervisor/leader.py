@@ -30,7 +30,7 @@ from trainer.contract import endings
 
 @dataclass(frozen=True)
 class ServersAnswered:
-    """The answer to one attempt's question whether all servers are there."""
+    """The answer to whether all servers are ready in an attempt."""
 
     attempt: int
     answer: ServersReady | ServersMissing
@@ -69,7 +69,7 @@ def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outc
 
 
 def run_in_thread(target: Callable[..., None], *arguments: object) -> None:
-    """Run it in a thread of its own, which ends with the process at the latest."""
+    """Run a function in a daemon thread."""
     threading.Thread(target=target, args=arguments, name=target.__module__, daemon=True).start()
 
 
@@ -210,7 +210,7 @@ class Leader:
         return self._silent.heard(event) if self._ready is not None else None
 
     def _used(self) -> dict[str, Usage]:
-        """What each task of the job has used."""
+        """The usage of each task of the job."""
         others = self._beacon_server.used() if self._beacon_server else {}
         return {**others, self._task.name: read_usage()}
 

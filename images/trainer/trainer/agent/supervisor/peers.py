@@ -40,7 +40,7 @@ from trainer.contract.endings import EXIT_FAILED, STOPPED
 from trainer.contract.times import HELP_S
 
 IMPORTS_PATIENCE_S = 20.0
-"""For the imports, from when all tasks are there: a program need not import TensorFlow at all."""
+"""Seconds for the imports, once all tasks are connected: a program need not import TensorFlow."""
 LOOK_S = 0.05
 
 COMPARED = 4_000
@@ -49,7 +49,7 @@ _ECHO = re.compile(
     r"\b(Unavailable|Aborted|Cancelled|DeadlineExceeded)Error\b|[Cc]onnection re(set|fused)"
     r"|connection (\S+ )*was lost|coordination service|failed to connect|Socket closed"
 )
-"""What programs say that fail because another task has: no cause of its own."""
+"""Messages of programs that fail because another task has failed."""
 
 
 class Peers:
@@ -85,7 +85,7 @@ class Peers:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those that have not been there in this attempt, in order."""
+        """The tasks that have not connected in this attempt, in order."""
         return tuple(sorted(self._awaited, key=by_number))
 
     def missing_outcome(self, deadline_s: float) -> Outcome:
@@ -150,18 +150,18 @@ def by_number(name: str) -> tuple[str, int]:
 
 
 def import_mark(task: Task, name: str) -> Path:
-    """What the program of the task `name` leaves when it has imported TensorFlow, or ended."""
+    """The file that the program of task `name` writes when it has imported TensorFlow, or ended."""
     return task.progress_file.with_name(f"{name}{mailbox.IMPORTED}")
 
 
 def remove_import_mark(task: Task) -> None:
-    """Before this task says that it is there: its mark is of an earlier run."""
+    """Remove the mark of an earlier run, before this task connects."""
     with contextlib.suppress(OSError):
         import_mark(task, task.name).unlink(missing_ok=True)
 
 
 def leave_import_mark(task: Task) -> None:
-    """This task's program has ended: nobody need wait for its import."""
+    """Write the mark since this task's program has ended: no task has to wait for its import."""
     with contextlib.suppress(OSError):
         import_mark(task, task.name).touch()
 
@@ -196,7 +196,7 @@ LATELY_S = 30.0
 
 
 class SilentTasks:
-    """Says each silence once, and ends the job if nobody helps; all of one attempt."""
+    """Reports each silence of one attempt once, and ends the job if a silence lasts too long."""
 
     def __init__(self, silent_s: float, progress: Progress, leader: str) -> None:
         self._silent_s = silent_s
@@ -208,7 +208,7 @@ class SilentTasks:
         self._unanswered: dict[tuple[str, str], tuple[float, float]] = {}
 
     def heard(self, event: Silent | HeardAgain) -> Outcome | None:
-        """Write it down; an Outcome if a task that is needed has been silent for too long."""
+        """Write the silence as an event; an Outcome if a needed task is silent for too long."""
         if isinstance(event, HeardAgain):
             self._lately[event.task] = (time.monotonic(), event.seconds)
             if event.task in self._said:
@@ -292,7 +292,7 @@ def unanswered_sentence(event: Unanswered) -> str:
 
 
 STOPPED_LATELY_S = 30.0
-"""A task that ended so long ago may be the one that is missed now."""
+"""Seconds after a task's end in which it may be the cause of another task's failure."""
 TAIL = 64 * 1024
 """Bytes at the end of a progress file in which its last `end` is looked for."""
 

@@ -1,4 +1,4 @@
-"""Whether a job makes progress, what it waits for, and when it hangs."""
+"""Detects whether a job makes progress, what it waits for, and whether it hangs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Functions:
 
     @classmethod
     def parse(cls, text: str) -> Functions:
-        """From what the program left in its mailbox; none of "" (no coordinator)."""
+        """The functions by the program's mailbox; none for "" (no coordinator)."""
         return cls(**json.loads(text)) if text else cls()
 
     @property
@@ -51,7 +51,7 @@ class Functions:
 
 
 class Waited:
-    """Says what a program waits for: nothing as long as it goes on scheduling."""
+    """Finds out what a program waits for: nothing while it continues to schedule."""
 
     def __init__(self) -> None:
         self._scheduled = 0
@@ -76,7 +76,7 @@ class Waited:
 def watch_functions(
     progress: Progress, functions: Callable[[], Functions], over: threading.Event
 ) -> None:
-    """Write down what the program waits for, until `over`."""
+    """Write what the program waits for as events, until `over`."""
     waited = Waited()
     while not over.wait(FUNCTIONS_LOOK_S):
         if (found := waited.look(functions())) is not None:
@@ -92,7 +92,7 @@ ENOUGH = 3
 RECOVERY_S = 120.0
 """From when a task came until the next step: programs build their graphs anew, all at once."""
 BUSY_CORES = 0.03
-"""Of one task. An idle one, with its server and its signs of life, uses 0.005."""
+"""The least CPUs of a working task. An idle one, with server and heartbeats, uses 0.005."""
 BUSY_BYTES_PER_S = 4_000
 """For each task, on the average: their signs of life are 700 to 1,200."""
 TRAINING = "training"
@@ -161,7 +161,7 @@ class Progression:
         self._silence.heard(_JOB)
 
     def used(self, now: float, by_task: Mapping[str, Usage]) -> None:
-        """What each task has used so far; it counts if nobody reports anything."""
+        """Note the usage of each task, which counts as progress if no task reports steps."""
         before, self._used = self._used, (now, by_task)
         if before is None or self._distances:
             return
@@ -183,7 +183,9 @@ class Progression:
 
 AFTER_S = 5.0
 UNDER_WAY_S = 2.0
-"""Programs report about once a second: a step that was made before the loss may be told later."""
+"""Seconds in which a step from before the loss may still be reported: programs report once a
+second.
+"""
 
 
 class Waits:
@@ -224,7 +226,7 @@ class Waits:
                 self._say(f"training goes on; it waited {seconds:.0f} s for {name}")
 
     def look(self, now: float) -> None:
-        """Tell of what training has begun to wait for; about once a second."""
+        """Write an event if training has begun to wait for a task; called about once a second."""
         if self._phase != TRAINING:
             return
         for name, since in list(self._lost.items()):

@@ -58,7 +58,7 @@ def watch_for_jobs_end(
 
 
 def leaders_exit_code(progress: Path) -> int | None:
-    """The code of the `end` that is the file's last line, None if there is none."""
+    """The exit code of the `end` in the file's last line; None if the last line is no `end`."""
     event = last_event(progress)
     code = event.get("exit_code")
     return code if event.get("event") == "end" and isinstance(code, int) else None
@@ -122,7 +122,7 @@ def follow(
 
 
 def seconds_after_leader(task: Task, code: int | None) -> float | None:
-    """How long the program may go on after the leader's exit code; None if it is stopped now."""
+    """Seconds for which the program may outlast the leader's exit; None: stop it now."""
     if code == 0 and task.role != "ps":
         return grace_s(task)
     return FAILED_JOB_GRACE_S if code is not None and task.role == "worker" else None
@@ -167,7 +167,7 @@ def excused_by_jobs_end(job_succeeded: bool, ended: Outcome) -> Outcome | None:
 
 
 def grace_s(task: Task) -> float:
-    """Seconds that the program may go on after a leader that finished."""
+    """Seconds for which the program may continue after a leader that finished."""
     if debugged():
         return float("inf")
     return task.evaluator_grace_s if task.role == EVALUATOR else WORKER_GRACE_S
@@ -254,7 +254,7 @@ def beat(task: Task) -> None:
 
 
 def meaning(heard: Heard) -> object:
-    """What the leader makes of a follower's word: an Outcome if it ends the job."""
+    """The Outcome that a follower's message means for the leader, if it ends the job."""
     if isinstance(heard, Report):
         return outcome.because(heard.reason, heard.message, (heard.task,))
     return heard
