@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """Tells the time, and waits. Tests pass one whose time goes on only when somebody sleeps."""
+    """Returns the time, and sleeps. Tests pass a clock whose time advances only by its `sleep`."""
 
     def time(self) -> float:
-        """Unix seconds: the time of day, which somebody may set."""
+        """Unix seconds: the time of day, which can be set."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some moment, by a clock that nobody can set."""
+        """Seconds since an arbitrary moment, by a clock that cannot be set."""
         ...
 
     def sleep(self, seconds: float) -> None:

@@ -373,7 +373,7 @@ def drill(
 
     Raises:
         ManifestError: the scenario, or the manifest, is wrong; nothing was started.
-        Interrupted: by Ctrl-C; the cluster was removed.
+        Interrupted: Ctrl-C was pressed; the cluster was removed.
         KitError: as `launch`.
     """
 

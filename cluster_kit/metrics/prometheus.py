@@ -160,7 +160,7 @@ class Tally:
     retries: int = 0
     last_told: float | None = None
     path: list[tuple[float, int]] = field(default_factory=list)
-    """(Unix seconds, global step), as it was told."""
+    """(Unix seconds, global step) of each report."""
     _lives: int = 1
     _container: lives.Lives = ()
     _first_attempts: int = 0
@@ -174,7 +174,7 @@ class Tally:
 
     @property
     def restarts(self) -> int:
-        """By the engine's events, or, of a run that nobody has watched, by what the task told."""
+        """By the engine's events, or by the task's own ones if the run was not watched."""
         return max(len(lives.starts(self._container)), self._first_attempts, self._lives, 1) - 1
 
     @property
@@ -228,7 +228,7 @@ class Tally:
                 self.target = _step(steps)
 
     def step_at(self, moment: float) -> int | None:
-        """The step that it told last before this Unix time."""
+        """The last step that the task reported before this Unix time."""
         return next((step for time, step in reversed(self.path) if time <= moment), None)
 
     def _state(self, entry: Entry) -> None:
@@ -310,7 +310,7 @@ class RunFacts:
 
 
 def run_facts_of(cluster: Cluster, run: str, since: float) -> RunFacts:
-    """What a run's record says of it."""
+    """The facts in a run's record."""
     tasks = tuple(
         TaskFacts(one.name, one.role, one.index, str(one.ip), one.gpus, one.cpus, one.memory)
         for one in cluster.tasks
@@ -320,7 +320,7 @@ def run_facts_of(cluster: Cluster, run: str, since: float) -> RunFacts:
 
 
 def run_facts_of_outcome(outcome: Mapping[str, Any], cluster: str, run: str) -> RunFacts:
-    """The same of a run that has left nothing but its outcome."""
+    """The facts of a run of which only the outcome exists."""
     tasks = tuple(
         TaskFacts(str(row["name"]), str(row.get("role", "")), _index(row), str(row.get("ip", "")))
         for row in rows(outcome)
@@ -343,7 +343,8 @@ def _index(row: Mapping[str, Any]) -> int:
 
 
 SILENT_S = 15.0
-"""A task writes down what it uses every second, or every five: after so long it does not run."""
+"""A task records its usage every second, or every five; after this time it counts as not running.
+"""
 _UP = (State.RUNNING, State.READY, State.TRAINING, State.SCORING, State.PAUSED)
 
 Named = tuple[str, Mapping[str, str], float]
@@ -351,7 +352,7 @@ Named = tuple[str, Mapping[str, str], float]
 
 
 def known(*rows: tuple[str, float | None]) -> Iterator[Named]:
-    """Those that have a value."""
+    """The rows that have a value."""
     return ((name, {}, value) for name, value in rows if value is not None)
 
 
@@ -515,7 +516,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Collected:
-    """What the library asks for the metrics that it writes."""
+    """The object with which the library gets the metrics to write."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics

@@ -208,9 +208,9 @@ class Platform(ABC):
         """A connection to what runs its containers.
 
         Args:
-            settings: of the cluster that is meant, if one is (`Cluster.settings`).
+            settings: `Cluster.settings` of a particular cluster, if there is one.
         Raises:
-            HostError: nothing of that kind answers.
+            HostError: no engine of this platform answers.
             UsageError: the kit starts nothing there.
         """
 

@@ -13,9 +13,9 @@ from cluster_kit.report.lanes import Lane, Mark, Span, lanes_of, thinned, with_f
 from cluster_kit.report.page import Evidence, profile_facts
 
 MOST_VALUES = 14000
-"""Of all curves of a report together: about 280 kB."""
+"""The most points of all curves of a report: about 280 kB."""
 FEWEST_POINTS, MOST_POINTS = 40, 600
-"""Of one curve, however many there are."""
+"""The fewest and the most points of one curve."""
 DIGITS = 4
 
 Point = tuple[float, float]

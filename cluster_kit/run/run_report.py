@@ -1,4 +1,4 @@
-"""What is made of a run's directory: its report, its metrics, and what `/metrics` says of it."""
+"""Files made from a run's directory: report and metrics, also for `/metrics` of a running job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory, write_atomically
 
 DRILL = "drill.json"
-"""In the directory of a run: what a drill has broken, and what became of it."""
+"""The file in a run's directory with the faults of a drill and their results."""
 
 
 def write_report(run: RunDirectory, known: Known) -> Path:
@@ -111,7 +111,7 @@ def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
 
 
 def saved_report(run: RunDirectory) -> dict[str, Any]:
-    """What report.json has of a run that has ended, else `report_of`; raises UsageError."""
+    """The content of report.json if the run has ended, else `report_of`; raises UsageError."""
     file = run.report.with_suffix(".json")
     try:
         if file.stat().st_mtime >= run.record.stat().st_mtime:

@@ -299,7 +299,7 @@ def serving(
 
     Args:
         name: the cluster whose page it is; the page of all clusters without one.
-        port: 0 for one that is free.
+        port: 0 for a free one.
         token: a random one without it.
     Raises:
         HostError: it cannot listen there.
