@@ -18,8 +18,3 @@ SIDECAR = "cluster-kit.sidecar"
 """The name of a sidecar; its container is no task's."""
 HELPER = "cluster-kit.helper"
 """The cluster of a container that breaks another one from outside, in a drill."""
-
-
-def project_of(cluster: str) -> str:
-    """The name of a cluster for its engine; the prefix keeps it apart from the user's projects."""
-    return f"cluster-kit-{cluster}"

@@ -9,9 +9,13 @@ from typing import Any, Literal
 
 from cluster_kit.contract.times import BEACON_PORT_OFFSET
 from cluster_kit.facts import Driver
-from cluster_kit.labels import project_of
 from cluster_kit.platform_table import DEFAULT
 from cluster_kit.roles import ROLES, Style
+
+
+def project_of(cluster: str) -> str:
+    """The name of a cluster for its engine; the prefix keeps it apart from the user's projects."""
+    return f"cluster-kit-{cluster}"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from cluster_kit.facts import Gpu, HostFacts, Network
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import DataTable, Manifest
 from cluster_kit.plan.plan import OwnImages
-from cluster_kit.platforms.planning import load, manifest_model, plan
+from cluster_kit.platforms.platform import load, manifest_model, plan
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.programs.resolve import Inputs, resolve
 from cluster_kit.resolved import SECRETS, TRAINER, Cluster, Dockerfile, Fetch, Mount

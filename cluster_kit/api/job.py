@@ -18,7 +18,7 @@ from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.plan.plan import check_manifest
 from cluster_kit.platform_table import DEFAULT
-from cluster_kit.platforms import planning
+from cluster_kit.platforms import platform as platforms
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.programs import resolve
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
@@ -151,7 +151,7 @@ class Job:
 
     @property
     def _loaded(self) -> Loaded:
-        return planning.load(self.manifest, self.overrides)
+        return platforms.load(self.manifest, self.overrides)
 
     @property
     def _request(self) -> Request:
@@ -177,7 +177,7 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
     values = {key: _from_here(key, value) for key, value in meant.items()}
     path = find(str(manifest), workspace.manifests)
     with _in_python(path):
-        loaded = planning.load(path, values)
+        loaded = platforms.load(path, values)
         fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded).loaded.manifest
         loaded.refuse(check_manifest(fitted, platform_of(fitted.engine)))
     return Job(path, values, workspace.root)

@@ -23,7 +23,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, Caller, Kind, Override
 from cluster_kit.manifest.load import takes_text
 from cluster_kit.platform_table import PLATFORMS
-from cluster_kit.platforms.planning import manifest_model
+from cluster_kit.platforms.platform import manifest_model
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.roles import ROLES
 from cluster_kit.run.request import DEFAULT_MANIFEST, Request

@@ -14,7 +14,7 @@ from cluster_kit.cli.app import app, out, print_json, say
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.field_types import near_name
-from cluster_kit.platforms.planning import json_schema
+from cluster_kit.platforms.platform import json_schema
 from cluster_kit.project import starter
 from cluster_kit.project.starter import SYSTEMS, Addition, ci_files, make_part, source
 from cluster_kit.roles import Style

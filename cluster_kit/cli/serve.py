@@ -13,7 +13,7 @@ import typer
 from cluster_kit.cli.app import app, current_host, say
 from cluster_kit.errors import KitError
 from cluster_kit.manifest.load import find
-from cluster_kit.platforms.planning import load
+from cluster_kit.platforms.platform import load
 from cluster_kit.resolved import LOOPBACK
 from cluster_kit.run.find import cluster_name
 from cluster_kit.run.request import Request

@@ -19,7 +19,7 @@ from cluster_kit.host import Host
 from cluster_kit.manifest.load import find
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.platforms.engine import Engine, Inventory
-from cluster_kit.platforms.planning import load
+from cluster_kit.platforms.platform import load
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import EVALUATOR, ROLES, WORKER
 from cluster_kit.run.request import Request

@@ -1,4 +1,4 @@
-"""What a platform is: where a cluster runs, with all that depends on it."""
+"""What a platform is: where a cluster runs; and a manifest's way to the cluster on one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.host import Host
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.rendered_file import Build
@@ -23,8 +24,11 @@ from cluster_kit.workspace import Workspace
 if TYPE_CHECKING:  # making the manifest's models takes long, and many commands read none
     from cluster_kit.errors import Problem
     from cluster_kit.manifest.field_types import Strict
+    from cluster_kit.manifest.load import Loaded
     from cluster_kit.manifest.schema import Manifest
     from cluster_kit.plan.gpus import GpuGrant, GpuRequest
+    from cluster_kit.plan.plan import OwnImages
+    from cluster_kit.programs.resolve import Inputs
 
 
 class SubnetTaken(EngineError):
@@ -300,3 +304,50 @@ def all_platforms() -> Iterator[Platform]:
 def connect(engine: str, settings: Mapping[str, Any] | None = None) -> Engine:
     """A connection to what runs a platform's containers; see `Platform.engine`."""
     return platform_of(engine).engine(settings)
+
+
+@cache
+def manifest_model() -> type[Manifest]:
+    """The model of a whole manifest: the words of `engine`, and the tables of platforms."""
+    from cluster_kit.manifest import schema
+
+    *others, last = (platform.meaning for platform in all_platforms())
+    described = f"What runs the containers: {', '.join(others)}, or {last}"
+    tables = {one.name: table for one in all_platforms() if (table := one.table())}
+    return schema.with_platforms(tuple(PLATFORMS), described, tables)
+
+
+def json_schema() -> dict[str, Any]:
+    """The manifest's JSON Schema (draft 2020-12), for editors."""
+    from cluster_kit.manifest import schema
+
+    return schema.json_schema(manifest_model())
+
+
+def load(
+    path: Path,
+    overrides: Mapping[str, Any] | None = None,
+    root: Path | None = None,
+    by_set: frozenset[str] = frozenset(),
+    caller: Caller = Caller.SHELL,
+) -> Loaded:
+    """The manifest in a file, as `manifest.load.load` reads it, for any platform.
+
+    Raises:
+        ManifestError: the file cannot be read, or is not valid TOML.
+    """
+    from cluster_kit.manifest import load as loading
+
+    return loading.load(path, overrides, root, by_set, caller, model=manifest_model())
+
+
+def plan(loaded: Loaded, inputs: Inputs, facts: HostFacts, images: OwnImages) -> Cluster:
+    """The cluster of a manifest, as `plan.plan.plan` makes it, for the platform that it names.
+
+    Raises:
+        ManifestError: the manifest is invalid; the error has every problem, in its order.
+    """
+    from cluster_kit.plan import plan as planning
+
+    platform = platform_of(loaded.manifest.engine)
+    return planning.plan(loaded, inputs, facts, images, platform)

@@ -105,7 +105,7 @@ def _name(reference: str, workspace: Workspace, up: Sequence[str]) -> str:
 def _name_in(manifest: Path) -> str:
     """The name of a manifest's cluster; raises ManifestError."""
     # Making the manifest's models takes an eighth of a command that names none, or one that is up.
-    from cluster_kit.platforms.planning import load
+    from cluster_kit.platforms.platform import load
 
     return load(manifest).manifest.name
 

@@ -19,8 +19,7 @@ from cluster_kit.observe.progress import sizes
 from cluster_kit.observe.reconcile import missed
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.planning import load
-from cluster_kit.platforms.platform import platform_of
+from cluster_kit.platforms.platform import load, platform_of
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.resolve import find_dockerfile
 from cluster_kit.resolved import LOOPBACK, Cluster, Task

@@ -34,8 +34,7 @@ from cluster_kit.plan.plan import OwnImages
 from cluster_kit.plan.portable import check_portable, debugged, everywhere, moved, neutral
 from cluster_kit.platforms.container import task_containers
 from cluster_kit.platforms.engine import Engine, gpus_taken
-from cluster_kit.platforms.planning import load, plan
-from cluster_kit.platforms.platform import platform_of
+from cluster_kit.platforms.platform import load, plan, platform_of
 from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.programs import resolve
 from cluster_kit.programs.catalog import PROGRAMS

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cluster_kit.platforms.planning import manifest_model
+from cluster_kit.platforms.platform import manifest_model
 from cluster_kit.util.paths import FILES
 from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table

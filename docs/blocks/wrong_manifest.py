@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from cluster_kit.errors import ManifestError
 from cluster_kit.facts import HostFacts
 from cluster_kit.plan.plan import OwnImages
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from cluster_kit.programs.resolve import resolve
 
 TEXT = """\

@@ -10,7 +10,7 @@ from cluster_kit.plan.plan import OwnImages
 from cluster_kit.plan.tasks import tf_configs
 from cluster_kit.platforms.compose.compose_file import render
 from cluster_kit.platforms.docker.docker_engine import connect
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.resolved import Cluster
 from cluster_kit.this_host import this_host

@@ -14,8 +14,8 @@ from cluster_kit.facts import HostFacts, Network
 from cluster_kit.plan.plan import OwnImages
 from cluster_kit.platforms.compose.compose_file import render
 from cluster_kit.platforms.kubernetes.kubernetes_platform import Kubernetes
-from cluster_kit.platforms.planning import load as read
-from cluster_kit.platforms.planning import plan
+from cluster_kit.platforms.platform import load as read
+from cluster_kit.platforms.platform import plan
 from cluster_kit.platforms.rendered_file import spec_text
 from cluster_kit.platforms.swarm.stack_file import render as render_stack
 from cluster_kit.programs.resolve import resolve

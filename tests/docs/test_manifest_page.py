@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from cluster_kit.platforms.planning import manifest_model
+from cluster_kit.platforms.platform import manifest_model
 from docs.blocks import manifest as blocks
 from tests.make import ROOT
 

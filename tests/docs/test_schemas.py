@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from cluster_kit.platforms.planning import json_schema
+from cluster_kit.platforms.platform import json_schema
 from cluster_kit.run.outcome import FORMAT
 from docs.json_schemas import MAKERS
 from tests.make import ROOT

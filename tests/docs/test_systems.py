@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.platforms.planning import load
+from cluster_kit.platforms.platform import load
 from tests.docs.markdown import README, all_pages
 from tests.make import ROOT
 

@@ -14,8 +14,7 @@ import pytest
 
 from cluster_kit.plan.portable import moved, neutral
 from cluster_kit.platforms.compose.compose_file import render
-from cluster_kit.platforms.planning import load, plan
-from cluster_kit.platforms.platform import platform_of
+from cluster_kit.platforms.platform import load, plan, platform_of
 from cluster_kit.platforms.rendered_file import Build
 from tests.make import OWN, ROOT, gpus, host, inputs
 

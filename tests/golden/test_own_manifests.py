@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from cluster_kit.resolved import Cluster
 from tests.make import OWN, ROOT, gpus, host, inputs
 

@@ -16,7 +16,7 @@ from cluster_kit.drill import fault_plan
 from cluster_kit.drill import scenario_file as scenarios
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from tests.make import OWN, ROOT, cluster, gpus, host, inputs
 
 sys.path.insert(0, str(ROOT / "images" / "trainer"))

@@ -75,13 +75,13 @@ def _add_a_reader() -> None:
 def planned(kit: Import, folder: Path, text: str = MANIFEST) -> Any:
     file = folder / "reading.toml"
     file.write_text(text)
-    loaded = kit("platforms.planning").load(file)
+    loaded = kit("platforms.platform").load(file)
     inputs = kit("programs.resolve").resolve(loaded.manifest, folder)
     facts = kit("facts")
     gpus = tuple(facts.Gpu(i, f"GPU-{i}", "A100", 80 * 2**30) for i in range(4))
     host = facts.HostFacts(cpus=8, memory=2**36, user="1000:1000", gpus=gpus)
     images = kit("plan.plan").OwnImages("cpu:1", "gpu:1")
-    return kit("platforms.planning").plan(loaded, inputs, host, images)
+    return kit("platforms.platform").plan(loaded, inputs, host, images)
 
 
 def test_its_tasks_are_planned(kit: Import, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_its_tasks_follow_a_good_end_like_those_of_any_server(kit: Import, tmp_p
 
 
 def test_its_key_is_published(kit: Import) -> None:
-    schema = kit("platforms.planning").json_schema()
+    schema = kit("platforms.platform").json_schema()
     assert schema["properties"]["reader"]["description"] == "Number of readers: 0 to 8"
     assert "reader" in schema["$defs"]["RoleTable"]["properties"]
 

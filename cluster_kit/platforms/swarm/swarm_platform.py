@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.host import Host
-from cluster_kit.labels import project_of
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.platform import Check, Platform, SubnetTaken, Tool
 from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
 from cluster_kit.platforms.variables import new_secret
-from cluster_kit.resolved import Cluster
+from cluster_kit.resolved import Cluster, project_of
 from cluster_kit.workspace import Workspace, write_atomically
 
 if TYPE_CHECKING:

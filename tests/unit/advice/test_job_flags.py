@@ -10,7 +10,7 @@ import pytest
 
 from cluster_kit.advice.of_program import fit
 from cluster_kit.cli.manifest_options import values
-from cluster_kit.platforms.planning import load
+from cluster_kit.platforms.platform import load
 from tests.unit.advised import hints
 
 KEYS = {"style": "all-tasks", "chief": 0}

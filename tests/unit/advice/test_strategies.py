@@ -9,7 +9,7 @@ import pytest
 
 from cluster_kit.advice.of_program import Fitted, fit
 from cluster_kit.errors import Problem
-from cluster_kit.platforms.planning import load
+from cluster_kit.platforms.platform import load
 from cluster_kit.programs.style import style_of
 from tests.unit.advised import COORDINATED, hints
 

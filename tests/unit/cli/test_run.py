@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cluster_kit.cli import up
-from cluster_kit.platforms.planning import json_schema
+from cluster_kit.platforms.platform import json_schema
 from cluster_kit.run.outcome import Outcome
 from tests.unit.command_line import MANIFEST, Cli
 

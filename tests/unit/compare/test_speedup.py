@@ -12,7 +12,7 @@ from cluster_kit.compare import speedup
 from cluster_kit.compare.speedup import Machines, Speed
 from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.facts import HostFacts
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from tests.make import OWN, ROOT, host, inputs
 from tests.unit.command_line import Cli
 

@@ -15,7 +15,7 @@ from cluster_kit.compare.measure import (
     Run,
     plan_runs,
 )
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from tests.make import OWN, host, inputs
 
 LENGTH = Length(steps=40, epochs=6)

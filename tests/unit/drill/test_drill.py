@@ -13,8 +13,8 @@ from cluster_kit.drill.fault_plan import plan
 from cluster_kit.drill.injector import Director
 from cluster_kit.errors import EngineError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
-from cluster_kit.platforms.planning import load as load_manifest
-from cluster_kit.platforms.planning import plan as plan_cluster
+from cluster_kit.platforms.platform import load as load_manifest
+from cluster_kit.platforms.platform import plan as plan_cluster
 from tests.fakes.acting import LEADS, Life, says
 from tests.fakes.clock import Clock
 from tests.fakes.stage import Stage

@@ -29,7 +29,7 @@ from cluster_kit.drill.matrix import (
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.result import Drill
 from cluster_kit.drill.scenario_file import At
-from cluster_kit.platforms.planning import load
+from cluster_kit.platforms.platform import load
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.workspace import Workspace
 from tests.fakes.acting import Life, ends, says

@@ -17,7 +17,7 @@ from cluster_kit.manifest.schema import (
     TaskLimits,
 )
 from cluster_kit.platforms.kubernetes.kubernetes_table import KubernetesTable
-from cluster_kit.platforms.planning import manifest_model
+from cluster_kit.platforms.platform import manifest_model
 from cluster_kit.platforms.slurm.slurm_table import SlurmTable
 
 MODEL = manifest_model()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from tests.make import OWN, ROOT, gpus, host, inputs
 
 BROKEN = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.platforms.planning import load
+from cluster_kit.platforms.platform import load
 from tests.make import problems_of
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cluster_kit.platforms.planning import json_schema
+from cluster_kit.platforms.platform import json_schema
 from tests.make import ROOT
 
 SCHEMA = json_schema()

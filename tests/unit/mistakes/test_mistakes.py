@@ -8,7 +8,7 @@ import pytest
 
 from cluster_kit.errors import ManifestError
 from cluster_kit.manifest.command_line import CommandLine
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from tests.make import GIB, OWN, gpus, host, inputs, network, problems_of
 from tests.unit.command_line import Cli
 from tests.unit.mistakes import MISTAKES, command_line, files

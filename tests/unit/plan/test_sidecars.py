@@ -8,7 +8,7 @@ import pytest
 
 from cluster_kit.errors import ManifestError
 from cluster_kit.plan.portable import check_portable, everywhere, moved
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.resolved import Mount, Port
 from tests.make import OWN, cluster, host, manifest

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from cluster_kit.platform_table import DEFAULT, PLATFORMS
 from cluster_kit.platforms import rendered_file
 from cluster_kit.platforms.compose import compose_file
-from cluster_kit.platforms.planning import manifest_model
-from cluster_kit.platforms.platform import all_platforms, platform_of
+from cluster_kit.platforms.platform import all_platforms, manifest_model, platform_of
 from cluster_kit.platforms.slurm import slurm_platform
 from cluster_kit.resolved import Cluster
 from cluster_kit.workspace import RENDERED, Workspace

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.plan.portable import check_portable
-from cluster_kit.platforms.planning import load
+from cluster_kit.platforms.platform import load
 from cluster_kit.programs.resolve import resolve
 from tests.make import manifest, problems_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from cluster_kit.advice.of_program import advise
 from cluster_kit.errors import UsageError
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.project import starter
 from cluster_kit.resolved import Style

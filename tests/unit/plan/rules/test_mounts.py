@@ -11,7 +11,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.plan import container_rules
 from cluster_kit.plan.container_rules import WHOLE
 from cluster_kit.plan.portable import everywhere, moved, neutral
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from cluster_kit.programs.resolve import resolve
 from tests.make import OWN, cluster, problems, problems_of
 

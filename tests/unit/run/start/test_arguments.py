@@ -11,7 +11,7 @@ import pytest
 
 from cluster_kit.cli import up as verbs
 from cluster_kit.errors import UsageError
-from cluster_kit.platforms.planning import load, plan
+from cluster_kit.platforms.platform import load, plan
 from cluster_kit.programs.resolve import resolve
 from cluster_kit.run import prepare
 from cluster_kit.util.process import Completed
