@@ -15,9 +15,18 @@ from cluster_kit.platforms.container import (
     sidecar_containers,
     task_containers,
 )
-from cluster_kit.platforms.rendered_file import Build, header, limits, logging, ulimits
+from cluster_kit.platforms.rendered_file import (
+    Build,
+    Verbatim,
+    block,
+    header,
+    key,
+    limits,
+    logging,
+    present,
+    ulimits,
+)
 from cluster_kit.platforms.variables import BEACON_SECRET, has_secrets
-from cluster_kit.platforms.yaml import Verbatim, block, key, present
 from cluster_kit.resolved import LOOPBACK, OWNER, Cluster, Mount, Port
 from cluster_kit.util import templating
 from cluster_kit.workspace import RENDERED, ignore_in_git, write_atomically

@@ -17,8 +17,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_settings import (
     kubernetes_name,
     settings_of,
 )
-from cluster_kit.platforms.rendered_file import FILE, header, spec_text
-from cluster_kit.platforms.yaml import block, comment, scalar
+from cluster_kit.platforms.rendered_file import FILE, block, comment, header, scalar, spec_text
 from cluster_kit.resolved import Cluster
 
 

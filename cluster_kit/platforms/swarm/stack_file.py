@@ -15,16 +15,20 @@ from cluster_kit.platforms.container import (
     task_containers,
 )
 from cluster_kit.platforms.rendered_file import (
+    Anchored,
     FileSecret,
+    OneLine,
+    Verbatim,
+    block,
     file_secrets,
     header,
     is_secret,
     limits,
     logging,
+    present,
     ulimits,
 )
 from cluster_kit.platforms.variables import BEACON_SECRET, GROWING, SHARED
-from cluster_kit.platforms.yaml import Anchored, OneLine, Verbatim, block, present
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.util import templating
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from cluster_kit.platforms.yaml import Anchored, OneLine, Verbatim, block, present
+from cluster_kit.platforms.rendered_file import Anchored, OneLine, Verbatim, block, present
 from tests.unit.manifests import TRAPS
 
 TEXTS = ["null", "true", "1e3", "2024-01-01", "012", "", *TRAPS]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cluster_kit.platforms.compose.compose_file import render, render_hidden
 from cluster_kit.platforms.container import plan_hash
-from cluster_kit.platforms.yaml import quote
+from cluster_kit.platforms.rendered_file import quote
 from cluster_kit.resolved import Mount
 from tests.make import cluster, gpus, host, parse_compose
 from tests.unit.manifests import texts
