@@ -158,7 +158,8 @@ def _is_own(host: str, address: str, machine: str) -> bool:
 
 def _without_port(host: str) -> str:
     if host.startswith("["):
-        return host[1:].partition("]")[0]
+        name, _, rest = host[1:].partition("]")
+        return name if re.fullmatch(r"(:\d+)?", rest) else host
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import select
@@ -53,7 +54,7 @@ class _Guarded(io.TextIOWrapper):
 
 
 def outlive_readers() -> None:
-    """Replace stdout and stderr, so that a reader who closes the pipe does not end the command."""
+    """Replace stdout and stderr: a pipe or terminal that is closed does not end the command."""
     sys.stdout = lasting(sys.stdout)
     sys.stderr = lasting(sys.stderr)
 
@@ -88,7 +89,7 @@ def lasting(stream: TextIO) -> TextIO:
 
 
 class _Lasting(io.FileIO):
-    """A raw stream that writes to /dev/null after its pipe was closed.
+    """A raw stream that writes to /dev/null after its pipe or its terminal was closed.
 
     So it does if nobody takes anything after an interrupt: the command still has to clean up.
     """
@@ -98,7 +99,9 @@ class _Lasting(io.FileIO):
             self._give_up()
         try:
             return super().write(memoryview(data)[:PART] if process.is_interrupted() else data)
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.EIO):
+                raise
             self._give_up()
             return super().write(data)
 

@@ -47,6 +47,7 @@ def test_who_has_the_token_is_let_in(request_: Request) -> None:
         (asked(query=TOKEN, host="evil.example:8000"), "Host: evil.example:8000` is not"),
         (asked(query=TOKEN, host="192.168.1.7"), "is not an address of this server"),
         (asked(query=TOKEN, host="127.0.0.1.evil.example"), "is not an address of this server"),
+        (asked(query=TOKEN, host="[::1].evil.example:8000"), "is not an address of this server"),
         (asked(query=TOKEN, host=""), "is not an address of this server"),
         (asked("POST", bearer=f"Bearer {TOKEN}", host="evil.example"), "is not an address"),
     ],
