@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import secrets
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -245,14 +246,18 @@ def new_id() -> str:
 
 
 def new_run(runs: Path, now: datetime) -> RunDirectory:
-    """Make a run's directory `runs/<time>/` and point `runs/latest` at it."""
+    """Make a run's directory `runs/<time>/` and point `runs/latest` at it.
+
+    Only its owner may enter it, from its first moment on: who has opened a directory in it before
+    it is closed could go on to use that while tasks run.
+    """
     stem = now.strftime("%Y%m%d-%H%M%S")
     runs.mkdir(parents=True, exist_ok=True)
     ignore_in_git(runs.parent)
     for attempt in range(1, 1000):
         path = runs / (stem if attempt == 1 else f"{stem}-{attempt}")
         try:
-            path.mkdir()
+            path.mkdir(mode=stat.S_IRWXU)
         except FileExistsError:
             continue
         _point_latest(runs, path.name)

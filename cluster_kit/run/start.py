@@ -192,6 +192,8 @@ def up(launch: Run, prepared: Prepared, text: str) -> Cluster:
                     launch.view.phase(f"merging {own}")
                 if _can_mount_closed(prepared):
                     launch.directory.close_to_others()
+                else:
+                    launch.directory.open_to_others()
                 launch.platform.up(launch.host, file, launch.directory.output, launch.id)
                 _refuse_others(launch)
             with contextlib.suppress(OSError):  # the end of the run reports it

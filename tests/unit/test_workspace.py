@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,22 @@ def test_two_runs_in_one_second_have_a_directory_each(tmp_path: Path) -> None:
     assert (tmp_path / "latest").resolve() == second.path
     assert second.progress.is_dir()
     assert second.logs.is_dir()
+
+
+def test_others_cannot_open_a_directory_of_a_run_before_its_tasks_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    make = Path.mkdir
+
+    def mkdir(path: Path, *given: Any, **more: Any) -> None:
+        make(path, *given, **more)
+        if path.parent == tmp_path:
+            modes.append(path.stat().st_mode & 0o777)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    new_run(tmp_path, NOW)
+    assert modes == [0o700]
 
 
 def test_git_leaves_runs_out_and_an_own_gitignore_stays(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, UsageError
-from cluster_kit.run import run_directory
+from cluster_kit.run import run_directory, start
 from cluster_kit.run.run_directory import read_record
 from cluster_kit.run.take_down import take_down
 from cluster_kit.workspace import RunDirectory
@@ -278,6 +278,18 @@ def test_others_look_in_when_no_container_is_left(
         with pytest.raises(EngineError):
             stage.up(name="other")
     assert opened == [True], "a container may go on writing"
+
+
+def test_a_directory_that_an_engine_has_to_enter_is_opened_before_the_start(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[bool] = []
+    monkeypatch.setattr(
+        RunDirectory, "open_to_others", lambda _run: opened.append(not stage.engine.boxes)
+    )
+    monkeypatch.setattr(start, "_can_mount_closed", lambda _prepared: False)
+    stage.up()
+    assert opened == [True, True], "before the first container, and after the last"
 
 
 def test_a_full_disk_costs_the_evidence_and_leaves_no_container(
