@@ -84,6 +84,9 @@ class FakeKubernetes(Pods):
                 403, f'admission webhook "vjobset.kb.io" denied the request: {words}'
             )
         body["metadata"]["creationTimestamp"] = now()
+        texts = body.pop("stringData", {}) if kind == "secrets" else {}
+        for key, text in texts.items():
+            body.setdefault("data", {})[key] = base64.b64encode(text.encode()).decode()
         self.objects[kind, name] = body
         for job in sets.jobs_of(body) if kind == "jobsets" and self.controls_sets else ():
             self.post("jobs", job["metadata"]["name"], {}, job)

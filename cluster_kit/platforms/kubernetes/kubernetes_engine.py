@@ -10,6 +10,7 @@ import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_pods import (
     id_of,
     is_over,
     output_of,
+    secrets_named,
     selector,
     task_of,
 )
@@ -46,6 +48,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_settings import (
     kubernetes_secrets,
 )
 from cluster_kit.roles import ROLES
+from cluster_kit.util.masking import masker
 
 POLL_S = 1.0
 EACH_S = 0.01
@@ -174,6 +177,10 @@ class PodLogs(PolledLogs):
     _api: Api
     _kept: dict[str, list[str]]
 
+    def _secrets_of(self, _metadata: Record, _spec: Record) -> tuple[str, ...]:
+        """The values that are masked in the log of a pod."""
+        return ()
+
     def _pods_of(self, container_id: str) -> list[Record]:
         """The pods of a task, oldest first."""
         job, _, _ = container_id.partition("/")
@@ -189,9 +196,10 @@ class PodLogs(PolledLogs):
         pods = self._pods_of(container_id)
         if not pods:
             return said_after(self._kept.get(container_id, []), since)
+        mask = masker(self._secrets_of(pods[-1]["metadata"], pods[-1].get("spec") or {}))
         lines: list[str] = []
         for pod in pods:
-            lines += self._read(str(pod["metadata"]["name"]), since)
+            lines += map(mask, self._read(str(pod["metadata"]["name"]), since))
         return said_after(lines, since)
 
     def _read(self, pod: str, since: float | None, container: str = TASK) -> list[str]:
@@ -230,6 +238,7 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
     def __init__(self, namespace: str = "") -> None:
         self._api = Api(namespace)
         self._kept, self._ended = {}, {}
+        self._secrets: dict[tuple[str, str], set[str]] = {}
         self._no_sets = False
         self._mirrors: dict[str, tuple[Mirror, float]] = {}
 
@@ -259,14 +268,32 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
 
     def containers(self, cluster: str, run: str = "") -> list[Container]:
         jobs, pods = self._jobs(cluster, run), by_task(self.pods(cluster, run))
-        found = [
-            container_of(job, index, pods.get(id_of(job, index), ()))
-            for job in jobs
-            for index in range(job["spec"]["completions"])
-        ]
+        found = []
+        for job in jobs:
+            secrets = self._secrets_of(job["metadata"], job["spec"]["template"]["spec"])
+            for index in range(job["spec"]["completions"]):
+                one = container_of(job, index, pods.get(id_of(job, index), ()))
+                found.append(replace(one, secrets=secrets))
         self._bring(cluster, jobs)
         order = {role: position for position, role in enumerate(ROLES)}
         return sorted(found, key=lambda c: (order.get(c.role, len(order)), c.index))
+
+    def _secrets_of(self, metadata: Record, spec: Record) -> tuple[str, ...]:
+        """The values of the secrets of a Job or pod, without those that the caller may not read."""
+        run = str((metadata.get("labels") or {}).get(labels.RUN, ""))
+        names = secrets_named(spec)
+        for name in names:
+            if (run, name) not in self._secrets:
+                self._secrets[run, name] = self._values_in(name)
+        return tuple(sorted({value for name in names for value in self._secrets[run, name]}))
+
+    def _values_in(self, secret: str) -> set[str]:
+        try:
+            data = self._api.get(f"{self._api.of('v1', 'secrets')}/{secret}").get("data") or {}
+        except Refused:  # there is none, or it is not for this user
+            return set()
+        texts = (base64.b64decode(value).decode("utf-8", "replace") for value in data.values())
+        return {text for text in texts if text}
 
     def bring(self, cluster: str, run: str = "") -> None:
         self._bring(cluster, self._jobs(cluster, run))

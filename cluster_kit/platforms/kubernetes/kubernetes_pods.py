@@ -37,6 +37,18 @@ def is_stopped_by_kit(record: Record) -> bool:
     return STOPPED_BY_KIT in notes_of(record)
 
 
+def secrets_named(spec: Record) -> set[str]:
+    """The names of the Secrets whose values a pod is given, as variables or files.
+
+    Others have no values: the file of a cluster is refused if it has one.
+    """
+    variables = (one for c in spec.get("containers") or () for one in c.get("env") or ())
+    sources = ((one.get("valueFrom") or {}).get("secretKeyRef") or {} for one in variables)
+    volumes = (one.get("secret") or {} for one in spec.get("volumes") or ())
+    found = {str(source.get("name", "")) for source in sources}
+    return (found | {str(volume.get("secretName", "")) for volume in volumes}) - {""}
+
+
 def id_of(job: Record, index: int) -> str:
     """The id of a task: its Job and its index in it."""
     return f"{job['metadata']['name']}/{index}"

@@ -75,6 +75,30 @@ def test_one_that_was_left_is_found_waited_for_and_judged(
     assert outcome(root)["success"]
 
 
+def test_its_logs_are_masked_for_whoever_comes_later(
+    root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "token").write_text("hunter2-of-a-file")
+    with (root / "compose" / "demo.toml").open("a") as file:
+        file.write('[secret]\ntoken = "../token"\n[role.worker]\nsecrets = ["MINE"]\n')
+    monkeypatch.setenv("MINE", "hunter2-of-the-caller")
+    said = "2026-11-22T10:00:00.5Z has hunter2-of-a-file hunter2-of-the-caller\n"
+    fake._log = lambda pod, log=fake._log: log(pod) if pod.endswith("-reader") else (200, said)  # type: ignore[method-assign, misc]
+    fake.lasts_s = 60.0
+    up = cli(*UP, "--detach")
+    assert up.code == 0, up.err
+    monkeypatch.delenv("MINE")
+    (root / "token").unlink()
+    shown = cli("logs", "demo", "worker-0").out
+    assert "has *** ***" in shown and "hunter2" not in shown
+    fake.lasts_s = 0.1
+    waited = cli("wait", "demo")
+    run = root / "runs" / "demo" / "latest"
+    assert "has *** ***" in (run / "logs" / "worker-0.log").read_text(), waited.err
+    kept = [path for path in run.resolve().rglob("*") if path.is_file()]
+    assert not [path.name for path in kept if b"hunter2" in path.read_bytes()]
+
+
 def test_a_run_that_takes_too_long_is_stopped_and_keeps_what_was_said(
     root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
