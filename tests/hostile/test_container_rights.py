@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import docker
@@ -14,7 +12,7 @@ import pytest
 
 from cluster_kit.image.kit_image import image_tag
 from tests.e2e.running import read_until, running
-from tests.kit import Kit, mine, new_kit, remove, why_no_engine
+from tests.kit import Kit, mine, why_no_engine
 
 WHY_NOT = why_no_engine()
 pytestmark = [pytest.mark.engine, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
@@ -44,14 +42,6 @@ until = time.monotonic() + 120
 while not pathlib.Path("/output/over").exists() and time.monotonic() < until:
     time.sleep(0.05)
 """
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Iterator[Kit]:
-    made = new_kit(tmp_path, "rights")
-    yield made
-    with contextlib.closing(docker.from_env()) as client:
-        remove(client, made.name)
 
 
 def test_what_the_host_runs_inside_a_task_has_no_more_rights_than_the_task(kit: Kit) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import docker
 import pytest
 
 from tests.e2e.running import read_until, running
-from tests.kit import Kit, new_kit, remove, why_no_engine
+from tests.kit import Kit, why_no_engine
 
 WHY_NOT = why_no_engine()
 pytestmark = [pytest.mark.engine, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
@@ -82,6 +79,7 @@ import time
 print("traps are laid", flush=True)
 time.sleep(120)
 """
+VARIABLES = {"MY_API_TOKEN": SECRET}
 MEASURED = (
     "import resource, subprocess, sys\n"
     "done = subprocess.run(sys.argv[1:])\n"
@@ -97,16 +95,6 @@ def victim(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "private").write_text(PRIVATE)
     return folder
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Iterator[Kit]:
-    made = new_kit(tmp_path, "traps", MY_API_TOKEN=SECRET)
-    yield made
-    with contextlib.closing(docker.from_env()) as client:
-        remove(client, made.name)
-    # Python's own removal, pytest's too, fails at directories that lie as deep.
-    subprocess.run(["rm", "-rf", tmp_path / "runs"], check=True)
 
 
 def up(kit: Kit, victim: Path, program: str) -> list[str]:

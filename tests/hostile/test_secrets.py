@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterator
-from pathlib import Path
 
-import docker
 import pytest
 
-from tests.kit import Kit, new_kit, remove, why_no_engine
+from tests.kit import Kit, why_no_engine
 
 pytestmark = [
     pytest.mark.engine,
@@ -68,27 +65,20 @@ environment = {{ PEM_KEY = {pem} }}
 """
 
 
-@pytest.fixture
-def client() -> Iterator[docker.DockerClient]:
-    made = docker.from_env()
-    yield made
-    made.close()
+VARIABLES = {"MY_PASSWORD": CALLER, "OWN_TOKEN": PEM, "MINE": LINE}
 
 
 @pytest.fixture
-def kit(tmp_path: Path, client: docker.DockerClient) -> Iterator[Kit]:
-    extra = {"MY_PASSWORD": CALLER, "OWN_TOKEN": PEM, "MINE": LINE}
-    made = new_kit(tmp_path, "hostile", **extra)
-    made.program(PROGRAM)
-    private = tmp_path / "private"
+def kit(kit: Kit) -> Kit:
+    kit.program(PROGRAM)
+    private = kit.root / "private"
     private.mkdir()
     (private / "account.json").write_text(ACCOUNT)
     (private / "own").write_text(FILE + "\n")
     (private / "own.env").write_text(f"API_TOKEN='{OPEN}'\nACCOUNT_SECRET='{ACCOUNT}'\n")
-    text = MANIFEST.format(name=made.name, option=json.dumps(OPTION), pem=json.dumps(PEM))
-    (tmp_path / "compose" / f"{made.name}.toml").write_text(text)
-    yield made
-    remove(client, made.name)
+    text = MANIFEST.format(name=kit.name, option=json.dumps(OPTION), pem=json.dumps(PEM))
+    (kit.root / "compose" / f"{kit.name}.toml").write_text(text)
+    return kit
 
 
 def shown(text: str) -> list[str]:

@@ -8,14 +8,13 @@ import resource
 import socket
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import docker
 import pytest
 
 from cluster_kit.platforms.variables import BEACON_SECRET
 from tests.e2e.running import read_until, running
-from tests.kit import Kit, mine, new_kit, remove, why_no_engine
+from tests.kit import Kit, mine, why_no_engine
 
 WHY_NOT = why_no_engine()
 pytestmark = [pytest.mark.engine, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
@@ -40,14 +39,6 @@ until = time.monotonic() + 60
 while not (out / "over").exists() and time.monotonic() < until:
     time.sleep(0.05)
 """
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Iterator[Kit]:
-    made = new_kit(tmp_path, "strangers")
-    yield made
-    with contextlib.closing(docker.from_env()) as client:
-        remove(client, made.name)
 
 
 @pytest.fixture

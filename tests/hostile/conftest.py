@@ -1,0 +1,34 @@
+"""The kit's command in a workspace of its own, for tests that start real containers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests.kit import Kit, new_kit, remove
+
+
+@pytest.fixture
+def client() -> Iterator[docker.DockerClient]:
+    made = docker.from_env()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def kit(
+    request: pytest.FixtureRequest, tmp_path: Path, client: docker.DockerClient
+) -> Iterator[Kit]:
+    """What has run there is removed after the test.
+
+    A module's VARIABLES are environment variables of the command.
+    """
+    made = new_kit(tmp_path, "hostile", **getattr(request.module, "VARIABLES", {}))
+    yield made
+    remove(client, made.name)
+    # Python's own removal, pytest's too, fails at directories that lie too deep.
+    subprocess.run(["rm", "-rf", tmp_path / "runs"], check=True)
