@@ -27,6 +27,7 @@ from cluster_kit.manifest.schema import (
     SidecarTable,
     TaskLimits,
 )
+from cluster_kit.util.masking import MASK, looks_secret, without_values
 from cluster_kit.util.nearest import nearest, proposal
 from cluster_kit.util.paths import MANIFESTS, is_directory, is_file
 from cluster_kit.util.toml_text import dotted, to_toml
@@ -208,9 +209,18 @@ def _rule(key: str, detail: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    """The value in TOML, cut to 60 characters."""
-    text = to_toml(value)
+    """The value in TOML, without what looks like a secret in it, cut to 60 characters."""
+    text = to_toml(_without_secrets(value))
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            key: MASK if looks_secret(key) and isinstance(inner, str) else _without_secrets(inner)
+            for key, inner in value.items()
+        }
+    return without_values(value)
 
 
 @dataclass(frozen=True)

@@ -115,3 +115,17 @@ def test_no_nonsense_ever_ends_in_anything_but_a_cluster_or_problems(
             assert problem.hint_text()
         key_paths = [(problem.key_path, problem.rule) for problem in error.problems]
         assert len(set(key_paths)) == len(key_paths), "the same thing said twice"
+
+
+def test_a_problem_with_a_value_shows_no_secret_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "demo.toml"
+    path.write_text(
+        'format = 1\nname = "demo"\nenvironment = { A_TOKEN = "abcdefgh", B = "https://u:pw1@h" }\n'
+    )
+    problems = load(path).problems
+    assert (
+        problems
+        and "***" in str(problems)
+        and "abcdefgh" not in str(problems)
+        and "pw1" not in str(problems)
+    )
