@@ -152,8 +152,9 @@ def incomplete(launch: Run, outcome: Outcome, error: EngineError | OSError) -> K
     """The error that the run ended, but was not saved or removed completely."""
     ended = f"the run ended ({outcome.reason}), but"
     if isinstance(error, EngineError):
-        return EngineError(f"{ended} not everything was saved and removed: {error.message}",
-                           error.hint)  # fmt: skip
+        down = f"`cluster-kit down {launch.name}` removes what is left"
+        hint = error.hint if "cluster-kit down" in error.hint else f"{down}; {error.hint}"
+        return EngineError(f"{ended} not everything was saved and removed: {error.message}", hint)
     return HostError(
         f"{ended} its evidence in {launch.directory.path} is not complete: "
         f"{run_directory.why(error, launch.directory.path)}",

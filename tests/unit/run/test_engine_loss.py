@@ -155,6 +155,20 @@ def test_an_interrupt_while_the_engine_is_away(stage: Stage) -> None:
     assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("interrupted", 130)
 
 
+def test_an_engine_that_cannot_remove_a_run_is_told_with_how_to_remove_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does that is busy with thousands of processes."""
+
+    def refuses(*_: str) -> int:
+        raise EngineError("the engine refused: cannot stop container", "run it again")
+
+    monkeypatch.setattr(stage.engine, "remove", refuses)
+    with pytest.raises(EngineError, match="not everything was saved and removed") as told:
+        stage.up()
+    assert told.value.hint.startswith("`cluster-kit down demo` removes what is left; ")
+
+
 def test_an_engine_that_hangs_is_told_and_waited_for(stage: Stage) -> None:
     """Its streams stay open, and nothing comes."""
     gone, back = told_at(stage, GONE), told_at(stage, BACK)
