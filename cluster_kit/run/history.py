@@ -109,13 +109,14 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
     Raises:
         UsageError: there is none.
     """
-    given = Path(reference).expanduser()
-    if reference and given.is_dir():
+    given, known = Path(reference).expanduser(), workspace.latest_runs()
+    # A directory of the program's may have the cluster's name.
+    names_cluster = reference in known and not (given / "run.json").is_file()
+    if reference and given.is_dir() and not names_cluster:
         return RunDirectory(given.resolve())
     below = workspace.root / "runs" / reference
     if "/" in reference and (below / "output").is_dir():
         return RunDirectory(below.resolve())
-    known = workspace.latest_runs()
     if not reference and known:
         newest = max(known.values(), key=lambda path: path.stat().st_mtime)
         return RunDirectory(newest.resolve())

@@ -79,11 +79,15 @@ def _record(run: RunDirectory, outcome: Outcome) -> Record | None:
 def _file(reference: str, workspace: Workspace) -> Path:
     """The file that has the verdict; raises UsageError."""
     candidate = Path(reference).expanduser()
+    # A directory of the program's may have the cluster's name.
+    names_cluster = (
+        reference in workspace.latest_runs() and not (candidate / "outcome.json").is_file()
+    )
     if not reference:
         newest = _newest(workspace)
     elif candidate.is_file():
         return candidate
-    elif candidate.is_dir():
+    elif candidate.is_dir() and not names_cluster:
         newest = candidate
     else:
         newest = workspace.runs(reference) / "latest"

@@ -41,6 +41,14 @@ def test_a_run_is_named_by_its_cluster_or_its_directory(cli: Cli, root: Path) ->
     assert cli("report", str(old.path)).code == 0 and old.report.is_file()
 
 
+def test_a_directory_with_the_clusters_name_does_not_hide_its_runs(cli: Cli, root: Path) -> None:
+    """As the program's own may have."""
+    run = saved(root, hour=9)
+    (root / "demo").mkdir()
+    assert cli("report", "demo").code == 0 and run.report.is_file()
+    assert cli("summary", "demo").code == cli("summary", str(run.path)).code
+
+
 def test_several_are_one_page_here(cli: Cli, root: Path) -> None:
     saved(root, "one"), saved(root, "two")
     assert cli("report", "one", "two").err == "written: report.html\n"
