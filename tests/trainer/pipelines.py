@@ -81,5 +81,5 @@ def problems(tmp_path: Path, text: str, name: str = "p.toml", *overrides: str) -
     with pytest.raises(PipelineError) as found:
         load(tmp_path, text, name, *overrides)
     assert f"{name}: " in str(found.value)
-    assert len({p.place for p in found.value.problems}) == len(found.value.problems)
-    return {p.place: f"{p.value} | {p.rule} | {p.cure}" for p in found.value.problems}
+    assert len({p.key_path for p in found.value.problems}) == len(found.value.problems)
+    return {p.key_path: f"{p.value} | {p.rule} | {p.hint}" for p in found.value.problems}

@@ -61,8 +61,8 @@ def free(folder: Path) -> str:
         disk = os.statvfs(folder)
     except OSError:
         return "how much is free is not known"
-    room, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
-    return f"{room // 1_000_000} of {whole // 1_000_000} MB free"
+    free_bytes, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+    return f"{free_bytes // 1_000_000} of {whole // 1_000_000} MB free"
 
 
 def watch(task: Task, then: Callable[[Outcome], None], over: threading.Event) -> None:

@@ -16,7 +16,7 @@ KEPT = "stacks"
 """The directory below the output."""
 
 
-def place(task: str) -> Path:
+def stack_file(task: str) -> Path:
     """The file in which a task's supervisor notes the stacks file of its program, or its own."""
     return Path(os.environ.get("TMPDIR") or "/tmp") / f"cluster-kit-stacks-{task}"
 
@@ -43,7 +43,7 @@ def ask(file: Path, patience_s: float = PATIENCE_S) -> str:
 def now(task: Task) -> str:
     """The stacks of the task's program, or of its server; a sentence if there are none."""
     try:
-        file = Path(place(task.name).read_text())
+        file = Path(stack_file(task.name).read_text())
     except OSError:
         return "nothing runs yet\n"
     return ask(file) or "no Python program answers: it has ended, or is not Python\n"
@@ -51,7 +51,7 @@ def now(task: Task) -> str:
 
 def arm(task: Task) -> None:
     """Let this process show its own stacks: a server's, in which no program runs."""
-    file = place(task.name)
+    file = stack_file(task.name)
     written = file.with_name(f"{file.name}-{os.getpid()}")
     stacks.arm(str(written))
     with contextlib.suppress(OSError):

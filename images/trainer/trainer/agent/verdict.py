@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     verdict = judge(given.run, given.leader, given.evaluator, stopped=given.stopped)
     success = verdict.exit_code == SUCCESS
-    place = given.shown or str(given.run)
+    run_path = given.shown or str(given.run)
     facts = {
         "format": 1,
         "id": given.id,
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         "reason": verdict.reason,
         "blame": verdict.blame,
         "message": verdict.message,
-        "run": place,
+        "run": run_path,
         "timings_s": {"total": given.seconds},
         "last_words": "",
         "notes": [],
@@ -59,11 +59,11 @@ def main(arguments: Sequence[str]) -> int:
     }
     replace(given.run / "outcome.json", json.dumps(facts) + "\n")
     if success:
-        print(f"success in {given.seconds} s; everything is in {place}")
+        print(f"success in {given.seconds} s; everything is in {run_path}")
     else:
         reason, blame, message = map(json.dumps, (verdict.reason, verdict.blame, verdict.message))
         print(f"failed: reason {reason}, blame {blame}: {message}")
-        print(f"exit code {verdict.exit_code}; everything is in {place}")
+        print(f"exit code {verdict.exit_code}; everything is in {run_path}")
     return verdict.exit_code
 
 

@@ -11,13 +11,13 @@ from trainer.agent.profiling.profile import HEAD, TAIL, chrome_lines
 BEGAN = 4_000_000_000
 
 
-def events(seen, place=0, most=1000):
-    text = HEAD + ",\n".join(chrome_lines(seen, place, BEGAN, most)) + TAIL
+def events(seen, position=0, most=1000):
+    text = HEAD + ",\n".join(chrome_lines(seen, position, BEGAN, most)) + TAIL
     return json.loads(text)["traceEvents"]
 
 
 def test_a_task_is_a_process_with_its_threads_and_its_time_is_that_of_all():
-    seen = events(trace(event("train", 10, 5), task="ps-1"), place=3)
+    seen = events(trace(event("train", 10, 5), task="ps-1"), position=3)
     assert seen[:3] == [
         {"ph": "M", "name": "process_name", "pid": 4, "tid": 0, "args": {"name": "ps-1"}},
         {"ph": "M", "name": "process_sort_index", "pid": 4, "tid": 0, "args": {"sort_index": 3}},

@@ -46,16 +46,16 @@ def exclusive(works: Iterable[Work], length: float) -> dict[str, float]:
     for work in works:
         begin, end = max(0.0, work.begin), min(length, work.end)
         if end > begin:
-            place = ORDER.index(work.kind)
-            changes += [(begin, place, 1), (end, place, -1)]
+            rank = ORDER.index(work.kind)
+            changes += [(begin, rank, 1), (end, rank, -1)]
     changes.sort()
     spent = dict.fromkeys((*ORDER, IDLE), 0.0)
     going = [0] * len(ORDER)
     last = 0.0
-    for at, place, change in [*changes, (length, 0, 0)]:
+    for at, rank, change in [*changes, (length, 0, 0)]:
         kind = next((ORDER[p] for p, count in enumerate(going) if count), IDLE)
         spent[kind] += at - last
-        going[place] += change
+        going[rank] += change
         last = at
     return spent
 
@@ -140,8 +140,8 @@ def steps_before_and_during(
 
 def _at(points: Sequence[Point], moment: float) -> Point | None:
     """The step at a moment: on the line between two reports, or the nearest report inside."""
-    for place in range(len(points) - 1):
-        (begin, low), (end, high) = points[place : place + 2]
+    for index in range(len(points) - 1):
+        (begin, low), (end, high) = points[index : index + 2]
         if begin <= moment <= end and end > begin:
             return moment, low + (high - low) * (moment - begin) / (end - begin)
     return None

@@ -119,17 +119,17 @@ MOST_EVENTS = 1_000_000
 HEAD, TAIL = '{"displayTimeUnit":"ms","traceEvents":[\n', "\n]}\n"
 
 
-def chrome_lines(trace: Trace, place: int, began: int, most: int) -> Iterator[str]:
+def chrome_lines(trace: Trace, position: int, began: int, most: int) -> Iterator[str]:
     """The events of one task, each as JSON.
 
     Args:
-        place: of the task among all; its process is sorted by it.
+        position: of the task among all; its process is sorted by it.
         began: Unix nanoseconds at which the whole trace begins.
         most: events; the longest ones are kept.
     """
-    process = place + 1
+    process = position + 1
     yield _meta("process_name", process, name=trace.task)
-    yield _meta("process_sort_index", process, sort_index=place)
+    yield _meta("process_sort_index", process, sort_index=position)
     ahead = trace.began - began
     shortest = _shortest(trace, most)
     for thread_id, thread in enumerate(trace.threads, 1):
@@ -260,10 +260,10 @@ def written(
     with gzip.open(folder / TRACE, "wt", compresslevel=6, encoding="utf-8") as trace_file:
         trace_file.write(HEAD)
         first = True
-        for place, (task, file) in enumerate(files.items()):
+        for position, (task, file) in enumerate(files.items()):
             trace = traces.read_trace(file, task, began, seconds)
             rows[task] = breakdown.task_facts(trace)
-            for line in chrome_lines(trace, place, int(began * 1e9), most):
+            for line in chrome_lines(trace, position, int(began * 1e9), most):
                 trace_file.write(line if first else f",\n{line}")
                 first = False
         trace_file.write(TAIL)

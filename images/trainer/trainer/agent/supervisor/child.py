@@ -19,7 +19,7 @@ from trainer.agent.errors import ContractError
 from trainer.agent.injected import mailbox, stacks
 from trainer.agent.last_words import telling
 from trainer.agent.outcome import Outcome, tidy
-from trainer.agent.stacks import place
+from trainer.agent.stacks import stack_file
 from trainer.agent.start_anew import SAFE
 from trainer.agent.supervisor.stall import Functions
 from trainer.agent.task import CHIEF_JOBS, EVALUATOR, Task
@@ -182,7 +182,7 @@ class Child:
         path.insert(0, str(HOOKS))
         environment[AFTER_IMPORT] = ",".join(self._hooks(program))
         environment[stacks.VARIABLE] = str(self.mailbox / "stacks")
-        place(self._task.name).write_text(environment[stacks.VARIABLE])
+        stack_file(self._task.name).write_text(environment[stacks.VARIABLE])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
         return environment
 

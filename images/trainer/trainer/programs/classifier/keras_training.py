@@ -107,9 +107,9 @@ def clone_devices(how: str, task: Task, options: Options) -> tuple[str, ...]:
     if how == mode.MIRRORED:
         return ()
     job, index = ("worker", 0) if how == mode.PARAMETER_SERVER else (task.job, task.index)
-    place = f"/job:{job}/replica:0/task:{index}/"
+    prefix = f"/job:{job}/replica:0/task:{index}/"
     gpus, cpus = (
-        len([device for device in tf.config.list_logical_devices(kind) if place in device.name])
+        len([device for device in tf.config.list_logical_devices(kind) if prefix in device.name])
         for kind in ("GPU", "CPU")
     )
     if how == mode.ALL_REDUCE and gpus:

@@ -24,7 +24,7 @@ class Rule:
     option: str
     known_in: tuple[str, ...]
     why: str
-    cure: str
+    hint: str
     value: str | None = None
     """The rule is only about this value."""
 
@@ -95,7 +95,7 @@ def check_here(arguments: Sequence[str]) -> None:
 def refused(how: str, given: Collection[str], values: Mapping[str, object]) -> list[str]:
     """One sentence for each of the `given` options that does nothing in mode `how`."""
     return [
-        f"{rule.flag} does nothing with {told(how)}: {rule.why}; leave it out, {rule.cure}"
+        f"{rule.flag} does nothing with {told(how)}: {rule.why}; leave it out, {rule.hint}"
         for rule in RULES
         if rule.option in given
         and how not in rule.known_in

@@ -133,20 +133,20 @@ def backup_workers(
 ) -> int:
     """How many gradients of a round are not waited for; ContractError if it cannot be done."""
     wanted = train.replicas_to_aggregate
-    place = f"{ROUND_KEY} = {wanted}"
+    setting = f"{ROUND_KEY} = {wanted}"
     if options.update != SYNC:
         raise ContractError(
-            f"{place} with asynchronous updates: only a synchronous round has gradients to wait"
+            f"{setting} with asynchronous updates: only a synchronous round has gradients to wait"
             f" for; take --update sync, or add `--set {ROUND_KEY}=0`"
         )
     if wanted > replicas:
         raise ContractError(
-            f"{place}, but {replicas} replicas train: a round has one gradient of each; run more"
+            f"{setting}, but {replicas} replicas train: a round has one gradient of each; run more"
             f" workers (`--workers`), or add `--set {ROUND_KEY}={replicas}`"
         )
     if "backup_workers" in given and options.backup_workers != replicas - wanted:
         raise ContractError(
-            f"--backup-workers {options.backup_workers}, but {place} of {replicas} replicas leaves"
-            f" {replicas - wanted}: leave out one of them (`--set {ROUND_KEY}=0`)"
+            f"--backup-workers {options.backup_workers}, but {setting} of {replicas} replicas"
+            f" leaves {replicas - wanted}: leave out one of them (`--set {ROUND_KEY}=0`)"
         )
     return replicas - wanted

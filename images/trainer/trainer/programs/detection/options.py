@@ -72,21 +72,24 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
 
 
 def configuration(
-    given: argparse.Namespace, data: Path, places: Mapping[str, Path], overrides: Sequence[str]
+    given: argparse.Namespace,
+    data: Path,
+    placeholders: Mapping[str, Path],
+    overrides: Sequence[str],
 ) -> Loaded:
     """The configuration in one file, or in parts if they are named; see `parse`."""
     named = {option: getattr(given, option.replace("-", "_")) for option in pipeline_file.SECTIONS}
     parts = {option: data / path for option, path in named.items() if path}
     if not parts:
         path = data / (given.pipeline_config or PIPELINE)
-        return pipeline_file.load(path, places, overrides, given.default_steps)
+        return pipeline_file.load(path, placeholders, overrides, given.default_steps)
     if given.pipeline_config:
         raise ContractError(
             f"--pipeline-config {given.pipeline_config} and"
             f" --{pipeline_file.spelt(next(iter(parts)))}:"
             " a configuration is one file, or in parts; leave out one of them"
         )
-    return pipeline_file.load_parts(parts, places, overrides, given.default_steps)
+    return pipeline_file.load_parts(parts, placeholders, overrides, given.default_steps)
 
 
 def names_given(arguments: Sequence[str]) -> frozenset[str]:

@@ -136,7 +136,7 @@ class Snapshot:
                 shape_and_slices=[""] * len(names),
                 tensors=[
                     *(tf.identity(self._own(variable)) for variable in self._variables.values()),
-                    *(numbers[place] for place in range(len(self._numbers))),
+                    *(numbers[index] for index in range(len(self._numbers))),
                 ],
             )
             with tf.control_dependencies([save]):

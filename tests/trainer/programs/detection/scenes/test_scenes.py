@@ -59,7 +59,7 @@ def test_digits_are_inside_of_sensible_size_and_hide_each_other_little() -> None
 def test_a_box_is_tight_around_the_ink() -> None:
     random = np.random.default_rng(4)
     for _ in range(20):
-        cover, (top, left, bottom, right) = scenes.room_for(RING, random, [])
+        cover, (top, left, bottom, right) = scenes.free_position(RING, random, [])
         inked = np.argwhere(cover >= scenes.INKED)
         assert inked.min(0).tolist() == [top, left]
         assert (inked.max(0) + 1).tolist() == [bottom, right]

@@ -94,11 +94,11 @@ FIELDS: dict[str, str] = {
         "use_moving_average", "moving_average_decay")},
     **{f"{TRAIN}.optimizer.{name}.use_moving_average": f"{TRAIN}.optimizer.use_moving_average"
        for name in OPTIMIZERS},
-    **{f"{TRAIN}.optimizer.{name}.{k}": f"{TRAIN}.optimizer.{place}"
-       for name, (_, fields) in OPTIMIZERS.items() for k, place in fields.items()},
-    **{f"{TRAIN}.optimizer.{name}.learning_rate.{rate}.{k}": f"{TRAIN}.learning_rate.{place}"
+    **{f"{TRAIN}.optimizer.{name}.{k}": f"{TRAIN}.optimizer.{key_path}"
+       for name, (_, fields) in OPTIMIZERS.items() for k, key_path in fields.items()},
+    **{f"{TRAIN}.optimizer.{name}.learning_rate.{rate}.{k}": f"{TRAIN}.learning_rate.{key_path}"
        for name in OPTIMIZERS for rate, (_, fields) in RATES.items()
-       for k, place in fields.items()},
+       for k, key_path in fields.items()},
     **{f"{TRAIN}.optimizer.{name}.learning_rate.manual_step_learning_rate.schedule":
        f"{TRAIN}.learning_rate.schedule" for name in OPTIMIZERS},
     f"{AUGMENT}.random_horizontal_flip.probability": f"{TRAIN}.augmentation.random_horizontal_flip",
@@ -138,7 +138,7 @@ BLOCKS: dict[str, tuple[str, Any]] = {
         {"probability": 0.85, "min_scale": 0.3, "max_scale": 1.0, "max_aspect_change": 1.4},
     ) for name in ("ssd_random_crop", "random_crop_image")},
 }  # fmt: skip
-"""Blocks whose presence means something: the place and its value, before what is inside."""
+"""Blocks whose presence means something: the key path and its value, before what is inside."""
 
 
 def strides(layers: object) -> tuple[int, ...]:
@@ -248,7 +248,7 @@ ASIDE: Mapping[str, str] = MappingProxyType({
 
 @dataclass(frozen=True)
 class Translated:
-    """Tables as TOML would have them; `written` gives each place's line and name in the file."""
+    """Tables as TOML would have them; `written` gives each key's line and name in the file."""
 
     tables: dict[str, Any]
     written: Mapping[str, str] = field(default_factory=dict)
@@ -281,13 +281,13 @@ class Translation:
 
     def add(self, entry: Entry) -> None:
         if entry.path in BLOCKS:
-            place, value = BLOCKS[entry.path]
-            self.put(place, value)
-            self.written.setdefault(place.rpartition(".")[0], entry.where)
+            key_path, value = BLOCKS[entry.path]
+            self.put(key_path, value)
+            self.written.setdefault(key_path.rpartition(".")[0], entry.where)
         elif entry.path in CHANGED:
-            place, change = CHANGED[entry.path]
+            key_path, change = CHANGED[entry.path]
             try:
-                self.take(entry, place, change(entry.value))
+                self.take(entry, key_path, change(entry.value))
             except ValueError as problem:
                 self.wrong(entry, str(problem), "change it, or write the pipeline as TOML")
         elif entry.path in FIELDS:
@@ -298,31 +298,31 @@ class Translation:
             self.refused.add(entry.path)
             self.wrong(entry, "not known here", nearest_of(entry.path))
 
-    def take(self, entry: Entry, place: str, value: Any) -> None:
-        if place not in REPEATED and place in self.written and self.at(place) != value:
-            rule = f"another value than {self.written[place]} = {short(self.at(place))}"
+    def take(self, entry: Entry, key_path: str, value: Any) -> None:
+        if key_path not in REPEATED and key_path in self.written and self.at(key_path) != value:
+            rule = f"another value than {self.written[key_path]} = {short(self.at(key_path))}"
             self.wrong(entry, rule, "give both the same value")
             return
-        if place in REPEATED:
-            value = (*(self.at(place) or ()), value)
-        self.put(place, value)
-        self.written[place] = entry.where
+        if key_path in REPEATED:
+            value = (*(self.at(key_path) or ()), value)
+        self.put(key_path, value)
+        self.written[key_path] = entry.where
 
-    def at(self, place: str) -> Any:
+    def at(self, key_path: str) -> Any:
         table: Any = self.tables
-        for name in place.split("."):
+        for name in key_path.split("."):
             table = table.get(name) if isinstance(table, dict) else None
         return table
 
-    def put(self, place: str, value: Any) -> None:
-        *above, key = place.split(".")
+    def put(self, key_path: str, value: Any) -> None:
+        *above, key = key_path.split(".")
         table = self.tables
         for name in above:
             table = table.setdefault(name, {})
         table[key] = value
 
-    def wrong(self, entry: Entry, rule: str, cure: str) -> None:
-        self.problems.append(Problem(entry.where, short(entry.value), rule, cure))
+    def wrong(self, entry: Entry, rule: str, hint: str) -> None:
+        self.problems.append(Problem(entry.where, short(entry.value), rule, hint))
 
 
 def translate(message: Message) -> Translated:
@@ -373,7 +373,7 @@ KNOWN = {part for path in (*FIELDS, *BLOCKS, *CHANGED, *ASIDE) for part in prefi
 
 
 def nearest_of(path: str) -> str:
-    """A cure, from what may stand in the same block."""
+    """A hint, from what may stand in the same block."""
     above, _, name = path.rpartition(".")
     known = [p.rpartition(".")[2] for p in KNOWN if p.rpartition(".")[0] == above]
     return nearest(name, known, "known there")

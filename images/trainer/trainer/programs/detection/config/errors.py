@@ -41,16 +41,16 @@ LONGEST = 60
 
 @dataclass(frozen=True)
 class Problem:
-    """`place = value: rule`, and what to do."""
+    """`key_path = value: rule`, and what to do."""
 
-    place: str
+    key_path: str
     value: str
     rule: str
-    cure: str
+    hint: str
 
     def __str__(self) -> str:
         value = f" = {self.value}" if self.value else ""
-        return f"  {self.place}{value}: {self.rule}\n    → {self.cure}"
+        return f"  {self.key_path}{value}: {self.rule}\n    → {self.hint}"
 
 
 class PipelineError(ContractError):
@@ -68,24 +68,24 @@ def found_by(
     """The problems in pydantic's error about `model`.
 
     Args:
-        written: how a place is written in the file or on the command line, if that differs.
+        written: how a key is written in the file or on the command line, if that differs.
     """
     return [problem(detail, model, written) for detail in error.errors(include_url=False)]
 
 
 def problem(detail: Any, model: type[BaseModel], written: Mapping[str, str]) -> Problem:
     """One of pydantic's error details as a Problem, in the words of the file."""
-    place, table = walked(detail["loc"], model)
-    dotted = ".".join(place)
+    key_path, table = walked(detail["loc"], model)
+    dotted = ".".join(key_path)
     shown = written.get(dotted) or written.get(dotted.partition("[")[0]) or dotted
     kind, value = detail["type"], short(detail.get("input"))
     fields = table.model_fields if table else {}
     if kind == "missing":
-        return Problem(shown, "", "is required", meaning(fields, place[-1]))
+        return Problem(shown, "", "is required", meaning(fields, key_path[-1]))
     if kind == "extra_forbidden":
-        return Problem(shown, value, "no such key", nearest(place[-1], fields))
+        return Problem(shown, value, "no such key", nearest(key_path[-1], fields))
     if kind in ("union_tag_not_found", "union_tag_invalid"):
-        tags = detail["ctx"].get("expected_tags") or tags_of(fields, place[-1])
+        tags = detail["ctx"].get("expected_tags") or tags_of(fields, key_path[-1])
         given = "" if kind == "union_tag_not_found" else f'"{detail["ctx"]["tag"]}"'
         return Problem(f"{shown}.type", given, f"must be one of {tags}", "choose one of them")
     if kind == "value_error":
@@ -94,7 +94,7 @@ def problem(detail: Any, model: type[BaseModel], written: Mapping[str, str]) -> 
         rule = f"must be {detail['ctx']['expected']}"
     else:
         rule = TYPES.get(kind) or "must be " + str(detail["msg"]).removeprefix("Input should be ")
-    return Problem(shown, value, rule, meaning(fields, place[-1] if place else ""))
+    return Problem(shown, value, rule, meaning(fields, key_path[-1] if key_path else ""))
 
 
 def walked(loc: Sequence[int | str], model: type[BaseModel]) -> tuple[list[str], Any]:
@@ -102,7 +102,7 @@ def walked(loc: Sequence[int | str], model: type[BaseModel]) -> tuple[list[str],
 
     Where `type` decides, pydantic puts the type's name between the keys.
     """
-    place: list[str] = []
+    key_path: list[str] = []
     table: Any = model
     at: Any = model
     tag_next = False
@@ -112,14 +112,14 @@ def walked(loc: Sequence[int | str], model: type[BaseModel]) -> tuple[list[str],
             tag_next = False
             continue
         if isinstance(part, int):
-            place[-1] += f"[{part}]"
+            key_path[-1] += f"[{part}]"
             continue
         table = single(at)
-        place.append(part)
+        key_path.append(part)
         field = table.model_fields.get(part) if table else None
         at = field.annotation if field else None
         tag_next = part in CHOSEN_BY_TYPE and len(models_in(at)) > 1
-    return place, table
+    return key_path, table
 
 
 def models_in(annotation: Any) -> list[type[Part]]:

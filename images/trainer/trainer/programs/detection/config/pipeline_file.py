@@ -34,21 +34,21 @@ class Loaded:
     left_aside: tuple[str, ...] = ()
 
 
-def read(path: Path, places: Mapping[str, Path], overrides: Sequence[str] = ()) -> Pipeline:
+def read(path: Path, placeholders: Mapping[str, Path], overrides: Sequence[str] = ()) -> Pipeline:
     """The pipeline in `path`; see `load`."""
-    return load(path, places, overrides).pipeline
+    return load(path, placeholders, overrides).pipeline
 
 
 def load(
     path: Path,
-    places: Mapping[str, Path],
+    placeholders: Mapping[str, Path],
     overrides: Sequence[str] = (),
     default_steps: int | None = None,
 ) -> Loaded:
     """The pipeline in `path`, every path in it absolute.
 
     Args:
-        places: what `{{ data }}` and the like in its paths stand for.
+        placeholders: what `{{ data }}` and the like in its paths stand for.
         overrides: `train_config.num_steps=50`, laid over the file; the value is TOML, or a text.
         default_steps: `train_config.num_steps` if neither file nor overrides have it.
     Raises:
@@ -57,7 +57,7 @@ def load(
     text = content(path)
     classic = path.suffix in CLASSIC
     given = translated(path, text) if classic else Translated(toml(path, text))
-    return checked(str(path), given, {**places, DIRECTORY: path.absolute().parent}, overrides,
+    return checked(str(path), given, {**placeholders, DIRECTORY: path.absolute().parent}, overrides,
                    default_steps)  # fmt: skip
 
 
@@ -72,15 +72,15 @@ def checked(
 
     Args:
         name: of the file or files, for messages.
-        context: the places, and the configuration's own directory.
+        context: `placeholders`, and the configuration's own directory.
     """
     raw, problems = dict(given.tables), list(given.problems)
     for override in overrides:
         try:
             raw = laid_over(raw, assignment(override))
         except ValueError as problem:
-            cure = "write section.key=value"
-            problems.append(Problem(f"--set {override}", "", str(problem), cure))
+            hint = "write section.key=value"
+            problems.append(Problem(f"--set {override}", "", str(problem), hint))
     if default_steps is not None and isinstance(raw.get("train_config"), dict):
         raw = laid_over({"train_config": {"num_steps": default_steps}}, raw)
     try:
@@ -102,9 +102,9 @@ def content(path: Path) -> str:
         rule = f"cannot be read: {problem.strerror}"
         raise PipelineError(str(path), [Problem(path.name, "", rule, FORMS)]) from problem
     except UnicodeDecodeError as problem:
-        cure = "save the file as UTF-8"
+        hint = "save the file as UTF-8"
         rule = f"no text: {problem}"
-        raise PipelineError(str(path), [Problem(path.name, "", rule, cure)]) from problem
+        raise PipelineError(str(path), [Problem(path.name, "", rule, hint)]) from problem
 
 
 def toml(path: Path, text: str) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def toml(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
-        rule, cure = f"not valid TOML: {problem}", f"mend the line it names; {FORMS}"
-        raise PipelineError(str(path), [Problem(path.name, "", rule, cure)]) from problem
+        rule, hint = f"not valid TOML: {problem}", f"correct the line that it names; {FORMS}"
+        raise PipelineError(str(path), [Problem(path.name, "", rule, hint)]) from problem
 
 
 def translated(path: Path, text: str) -> Translated:
@@ -121,8 +121,8 @@ def translated(path: Path, text: str) -> Translated:
     try:
         return translate(text_format.parse(text))
     except text_format.TextFormatError as problem:
-        cure = f"mend that line; {FORMS}"
-        raise PipelineError(str(path), [Problem(path.name, "", str(problem), cure)]) from problem
+        hint = f"correct that line; {FORMS}"
+        raise PipelineError(str(path), [Problem(path.name, "", str(problem), hint)]) from problem
 
 
 def assignment(text: str) -> dict[str, Any]:
@@ -195,7 +195,7 @@ OF_PATHS = ("fine_tune_checkpoint", "input_path", "label_map_path")
 
 def load_parts(
     files: Mapping[str, Path],
-    places: Mapping[str, Path],
+    placeholders: Mapping[str, Path],
     overrides: Sequence[str] = (),
     default_steps: int | None = None,
 ) -> Loaded:
@@ -208,9 +208,9 @@ def load_parts(
     name = ", ".join(map(str, files.values()))
     absent = [option for option in REQUIRED if option not in files]
     if absent:
-        cure = "give all three, or one file by --pipeline_config_path"
+        hint = "give all three, or one file by --pipeline_config_path"
         raise PipelineError(name, [
-            Problem(f"--{spelt(option)}", "", "is required beside the other parts", cure)
+            Problem(f"--{spelt(option)}", "", "is required beside the other parts", hint)
             for option in absent
         ])  # fmt: skip
     parts = [section(path, SECTIONS[option]) for option, path in files.items()]
@@ -220,7 +220,7 @@ def load_parts(
         tuple(line for part in parts for line in part.left_aside),
         tuple(problem for part in parts for problem in part.problems),
     )
-    context = {**places, DIRECTORY: next(iter(files.values())).absolute().parent}
+    context = {**placeholders, DIRECTORY: next(iter(files.values())).absolute().parent}
     return checked(name, given, context, overrides, default_steps)
 
 
@@ -229,8 +229,8 @@ def section(path: Path, name: str) -> Translated:
     try:
         inside = text_format.parse(content(path))
     except text_format.TextFormatError as problem:
-        cure = f"mend that line; it is to hold what {name} {{ … }} has between its braces"
-        raise PipelineError(str(path), [Problem(path.name, "", str(problem), cure)]) from problem
+        hint = f"correct that line; it is to hold what {name} {{ … }} has between its braces"
+        raise PipelineError(str(path), [Problem(path.name, "", str(problem), hint)]) from problem
     part = translate(text_format.Message((text_format.Field(name, inside, 1),)))
     table = part.tables.get(name)
     if isinstance(table, dict):

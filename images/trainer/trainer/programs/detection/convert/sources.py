@@ -41,9 +41,9 @@ class PixelBox:
 
 @dataclass(frozen=True)
 class Annotated:
-    """One image file and its objects; `place` is where the annotation stands, for messages."""
+    """One image file and its objects; `location` is where the annotation stands, for messages."""
 
-    place: str
+    location: str
     file: Path
     filename: str
     source_id: str
@@ -67,21 +67,21 @@ def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, 
     try:
         encoded = image.file.read_bytes()
     except OSError as problem:
-        return None, [f"{image.place}: {image.file} cannot be read: {problem.strerror}"]
+        return None, [f"{image.location}: {image.file} cannot be read: {problem.strerror}"]
     form, size = image_format(encoded), image_size(encoded)
     if form is None or size is None:
         return None, [
-            f"{image.place}: {image.file} is not a PNG or JPEG; convert it to one of them"
+            f"{image.location}: {image.file} is not a PNG or JPEG; convert it to one of them"
         ]
     if breaks_off(encoded):
         return None, [
-            f"{image.place}: {image.file} breaks off before the image's end; copy it anew"
+            f"{image.location}: {image.file} breaks off before the image's end; copy it anew"
         ]
     height, width = size
     problems = []
     if (image.height or height, image.width or width) != size:
         problems.append(
-            f"{image.place}: annotated as {image.width} wide and {image.height} high, but"
+            f"{image.location}: annotated as {image.width} wide and {image.height} high, but"
             f" {image.file} is {width} wide and {height} high"
         )
     boxes = []
@@ -89,16 +89,16 @@ def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, 
         if pixels.label not in labels.ids:
             known = ", ".join(labels.ids)
             problems.append(
-                f"{image.place}, object {index}: class {pixels.label!r} is not in the label map:"
+                f"{image.location}, object {index}: class {pixels.label!r} is not in the label map:"
                 f" {known[:200]}"
             )
             continue
         box = scaled(pixels, height, width, labels)
         if wrong := box.problem():
             problems.append(
-                f"{image.place}, object {index} ({pixels.label}): {wrong}; in pixels, of an image"
-                f" {width} wide and {height} high: ymin {pixels.ymin:g}, xmin {pixels.xmin:g},"
-                f" ymax {pixels.ymax:g}, xmax {pixels.xmax:g}"
+                f"{image.location}, object {index} ({pixels.label}): {wrong}; in pixels, of an"
+                f" image {width} wide and {height} high: ymin {pixels.ymin:g},"
+                f" xmin {pixels.xmin:g}, ymax {pixels.ymax:g}, xmax {pixels.xmax:g}"
             )
         boxes.append(box)
     if problems:
@@ -145,14 +145,14 @@ def read_coco(annotations: Path, folder: Path, labels: LabelMap | None) -> Sourc
     objects: dict[str, list[PixelBox]] = defaultdict(list)
     known = {identity(entry) for entry in content["images"]}
     for index, entry in enumerate(content["annotations"]):
-        place = f"{annotations}, annotations[{index}]"
+        location = f"{annotations}, annotations[{index}]"
         try:
             image, box = read_coco_object(entry, names)
         except ValueError as problem:
-            problems.append(f"{place}: {problem}")
+            problems.append(f"{location}: {problem}")
             continue
         if image not in known:
-            problems.append(f"{place}: image_id {image} is the id of no image")
+            problems.append(f"{location}: image_id {image} is the id of no image")
         objects[image].append(box)
     images = list(read_images(content["images"], annotations, folder, objects, problems))
     return Source(labels or LabelMap(names, {}), tuple(images), tuple(problems))
@@ -179,13 +179,13 @@ def categories(entries: list[Any], annotations: Path, problems: list[str]) -> di
     """Category id to name; what is wrong with one is added to `problems`."""
     names: dict[int, str] = {}
     for index, entry in enumerate(entries):
-        place = f"{annotations}, categories[{index}]"
+        location = f"{annotations}, categories[{index}]"
         number = entry.get("id") if isinstance(entry, dict) else None
         name = entry.get("name") if isinstance(entry, dict) else None
         if not whole(number) or number < 1 or not isinstance(name, str) or not name:
-            problems.append(f"{place}: needs an id of 1 or more and a name; 0 is the background")
+            problems.append(f"{location}: needs an id of 1 or more and a name; 0 is the background")
         elif number in names or name in names.values():
-            problems.append(f"{place}: id {number} or name {name!r} is there twice")
+            problems.append(f"{location}: id {number} or name {name!r} is there twice")
         else:
             names[number] = name
     return names
@@ -216,19 +216,19 @@ def read_images(
     """The images with their boxes; what is wrong with one is added to `problems`."""
     seen: set[str] = set()
     for index, entry in enumerate(entries):
-        place = f"{annotations}, images[{index}]"
+        location = f"{annotations}, images[{index}]"
         name = entry.get("file_name") if isinstance(entry, dict) else None
         number = identity(entry)
         if not isinstance(name, str) or not name or not number:
-            problems.append(f"{place}: needs an id and a file_name")
+            problems.append(f"{location}: needs an id and a file_name")
             continue
         if number in seen:
-            problems.append(f"{place}: id {number} is there twice")
+            problems.append(f"{location}: id {number} is there twice")
             continue
         seen.add(number)
         height, width = entry.get("height"), entry.get("width")
         yield Annotated(
-            place=place,
+            location=location,
             file=folder / name,
             filename=name,
             source_id=number,
@@ -317,7 +317,7 @@ def read_one(file: Path, directory: Path) -> Annotated:
         raise ValueError(f"not XML: {problem}") from problem
     filename = (root.findtext("filename") or "").strip()
     return Annotated(
-        place=str(file),
+        location=str(file),
         file=image_file(directory, filename, file.stem),
         filename=filename or file.stem,
         source_id=file.stem,

@@ -79,9 +79,9 @@ def same_labels(labels: LabelMap, pipeline: Pipeline) -> None:
         raise ContractError(f"label maps {paths[0]} and {paths[1]} differ; use one for both")
 
 
-def record_set(reader: InputReader, place: str, labels: LabelMap) -> RecordSet:
+def record_set(reader: InputReader, key_path: str, labels: LabelMap) -> RecordSet:
     """The checked records of a reader; raises ContractError with the faults of all files."""
-    files = records.find(reader.input_path, f"{place}.input_path")
+    files = records.find(reader.input_path, f"{key_path}.input_path")
     problems: list[str] = []
     counts: list[int] = []
     per_class = Counter[int]()
@@ -99,7 +99,7 @@ def record_set(reader: InputReader, place: str, labels: LabelMap) -> RecordSet:
         if len(counts) == before:
             problems.append(f"{file}: empty, it holds no record")
     if problems:
-        raise ContractError(message(place, problems))
+        raise ContractError(message(key_path, problems))
     per_id = dict(sorted(per_class.items()))
     return RecordSet(files, len(counts), sum(counts), max(counts), per_id)
 
@@ -129,13 +129,13 @@ def wrong_with(image: LabelledImage, labels: LabelMap) -> Iterator[str]:
             )
 
 
-def message(place: str, problems: list[str]) -> str:
-    """The error message for all problems of one reader, `place` in the configuration."""
+def message(key_path: str, problems: list[str]) -> str:
+    """The error message for all problems of one reader, `key_path` in the configuration."""
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     shown = "\n  ".join(problems[:MOST_SHOWN])
     more = f"\n  … and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""
     return (
-        f"{place}: {count} in the records; nothing was trained\n  {shown}{more}\n"
+        f"{key_path}: {count} in the records; nothing was trained\n  {shown}{more}\n"
         "    → copy a damaged or empty file again; for the rest repair the annotations or the label"
         " map, and convert them again"
     )

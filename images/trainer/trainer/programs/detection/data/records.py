@@ -225,23 +225,23 @@ def first_words(problem: tf.errors.OpError) -> str:
     return problem.message.partition(";")[0].partition(" at ")[0].strip() or type(problem).__name__
 
 
-def find(patterns: Sequence[str], place: str) -> tuple[str, ...]:
+def find(patterns: Sequence[str], key_path: str) -> tuple[str, ...]:
     """The files of all patterns, sorted. ContractError if a pattern matches none.
 
     Args:
-        place: what the patterns come from, `train_input_reader.input_path`.
+        key_path: what the patterns come from, `train_input_reader.input_path`.
     """
     files: set[str] = set()
     for pattern in patterns:
         matched = [name for name in glob.glob(pattern) if Path(name).is_file()]  # noqa: PTH207
         if not matched:
-            raise ContractError(f"{place} = {pattern}: no file matches; {whats_there(pattern)}")
+            raise ContractError(f"{key_path} = {pattern}: no file matches; {whats_there(pattern)}")
         files.update(matched)
     return tuple(sorted(files))
 
 
 def whats_there(pattern: str) -> str:
-    """A cure: what the directory of a pattern has instead."""
+    """A hint: what the directory of a pattern has instead."""
     folder = Path(pattern).parent
     if not folder.is_dir():
         return (

@@ -142,7 +142,7 @@ def scene(random: np.random.Generator, stock: Iterator[tuple[str, np.ndarray]]) 
     placed: list[Placed] = []
     for _ in range(int(random.integers(1, MOST_DIGITS + 1))):
         name, ink = next(stock)
-        found = room_for(ink, random, placed)
+        found = free_position(ink, random, placed)
         if found is None:
             continue
         cover, sides = found
@@ -153,12 +153,12 @@ def scene(random: np.random.Generator, stock: Iterator[tuple[str, np.ndarray]]) 
     return Scene(grained(pixels, random), tuple(placed))
 
 
-def room_for(
+def free_position(
     ink: np.ndarray, random: np.random.Generator, placed: list[Placed]
 ) -> tuple[np.ndarray, Sides] | None:
-    """(cover [SIDE, SIDE], its box) of the digit at a place that is free enough.
+    """(cover [SIDE, SIDE], its box) of the digit at a position that is free enough.
 
-    None if twenty places and sizes were not free.
+    None if twenty positions and sizes were not free.
     """
     for _ in range(20):
         glyph = enlarged(ink, random)

@@ -30,9 +30,9 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     train_config = options.pipeline.train_config
     replicas = len(replica.addresses_of_replicas(task))
     graph = mode.decided(options.graph, train_config, options.given, replicas)
-    place = replica.replica_of(task, graph, len(tf.config.list_physical_devices("GPU")))
-    checked = checkpoint_manager.prepare(options) if place.is_chief else None
-    if place.is_chief:
+    own_replica = replica.replica_of(task, graph, len(tf.config.list_physical_devices("GPU")))
+    checked = checkpoint_manager.prepare(options) if own_replica.is_chief else None
+    if own_replica.is_chief:
         checkpoint_manager.tell(options, task, graph.update)
     outcome = run(task, graph_job(options.pipeline), graph, progress)
     print(f"the job ended at global step {outcome.step}: {outcome.reached}", flush=True)
