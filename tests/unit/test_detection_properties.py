@@ -129,5 +129,5 @@ def test_any_junk_is_taken_or_refused_with_a_place(section: str, key: str, junk:
         Pipeline.model_validate(pipeline_file.with_tuples(raw), context={".": Path("/here")})
     except ValueError as error:
         found = pipeline_file.errors.found_by(error, Pipeline, {})
-        assert found and all(problem.place.startswith(section) for problem in found)
+        assert found and all(problem.key_path.startswith(section) for problem in found)
         assert str(PipelineError("p.toml", found)).startswith("p.toml: ")
