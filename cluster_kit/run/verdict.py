@@ -93,7 +93,7 @@ class Verdict:
 def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     """The verdict on a run, from its observed state and from how watching it ended."""
     if ending == "interrupted":
-        message = "interrupted by you: Ctrl-C, SIGTERM or a closed terminal"
+        message = "interrupted by you: Ctrl-C or SIGTERM"
         return Verdict(False, Interrupted.exit_code, Reason.INTERRUPTED, "", message)
     if ending == "superseded":
         message = "stopped to run again: its files have changed (`--watch`)"

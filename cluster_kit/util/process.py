@@ -26,8 +26,7 @@ from cluster_kit.util.masking import without_option_values
 GRACE_S = 4.0
 POLL_S = 0.1
 EXIT_CODE = 130
-_numbers: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM)
-"""Signals that interrupt: in a command also SIGHUP, which comes when its terminal is closed."""
+_NUMBERS = (signal.SIGINT, signal.SIGTERM)
 _is_command = False
 _is_interrupted = False
 _calls = 0
@@ -36,30 +35,25 @@ _completing = 0
 
 
 def interrupt_once() -> None:
-    """Let the first signal raise KeyboardInterrupt in the main thread and ignore the rest.
-
-    One that `nohup` has started outlives its terminal.
-    """
-    global _numbers, _is_command, _is_interrupted, _calls
+    """Let the first signal raise KeyboardInterrupt in the main thread and ignore the rest."""
+    global _is_command, _is_interrupted, _calls
     if not _is_command:
-        if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
-            _numbers = (*_numbers, signal.SIGHUP)
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         threading.Thread(target=_watch, args=(reading,), daemon=True).start()
     _is_command, _is_interrupted = True, False
     _calls += 1
-    for number in _numbers:
+    for number in _NUMBERS:
         signal.signal(number, _interrupt)
 
 
 def ignore() -> None:
-    """Ignore these signals from now on: for the short work at the end that must be completed.
+    """Ignore both signals from now on: for the short work at the end that must be completed.
 
     Nothing if `interrupt_once` was never called: this process is not the kit's command.
     """
-    for number in _numbers if _is_command else ():
+    for number in _NUMBERS if _is_command else ():
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -96,7 +90,7 @@ def _watch(arrivals: int) -> None:
         arrivals: where Python writes the number of a signal as soon as the system delivers it.
     """
     while arrived := os.read(arrivals, 1):
-        if (number := arrived[0]) in _numbers:
+        if (number := arrived[0]) in _NUMBERS:
             _reach_main_thread(number)
             if _is_interrupted:
                 _end_if_stuck()

@@ -78,44 +78,6 @@ def test_a_command_that_hangs_after_an_interrupt_is_ended(tmp_path: Path) -> Non
         assert ends(process, signal.SIGTERM) == 130
 
 
-CLOSED = """
-import os, pty, signal, sys, time
-from cluster_kit.util import process, stdio
-pid, terminal = pty.fork()
-if pid:
-    os.read(terminal, 100)
-    os.close(terminal)
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-process.interrupt_once()
-stdio.outlive_readers()
-try:
-    print("ready")
-    time.sleep(60)
-except KeyboardInterrupt:
-    print("a line that nobody reads " * 1000)
-    with open(sys.argv[1], "w") as file:
-        file.write("saved")
-    stdio.leave(process.EXIT_CODE)
-"""
-
-
-def test_a_closed_terminal_interrupts_a_command_which_completes_its_work(tmp_path: Path) -> None:
-    saved = tmp_path / "saved"
-    done = subprocess.run([sys.executable, "-c", CLOSED, saved], timeout=30, check=False)
-    assert (done.returncode, saved.read_text()) == (130, "saved")
-
-
-def test_a_command_under_nohup_outlives_its_terminal() -> None:
-    code = (
-        "import os, signal\n"
-        "from cluster_kit.util import process\n"
-        "process.interrupt_once(); os.kill(os.getpid(), signal.SIGHUP)\n"
-        "process.interrupt_once(); os.kill(os.getpid(), signal.SIGHUP)\n"
-    )
-    ignoring = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", sys.executable, "-c", code]
-    assert subprocess.run(ignoring, timeout=30, check=False).returncode == 0
-
-
 def test_what_saves_and_removes_is_completed() -> None:
     longer = "with process.completing(): time.sleep(process.GRACE_S + 1); print('saved')"
     with stuck(longer) as process:
