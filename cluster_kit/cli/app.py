@@ -359,11 +359,11 @@ def named(name: str | None, engine: Engine, up: Sequence[str], *, changes: bool 
     from cluster_kit.run.find import of_workspace  # imported only by verbs that ask an engine
 
     local = of_workspace(engine, here(), up)
-    meant = unnamed(up, local, changes=changes)
-    if meant in up and meant != DEFAULT_MANIFEST:
+    chosen = unnamed(up, local, changes=changes)
+    if chosen in up and chosen != DEFAULT_MANIFEST:
         of = " of this directory" if local and len(local) < len(up) else ""
-        say(f"{meant}: the only cluster{of} that is up{'' if local else ', started elsewhere'}")
-    return meant
+        say(f"{chosen}: the only cluster{of} that is up{'' if local else ', started elsewhere'}")
+    return chosen
 
 
 def chosen(known: list[str], tasks: list[str]) -> list[str]:

@@ -79,8 +79,10 @@ def tasks(ctx: Any) -> Iterable[str]:
     """Names of tasks: of the cluster that the line names, else of this directory's, else of all."""
     containers, local = _up(current_host().connect, here())
     named = ctx.params.get("name")
-    meant = {named} if named else set(local) or {container.cluster for container in containers}
-    return (container.name for container in containers if container.cluster in meant)
+    clusters_named = (
+        {named} if named else set(local) or {container.cluster for container in containers}
+    )
+    return (container.name for container in containers if container.cluster in clusters_named)
 
 
 @_quietly

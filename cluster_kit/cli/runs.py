@@ -146,9 +146,9 @@ def prune(
     ] = False,
 ) -> None:
     """Remove old runs with all that they left; each cluster's newest ones stay."""
-    gone = to_prune(_found(cluster), keep, _used())
+    removable = to_prune(_found(cluster), keep, _used())
     freed, not_removed = 0, dict[str, str]()
-    for run in gone:
+    for run in removable:
         size = size_of(run)
         say(f"{'would remove' if dry else 'removing'} {short(run.directory.path)}")
         try:
@@ -158,8 +158,8 @@ def prune(
         except OSError as error:
             not_removed[str(run.directory.path)] = error.strerror or str(error)
     word = "would be" if dry else "are"
-    count = len(gone) - len(not_removed)
-    say(f"{count} runs, {decimal(freed)} {word} free" if gone else "nothing to remove")
+    count = len(removable) - len(not_removed)
+    say(f"{count} runs, {decimal(freed)} {word} free" if removable else "nothing to remove")
     if not_removed:
         named = "; ".join(f"{path} ({reason})" for path, reason in not_removed.items())
         raise HostError(

@@ -70,13 +70,13 @@ def length_of(cluster: Cluster) -> Length:
 
 def _last(option: str, arguments: Sequence[str]) -> int | None:
     """The option's last value, as in `--steps 5` or `--steps=5`; None if there is none."""
-    found = None
+    last = None
     for name, following in zip(arguments, (*arguments[1:], ""), strict=False):
-        given, equals, value = name.partition("=")
+        flag, equals, value = name.partition("=")
         text = value if equals else following
-        if given == option and text.isdecimal():
-            found = int(text)
-    return found
+        if flag == option and text.isdecimal():
+            last = int(text)
+    return last
 
 
 SLOW_CPUS = 0.1
@@ -175,18 +175,18 @@ def random_scenario(cluster: Cluster, seed: int, faults: int) -> Written:
 
 def _any(random: Random, cluster: Cluster) -> Fault:
     kind = random.choice([kind for kind in KINDS.values() if not kind.beside])
-    given: dict[str, object] = {
+    keys: dict[str, object] = {
         "kind": kind.name,
         "task": random.choice(candidates(kind.name, cluster)),
     }
     steps, part = length_of(cluster).steps, random.uniform(EARLIEST, LATEST)
     if steps is not None:
-        given["at"] = {"step": max(1, round(part * steps))}
+        keys["at"] = {"step": max(1, round(part * steps))}
     else:
-        given["at"] = {"seconds": round(random.uniform(*RANDOM_SECONDS), 1)}
+        keys["at"] = {"seconds": round(random.uniform(*RANDOM_SECONDS), 1)}
     if kind.lasts:
-        given["for"] = random.choice(kind.lasts)
-    return Fault.model_validate(given)
+        keys["for"] = random.choice(kind.lasts)
+    return Fault.model_validate(keys)
 
 
 EVENTS = tuple(name for name in events.EVENTS if name not in ("usage", "end"))
@@ -231,12 +231,12 @@ def _problems(where: str, fault: Fault, cluster: Cluster, length: Length) -> Ite
 
 def _apart(where: str, fault: Fault, names: Sequence[str], cluster: Cluster) -> Iterator[Problem]:
     """Tasks to cut it off from that there are not, or that are the task itself."""
-    own = [task.name for task in cluster.of(fault.role)] if fault.role else [fault.task]
+    tasks = [task.name for task in cluster.of(fault.role)] if fault.role else [fault.task]
     for name in fault.sources or ():
         if name not in names:
             rule = f"the cluster {cluster.name} has no such task"
             yield Problem(f"{where}: from", f'"{name}"', rule, proposal(name, names))
-        elif name in own:
+        elif name in tasks:
             rule = "a task cannot be cut off from itself"
             yield Problem(f"{where}: from", f'"{name}"', rule, "name other tasks")
     if fault.task == RANDOM and set(fault.sources or ()) >= set(names):
@@ -248,8 +248,8 @@ def _too_wide(where: str, fault: Fault, cluster: Cluster) -> Iterator[Problem]:
     """More bandwidth than the task has by the manifest."""
     for task in cluster.tasks if fault.kind == "bandwidth" else ():
         rate = RATE if fault.rate is None else fault.rate
-        meant = fault.task == task.name or fault.role == task.role
-        if meant and task.bandwidth is not None and rate >= task.bandwidth:
+        affected = fault.task == task.name or fault.role == task.role
+        if affected and task.bandwidth is not None and rate >= task.bandwidth:
             rule = f"{task.name} has only {task.bandwidth} bits per second as it is"
             yield Problem(f"{where}: rate", f"{rate}", rule, "choose less")
 
@@ -314,8 +314,8 @@ def progress(seen: RunState) -> Iterator[tuple[float, int]]:
     A program that has just gone back may report where it begins, and only then train.
     """
     starts = starts_of(seen)
-    told = [(moment, step, bisect(starts, moment)) for moment, step in steps(seen)]
-    for before, one, after in zip([None, *told], told, [*told[1:], None], strict=False):
+    reports = [(moment, step, bisect(starts, moment)) for moment, step in steps(seen)]
+    for before, one, after in zip([None, *reports], reports, [*reports[1:], None], strict=False):
         moment, step, attempt = one
         begins = before is None or before[2] != attempt
         same = after if begins else before

@@ -97,8 +97,8 @@ def trial_of(program: str, image: str) -> Helper:
 def _packets(
     image: str, joined: str, peers: list[str], loss: float, delay: float, seconds: float | None
 ) -> Helper:
-    asked = {"peers": peers, "seconds": seconds, "loss": loss, "delay": delay}
-    command = ("python3", "-ISc", _text("packets"), json.dumps(asked))
+    options = {"peers": peers, "seconds": seconds, "loss": loss, "delay": delay}
+    command = ("python3", "-ISc", _text("packets"), json.dumps(options))
     return Helper(image, command, network_of=joined, capabilities=("NET_ADMIN",))
 
 
@@ -111,8 +111,8 @@ def _shape(
 
 
 def _disk(image: str, joined: str, directory: str, seconds: float | None) -> Helper:
-    asked = {"directory": directory, "seconds": seconds}
-    command = ("python3", "-ISc", _text("fill_disk"), json.dumps(asked))
+    options = {"directory": directory, "seconds": seconds}
+    command = ("python3", "-ISc", _text("fill_disk"), json.dumps(options))
     return Helper(image, command, processes_of=joined, privileged=True)
 
 
@@ -127,10 +127,12 @@ LIMITS = {"memory": "MemoryLimit", "slow": "CpuCfsQuota"}
 
 def refuse_if_unable(engine: Engine, cluster: Cluster, faults: Sequence[Planned]) -> None:
     """Raise HostError with every kind of fault that is not possible, and what would allow it."""
-    told = [*_without_limits(engine, faults), *_without_rights(engine, cluster, faults)]
-    if told:
-        message = "this host cannot do what the drill asks for\n" + "\n".join(m for m, _ in told)
-        hints = list(dict.fromkeys(hint for _, hint in told))
+    faults_refused = [*_without_limits(engine, faults), *_without_rights(engine, cluster, faults)]
+    if faults_refused:
+        message = "this host cannot do what the drill asks for\n" + "\n".join(
+            m for m, _ in faults_refused
+        )
+        hints = list(dict.fromkeys(hint for _, hint in faults_refused))
         raise HostError(message, "\n".join([*hints, "or take these faults out of the scenario"]))
 
 
@@ -153,11 +155,11 @@ def _without_rights(
         if not kinds:
             continue
         try:
-            said = reaching(engine).start_helper(cluster.name, trial_of(program, cluster.image))
+            output = reaching(engine).start_helper(cluster.name, trial_of(program, cluster.image))
         except EngineError as error:
-            said = error.message
-        if said != READY:
-            yield f"  {', '.join(kinds)}: {said or 'its helper said nothing'}", hint
+            output = error.message
+        if output != READY:
+            yield f"  {', '.join(kinds)}: {output or 'its helper said nothing'}", hint
 
 
 STOP_ALL, GO_ON = "kill -STOP -1", "kill -CONT -1"
@@ -183,9 +185,13 @@ def script(fault: Planned) -> str:
 def inject(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
     """Break the container; raises EngineError."""
     if program_of(fault):
-        said = reaching(engine).start_helper(cluster.name, helper_of(cluster, container.id, fault))
-        if said != READY:
-            raise EngineError(f"{fault.kind} is not possible: {said or 'its helper said nothing'}")
+        output = reaching(engine).start_helper(
+            cluster.name, helper_of(cluster, container.id, fault)
+        )
+        if output != READY:
+            raise EngineError(
+                f"{fault.kind} is not possible: {output or 'its helper said nothing'}"
+            )
     elif words := script(fault):
         reaching(engine).execute(container.id, ("sh", "-c", words))
     else:
@@ -220,10 +226,10 @@ def _memory(engine: Engine, cluster: Cluster, container: Container, fault: Plann
     task = next(task for task in cluster.tasks if task.name == fault.task)
     reaching(engine).limit_memory(container.id, min(limit, task.memory or limit), swap=False)
     command = ("python3", "-ISc", EXHAUST.read_text(), str(limit))
-    said = reaching(engine).ask(container.id, command, EXHAUST_S).strip()
-    if said:
+    output = reaching(engine).ask(container.id, command, EXHAUST_S).strip()
+    if output:
         undo(engine, cluster, container, fault)
-        raise EngineError(f"nothing was killed for its memory: {said.splitlines()[-1]}")
+        raise EngineError(f"nothing was killed for its memory: {output.splitlines()[-1]}")
 
 
 def _usual(engine: Engine, task: Task) -> float:
@@ -396,10 +402,10 @@ def drill(
     if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted("the drill was interrupted", f"its run is in {outcome.run}")
     (written,) = chosen
-    found = results(director.faults, director.done, director.refusals, director.seen)
-    lanes = lanes_of(director.seen, found)
-    missed = misses(written.scenario.expect, found, outcome)
-    done = Drill(written.source, seed, tuple(found), tuple(missed), outcome, lanes)
+    fault_results = results(director.faults, director.done, director.refusals, director.seen)
+    lanes = lanes_of(director.seen, fault_results)
+    missed = misses(written.scenario.expect, fault_results, outcome)
+    done = Drill(written.source, seed, tuple(fault_results), tuple(missed), outcome, lanes)
     text = json.dumps(done.facts(), indent=2, ensure_ascii=False) + "\n"
     run = RunDirectory(Path(outcome.run))
     write_atomically(run.path / DRILL, text)

@@ -224,7 +224,7 @@ class Judged:
         }
 
 
-def judged(cells: Sequence[Cell], done: Drill, left: Sequence[str]) -> list[Judged]:
+def judged(cells: Sequence[Cell], done: Drill, left_behind_names: Sequence[str]) -> list[Judged]:
     """The judged cells whose faults were injected, and not just before the end of the job. If a run
     failed, the last of them counts as the cause.
 
@@ -235,7 +235,7 @@ def judged(cells: Sequence[Cell], done: Drill, left: Sequence[str]) -> list[Judg
     hit = [(cell, r) for cell, r in pairs if not (r.why_not or r.at_end)]
     last = max((result.injected_at or 0.0 for _, result in hit), default=0.0)
     return [
-        _judged(cell, result, done, left, last=(result.injected_at or 0.0) == last)
+        _judged(cell, result, done, left_behind_names, last=(result.injected_at or 0.0) == last)
         for cell, result in hit
     ]
 

@@ -75,8 +75,8 @@ def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
     later = [other for other in done if other.time > one.time]
     next_of_task = min((o.time for o in later if o.fault.task == task), default=job_end)
     next_of_any = min((o.time for o in later), default=job_end)
-    found = _detected(one, seen, next_of_task, next_of_any)
-    detected, by = found or (None, "")
+    detection = _detected(one, seen, next_of_task, next_of_any)
+    detected, by = detection or (None, "")
     before = [step for moment, step in steps(seen) if moment <= one.time]
     went_on, lost, reached = _going_on(
         seen, one.time, max(one.time, detected or 0.0), next_of_any, max(before, default=0)
@@ -116,15 +116,15 @@ def _detected(
         until_other: the next fault of any task, likewise for what is told of the whole job.
     """
     task, since = one.fault.task, one.time - CLOCK_SLACK_S
-    told = list[tuple[float, str]]()
+    signs = list[tuple[float, str]]()
     for life in seen.lives_of(task):
-        told += [(time, Action.OOM) for time in life.ooms if since <= time < until]
+        signs += [(time, Action.OOM) for time in life.ooms if since <= time < until]
         if life.ended is None or life.exit_code == 0 or life.ended < since:
             continue
         # The last word of a leader that failed comes just before its end.
         ends_job = task == seen.leader and life.exit_code and until == ended_at(seen)
         if life.ended < until or ends_job:
-            told.append((life.ended, Action.DIE))
+            signs.append((life.ended, Action.DIE))
     for entry in seen.entries:
         event = entry.event
         about_task = (isinstance(event, Silent) and event.of == task) or (
@@ -134,8 +134,8 @@ def _detected(
         if (about_task and since <= entry.time < until) or (
             about_job and since <= entry.time < until_other
         ):
-            told.append((entry.time, name_of(event)))
-    return min(told, default=None)
+            signs.append((entry.time, name_of(event)))
+    return min(signs, default=None)
 
 
 def _going_on(

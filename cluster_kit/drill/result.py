@@ -65,10 +65,10 @@ def _ran(seen: RunState, task: str, end: float) -> list[Span]:
 
 def _silent(seen: RunState, task: str, end: float) -> list[Span]:
     """From when it was called silent to when it was heard, or started again."""
-    told = [(e.time, isinstance(e.event, Silent)) for e in seen.entries
+    changes = [(e.time, isinstance(e.event, Silent)) for e in seen.entries
             if isinstance(e.event, Silent | Heard) and e.event.of == task]  # fmt: skip
     started = [(start, False) for start in seen.starts(task)]
-    return _spans(sorted([*told, *started]), end)
+    return _spans(sorted([*changes, *started]), end)
 
 
 def _spans(changes: Sequence[tuple[float, bool]], end: float) -> list[Span]:
@@ -161,13 +161,13 @@ def _moment(time: float | None) -> float | None:
 
 def table(results: Sequence[Result]) -> Table:
     """One row for each fault."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    rendered = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in COLUMNS:
-        left = heading in ("fault", "moment", "detected after")
-        made.add_column(heading, justify="left" if left else "right", no_wrap=True)
+        is_text = heading in ("fault", "moment", "detected after")
+        rendered.add_column(heading, justify="left" if is_text else "right", no_wrap=True)
     for result in results:
-        made.add_row(*_row(result))
-    return made
+        rendered.add_row(*_row(result))
+    return rendered
 
 
 def _row(result: Result) -> list[str]:

@@ -242,10 +242,10 @@ class Expect(Strict):
         if self.success is not None and self.reason is not None:
             good = self.reason == Reason.FINISHED
             if self.success != good:
-                ends = "success" if good else "failure"
-                said = str(self.success).lower()
+                ending = "success" if good else "failure"
+                value = str(self.success).lower()
                 raise ValueError(
-                    f'contradictory: success = {said}, but reason = "{self.reason}" is a {ends}'
+                    f'contradictory: success = {value}, but reason = "{self.reason}" is a {ending}'
                 )
         return self
 
@@ -313,16 +313,16 @@ def load(path: Path) -> Written:
 def parse(raw: Mapping[str, Any], source: str) -> Written:
     """The scenario of these tables; each fault is read separately, to report all problems."""
     problems: list[Problem] = []
-    given = raw.get("fault", [])
-    if not isinstance(given, list) or not given:
+    fault_tables = raw.get("fault", [])
+    if not isinstance(fault_tables, list) or not fault_tables:
         hint = "write one: `[[fault]]`, then its kind, task and at"
         problems.append(Problem("fault", "", "at least one fault is required", hint))
-        given = []
-    read = {n: _read(Fault, f"fault {n}", one, problems) for n, one in enumerate(given, 1)}
+        fault_tables = []
+    read = {n: _read(Fault, f"fault {n}", one, problems) for n, one in enumerate(fault_tables, 1)}
     faults = {number: fault for number, fault in read.items() if fault is not None}
     expect = _read(Expect, "expect", raw.get("expect", {}), problems)
-    rest = {key: value for key, value in raw.items() if key not in ("fault", "expect")}
-    scenario = _read(Scenario, "", rest, problems) or Scenario()
+    top_level = {key: value for key, value in raw.items() if key not in ("fault", "expect")}
+    scenario = _read(Scenario, "", top_level, problems) or Scenario()
     scenario = scenario.model_copy(
         update={"fault": tuple(faults.values()), "expect": expect or Expect()}
     )
@@ -348,14 +348,14 @@ def _problem(table: type[BaseModel], where: str, detail: Any) -> Problem:
     kind, value = detail["type"], to_toml(detail.get("input"))
     value = value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
     known = _keys_beside(table, keys)
-    there = f"keys there: {', '.join(known)}"
+    known_keys = f"keys there: {', '.join(known)}"
     if kind == "missing":
-        return Problem(key_path, "", "is required", there)
+        return Problem(key_path, "", "is required", known_keys)
     if kind == "extra_forbidden":
         return Problem(key_path, value, "no such key", proposal(keys[-1], known))
     rule = str(detail["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")
     rule, _, hint = rule.partition("; ")
-    return Problem(key_path, value, rule, hint or there)
+    return Problem(key_path, value, rule, hint or known_keys)
 
 
 def _keys_beside(table: type[BaseModel], keys: Sequence[str]) -> list[str]:

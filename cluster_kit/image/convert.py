@@ -91,5 +91,5 @@ def mounts(wanted: Conversion) -> Iterator[str]:
             yield f"{bind(path, path)},readonly"
 
 
-def _inside(path: Path, others: Iterable[Path]) -> bool:
-    return any(other in path.parents for other in others)
+def _inside(path: Path, other_paths: Iterable[Path]) -> bool:
+    return any(other in path.parents for other in other_paths)

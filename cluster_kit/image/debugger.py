@@ -43,10 +43,10 @@ def ensure(host: Host, say: Callable[[str], None]) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".debugpy-") as folder:
-            made = _installed(host, Path(folder))
-            made.chmod(0o755)  # a task may run as another user
+            installed = _installed(host, Path(folder))
+            installed.chmod(0o755)  # a task may run as another user
             try:
-                made.rename(target)
+                installed.rename(target)
             except OSError:  # another process was faster
                 if not (target / "debugpy").is_dir():
                     raise

@@ -335,15 +335,15 @@ def _resolved(host: Host, cluster: Cluster, variant: Variant, say: Say) -> str:
     raise _failure(cluster, done.errors, done.tail())
 
 
-def _failure(cluster: Cluster, said: str, tail: str) -> ManifestError | EngineError:
-    found, python = _FROM.search(said), _PYTHON.search(said)
+def _failure(cluster: Cluster, output: str, tail: str) -> ManifestError | EngineError:
+    found, python = _FROM.search(output), _PYTHON.search(output)
     if found and found[2] != "none":
-        there = list(dict.fromkeys(re.findall(r"\d+\.\d+(?=\.\d)", found[2])))
+        available = list(dict.fromkeys(re.findall(r"\d+\.\d+(?=\.\d)", found[2])))
         rule = (
             f"the index has no such TensorFlow for Python {python[1] if python else '?'}, which "
-            f"the base image has; it has {', '.join(there)}"
+            f"the base image has; it has {', '.join(available)}"
         )
-        newest = Setting("tensorflow", there[-1] if there else "")
+        newest = Setting("tensorflow", available[-1] if available else "")
         other = ", or name a base with another Python in CLUSTER_KIT_BASE"
         return _problem(cluster, rule, ("write ", newest, other))
     if found and cluster.tensorflow == NIGHTLY:
@@ -352,7 +352,7 @@ def _failure(cluster: Cluster, said: str, tail: str) -> ManifestError | EngineEr
         return _problem(cluster, rule, (hint, Setting("tensorflow", "2.21")))
     return EngineError(
         f"resolving TensorFlow {cluster.tensorflow} failed:\n{tail}",
-        disk_hint(said)
+        disk_hint(output)
         or "see whether pip's configuration (`pip config list`, https_proxy) reaches an index",
     )
 

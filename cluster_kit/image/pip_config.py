@@ -85,9 +85,9 @@ def network(environment: Mapping[str, str], addresses: str = "") -> str:
         addresses: further ones, separated by spaces.
     """
     proxies = [environment.get(name, "") for name in PROXY_VARIABLES if name.lower() != "no_proxy"]
-    asked = environment.get(NETWORK_VARIABLE, "")
+    network_name = environment.get(NETWORK_VARIABLE, "")
     needs = any(map(_is_loopback, (*proxies, *addresses.split())))
-    return "host" if needs or asked == "host" else "default"
+    return "host" if needs or network_name == "host" else "default"
 
 
 def _is_loopback(address: str) -> bool:

@@ -83,9 +83,9 @@ def look(host: Host, cluster: Cluster) -> Found:
         done = host.processes.run(look_command(cluster, folder), timeout_s=_LOOKED_S)
     line = next((line for line in done.output.splitlines()[::-1] if line[:1] == "{"), "")
     if done.ok and line:
-        told = json.loads(line)
-        python, lacks = tuple(told.pop("python")), tuple(told.pop("lacks"))
-        return Found(python=python, lacks=lacks, **told)
+        facts = json.loads(line)
+        python, lacks = tuple(facts.pop("python")), tuple(facts.pop("lacks"))
+        return Found(python=python, lacks=lacks, **facts)
     if any(sign in done.errors for sign in _NO_PYTHON):
         rule = "it has no `python3` in its PATH"
         hint = 'install Python there, or name its folder: `ENV PATH="/opt/conda/bin:$PATH"`'
@@ -252,27 +252,27 @@ def _run_build(host: Host, cluster: Cluster, dockerfile: Dockerfile, each: Say) 
         done = host.processes.stream(command, each)
     if done.ok:
         return
-    said = _failure(done.tail(_SAID))
-    if _NOT_THERE.search(said):
-        rule = f"what it is built on is not on this engine, and no registry gave it:\n{said}"
+    failure = _failure(done.tail(_SAID))
+    if _NOT_THERE.search(failure):
+        rule = f"what it is built on is not on this engine, and no registry gave it:\n{failure}"
         hint = "fix its FROM, or bring that image there: `docker build -t NAME .`, `docker load`"
         raise ManifestError(cluster.source, [_of_build(dockerfile, rule, hint)])
-    if _NOT_VALID.search(said):
-        rule = f"not a valid Dockerfile:\n{said}"
+    if _NOT_VALID.search(failure):
+        rule = f"not a valid Dockerfile:\n{failure}"
         raise ManifestError(cluster.source, [_of_build(dockerfile, rule, f"fix {file}")])
     fix = f"fix the step that failed in {file}"
-    if _SOLVED not in said:
+    if _SOLVED not in failure:
         fix = "see what differs on this engine: `cluster-kit doctor`"
-    message = f"building {cluster.image} failed (exit {done.code}):\n{said}"
-    raise EngineError(message, disk_hint(said) or fix)
+    message = f"building {cluster.image} failed (exit {done.code}):\n{failure}"
+    raise EngineError(message, disk_hint(failure) or fix)
 
 
-def _failure(said: str) -> str:
+def _failure(output: str) -> str:
     """The part of a build's last lines that describes the failure, indented."""
-    lines = said.splitlines()
+    lines = output.splitlines()
     if _RULER in lines:
         lines = lines[lines.index(_RULER) :]
-    elif _SOLVED in said:
+    elif _SOLVED in output:
         lines = [line for line in lines if not _STEP.match(line)]
     return "\n".join(f"      {line}" for line in lines)
 

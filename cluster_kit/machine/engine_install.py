@@ -62,9 +62,9 @@ def ensure_engine(host: Host, say: Say, ask: Callable[[str], bool]) -> bool:
     if engine_answers(host) and compose_works(host):
         return False
     if shutil.which("docker") and may_not(
-        said := host.processes.run(["docker", "info"], timeout_s=30).tail()
+        message := host.processes.run(["docker", "info"], timeout_s=30).tail()
     ):
-        raise no_engine(OSError(said))
+        raise no_engine(OSError(message))
     _refuse_if_not_allowed()
     if sys.stdin.isatty() and not ask("No Docker engine answers. Install and start one now?"):
         raise HostError("no Docker engine answers, and installing one was declined", _BY_HAND)
@@ -158,12 +158,12 @@ PINNED = (
 
 def next_suite(mirror: str, security: str) -> str:
     """Returns the sources of the next Debian release: its packages, and its fixes if `security`."""
-    found = {NEXT_SUITE: mirror}
+    mirrors = {NEXT_SUITE: mirror}
     if security:
-        found[f"{NEXT_SUITE}-security"] = security
+        mirrors[f"{NEXT_SUITE}-security"] = security
     return "\n".join(
         f"Types: deb\nURIs: {uri}\nSuites: {suite}\nComponents: main\nSigned-By: {KEYRING}\n"
-        for suite, uri in found.items()
+        for suite, uri in mirrors.items()
     )
 
 
@@ -190,8 +190,8 @@ def _first_mirror(texts: list[str], archive: str) -> str:
     forms = (rf"^URIs:\s*{uri}(?:\s|$)", rf"^deb\s+(?:\[[^\]]*\]\s+)?{uri}\s")
     for text in texts:
         for form in forms:
-            if found := re.search(form, text, re.MULTILINE):
-                return found.group(1)
+            if match := re.search(form, text, re.MULTILINE):
+                return match.group(1)
     return ""
 
 

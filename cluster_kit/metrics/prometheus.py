@@ -215,10 +215,10 @@ class Tally:
         """Add a line of its progress file, which a user's program may have written."""
         self.last_told = max(self.last_told or 0.0, entry.time)
         self._state(entry)
-        found = figures_of(entry.event)
-        if (step := _step(found.step)) is not None:
-            self._stepped(entry, step, _step(found.own_steps))
-        self.figures = self.figures.and_then(found)
+        reported = figures_of(entry.event)
+        if (step := _step(reported.step)) is not None:
+            self._stepped(entry, step, _step(reported.own_steps))
+        self.figures = self.figures.and_then(reported)
         match entry.event:
             case Metrics(values=values):
                 self._reports(values)
@@ -264,8 +264,8 @@ class Tally:
 
 
 def _step(value: object) -> int | None:
-    found = number(value)
-    return int(found) if found is not None and found >= 0 else None
+    step = number(value)
+    return int(step) if step is not None and step >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -333,8 +333,8 @@ def run_facts_of_outcome(outcome: Mapping[str, Any], cluster: str, run: str) -> 
 
 def rows(outcome: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The tasks of outcome.json, which another version may have written otherwise."""
-    told = outcome.get("tasks")
-    return [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
+    tasks = outcome.get("tasks")
+    return [row for row in tasks if isinstance(row, dict)] if isinstance(tasks, list) else []
 
 
 def _index(row: Mapping[str, Any]) -> int:
@@ -507,8 +507,8 @@ def _ended(outcome: Mapping[str, Any]) -> Iterator[Named]:
     yield "verdict_info", {"verdict": verdict, "reason": reason, "blame": blame}, 1
 
 
-def _numbers(told: Any) -> dict[str, float]:
-    items = told.items() if isinstance(told, dict) else ()
+def _numbers(values: Any) -> dict[str, float]:
+    items = values.items() if isinstance(values, dict) else ()
     return {str(name): value for name, one in items if (value := number(one)) is not None}
 
 
@@ -533,12 +533,12 @@ def text(values: Iterable[Value]) -> str:
     # It imports an HTTP server and TLS, which no other command needs.
     from prometheus_client import CollectorRegistry, generate_latest
 
-    found: dict[str, list[Value]] = {}
+    families: dict[str, list[Value]] = {}
     for value in values:
-        found.setdefault(value.name, []).append(value)
+        families.setdefault(value.name, []).append(value)
     registry = CollectorRegistry()
     registry.register(
-        _Collected([_metric(name, found[name]) for name in FAMILIES if name in found])
+        _Collected([_metric(name, families[name]) for name in FAMILIES if name in families])
     )
     return generate_latest(registry).decode()
 

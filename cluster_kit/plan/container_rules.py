@@ -89,8 +89,8 @@ def _is_shaped(manifest: Manifest, key_path: str) -> bool:
     """Whether a task of this table has a `bandwidth`, by this table or another one."""
     table, _, name = key_path.partition(".")
     if table == "task":
-        found = TASK.fullmatch(name)  # another rule refuses other names
-        of_task = manifest.limits_of(found[1], int(found[2])) if found else None
+        match = TASK.fullmatch(name)  # another rule refuses other names
+        of_task = manifest.limits_of(match[1], int(match[2])) if match else None
         return of_task is not None and of_task.bandwidth is not None
     of_tasks = [limits for key, limits in manifest.task.items() if key.startswith(f"{name}-")]
     return any(one.bandwidth is not None for one in (manifest.limits(name), *of_tasks))
@@ -209,9 +209,9 @@ def check_target(key_path: str, mount: MountTable) -> Iterator[Problem]:
     if faults := list(check_absolute(key_path, mount)):
         yield from faults
         return
-    own = next((path for path in OWN if target.is_relative_to(path)), None)
-    if own or target in WHOLE or any(path.is_relative_to(target) for path in OWN):
-        rule = f"{own or target} in a container is the kit's own, or the system's"
+    reserved = next((path for path in OWN if target.is_relative_to(path)), None)
+    if reserved or target in WHOLE or any(path.is_relative_to(target) for path in OWN):
+        rule = f"{reserved or target} in a container is the kit's own, or the system's"
         yield Problem(key, value, rule, f"choose another directory, {EXAMPLE}")
 
 

@@ -197,12 +197,12 @@ def in_use(facts: HostFacts) -> dict[Device, str]:
     """
     all_devices = devices(facts.gpus)
     held = {find(id_, all_devices) for id_, _cluster in facts.gpus_taken}
-    found = {}
+    users = {}
     for device in all_devices:
         by = [f"container {name}" for id_, name in facts.gpus_reserved if device.known_as(id_)]
         if device not in held and (by or device.users):
-            found[device] = "; ".join([*by, *device.users])
-    return found
+            users[device] = "; ".join([*by, *device.users])
+    return users
 
 
 def find(name: str, devices: Sequence[Device]) -> Device | None:
@@ -233,7 +233,7 @@ class Inventory:
     def not_free(self) -> list[str]:
         """Why devices are not free: `0 is other's`, `1 is used by process 7`."""
         held = [f"{device.short} is {cluster}'s" for device, cluster in self.held.items()]
-        return held + [f"{device.short} is used by {what}" for device, what in self.used.items()]
+        return held + [f"{device.short} is used by {user}" for device, user in self.used.items()]
 
 
 def choose_named(

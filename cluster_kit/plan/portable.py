@@ -125,13 +125,13 @@ def moved(cluster: Cluster, folder: Path, root: Path, shared: frozenset[str]) ->
         return replace(of, context=context, file=Path(of.file).name)
 
     built = cluster.dockerfile
-    beside = (replace(one, mounts=tuple(map(mount, one.mounts))) for one in cluster.sidecars)
+    sidecars = (replace(one, mounts=tuple(map(mount, one.mounts))) for one in cluster.sidecars)
     return replace(
         cluster,
         mounts=tuple(map(mount, cluster.mounts)),
         tasks=tuple(map(moved_task, cluster.tasks)),
         dockerfile=built and moved_dockerfile(built),
-        sidecars=tuple(beside),
+        sidecars=tuple(sidecars),
     )
 
 
@@ -141,7 +141,7 @@ PATIENCE_S = 7 * 24 * 3600.0
 HIGHEST = 65535
 
 
-def debugged(cluster: Cluster, asked: str, debugger: str) -> Cluster:
+def debugged(cluster: Cluster, request: str, debugger: str) -> Cluster:
     """The cluster, with a debugger in the task that is asked for: `chief-0`, or `chief-0:5680`.
 
     Nothing that a person at a breakpoint holds up ends the job: no deadline of the job, of silence,
@@ -152,13 +152,13 @@ def debugged(cluster: Cluster, asked: str, debugger: str) -> Cluster:
     Raises:
         UsageError: there is no such task, it runs no program, or the port cannot be published.
     """
-    name, colon, digits = asked.partition(":")
+    name, colon, digits = request.partition(":")
     task = _task(cluster, name)
     port = DEBUGGER_PORT
     if colon:
         port = int(digits) if digits.isascii() and digits.isdecimal() else 0
     if not 1 <= port <= HIGHEST:
-        raise UsageError(f"--debug {asked}: the port must be 1 to {HIGHEST}", f"--debug {name}")
+        raise UsageError(f"--debug {request}: the port must be 1 to {HIGHEST}", f"--debug {name}")
     _refuse_port(cluster, task, port)
     with_debugger = replace(
         task,

@@ -39,8 +39,8 @@ def constraints(nodes: str) -> tuple[str, ...]:
 
     What is no constraint is left out (each platform refuses it).
     """
-    found = (CONSTRAINT.fullmatch(part.strip()) for part in nodes.split(","))
-    return tuple(f"{_full(m[1])} {m[2]} {m[3]}" for m in found if m)
+    matches = (CONSTRAINT.fullmatch(part.strip()) for part in nodes.split(","))
+    return tuple(f"{_full(m[1])} {m[2]} {m[3]}" for m in matches if m)
 
 
 def _full(name: str) -> str:
@@ -204,8 +204,8 @@ def _run(table: SidecarTable) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
 
 def _jobs() -> str:
     """`chief (or master), worker, …`."""
-    others = {role: "".join(f" (or {job})" for job in role.jobs[1:]) for role in ROLES.values()}
-    return ", ".join(role.job + other for role, other in others.items())
+    aliases = {role: "".join(f" (or {job})" for job in role.jobs[1:]) for role in ROLES.values()}
+    return ", ".join(role.job + other for role, other in aliases.items())
 
 
 def _replicas() -> str:

@@ -32,7 +32,7 @@ class Starter:
 
 
 def create(
-    name: str, style: Style, workspace: Workspace, beside: Mapping[Path, str | bytes] = NOTHING
+    name: str, style: Style, workspace: Workspace, companions: Mapping[Path, str | bytes] = NOTHING
 ) -> Starter:
     """Write compose/NAME.toml and programs/NAME/train.py, and return their paths.
 
@@ -54,7 +54,7 @@ def create(
         )
     program = (paths.TEMPLATES / "new" / PROGRAM_BY_STYLE[style]).read_bytes()
     text = manifest(name, style, workspace)
-    write_new({starter.manifest: text, starter.program: program, **beside})
+    write_new({starter.manifest: text, starter.program: program, **companions})
     return starter
 
 

@@ -163,15 +163,15 @@ def means(points: Sequence[Point], most: int) -> tuple[Point, ...]:
 
 def placement_of(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """`{"name": …, "on": "ps-1", "bytes": …}` of each variable; [] if nobody has told."""
-    told = [entry.event.variables for entry in entries if isinstance(entry.event, Placement)]
-    if not told or not isinstance(told[-1], list):
+    placements = [entry.event.variables for entry in entries if isinstance(entry.event, Placement)]
+    if not placements or not isinstance(placements[-1], list):
         return []
-    found = [
+    variables = [
         {"name": str(one.get("name")), "on": str(one.get("on")), "bytes": number(one.get("bytes"))}
-        for one in told[-1]
+        for one in placements[-1]
         if isinstance(one, dict)
     ]
-    return [one for one in found if one["bytes"] is not None]
+    return [one for one in variables if one["bytes"] is not None]
 
 
 @dataclass(frozen=True)
@@ -341,8 +341,8 @@ def _lane(lane: Lane, began: float) -> Mapping[str, Any]:
 
 def _spans(spans: Sequence[Span], began: float) -> list[dict[str, Any]]:
     """All that last for a millisecond or more: shorter ones cannot be shown."""
-    told = (_span(span, began) for span in spans)
-    return [span for span in told if span["begin"] < span["end"]]
+    shown = (_span(span, began) for span in spans)
+    return [span for span in shown if span["begin"] < span["end"]]
 
 
 def _span(span: Span, began: float) -> dict[str, Any]:

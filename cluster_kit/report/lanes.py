@@ -90,12 +90,16 @@ def _of_container(lives: Sequence[Life]) -> Iterator[Mark]:
             yield Mark("fault", life.ended, f"ended with exit code {life.exit_code}")
 
 
-def score(found: Evaluation) -> str:
+def score(evaluation: Evaluation) -> str:
     """The result of an evaluation: `ckpt-2, accuracy 0.97, loss 0.1`."""
-    scores = (("accuracy", found.accuracy), ("map 50", found.map_50), ("map", found.map),
-              ("loss", number(found.loss)))  # fmt: skip
+    scores = (
+        ("accuracy", evaluation.accuracy),
+        ("map 50", evaluation.map_50),
+        ("map", evaluation.map),
+        ("loss", number(evaluation.loss)),
+    )
     shown = [f"{name} {value:.4g}" for name, value in scores if value is not None]
-    return ", ".join([found.checkpoint or "", *shown]).strip(", ")
+    return ", ".join([evaluation.checkpoint or "", *shown]).strip(", ")
 
 
 STARTING, SERVING, WAITING = "starting", "serving", "waiting"
@@ -135,26 +139,28 @@ def lanes_of(
         requests: the users' requests, such as a restart, which are no faults.
     """
     leader = cluster.leader.name
-    told = {task.name: [entry for entry in entries if entry.task == task.name]
+    task_entries = {task.name: [entry for entry in entries if entry.task == task.name]
             for task in cluster.tasks}  # fmt: skip
     happened = {task.name: [event for event in events if event.task == task.name]
                 for task in cluster.tasks}  # fmt: skip
     lives = lives_of(events)
-    states = {name: tuple(_states(happened[name], told[name], end)) for name in told}
+    states = {
+        name: tuple(_states(happened[name], task_entries[name], end)) for name in task_entries
+    }
     training = [span for span in states[leader] if span.state == State.TRAINING]
     lanes = {}
     for task in cluster.tasks:
         spans = states[task.name]
         if ROLES[task.role].sidecar:
-            spans = _scoring(spans, told[task.name])
+            spans = _scoring(spans, task_entries[task.name])
         elif task.serves:
             spans = _served(spans, training, State.TRAINING if ROLES[task.role].leads else SERVING)
         over = [*_silences(task, lives.get(task.name, ()), entries, end)]
         if task.name == leader:
-            over += _waits(told[leader], end)
-        own = [one for one in requests if task.name in one.tasks]
-        marks = tuple(sorted(marks_of(lives.get(task.name, ()), told[task.name], own),
-                             key=lambda mark: mark.at))  # fmt: skip
+            over += _waits(task_entries[leader], end)
+        task_requests = [one for one in requests if task.name in one.tasks]
+        unsorted = marks_of(lives.get(task.name, ()), task_entries[task.name], task_requests)
+        marks = tuple(sorted(unsorted, key=lambda mark: mark.at))
         lanes[task.name] = Lane(spans, tuple(over), marks)
     return lanes
 
@@ -252,10 +258,10 @@ def _silences(
 ) -> Iterator[Span]:
     """From the last time it was heard, to when it was heard again or started again."""
     since: float | None = None
-    told = [(e.time, e.event) for e in entries
+    changes = [(e.time, e.event) for e in entries
             if isinstance(e.event, Silent | Heard) and e.event.of == task.name]  # fmt: skip
     begun = [(start, None) for start in starts(lives)]
-    for moment, change in sorted([*told, *begun], key=lambda pair: pair[0]):
+    for moment, change in sorted([*changes, *begun], key=lambda pair: pair[0]):
         if isinstance(change, Silent):
             since = since or change.last_heard or moment
         elif since is not None:
@@ -306,16 +312,16 @@ def _marks(marks: Sequence[Mark], most: int) -> tuple[Mark, ...]:
     counts = {kind: sum(mark.kind == kind for mark in marks) for kind in ROUTINE}
     of_each = max(1, most // max(1, sum(count > 0 for count in counts.values())))
     seen = dict.fromkeys(counts, 0)
-    kept = []
+    chosen = []
     for mark in marks:
         if mark.kind not in counts:
-            kept.append(mark)
+            chosen.append(mark)
             continue
         count, at = max(counts[mark.kind], of_each), seen[mark.kind]
         seen[mark.kind] += 1
         if (at + 1) * of_each // count > at * of_each // count:
-            kept.append(mark)
-    return tuple(kept)
+            chosen.append(mark)
+    return tuple(chosen)
 
 
 def _spans(spans: Sequence[Span], most: int) -> tuple[Span, ...]:
@@ -344,8 +350,8 @@ def _together(group: Sequence[Span]) -> Span:
     for span in group:
         times[span.state] = times.get(span.state, 0.0) + span.end - span.begin
     longest = max(times, key=lambda state: times[state])
-    told = ", ".join(f"{state} {time:.3g} s" for state, time in times.items())
-    return Span(longest, group[0].begin, group[-1].end, f"{len(group)} short states: {told}")
+    summary = ", ".join(f"{state} {time:.3g} s" for state, time in times.items())
+    return Span(longest, group[0].begin, group[-1].end, f"{len(group)} short states: {summary}")
 
 
 BROKEN, DRILL = "broken", "drill"
@@ -402,26 +408,28 @@ _FIGURES = ("for_s", "detected_after_s", "going_on_after_s", "steps_lost")
 
 def faults_of(drill: object, since: float) -> list[Fault]:
     """The faults in drill.json that were injected since Unix time `since`, the first one first."""
-    told = drill.get("faults") if isinstance(drill, dict) else None
-    found = [_fault(one) for one in told if isinstance(one, dict)] if isinstance(told, list) else []
-    return sorted((one for one in found if one and one.at >= since), key=lambda one: one.at)
+    tables = drill.get("faults") if isinstance(drill, dict) else None
+    faults = (
+        [_fault(one) for one in tables if isinstance(one, dict)] if isinstance(tables, list) else []
+    )
+    return sorted((one for one in faults if one and one.at >= since), key=lambda one: one.at)
 
 
-def _fault(told: Mapping[str, Any]) -> Fault | None:
+def _fault(table: Mapping[str, Any]) -> Fault | None:
     """None if it was never injected, or is not known when."""
-    at, lost = number(told.get("injected_unix_s")), number(told.get("steps_lost"))
+    at, lost = number(table.get("injected_unix_s")), number(table.get("steps_lost"))
     if at is None:
         return None
     return Fault(
-        number=int(number(told.get("number")) or 0),
-        kind=str(told.get("kind")),
-        task=str(told.get("task")),
+        number=int(number(table.get("number")) or 0),
+        kind=str(table.get("kind")),
+        task=str(table.get("task")),
         at=at,
-        over=number(told.get("over_unix_s")),
-        for_s=number(told.get("for")),
-        detected_after_s=number(told.get("detected_after_s")),
-        detected_by=str(told.get("detected_by") or ""),
-        going_on_after_s=number(told.get("going_on_after_s")),
+        over=number(table.get("over_unix_s")),
+        for_s=number(table.get("for")),
+        detected_after_s=number(table.get("detected_after_s")),
+        detected_by=str(table.get("detected_by") or ""),
+        going_on_after_s=number(table.get("going_on_after_s")),
         steps_lost=None if lost is None else int(lost),
     )
 

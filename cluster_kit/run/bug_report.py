@@ -35,12 +35,12 @@ from cluster_kit.workspace import RunDirectory
 def versions(host: Host) -> list[str]:
     """One line each: kit, engine, the platform's program, image. Says so if one is not there."""
     tool = platform_of(DEFAULT).tool(host)
-    found = tool.version and ".".join(map(str, tool.version))
+    version = tool.version and ".".join(map(str, tool.version))
     tag = host.image_tag("cpu")
     return [
         f"cluster-kit {__version__}, {FILES}",
         _engine(host),
-        f"{tool.title} {found}" if found else tool.absent,
+        f"{tool.title} {version}" if version else tool.absent,
         f"{tag}, {'built' if image_present(host, tag) else 'not built'}",
     ]
 
@@ -95,16 +95,16 @@ def archive(host: Host, run: RunDirectory, path: Path) -> Archive:
             "--output FILE.tar.gz",
         )
     engine = host.engine_or_none()
-    kept, beyond_kept = _all_names(run, KEPT)
+    kit_files, beyond_kept = _all_names(run, KEPT)
     of_tasks, beyond = _all_names(run, OF_TASKS)
     with path.open("xb") as file:
         try:
             known = known_of(run, lambda: engine)
             containers = containers_of(run, engine)
             mask = masker(known.values.union(*(one.secrets for one in containers)))
-            texts = _texts(host, run, engine, containers, kept)
-            told = _ends(run, of_tasks, ALL) if known.are_all else iter(())
-            names = _write(file, run, int(host.clock.time()), chain(texts, told), mask)
+            texts = _texts(host, run, engine, containers, kit_files)
+            task_texts = _ends(run, of_tasks, ALL) if known.are_all else iter(())
+            names = _write(file, run, int(host.clock.time()), chain(texts, task_texts), mask)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -118,13 +118,13 @@ def _write(
     """Write one file after the other, in memory for one; their names."""
     names: list[str] = []
     stem = f"{run.path.parent.name}-{run.path.name}"
-    with tarfile.open(fileobj=file, mode="w:gz") as made:
+    with tarfile.open(fileobj=file, mode="w:gz") as bundle:
         for name, text in texts:
             names.append(name)
             content = mask(text).encode("utf-8", errors="replace")
             entry = tarfile.TarInfo(f"{stem}/{mask(name)}")
             entry.size, entry.mtime = len(content), now
-            made.addfile(entry, io.BytesIO(content))
+            bundle.addfile(entry, io.BytesIO(content))
     return names
 
 
@@ -133,7 +133,7 @@ def _texts(
     run: RunDirectory,
     engine: Engine | None,
     containers: list[Container],
-    kept: list[str],
+    names: list[str],
 ) -> Iterator[tuple[str, str]]:
     yield "versions.txt", "\n".join(versions(host)) + "\n"
     if engine:
@@ -144,7 +144,7 @@ def _texts(
         yield "containers.json", json.dumps(states, indent=2) + "\n"
         for task, text in _logs(engine, containers).items():
             yield f"logs-now/{task}.log", text
-    yield from _ends(run, kept, math.inf)
+    yield from _ends(run, names, math.inf)
 
 
 def _logs(engine: Engine, containers: list[Container]) -> Mapping[str, str]:
@@ -155,19 +155,21 @@ def _all_names(
     run: RunDirectory, folders: Iterable[tuple[str, tuple[str, ...]]]
 ) -> tuple[list[str], int]:
     """The names of these files, and how many more there are."""
-    found = [_names(run, folder, ends) for folder, ends in folders]
+    found = [_names(run, folder, suffixes) for folder, suffixes in folders]
     return [name for names, _ in found for name in names], sum(more for _, more in found)
 
 
-def _names(run: RunDirectory, folder: str, ends: tuple[str, ...]) -> tuple[list[str], int]:
+def _names(run: RunDirectory, folder: str, suffixes: tuple[str, ...]) -> tuple[list[str], int]:
     """The regular files of a folder below the run, and how many more: no link is followed."""
 
     def matches(name: str) -> bool:
-        return name.endswith(ends)
+        return name.endswith(suffixes)
 
     count = itertools.count()
-    found = untrusted.files(run.path, folder, matches=matches, deepest=0)
-    names = heapq.nsmallest(MOST_FILES, (file.name for file, _ in zip(found, count, strict=False)))
+    entries = untrusted.files(run.path, folder, matches=matches, deepest=0)
+    names = heapq.nsmallest(
+        MOST_FILES, (file.name for file, _ in zip(entries, count, strict=False))
+    )
     return names, next(count) - len(names)
 
 

@@ -98,7 +98,7 @@ def command(
     port: int,
     user: str,
     image: str,
-    own: Mapping[str, str] = MappingProxyType({}),
+    board_labels: Mapping[str, str] = MappingProxyType({}),
     name: str = "",
 ) -> list[str]:
     """The command that starts the container, and prints its id.
@@ -114,7 +114,7 @@ def command(
         *("docker", "run", "--detach", "--init", "--pull=never", "--read-only"),
         *(*RIGHTLESS, "--workdir=/", TMP),
         *(f"--user={user}", f"--label={labels.BOARD}={','.join(folders)}"),
-        *(f"--label={key}={value}" for key, value in own.items()),
+        *(f"--label={key}={value}" for key, value in board_labels.items()),
         *([f"--name={name}"] if name else []),
         f"--publish=127.0.0.1:{port or ''}:{INSIDE}",
         *mounts,
@@ -196,9 +196,9 @@ def begin(run: Run, cluster: Cluster) -> str:
     if not cluster.tensorboard:
         return ""
     try:
-        found = _running(run.host, cluster.name, run.id)
+        boards = _running(run.host, cluster.name, run.id)
         run.view.phase("starting TensorBoard")
-        where = url_of(run.host, found or start(run.host, _command(run, cluster)))
+        where = url_of(run.host, boards or start(run.host, _command(run, cluster)))
     except KitError as error:
         run.view.warn(error.message)
         return ""
@@ -208,19 +208,19 @@ def begin(run: Run, cluster: Cluster) -> str:
 
 def note_of(run: Run, cluster: Cluster) -> list[str]:
     """The lines about a TensorBoard that stays after the end; [] if there is none."""
-    if not cluster.tensorboard or not (found := _running(run.host, cluster.name, run.id)):
+    if not cluster.tensorboard or not (boards := _running(run.host, cluster.name, run.id)):
         return []
     until = f"until `cluster-kit down {cluster.name}`"
     try:
-        return [f"TensorBoard stays at {url_of(run.host, found)} {until}"]
+        return [f"TensorBoard stays at {url_of(run.host, boards)} {until}"]
     except KitError:
         return []
 
 
 def _command(run: Run, cluster: Cluster) -> list[str]:
     shown = {name_of(run.directory): EventFiles(run.directory.output)}
-    own = {labels.BOARD_OF: cluster.name, labels.RUN: run.id}
-    return command(shown, 0, cluster.user, _image(run.host, cluster), own)
+    board_labels = {labels.BOARD_OF: cluster.name, labels.RUN: run.id}
+    return command(shown, 0, cluster.user, _image(run.host, cluster), board_labels)
 
 
 def name_of(run: RunDirectory) -> str:

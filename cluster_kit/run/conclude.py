@@ -77,8 +77,8 @@ class _Parts:
             return make()
         except Exception as error:  # noqa: BLE001 whatever it is, the verdict is to be saved
             _LOG.debug("no %s: %r", what, error)
-            told = masked(repr(error), self._secrets)[:_LONGEST_BUG]
-            self.notes.append(f"no {what}, by a bug in the kit: {told}")
+            bug = masked(repr(error), self._secrets)[:_LONGEST_BUG]
+            self.notes.append(f"no {what}, by a bug in the kit: {bug}")
             return instead
 
 
@@ -97,7 +97,7 @@ _FULL = ("No space left on device", "Disk quota exceeded", "the disk of /output 
 _RESUME = "`--resume` continues from the last checkpoint"
 
 
-def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
+def explained(verdict: Verdict, last_words: str, run: RunDirectory) -> Verdict:
     """The verdict with the directory and its free space, if the output is the reason for the end.
 
     Programs fail over a full disk in words of their own, and may free what they had begun to write
@@ -106,15 +106,19 @@ def explained(verdict: Verdict, said: str, run: RunDirectory) -> Verdict:
     Args:
         said: the last words of the task to blame, or of the leader.
     """
-    if verdict.reason == Reason.FAILED and _says_full(f"{verdict.message}\n{said}"):
+    if verdict.reason == Reason.FAILED and _says_full(f"{verdict.message}\n{last_words}"):
         return _full(verdict, run)
     if verdict.reason not in (Reason.DISK_FULL, Reason.OUTPUT_LOST):
         return verdict
     output = run.output
-    if verdict.reason == Reason.DISK_FULL or _says_full(said) or run_directory.is_full(output):
+    if (
+        verdict.reason == Reason.DISK_FULL
+        or _says_full(last_words)
+        or run_directory.is_full(output)
+    ):
         return _full(verdict, run)
-    gone = "was removed" if not output.is_dir() else "cannot be written any more"
-    message = f"the output directory {output} {gone} while the run went on"
+    problem = "was removed" if not output.is_dir() else "cannot be written any more"
+    message = f"the output directory {output} {problem} while the run went on"
     return replace(verdict, message=message, hint=f"bring it back, or make it writable: {_RESUME}")
 
 
@@ -378,17 +382,17 @@ def _report(launch: Run, secrets: set[str]) -> list[str]:
     """
     notes = []
     known = Known(frozenset(secrets), are_all=True)
-    for what, write in (("report", write_report), ("metrics", write_metrics)):
+    for name, write in (("report", write_report), ("metrics", write_metrics)):
         try:
             write(launch.directory, known)
         except UsageError:
             pass
         except OSError as error:
             notes.append(
-                f"no {what} of this run: {run_directory.why(error, launch.directory.path)}"
+                f"no {name} of this run: {run_directory.why(error, launch.directory.path)}"
             )
         except Exception as error:  # noqa: BLE001 a bug here must not change the verdict
-            notes.append(f"no {what} of this run: {masked(repr(error), secrets)}")
+            notes.append(f"no {name} of this run: {masked(repr(error), secrets)}")
     return notes
 
 

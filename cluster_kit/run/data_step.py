@@ -41,7 +41,7 @@ def ensure_data(host: Host, cluster: Cluster, view: View) -> None:
         directory.parent.mkdir(parents=True, exist_ok=True)
         ignore_in_git(directory.parent)
     _refuse_if_unset(step)
-    told = False
+    announced = False
     while not directory.is_dir():
         try:
             with (
@@ -51,9 +51,9 @@ def ensure_data(host: Host, cluster: Cluster, view: View) -> None:
                 if not directory.is_dir():
                     _fetch(host, cluster, step, directory, view)
         except Locked as held:
-            if not told:
+            if not announced:
                 view.phase(f"waiting for the data, which {held.about or 'another run'} fetches")
-                told = True
+                announced = True
             _wait(directory)
 
 
@@ -67,8 +67,8 @@ def _wait(directory: Path) -> None:
 
 def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
     """Run the program in a temporary directory, and rename that when the data is complete."""
-    for left in directory.parent.glob(f".{directory.name}.*.part"):  # by one that was killed
-        shutil.rmtree(left, ignore_errors=True)
+    for leftover in directory.parent.glob(f".{directory.name}.*.part"):  # by one that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
     part = _beside(directory, f"{os.getpid()}.part")
     part.mkdir()
     names = (os.environ.get(name, "") for name in step.secrets)

@@ -34,12 +34,12 @@ def gpu_checks(facts: HostFacts) -> list[Check]:
     if facts.no_gpu:
         if not setup.hardware:
             return [Check("gpus", "ok", f"CPU only ({facts.no_gpu})")]
-        there = f"{setup.hardware} of NVIDIA's on the PCI bus"
+        hardware = f"{setup.hardware} of NVIDIA's on the PCI bus"
         if not setup.driver:
             hint = "`nvidia-smi` says more; in MIG mode, make slices: `nvidia-smi mig -cgi … -C`"
-            return [Check("gpus", "warn", f"{there}, but {facts.no_gpu}", hint)]
+            return [Check("gpus", "warn", f"{hardware}, but {facts.no_gpu}", hint)]
         hint = "install NVIDIA's driver; if it is installed, load it: `modprobe nvidia`"
-        return [Check("gpu driver", "warn", f"{there}, but no driver: {setup.driver}", hint)]
+        return [Check("gpu driver", "warn", f"{hardware}, but no driver: {setup.driver}", hint)]
     names = ", ".join(f"{device.short}: {device.name}" for device in devices(facts.gpus))
     if not facts.gpu_refusal:
         well = Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[facts.gpu_driver]}")
@@ -54,7 +54,7 @@ def gpu_checks(facts: HostFacts) -> list[Check]:
 
 def _in_use(facts: HostFacts) -> list[Check]:
     """The GPUs that others use, if any."""
-    used = [f"{device.short} is used by {what}" for device, what in in_use(facts).items()]
+    used = [f"{device.short} is used by {user}" for device, user in in_use(facts).items()]
     if not used:
         return []
     hint = 'end it, or let it be: `gpus = "auto"` takes others, a list takes those that it names'
@@ -110,29 +110,31 @@ def podman(version: str) -> Check:
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdigit())
     if numbers < MINIMUM_PODMAN:
         return Check("engine", "fail", f"Podman {version}", "needs 4.3 or newer: upgrade")
-    found = f"Podman {version}, by its interface for Docker's clients"
-    return Check("engine", "warn", found, f"what does not work there: {SEE}")
+    finding = f"Podman {version}, by its interface for Docker's clients"
+    return Check("engine", "warn", finding, f"what does not work there: {SEE}")
 
 
 def podman_builds(lacks: str) -> Check:
     """The line about building there; `lacks` is the tag of the image to be built, "" if none."""
-    found = "Podman builds no images for the kit: `docker buildx` needs BuildKit in the engine"
+    finding = "Podman builds no images for the kit: `docker buildx` needs BuildKit in the engine"
     image = lacks or "IMAGE"
     hint = f"build it with a Docker engine, and bring it: `docker save {image} | podman load`"
-    return Check("buildx", "fail" if lacks else "warn", found, hint)
+    return Check("buildx", "fail" if lacks else "warn", finding, hint)
 
 
 def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
     """A line for each thing that differs; none for an engine of this host that runs as root."""
     if kind.rootless:
-        found = "rootless: tasks are root in their containers, which is this user on the host"
-        yield Check("rootless", "ok", found)
+        finding = "rootless: tasks are root in their containers, which is this user on the host"
+        yield Check("rootless", "ok", finding)
     if kind.desktop:
-        found = "Docker Desktop: a virtual machine; this host has no route to the tasks' addresses"
-        yield Check("desktop", "warn", found, f"share the project's folder with it; {SEE}")
+        finding = (
+            "Docker Desktop: a virtual machine; this host has no route to the tasks' addresses"
+        )
+        yield Check("desktop", "warn", finding, f"share the project's folder with it; {SEE}")
     if kind.remote:
-        found = f"the engine is on another machine ({kind.remote}): it must see the same folders"
-        yield Check("remote", "warn", found, f"run the kit there, or share the folder; {SEE}")
+        finding = f"the engine is on another machine ({kind.remote}): it must see the same folders"
+        yield Check("remote", "warn", finding, f"run the kit there, or share the folder; {SEE}")
     if kind.machine not in TRIED and (cluster is None or cluster.variant is not None):
         yield _processor(kind.machine, cluster)
     if kind.unlimited:
@@ -141,31 +143,33 @@ def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
 
 def _processor(machine: str, cluster: Cluster | None) -> Check:
     """Whether the kit's own image can be built for it: its packages are locked, if not tried."""
-    own = f'name an image with TensorFlow for it (`image = "…"`); {SEE}'
+    user_image = f'name an image with TensorFlow for it (`image = "…"`); {SEE}'
     if machine not in LOCKED:
-        found = f"{machine}: the packages of the kit's own image are locked for x86_64 and aarch64"
-        return Check("processor", "warn" if cluster is None else "fail", found, own)
+        finding = (
+            f"{machine}: the packages of the kit's own image are locked for x86_64 and aarch64"
+        )
+        return Check("processor", "warn" if cluster is None else "fail", finding, user_image)
     if cluster is not None and cluster.variant == "gpu":
-        found = f"{machine}: the TensorFlow that is published for it has no support of GPUs"
-        return Check("processor", "fail", found, f'write `gpus = "none"`, or {own}')
-    found = f"{machine}: the packages of the kit's own image are locked for it; it was not tried"
-    return Check("processor", "warn", found, f"if the image does not build, {own}")
+        finding = f"{machine}: the TensorFlow that is published for it has no support of GPUs"
+        return Check("processor", "fail", finding, f'write `gpus = "none"`, or {user_image}')
+    finding = f"{machine}: the packages of the kit's own image are locked for it; it was not tried"
+    return Check("processor", "warn", finding, f"if the image does not build, {user_image}")
 
 
 def _limits(kind: EngineKind, cluster: Cluster | None) -> Check:
     """Which limits the engine cannot hold, and which of them the cluster asks for."""
-    asked = {
+    wanted = {
         f"{task.name}: {limit}"
         for limit in kind.unlimited
         for task in (cluster.tasks if cluster else ())
         if getattr(task, limit) is not None
     }
-    found = f"this engine cannot limit {' or '.join(kind.unlimited)}"
+    finding = f"this engine cannot limit {' or '.join(kind.unlimited)}"
     hint = "give it cgroups (rootless: cgroup v2 with delegation by systemd)"
-    if not asked:
-        return Check("limits", "warn", found, hint)
-    listed = ", ".join(sorted(asked))
-    return Check("limits", "fail", f"{found} ({listed})", f"{hint}, or take the limits out")
+    if not wanted:
+        return Check("limits", "warn", finding, hint)
+    listed = ", ".join(sorted(wanted))
+    return Check("limits", "fail", f"{finding} ({listed})", f"{hint}, or take the limits out")
 
 
 OWN_EXCEPTIONS = "no_grpc_proxy"
@@ -186,14 +190,14 @@ def check_subnet(facts: HostFacts, cluster: Cluster | None) -> Check:
         if subnet is not None:
             return Check("subnet", "ok", "there is a free one; it is chosen for each manifest")
         pools = ", ".join(map(str, addresses.POOLS))
-        found = f"every part of {pools} is taken by a Docker network or a route of this host"
+        finding = f"every part of {pools} is taken by a Docker network or a route of this host"
         hint = "remove unused networks (`docker network prune`), or state a `subnet` in manifests"
-        return Check("subnet", "fail", found, hint)
+        return Check("subnet", "fail", finding, hint)
     for network in facts.networks:
         if network.cluster != cluster.name and network.subnet.overlaps(cluster.subnet):
-            found = f"{cluster.subnet} overlaps {network.subnet} of {network.owner}"
+            finding = f"{cluster.subnet} overlaps {network.subnet} of {network.owner}"
             hint = 'remove that network, or write another `subnet` or `subnet = "auto"`'
-            return Check("subnet", "fail", found, hint)
+            return Check("subnet", "fail", finding, hint)
     return Check("subnet", "ok", f"{cluster.subnet} is free")
 
 
@@ -204,12 +208,14 @@ def check_proxy(cluster: Cluster | None) -> Check:
     `no_proxy`, but gRPC prefers a `no_grpc_proxy` if a manifest sets one.
     """
     for task in cluster.tasks if cluster else ():
-        given = {name.lower(): value for name, value in task.environment}
-        exceptions = given.get(OWN_EXCEPTIONS, "")
+        variables = {name.lower(): value for name, value in task.environment}
+        exceptions = variables.get(OWN_EXCEPTIONS, "")
         if cluster and exceptions and str(cluster.subnet) not in exceptions.split(","):
-            found = f"{task.name} sets {OWN_EXCEPTIONS} without {cluster.subnet}: its connections "
+            finding = (
+                f"{task.name} sets {OWN_EXCEPTIONS} without {cluster.subnet}: its connections "
+            )
             hint = f"take {OWN_EXCEPTIONS} out of `environment`: the kit sets no_proxy"
-            return Check("proxy", "fail", f"{found}to other tasks go through the proxy", hint)
+            return Check("proxy", "fail", f"{finding}to other tasks go through the proxy", hint)
     file = Path(os.environ.get("DOCKER_CONFIG", Path.home() / ".docker")) / "config.json"
     try:
         proxies = _proxies(file)
@@ -250,9 +256,9 @@ def check_strangers(
     if is_closed(facts.engine):
         yield Check("isolation", "ok", "the engine keeps other machines from unpublished ports")
     else:
-        found = f"Docker Engine {facts.engine} is older than {CLOSED}: only the policy of the "
-        found += "firewall's chain FORWARD keeps other machines from unpublished ports"
-        yield Check("isolation", "warn", found, newer)
+        finding = f"Docker Engine {facts.engine} is older than {CLOSED}: only the policy of the "
+        finding += "firewall's chain FORWARD keeps other machines from unpublished ports"
+        yield Check("isolation", "warn", finding, newer)
     yield _check_forward(host)
 
 
@@ -260,17 +266,17 @@ def _check_users(users: Path, this: Collection[int]) -> Check:
     try:
         rows = [line.split(":") for line in users.read_text(errors="replace").splitlines()]
     except OSError as error:
-        found = f"not known: {users} cannot be read ({error.strerror})"
-        return Check("users", "warn", found, "look who else can log in to this host")
-    others = sorted(
+        finding = f"not known: {users} cannot be read ({error.strerror})"
+        return Check("users", "warn", finding, "look who else can log in to this host")
+    other_users = sorted(
         row[0]
         for row in rows
         if len(row) > 6 and row[2].isdecimal() and FIRST_USER <= int(row[2]) < NOBODY
         if int(row[2]) not in this and not row[6].endswith(NO_SHELLS)
     )
-    if not others:
+    if not other_users:
         return Check("users", "ok", f"nobody else can log in, by {users}")
-    listed = ", ".join(others[:MOST_NAMED]) + (", …" if len(others) > MOST_NAMED else "")
+    listed = ", ".join(other_users[:MOST_NAMED]) + (", …" if len(other_users) > MOST_NAMED else "")
     return Check(
         "users",
         "warn",
@@ -284,13 +290,13 @@ def _check_forward(host: Host) -> Check:
     done = host.processes.run(["iptables", "--wait", "2", "--list-rules", "FORWARD"], timeout_s=10)
     first = done.output.partition("\n")[0].split()
     if not done.ok or first[:2] != ["-P", "FORWARD"]:
-        found = "not known: reading the firewall's chain FORWARD takes root and iptables"
-        return Check("forward", "warn", found, "`sudo iptables -S FORWARD` must begin with DROP")
+        finding = "not known: reading the firewall's chain FORWARD takes root and iptables"
+        return Check("forward", "warn", finding, "`sudo iptables -S FORWARD` must begin with DROP")
     if first[2:] == ["DROP"]:
         return Check("forward", "ok", "the firewall drops what nobody allows through this host")
-    found = f"the policy of the firewall's chain FORWARD is {' '.join(first[2:])}"
+    finding = f"the policy of the firewall's chain FORWARD is {' '.join(first[2:])}"
     return Check(
-        "forward", "warn", found, "`iptables -P FORWARD DROP`, unless this host is a router"
+        "forward", "warn", finding, "`iptables -P FORWARD DROP`, unless this host is a router"
     )
 
 
@@ -324,12 +330,12 @@ def check_ports(cluster: Cluster | None) -> list[Check]:
     ports = cluster.ports if cluster else ()
     if not ports or _is_elsewhere():
         return []
-    told = ", ".join(f"{LOOPBACK}:{port.host}" for _, port in ports)
+    addresses = ", ".join(f"{LOOPBACK}:{port.host}" for _, port in ports)
     taken = [f"{LOOPBACK}:{port.host} ({name})" for name, port in ports if is_taken(port.host)]
     if taken:
         hint = "end what listens there, or publish another port of this host in `ports`"
         return [Check("ports", "fail", f"taken: {', '.join(taken)}", hint)]
-    return [Check("ports", "ok", f"free: {told}")]
+    return [Check("ports", "ok", f"free: {addresses}")]
 
 
 def _is_elsewhere() -> bool:
@@ -351,14 +357,14 @@ def is_taken(port: int) -> bool:
 
 def check_secrets(cluster: Cluster | None, environment: Mapping[str, str]) -> list[Check]:
     """Whether all variables that tasks take from the caller are set; [] if there are none."""
-    asked = cluster.from_caller if cluster else ()
-    absent = [name for name in asked if not environment.get(name)]
-    if not asked:
+    needed = cluster.from_caller if cluster else ()
+    absent = [name for name in needed if not environment.get(name)]
+    if not needed:
         return []
     if absent:
         hint = f"`export {absent[0]}=…`, or take it out of `secrets`"
         return [Check("secrets", "fail", f"not set: {', '.join(absent)}", hint)]
-    return [Check("secrets", "ok", f"set: {', '.join(asked)}")]
+    return [Check("secrets", "ok", f"set: {', '.join(needed)}")]
 
 
 MINIMUM_ENGINE = (23, 0)
@@ -376,8 +382,8 @@ def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Ch
     platform = platform_of(cluster.engine if cluster else DEFAULT)
     tool = _tool(platform.tool(host))
     if cluster is not None and not platform.by_docker:
-        asked = platform.checks(host, cluster) if tool.state == "ok" else []
-        return [tool, *asked, *check_secrets(cluster, os.environ)]
+        platform_checks = platform.checks(host, cluster) if tool.state == "ok" else []
+        return [tool, *platform_checks, *check_secrets(cluster, os.environ)]
     return [
         podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
         *check_kind(facts.kind, cluster),

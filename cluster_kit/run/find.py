@@ -39,12 +39,14 @@ def reach(
         if not platform.is_beside(engine):
             continue
         on_nodes = host.connect(platform.name)
-        here, there = engine.clusters(), on_nodes.clusters()
+        here, on_nodes_up = engine.clusters(), on_nodes.clusters()
         if not reference:
-            found = bool(there and not here)
+            only_on_nodes = bool(on_nodes_up and not here)
         else:
-            found = _name(reference, workspace, (*here, *there)) in set(there) - {*here}
-        if found:
+            only_on_nodes = _name(reference, workspace, (*here, *on_nodes_up)) in set(
+                on_nodes_up
+            ) - {*here}
+        if only_on_nodes:
             return on_nodes
     return engine
 

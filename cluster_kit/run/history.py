@@ -109,11 +109,11 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
     Raises:
         UsageError: there is none.
     """
-    given, known = Path(reference).expanduser(), workspace.latest_runs()
+    candidate, known = Path(reference).expanduser(), workspace.latest_runs()
     # A directory of the program's may have the cluster's name.
-    names_cluster = reference in known and not (given / "run.json").is_file()
-    if reference and given.is_dir() and not names_cluster:
-        return RunDirectory(given.resolve())
+    names_cluster = reference in known and not (candidate / "run.json").is_file()
+    if reference and candidate.is_dir() and not names_cluster:
+        return RunDirectory(candidate.resolve())
     below = workspace.root / "runs" / reference
     if "/" in reference and (below / "output").is_dir():
         return RunDirectory(below.resolve())
@@ -154,23 +154,23 @@ class Run:
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        found = self.outcome.get("metrics")
-        return found if isinstance(found, dict) else {}
+        metrics = self.outcome.get("metrics")
+        return metrics if isinstance(metrics, dict) else {}
 
     @property
     def timings(self) -> Mapping[str, Any]:
-        found = self.outcome.get("timings_s")
-        return found if isinstance(found, dict) else {}
+        timings = self.outcome.get("timings_s")
+        return timings if isinstance(timings, dict) else {}
 
 
 def runs_of(workspace: Workspace, cluster: str = "") -> list[Run]:
     """All runs, or those of one cluster, the newest first."""
-    found = [
+    runs = [
         read_run(RunDirectory(path))
         for path in (workspace.root / "runs").glob(f"{cluster or '*'}/*")
         if path.is_dir() and not path.is_symlink() and is_directory(path, "output")
     ]
-    return sorted(found, key=lambda run: (run.began or datetime.min, run.name), reverse=True)
+    return sorted(runs, key=lambda run: (run.began or datetime.min, run.name), reverse=True)
 
 
 def read_run(directory: RunDirectory) -> Run:
@@ -322,20 +322,20 @@ def to_prune(runs: Sequence[Run], keep: int, used: Collection[Path] | None) -> l
             runs without a verdict stay, and those whose containers were left on purpose.
     """
     seen: dict[str, int] = {}
-    gone = []
+    removable = []
     for run in runs:
         seen[run.cluster] = seen.get(run.cluster, 0) + 1
         unknown = not run.outcome or run.outcome.get("kept")
-        there = unknown if used is None else run.directory.path.resolve() in used
-        busy = run.newest or there
+        is_used = unknown if used is None else run.directory.path.resolve() in used
+        busy = run.newest or is_used
         if seen[run.cluster] > keep and not busy:
-            gone.append(run)
-    return gone
+            removable.append(run)
+    return removable
 
 
 def size_of(run: Run) -> int:
     """Bytes on disk; a file with several names counts once."""
-    found: dict[tuple[int, int], int] = {}
+    sizes: dict[tuple[int, int], int] = {}
     for file in files(run.directory.path):
-        found[file.identity] = file.blocks * 512
-    return sum(found.values())
+        sizes[file.identity] = file.blocks * 512
+    return sum(sizes.values())

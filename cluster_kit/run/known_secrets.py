@@ -60,9 +60,9 @@ def known_of(run: RunDirectory, connect: Connect = lambda: None) -> Known:
 
 def known_by(cluster: Cluster, containers: Iterable[Container]) -> Known:
     """A cluster's secrets, as far as its existing containers have them."""
-    there = list(containers)
-    are_up = {task.name for task in cluster.tasks} <= {container.name for container in there}
-    return Known(frozenset(values_of(cluster, there)), are_up or not any(_declared(cluster)))
+    existing = list(containers)
+    are_up = {task.name for task in cluster.tasks} <= {container.name for container in existing}
+    return Known(frozenset(values_of(cluster, existing)), are_up or not any(_declared(cluster)))
 
 
 def containers_of(run: RunDirectory, engine: Engine | None) -> list[Container]:
@@ -70,10 +70,10 @@ def containers_of(run: RunDirectory, engine: Engine | None) -> list[Container]:
     if engine is None:
         return []
     try:
-        found = [one for name in engine.clusters() for one in engine.containers(name)]
+        every_container = [one for name in engine.clusters() for one in engine.containers(name)]
     except EngineError:
         return []
-    return [one for one in found if one.output and Path(one.output).parent == run.path]
+    return [one for one in every_container if one.output and Path(one.output).parent == run.path]
 
 
 def _sidecars(engine: Engine, record: Record) -> list[Container]:

@@ -118,9 +118,9 @@ def _refuse_ended(containers: Sequence[Container], what: str) -> None:
         return
     if State.of_engine(leader.state) is State.ENDED:
         name = leader.cluster
-        how = f"{leader.name} with exit code {leader.exit_code}"
+        ending = f"{leader.name} with exit code {leader.exit_code}"
         raise HostError(
-            f"the job of {name} has ended ({how}): {what} needs one that still runs",
+            f"the job of {name} has ended ({ending}): {what} needs one that still runs",
             f"`cluster-kit attach {name}` tells how it ended, `cluster-kit down {name}` removes "
             f"it, and `cluster-kit up {name} --resume` then continues from its last checkpoint",
         )

@@ -219,9 +219,9 @@ def _program_exit_code(
     if verdict.reason != Reason.FAILED:
         return None
     # Its container may have been started again since, and stopped at the end of the job.
-    ends = [life.exit_code for life in seen.lives_of(verdict.blame)]
-    ends += [task.exit_code for task in tasks if task.name == verdict.blame]
-    return next((code for code in reversed(ends) if code not in (None, *STOP_CODES)), None)
+    exit_codes = [life.exit_code for life in seen.lives_of(verdict.blame)]
+    exit_codes += [task.exit_code for task in tasks if task.name == verdict.blame]
+    return next((code for code in reversed(exit_codes) if code not in (None, *STOP_CODES)), None)
 
 
 def metrics(seen: RunState) -> dict[str, Any]:

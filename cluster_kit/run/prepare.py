@@ -125,8 +125,8 @@ def prepare(
 def _left_out(cluster: Cluster) -> list[Hint]:
     """A hint that names the files of the cluster's directories that its tasks do not get."""
     paths = platform_of(cluster.engine).left_out(cluster)
-    what = "looks like a secret, leads elsewhere or was rendered, and is left out"
-    return [Hint(cluster.engine, f"what {what}: {', '.join(paths)}")] if paths else []
+    reason = "looks like a secret, leads elsewhere or was rendered, and is left out"
+    return [Hint(cluster.engine, f"what {reason}: {', '.join(paths)}")] if paths else []
 
 
 def _asked(cluster: Cluster, request: Request) -> Cluster:
@@ -225,20 +225,20 @@ def check_arguments(host: Host, cluster: Cluster, caller: Caller = Caller.SHELL)
     """Raises UsageError if the built-in program of the cluster does not take its arguments."""
     _, program, *arguments = cluster.leader.command
     if program in PROGRAMS and arguments:
-        asked = _ask(host, program, arguments, _place(cluster))
-        if asked.code == _USAGE:
-            message, hint = told(program, asked.errors, caller)
+        check = _ask(host, program, arguments, _place(cluster))
+        if check.code == _USAGE:
+            message, hint = told(program, check.errors, caller)
             raise UsageError(message, hint)
 
 
-def told(program: str, said: str, caller: Caller = Caller.SHELL) -> tuple[str, str]:
+def told(program: str, output: str, caller: Caller = Caller.SHELL) -> tuple[str, str]:
     """(message, hint) from argparse's output about wrong arguments, the wrong word first."""
     lists_all = f"{caller.setting(Setting('args', HELP[:1]))} lists all of them"
-    found = _ERROR.search(said)
-    rule = found[1].strip() if found else said.strip().removeprefix("error: ")
+    match = _ERROR.search(output)
+    rule = match[1].strip() if match else output.strip().removeprefix("error: ")
     if rule.startswith("unrecognized arguments: "):
         word = rule.partition(": ")[2].split()[0].partition("=")[0]
-        options = sorted(set(re.findall(r"--[a-z][a-z-]*", said.partition("error: ")[0])))
+        options = sorted(set(re.findall(r"--[a-z][a-z-]*", output.partition("error: ")[0])))
         return f"`{word}`: the {program} has no such argument", did_you_mean(
             word, options
         ) + lists_all

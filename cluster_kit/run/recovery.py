@@ -49,18 +49,18 @@ class Recovery:
             seconds = sign.look(self._run.host.clock.monotonic(), started)
             if seconds > limit and runs(seen, name) and name not in heartbeats.current(seen):
                 seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
-        told = {
+        silences = {
             name: silence
             for name, silence in heartbeats.current(seen).items()
             if name in seen.tasks and runs(seen, name) and self._is_new(silence)
         }
-        if not told:
+        if not silences:
             return seen
         containers = self._run.containers()
-        chosen = to_start_again(seen, list(told), containers, self._servers)
+        chosen = to_start_again(seen, list(silences), containers, self._servers)
         for container in chosen:
             self._start_again(container, seen)
-        self._done += told.values()
+        self._done += silences.values()
         if any(container.name == seen.leader for container in chosen):
             self._leader_killed_at = self._timeline.now()
         return seen
@@ -100,17 +100,17 @@ def to_start_again(
     started again, too: they hold connections to it that are dead, and would find out one by one.
     It comes first: it would end the job meanwhile, in the belief that nobody helps the others.
     """
-    found = {container.name: container for container in containers}
-    leader, others = found.get(seen.leader), [c for c in containers if c.name in silent]
-    if leader in others:
+    by_name = {container.name: container for container in containers}
+    leader, other_silent = by_name.get(seen.leader), [c for c in containers if c.name in silent]
+    if leader in other_silent:
         return [leader]
     if leader is None or not runs(seen, seen.leader):
-        return others
+        return other_silent
     expected = {name for name in seen.tasks if name != seen.leader and runs(seen, name)}
-    unexplained = [c for c in others if c.attached and c.state != State.PAUSED]
+    unexplained = [c for c in other_silent if c.attached and c.state != State.PAUSED]
     alone = len(unexplained) > 1 and {c.name for c in unexplained} == expected
     if leader.attached and not alone:
-        return others
+        return other_silent
     return [leader, *(c for c in containers if c.name in servers and runs(seen, c.name))]
 
 

@@ -28,7 +28,7 @@ class Request:
     caller: Caller = Caller.SHELL
 
 
-def unnamed(up: Sequence[str], own: Sequence[str], *, changes: bool = False) -> str:
+def unnamed(up: Sequence[str], local: Sequence[str], *, changes: bool = False) -> str:
     """The default cluster of a command: the only one that is up, else quickstart.
 
     Args:
@@ -39,12 +39,12 @@ def unnamed(up: Sequence[str], own: Sequence[str], *, changes: bool = False) -> 
     Raises:
         UsageError: several are up, and quickstart is not among them, or it is somebody else's.
     """
-    if changes and not own and up:
+    if changes and not local and up:
         raise UsageError(
             f"no cluster of this directory is up, only others: {', '.join(up)}",
             f"name the one that you mean: `--name {up[0]}`",
         )
-    candidates = own or up
+    candidates = local or up
     if not candidates or DEFAULT_MANIFEST in candidates:
         return DEFAULT_MANIFEST
     if len(candidates) > 1:

@@ -251,15 +251,15 @@ def last_lines(
     mask: Mask = str,
 ) -> str:
     """The end of a log, `most` characters; "" if the engine does not give it."""
-    kept: deque[str] = deque()
+    lines: deque[str] = deque()
     size = 0
     with contextlib.suppress(EngineError):
         for line in log_lines(engine, container, stderr=stderr, mask=mask):
-            kept.append(line)
+            lines.append(line)
             size += len(line) + 1
             while size > most:
-                size -= len(kept.popleft()) + 1
-    return "\n".join(kept)
+                size -= len(lines.popleft()) + 1
+    return "\n".join(lines)
 
 
 def save_logs(
@@ -389,10 +389,10 @@ def why(error: OSError, folder: Path) -> str:
 def free(folder: Path) -> str:
     """`0 MB of 64 MB free` on the disk of a folder, or of the nearest one above that exists."""
     with contextlib.suppress(OSError):
-        there = next(path for path in (folder, *folder.parents) if path.exists())
-        disk = os.statvfs(there)
-        room, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
-        return f"{_megabytes(room)} of {_megabytes(whole)} free"
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        disk = os.statvfs(existing)
+        available, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+        return f"{_megabytes(available)} of {_megabytes(whole)} free"
     return "how much is free is not known"
 
 

@@ -130,10 +130,10 @@ def outcome_facts(run: RunDirectory, of: str) -> dict[str, Any]:
         of: the run's id.
     """
     try:
-        found = json.loads(run.outcome.read_text(encoding="utf-8"))
+        outcome = json.loads(run.outcome.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) and found.get("id") == of else {}
+    return outcome if isinstance(outcome, dict) and outcome.get("id") == of else {}
 
 
 def _drill(run: RunDirectory) -> object:
@@ -231,8 +231,9 @@ class RunMetrics:
         tallies = {t.name: self._tallies.setdefault(t.name, Tally(self._first))
                    for t in facts.tasks}  # fmt: skip
         self._read(tallies)
-        found = checkpoints_of(self._run.output, facts.since or 0.0)
-        facts = replace(facts, engine=engine or {}, checkpoint=found[-1] if found else None,
+        checkpoints = checkpoints_of(self._run.output, facts.since or 0.0)
+        newest = checkpoints[-1] if checkpoints else None
+        facts = replace(facts, engine=engine or {}, checkpoint=newest,
                         stragglers=frozenset(self._stragglers))  # fmt: skip
         return list(values_of(facts, tallies, time.time() if now is None else now))
 
@@ -268,18 +269,18 @@ class RunMetrics:
     def _outcome(self) -> dict[str, Any]:
         """outcome.json, {} as long as there is none: a resumed run has that of the run before."""
         try:
-            found = json.loads(self._run.outcome.read_text(encoding="utf-8"))
+            outcome = json.loads(self._run.outcome.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        if not isinstance(found, dict) or (self._record and found.get("id") != self._record.id):
+        if not isinstance(outcome, dict) or (self._record and outcome.get("id") != self._record.id):
             return {}
-        return found
+        return outcome
 
     def _read(self, tallies: Mapping[str, Tally]) -> None:
         events = read_events(self._run, self._record.since if self._record else 0.0)
         new, self._events = events[self._events :], len(events)
-        told: list[Event | Entry] = [*new, *self._entries.poll()]
-        for one in sorted(told, key=lambda one: one.time):
+        entries: list[Event | Entry] = [*new, *self._entries.poll()]
+        for one in sorted(entries, key=lambda one: one.time):
             tally = tallies.get(one.task)
             if isinstance(one, Entry):
                 self._stragglers = task_view.after(self._stragglers, one)

@@ -124,9 +124,9 @@ def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
             f"the cluster {name} has ended, and was neither judged nor saved",
             f"`cluster-kit attach {name}` does that; {other}",
         )
-    if containers and (kept := kept_run(containers)):
+    if containers and (kept_directory := kept_run(containers)):
         raise HostError(
-            f"the cluster {name} was kept after its end, to be looked at: {kept.path}",
+            f"the cluster {name} was kept after its end, to be looked at: {kept_directory.path}",
             other,
         )
     if containers or engine.sidecars(name):
@@ -188,8 +188,8 @@ def up(launch: Run, prepared: Prepared, text: str) -> Cluster:
                 if now is not prepared:
                     prepared, text = now, launch.platform.render(now.cluster)
                 file, program = _write(launch, prepared, text)
-                if own := launch.platform.merges(file):
-                    launch.view.phase(f"merging {own}")
+                if kit_merges := launch.platform.merges(file):
+                    launch.view.phase(f"merging {kit_merges}")
                 if _can_mount_closed(prepared):
                     launch.directory.close_to_others()
                 else:
@@ -242,12 +242,12 @@ def _program_files(prepared: Prepared) -> list[Path]:
 
 def _refuse_others(launch: Run) -> None:
     """Raise EngineError if the containers are another run's: one of another host, say."""
-    own = {container.id for container in launch.containers()}
-    others = [c for c in launch.engine.containers(launch.name) if c.id not in own]
-    if others:
+    run_ids = {container.id for container in launch.containers()}
+    strangers = [c for c in launch.engine.containers(launch.name) if c.id not in run_ids]
+    if strangers:
         raise EngineError(
             f"another run has started the cluster {launch.name} at the same moment: "
-            f"{run_of(others).path}, perhaps on another machine",
+            f"{run_of(strangers).path}, perhaps on another machine",
             "run it with `--name OTHER`, or when that run has ended",
         )
 

@@ -29,7 +29,7 @@ def take_down(host: Host, engine: Engine, name: str) -> int:
     Raises:
         EngineError: the engine cannot, or does not answer.
     """
-    containers, beside = engine.containers(name), engine.sidecars(name)
+    containers, sidecars = engine.containers(name), engine.sidecars(name)
     if containers:
         with contextlib.suppress(OSError):  # only one that is stopped has to be told
             user_requests.write(
@@ -57,4 +57,4 @@ def take_down(host: Host, engine: Engine, name: str) -> int:
     engine.remove(name)
     if containers:
         run_of(containers).open_to_others()
-    return len(containers) + len(beside)
+    return len(containers) + len(sidecars)

@@ -175,13 +175,13 @@ def profile(engine: Engine, cluster: str, seconds: float, tasks: Sequence[str]) 
     refuse_seconds(seconds)
     containers = engine.containers(cluster)
     wanted = profiled_tasks(containers, cluster, tasks)
-    asked = _who_is_asked(containers, cluster)
+    profiler = _who_is_asked(containers, cluster)
     command = (*COMMAND, f"{seconds:g}", *wanted)
-    said = reaching(engine).ask(asked.id, command, round(seconds) + SAVES_S)
-    facts = _facts(said)
+    output = reaching(engine).ask(profiler.id, command, round(seconds) + SAVES_S)
+    facts = _facts(output)
     if facts is None:
-        raise _refusal(asked, said)
-    return Profile(facts, Path(asked.output) / str(facts["folder"]))
+        raise _refusal(profiler, output)
+    return Profile(facts, Path(profiler.output) / str(facts["folder"]))
 
 
 def _who_is_asked(containers: Sequence[Container], cluster: str) -> Container:
@@ -199,9 +199,9 @@ def _who_is_asked(containers: Sequence[Container], cluster: str) -> Container:
     return next((one for one in running if one.leader), running[0])
 
 
-def _facts(said: str) -> dict[str, Any] | None:
+def _facts(output: str) -> dict[str, Any] | None:
     """The line of JSON in an output; None if there is none."""
-    for line in reversed(said.splitlines()):
+    for line in reversed(output.splitlines()):
         if line.startswith("{"):
             try:
                 return checked(json.loads(line))
@@ -210,17 +210,17 @@ def _facts(said: str) -> dict[str, Any] | None:
     return None
 
 
-def _refusal(asked: Container, said: str) -> HostError | EngineError:
+def _refusal(container: Container, output: str) -> HostError | EngineError:
     """The error for a container's output that is not the expected JSON."""
-    errors = [line for line in said.splitlines() if line.startswith("error: ")]
+    errors = [line for line in output.splitlines() if line.startswith("error: ")]
     if errors:
         return HostError(
             errors[-1].removeprefix("error: "),
-            f"`cluster-kit status {asked.cluster}` shows whether they train; a program that has "
-            "not begun has no server yet: ask again when it makes steps",
+            f"`cluster-kit status {container.cluster}` shows whether they train; a program that "
+            "has not begun has no server yet: ask again when it makes steps",
         )
-    tail = "\n".join(said.splitlines()[-5:]) or "nothing in time"
+    tail = "\n".join(output.splitlines()[-5:]) or "nothing in time"
     return EngineError(
-        f"{asked.name} was asked for a profile, and answered:\n{tail}",
-        f"`cluster-kit logs {asked.cluster} {asked.name}` shows what it does",
+        f"{container.name} was asked for a profile, and answered:\n{tail}",
+        f"`cluster-kit logs {container.cluster} {container.name}` shows what it does",
     )

@@ -108,12 +108,12 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     if seen.tasks[seen.leader].exit_code == 0:
         return _judge_evaluators(seen)
     verdict = _judge_leader(seen)
-    if told := absences.node_text(seen, verdict.blame):
+    if lost_node := absences.node_text(seen, verdict.blame):
         verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
-    told = told or absences.refusal(seen, verdict.blame)
-    told = told or absences.request_before_blame(seen, verdict.blame)
+    lost_node = lost_node or absences.refusal(seen, verdict.blame)
+    lost_node = lost_node or absences.request_before_blame(seen, verdict.blame)
     verdict = replace(verdict, message=verdict.message.removeprefix(f"{verdict.blame}: "))
-    return replace(verdict, message=f"{verdict.message} ({told})") if told else verdict
+    return replace(verdict, message=f"{verdict.message} ({lost_node})") if lost_node else verdict
 
 
 def starved(cluster: Cluster, seen: RunState) -> str:
@@ -132,14 +132,14 @@ def _starved_twice(seen: RunState, task: str) -> bool:
     killed = [time for life in seen.lives_of(task) for time in life.ooms]
     if len(killed) < 2:
         return False
-    own = [entry for entry in seen.entries if entry.task == task]
-    starts = [entry.time for entry in own if isinstance(entry.event, Start)][-2:]
+    task_entries = [entry for entry in seen.entries if entry.task == task]
+    starts = [entry.time for entry in task_entries if isinstance(entry.event, Start)][-2:]
     if len(starts) < 2:
         return False
     for start, until in zip(starts, (starts[1], math.inf), strict=True):
         ends = [
             e.time
-            for e in own
+            for e in task_entries
             if isinstance(e.event, Failure | End)
             and start <= e.time < until
             and e.event.exit_code == KILLED
@@ -161,9 +161,9 @@ def _starved_server(cluster: Cluster, seen: RunState) -> str:
     if ready is not None and (begun is None or begun[0] <= ready[0]):
         return ""
     for task in cluster.tasks:
-        gone = seen.tasks[task.name].state is State.ENDED
+        has_ended = seen.tasks[task.name].state is State.ENDED
         died = bool(seen.ends(task.name))
-        if task.serves and died and out_of_memory(seen, task.name) and (ready is None or gone):
+        if task.serves and died and out_of_memory(seen, task.name) and (ready is None or has_ended):
             return task.name
     return ""
 
@@ -201,9 +201,9 @@ def _judge_leader(seen: RunState) -> Verdict:
     blame = named
     if not blame:
         blame, code = _first_failure(seen, code)
-    own = seen.final_failures(blame) if not named and blame != leader else []
-    if own and own[-1].message:
-        message = f"{blame}: {own[-1].message}"
+    own_failures = seen.final_failures(blame) if not named and blame != leader else []
+    if own_failures and own_failures[-1].message:
+        message = f"{blame}: {own_failures[-1].message}"
     elif not named and (blame != leader or not message):
         ended = f"exit code {code}" if code is not None else "an unknown exit code"
         message = f"{blame} ended with {ended}{_meaning(seen, blame, code)}"

@@ -76,9 +76,9 @@ def refuse_if_ended_by_engine(
     if not any(end in unheard or end > lost_at - STOPS_WITHIN_S for end in seen.ends(leader)):
         return
     end = seen.end_of(leader)
-    others = [c for c in containers if c.name not in (leader, *seen.evaluators)]
+    other_tasks = [c for c in containers if c.name not in (leader, *seen.evaluators)]
     stopped = end is not None and end.reason == STOPPED
-    fell = end is None and bool(others) and all(c.state == "exited" for c in others)
+    fell = end is None and bool(other_tasks) and all(c.state == "exited" for c in other_tasks)
     if seen.tasks[leader].exit_code == 0 or not (stopped or fell):
         return
     raise EndedByEngine(
@@ -231,10 +231,10 @@ class Watch:
         A leader whose whole job has ended is not started again: it would wait for its servers.
         """
         leader = self.seen.leader
-        others = set(self.seen.tasks) - {leader} - self.seen.evaluators
-        ended = [name for name in others if self.seen.tasks[name].state is State.ENDED]
+        other_tasks = set(self.seen.tasks) - {leader} - self.seen.evaluators
+        ended = [name for name in other_tasks if self.seen.tasks[name].state is State.ENDED]
         stopped = absences.pending_request(self.seen) is not None
-        self._too_late = bool(others) and len(ended) == len(others) and not stopped
+        self._too_late = bool(other_tasks) and len(ended) == len(other_tasks) and not stopped
         self._joins = not self.seen.starts(leader)
         if self._joins and self._clock.monotonic() > self._began + START_S:
             raise EngineError(

@@ -120,10 +120,10 @@ class Growing:
         if entry := self._repeats.pop(task, None):
             self.seen = replace(self.seen.with_entry(entry), entries=self.seen.entries)
 
-    def note_checkpoints(self, found: Sequence[tuple[float, str]]) -> None:
+    def note_checkpoints(self, checkpoints: Sequence[tuple[float, str]]) -> None:
         """Set the checkpoints that exist now."""
-        self._changed |= list(found) != list(self.checkpoints)
-        self.checkpoints = found
+        self._changed |= list(checkpoints) != list(self.checkpoints)
+        self.checkpoints = checkpoints
 
     def whole(self) -> Facts:
         """All facts, and `now`: what each task does."""
@@ -161,15 +161,15 @@ class Growing:
 
     def _new_points(self) -> Iterable[Facts]:
         for key, points in self._curves.points.items():
-            told = self._told.get(key, 0)
-            if told == len(points):
+            sent = self._told.get(key, 0)
+            if sent == len(points):
                 continue
             if len(points) > 2 * self._curves.most:
                 points[:] = means(points, self._curves.most)
-                told = 0
+                sent = 0
             self._told[key] = len(points)
-            yield {"id": key[0], "name": key[1], "at": told,
-                   **points_facts(points[told:], self._began)}  # fmt: skip
+            yield {"id": key[0], "name": key[1], "at": sent,
+                   **points_facts(points[sent:], self._began)}  # fmt: skip
 
     def _facts(self) -> Facts:
         seen = self.seen
@@ -260,14 +260,14 @@ class Happened:
 
     def poll(self) -> list[Event]:
         """The new events, oldest first."""
-        found = []
+        events = []
         while not self._arrived.empty():
-            found.append(self._arrived.get_nowait())
+            events.append(self._arrived.get_nowait())
         if (size := self._saved()) != self._size:
             self._size = size
-            found += read_events(self._run, self._record.since)
+            events += read_events(self._run, self._record.since)
         new = []
-        for event in sorted(found, key=lambda event: event.time):
+        for event in sorted(events, key=lambda event: event.time):
             if event.time >= self._record.since and not is_told(event, self._told):
                 self._told.append(event)
                 new.append(event)
@@ -326,8 +326,8 @@ class Reading:
         began = time.monotonic()
         if began >= self._checkpoints_at:
             with contextlib.suppress(OSError):  # a directory that is removed just now
-                found = checkpoints_of(self._run.output, self._record.since)
-                self._growing.note_checkpoints(found)
+                checkpoints = checkpoints_of(self._run.output, self._record.since)
+                self._growing.note_checkpoints(checkpoints)
             now = time.monotonic()
             self._checkpoints_at = now + max(CHECKPOINTS_S, (now - began) / SHARE)
 
@@ -364,7 +364,9 @@ class Reading:
             ]
         except (EngineError, HostError):
             containers = []
-        found = known_by(cluster, containers)
-        self._known = Known(self._known.values | found.values, self._known.are_all or found.are_all)
+        secrets = known_by(cluster, containers)
+        self._known = Known(
+            self._known.values | secrets.values, self._known.are_all or secrets.are_all
+        )
         lacks = {task.name for task in cluster.tasks} - {one.name for one in containers}
         self._ask_at = time.monotonic() + ASK_S if lacks else math.inf

@@ -106,11 +106,11 @@ class Logs:
             new = [task for task in tasks if task.id not in self._logs]
             for task in new:
                 self._logs[task.id] = Log(self._site.engine(), task)
-            found = {task.id: self._logs[task.id] for task in tasks}
+            logs = {task.id: self._logs[task.id] for task in tasks}
         until = time.monotonic() + FIRST_S
         for task in new:
-            found[task.id].thread.join(max(0.0, until - time.monotonic()))
-        return found
+            logs[task.id].thread.join(max(0.0, until - time.monotonic()))
+        return logs
 
 
 def _numbers(after: str) -> dict[str, int]:

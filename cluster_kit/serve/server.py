@@ -72,8 +72,8 @@ class Route:
     def parts(self, path: str) -> Mapping[str, str] | None:
         """The named parts of a path; None if it is another route's."""
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(self.path))
-        found = re.fullmatch(pattern, path)
-        return found.groupdict() if found else None
+        match = re.fullmatch(pattern, path)
+        return match.groupdict() if match else None
 
 
 def answer(routes: Sequence[Route], request: Request) -> Response:
@@ -123,8 +123,8 @@ def refuse(request: Request, token: str, address: str, machine: str = "") -> Non
             f"`Host: {host}` is not an address of this server, as if another site had sent you "
             "here: open the URL that was printed on the terminal",
         )
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    bearer = given.strip() if scheme.lower() == "bearer" else ""
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+    bearer = credentials.strip() if scheme.lower() == "bearer" else ""
     if request.method not in ("GET", "HEAD"):
         if not _same(bearer, token):
             raise Refused(403, f"{request.method} takes the token: `Authorization: Bearer TOKEN`")
@@ -211,12 +211,12 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def __init__(self, address: str, port: int, token: str, routes: Sequence[Route]) -> None:
-        found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-        self.address_family = found[0]
+        address_info = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        self.address_family = address_info[0]
         self.address, self.token, self.routes = address, token, routes
         self._connections: dict[socket.socket, _Connection] = {}
         self._lock = threading.Lock()
-        super().__init__(found[4][:2], _Handler)  # type: ignore[arg-type]
+        super().__init__(address_info[4][:2], _Handler)  # type: ignore[arg-type]
 
     def server_bind(self) -> None:
         # HTTPServer's own asks DNS for this machine's name, which can take seconds.

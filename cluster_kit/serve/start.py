@@ -130,14 +130,14 @@ class Scraped:
             return Response(text(self._values()).encode(), CONTENT_TYPE)
 
     def _values(self) -> Iterator[Value]:
-        found = self._runs()
+        runs = self._runs()
         yield Value(f"{PREFIX}engine_up", {}, not self._site.trouble)
         self._known = {
-            path: self._known.get(path) or RunMetrics(RunDirectory(path)) for path in sorted(found)
+            path: self._known.get(path) or RunMetrics(RunDirectory(path)) for path in sorted(runs)
         }
         for path, metrics in self._known.items():
             try:
-                yield from masked_labels(metrics.values(found[path]), self._secrets_of(path))
+                yield from masked_labels(metrics.values(runs[path]), self._secrets_of(path))
             except UsageError:
                 continue  # it is about to begin, or was removed just now
 
@@ -155,29 +155,29 @@ class Scraped:
 
     def _runs(self) -> dict[Path, Mapping[str, State]]:
         """The states of containers by task, by the directory of their run."""
-        found: dict[Path, dict[str, State]] = {}
+        runs: dict[Path, dict[str, State]] = {}
         for one in self._site.glance():
             if one.output and one.role != SIDECAR:
                 path = Path(one.output).parent
-                found.setdefault(path, {})[one.name] = State.of_engine(one.state)
+                runs.setdefault(path, {})[one.name] = State.of_engine(one.state)
         ended: dict[Path, dict[str, State]] = {
             path.resolve(): {}
             for path in self._site.workspace.latest_runs().values()
             if time.time() - _last_word(path) < LATELY_S
         }
-        return {**ended, **found}
+        return {**ended, **runs}
 
 
 def _last_word(run: Path) -> float:
     """Unix seconds of the newest outcome, record or usage file of a run; 0: none."""
-    own = files(run, matches=lambda name: name.endswith(".json"), deepest=0)
-    told = files(
+    kit_files = files(run, matches=lambda name: name.endswith(".json"), deepest=0)
+    task_files = files(
         run / "output",
         "progress",
         matches=lambda name: name.endswith((".usage", ".beat")),
         deepest=0,
     )
-    return max((file.changed for file in chain(own, told)), default=0.0)
+    return max((file.changed for file in chain(kit_files, task_files)), default=0.0)
 
 
 def routes_of(site: Site) -> Sequence[Route]:

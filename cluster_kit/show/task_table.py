@@ -45,8 +45,8 @@ class Group:
     @property
     def speeds(self) -> tuple[float, float] | None:
         """The lowest and the highest steps per second of the tasks that report them; else None."""
-        told = [task.steps_per_s for task in self.tasks if task.steps_per_s is not None]
-        return (min(told), max(told)) if told else None
+        speeds = [task.steps_per_s for task in self.tasks if task.steps_per_s is not None]
+        return (min(speeds), max(speeds)) if speeds else None
 
     @property
     def step(self) -> int | None:
@@ -60,29 +60,29 @@ class Group:
     @property
     def usage(self) -> Usage | None:
         """The sum over all tasks; None if no task reports its usage."""
-        told = [task.usage for task in self.tasks if task.usage]
-        if not told:
+        usages = [task.usage for task in self.tasks if task.usage]
+        if not usages:
             return None
         return Usage(
-            memory=sum(one.memory for one in told),
-            cpus=sum(one.cpus or 0.0 for one in told),
-            rx_bps=sum(one.rx_bps or 0.0 for one in told),
-            tx_bps=sum(one.tx_bps or 0.0 for one in told),
+            memory=sum(usage.memory for usage in usages),
+            cpus=sum(usage.cpus or 0.0 for usage in usages),
+            rx_bps=sum(usage.rx_bps or 0.0 for usage in usages),
+            tx_bps=sum(usage.tx_bps or 0.0 for usage in usages),
         )
 
 
-def rows_of(tasks: Sequence[TaskView], room: int, leader: str) -> list[TaskView | Group]:
+def rows_of(tasks: Sequence[TaskView], most_rows: int, leader: str) -> list[TaskView | Group]:
     """A row for each task if they fit; else the leader and whoever is in trouble have their own,
     and the others of each role share one."""
-    if len(tasks) <= room:
+    if len(tasks) <= most_rows:
         return list(tasks)
     rows: list[TaskView | Group] = []
     for role in dict.fromkeys(task.role for task in tasks):
         of_role = [task for task in tasks if task.role == role]
-        own = [task for task in of_role if task.name == leader or is_in_trouble(task)]
-        rest = [task for task in of_role if task not in own]
-        rows += own
-        rows += rest if len(rest) == 1 else [Group(role, tuple(rest))] if rest else []
+        single = [task for task in of_role if task.name == leader or is_in_trouble(task)]
+        grouped = [task for task in of_role if task not in single]
+        rows += single
+        rows += grouped if len(grouped) == 1 else [Group(role, tuple(grouped))] if grouped else []
     return rows
 
 
@@ -125,9 +125,9 @@ def status_table(tasks: Iterable[TaskView | Group], title: str = "", width: int 
     An evaluator's step is the last checkpoint that it has scored.
     """
     rows = [_of_group(task) if isinstance(task, Group) else _of_task(task) for task in tasks]
-    told = {heading for row in rows for heading, cell in row.items() if str(cell) != "-"}
-    scores = [name for name in _SCORES.values() if name in told] or ["accuracy"]
-    uses = _USES if told.intersection(_USES) else ()
+    filled = {heading for row in rows for heading, cell in row.items() if str(cell) != "-"}
+    scores = [name for name in _SCORES.values() if name in filled] or ["accuracy"]
+    uses = _USES if filled.intersection(_USES) else ()
     headings = [*_LEFT, "restarts", "step", "steps/s", "loss", *scores, *uses]
     shown = [heading for heading in headings if width >= _FROM.get(heading, 0)]
     table = Table(
@@ -181,11 +181,11 @@ def remarks(tasks: Iterable[TaskView]) -> list[str]:
 
 def _gpus(task: TaskView) -> str:
     """The requested GPUs, a mark if the task has other ones, and how busy they are."""
-    asked = ",".join(task.gpus) or "-"
+    requested = ",".join(task.gpus) or "-"
     if task.gpu_problem:
-        return f"{asked} (sees {len(task.gpus_seen or ())})"
+        return f"{requested} (sees {len(task.gpus_seen or ())})"
     busy = task.usage.gpu_busy if task.usage else None
-    return asked if busy is None else f"{asked} ({busy:.0%})"
+    return requested if busy is None else f"{requested} ({busy:.0%})"
 
 
 def _used(usage: Usage | None) -> dict[str, Cell]:
@@ -219,19 +219,20 @@ def _figure(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def line_of(one: Container) -> str:
+def line_of(container: Container) -> str:
     """A sidecar's line: its name, its address, and its state or exit code."""
-    how = "" if one.exit_code is None else f" (exit code {one.exit_code})"
-    memory = ": out of memory" if one.oom else ""
-    return f"sidecar {one.name} at {one.ip}: {State.of_engine(one.state)}{how}{memory}"
+    exit_code = "" if container.exit_code is None else f" (exit code {container.exit_code})"
+    memory = ": out of memory" if container.oom else ""
+    state = f"{State.of_engine(container.state)}{exit_code}{memory}"
+    return f"sidecar {container.name} at {container.ip}: {state}"
 
 
-def facts_of(one: Container) -> dict[str, Any]:
+def facts_of(container: Container) -> dict[str, Any]:
     """A sidecar's facts for JSON, as in `line_of`."""
     return {
-        "name": one.name,
-        "ip": one.ip,
-        "state": State.of_engine(one.state),
-        "exit_code": one.exit_code,
-        "oom": one.oom,
+        "name": container.name,
+        "ip": container.ip,
+        "state": State.of_engine(container.state),
+        "exit_code": container.exit_code,
+        "oom": container.oom,
     }

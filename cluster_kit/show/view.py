@@ -175,16 +175,18 @@ class LiveView:
         tasks = list(self._seen.tasks.values())
         most = max(0, min(MOST_REMARKS, self._console.height // 4))
         waits = list(filter(None, [waited_for(self._seen)]))
-        said = [
+        notices = [
             Text(text, "yellow", no_wrap=True, overflow="ellipsis")
             for text in [*waits, *remarks(tasks)]
         ][:most]
         progress = self._progress()
-        room = max(1, min(MAX_ROWS, self._console.height - AROUND - len(said) - len(progress)))
-        rows = rows_of(tasks, room, self._seen.leader)
-        hidden = len(tasks) - tasks_in(rows[:room])
-        shown = status_table(rows[:room], width=self._console.width)
-        parts: list[RenderableType] = [self._spinner, *progress, shown, *said]
+        most_rows = max(
+            1, min(MAX_ROWS, self._console.height - AROUND - len(notices) - len(progress))
+        )
+        rows = rows_of(tasks, most_rows, self._seen.leader)
+        hidden = len(tasks) - tasks_in(rows[:most_rows])
+        shown = status_table(rows[:most_rows], width=self._console.width)
+        parts: list[RenderableType] = [self._spinner, *progress, shown, *notices]
         if hidden > 0:
             parts.append(Text(f"… and {hidden} more tasks (cluster-kit status)", style="dim"))
         return Group(*parts)

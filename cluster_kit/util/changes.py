@@ -49,10 +49,10 @@ class Changes:
         self._filter = _Filter(watched)
         self._over = threading.Event()
         self._arrived: queue.Queue[frozenset[Path] | Exception] = queue.Queue()
-        beside = sorted({file.parent for file in watched.files if file.parent.is_dir()})
+        parents = sorted({file.parent for file in watched.files if file.parent.is_dir()})
         self._threads = [
             threading.Thread(target=self._look, args=(paths, recursive), daemon=True)
-            for paths, recursive in ((watched.folders, True), (beside, False))
+            for paths, recursive in ((watched.folders, True), (parents, False))
             if paths
         ]
 

@@ -161,12 +161,12 @@ def _add(handler: logging.Handler) -> None:
 def _remove(handler: logging.Handler) -> None:
     """Stop listening; after the last one the logger has the level that its user had given it."""
     KIT.removeHandler(handler)
-    others = _others()
-    if len(others) == len(KIT.handlers) and _before:
+    other_handlers = _others()
+    if len(other_handlers) == len(KIT.handlers) and _before:
         filtered = _before.pop()
         if KIT.level == logging.DEBUG:  # else it was changed meanwhile
             KIT.setLevel(filtered.level)
-        for other in others:
+        for other in other_handlers:
             other.removeFilter(filtered)
 
 

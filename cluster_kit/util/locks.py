@@ -76,18 +76,21 @@ def own_directory() -> Path:
         OSError: there is none.
     """
     user = os.geteuid()
-    if _is_own(found := RUNTIME / str(user)):
-        return found
-    if (named := os.environ.get("XDG_RUNTIME_DIR")) and _is_own(found := Path(named)):
-        return found
+    if _is_own(directory := RUNTIME / str(user)):
+        return directory
+    if (named := os.environ.get("XDG_RUNTIME_DIR")) and _is_own(directory := Path(named)):
+        return directory
     host = f"locks-{socket.gethostname()}"  # a home directory may be many machines'
-    for found in (SHARED / f"cluster-kit-{user}", Path.home() / ".cache" / "cluster-kit" / host):
+    for directory in (
+        SHARED / f"cluster-kit-{user}",
+        Path.home() / ".cache" / "cluster-kit" / host,
+    ):
         with contextlib.suppress(OSError, RuntimeError):
-            found.parent.mkdir(parents=True, exist_ok=True)
-            found.mkdir(mode=0o700, exist_ok=True)
-        if _is_own(found):
-            return found
-    raise PermissionError(13, "it is not a directory of your own, mode 0700", str(found))
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, exist_ok=True)
+        if _is_own(directory):
+            return directory
+    raise PermissionError(13, "it is not a directory of your own, mode 0700", str(directory))
 
 
 def _is_own(path: Path) -> bool:
@@ -172,10 +175,10 @@ def holder(name: str, trusts: Callable[[int], bool], prefix: str = "") -> str:
         asking.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", ASK_S, 0))
         try:
             asking.connect(_address(name, prefix))
-            told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         except OSError:  # nobody holds it, or it is somebody who does not answer
             return ""
-    process, user, _group = struct.unpack("3i", told)
+    process, user, _group = struct.unpack("3i", credentials)
     if user != os.geteuid() and not trusts(user):
         return ""
     try:

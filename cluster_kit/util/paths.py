@@ -83,8 +83,8 @@ _COMMANDS = {
 
 def command(target: str) -> str:
     """The command for a target of the kit's Makefile; its verb if `make` was not called."""
-    made = CLONE and os.environ.get(CALLED_BY) == "make"
-    return f"make {target}" if made else _COMMANDS[target]
+    by_make = CLONE and os.environ.get(CALLED_BY) == "make"
+    return f"make {target}" if by_make else _COMMANDS[target]
 
 
 def extra(name: str, target: str) -> str:

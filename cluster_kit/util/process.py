@@ -294,14 +294,14 @@ def pass_on(
             writer.terminate()
         _, wrong = writer.communicate()
         code = CUT_OFF if part else writer.returncode
-        said, _ = reader.communicate()
+        output, _ = reader.communicate()
     except BaseException:
         _end(writer)
         _end(reader)
         raise
     return (
         Completed(tuple(source), code, "", wrong.decode(errors="replace")),
-        Completed(tuple(sink), reader.returncode, "", said.decode(errors="replace")),
+        Completed(tuple(sink), reader.returncode, "", output.decode(errors="replace")),
     )
 
 

@@ -69,9 +69,9 @@ class Guard:
 
     def __call__(self, text: str) -> str:
         parts, begin = [], 0
-        for found in _BREAK.finditer(text):
-            parts += [self._guarded(text[begin : found.start()]), found.group()]
-            self._line, begin = "", found.end()
+        for match in _BREAK.finditer(text):
+            parts += [self._guarded(text[begin : match.start()]), match.group()]
+            self._line, begin = "", match.end()
         return "".join([*parts, self._guarded(text[begin:])])
 
     def _guarded(self, part: str) -> str:

@@ -81,8 +81,8 @@ def use_up(where: Path) -> None:
     raise OSError(errno.EINVAL, f"{where} does not become full")
 
 
-def main(asked: dict[str, Any]) -> None:
-    directory, seconds = Path(asked["directory"]), asked["seconds"]
+def main(options: dict[str, Any]) -> None:
+    directory, seconds = Path(options["directory"]), options["seconds"]
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
     enter()

@@ -86,13 +86,13 @@ def rule(chain: bytes, offset: int, address: str, verdict: bytes) -> bytes:
 
 def table(chains: list[tuple[bytes, int, int]], peers: list[str], verdict: bytes) -> list[bytes]:
     """The messages that make it."""
-    made = [message(NEW_TABLE, CREATE | ACK, attribute(1, NAME))]
+    messages = [message(NEW_TABLE, CREATE | ACK, attribute(1, NAME))]
     for name, hook, offset in chains:
         place = nested(4, number(1, hook), number(2, 0))
         body = attribute(1, NAME) + attribute(3, name) + place + attribute(7, b"filter\0")
-        made.append(message(NEW_CHAIN, CREATE | ACK, body))
-        made += [rule(name, offset, peer, verdict) for peer in peers]
-    return made
+        messages.append(message(NEW_CHAIN, CREATE | ACK, body))
+        messages += [rule(name, offset, peer, verdict) for peer in peers]
+    return messages
 
 
 def ask(messages: list[bytes], *, batch: bool) -> None:
@@ -107,8 +107,8 @@ def ask(messages: list[bytes], *, batch: bool) -> None:
 
 def confirm(kernel: socket.socket) -> None:
     """Raises OSError unless the next answer is good."""
-    answer = kernel.recv(65536)
-    kind, code = struct.unpack_from("=H", answer, 4)[0], struct.unpack_from("=i", answer, 16)[0]
+    reply = kernel.recv(65536)
+    kind, code = struct.unpack_from("=H", reply, 4)[0], struct.unpack_from("=i", reply, 16)[0]
     if kind == ERROR and code:
         raise OSError(-code, os.strerror(-code))
 
@@ -131,13 +131,13 @@ def listening() -> socket.socket:
 
 def packets_in(data: bytes) -> list[int]:
     """Their numbers."""
-    found, start = [], 0
+    packets, start = [], 0
     while start + 16 <= len(data):
         length, kind = struct.unpack_from("=IH", data, start)
         if kind == PACKET:  # the first attribute is the header: its number comes first
-            found.append(struct.unpack_from("!I", data, start + 24)[0])
+            packets.append(struct.unpack_from("!I", data, start + 24)[0])
         start += (length + 3) & ~3
-    return found
+    return packets
 
 
 def judge(kernel: socket.socket, kind: int, packet: int, verdict: int) -> None:
@@ -171,18 +171,18 @@ def has_network() -> bool:
     return len(Path("/proc/net/dev").read_text().splitlines()) > 3
 
 
-def main(asked: dict[str, Any]) -> None:
-    delay, loss, seconds = asked["delay"], asked["loss"], asked["seconds"]
+def main(options: dict[str, Any]) -> None:
+    delay, loss, seconds = options["delay"], options["loss"], options["seconds"]
     chains = [INPUT] if delay else [INPUT, OUTPUT]
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
     kernel = listening()
     try:
-        ask(table(chains, asked["peers"], to_queue(natively=True)), batch=True)
+        ask(table(chains, options["peers"], to_queue(natively=True)), batch=True)
     except OSError as problem:
         if problem.errno != errno.ENOENT:
             raise
-        ask(table(chains, asked["peers"], to_queue(natively=False)), batch=True)
+        ask(table(chains, options["peers"], to_queue(natively=False)), batch=True)
     print("ready", flush=True)
     end = None if seconds is None else time.monotonic() + seconds
 
