@@ -155,7 +155,7 @@ def write_new(files: Mapping[Path, str | bytes]) -> None:
                 path.rmdir() if path.is_dir() else path.unlink()
         raise HostError(
             f"{error.filename or path} cannot be written: {error.strerror}; nothing was written",
-            "go to a directory of yours that has room, and is not read-only",
+            "change to a directory of yours with free space that is not read-only",
         ) from error
 
 

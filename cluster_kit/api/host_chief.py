@@ -244,6 +244,7 @@ def _held(directory: RunDirectory) -> int:
     except OSError as error:
         path = directory.output / inside.LOCK
         raise HostError(
-            f"the lock {path} cannot be made: {error.strerror}", "make room there, or access"
+            f"the lock {path} cannot be made: {error.strerror}",
+            "free some space there, or get access",
         ) from None
     return lock

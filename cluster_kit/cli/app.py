@@ -170,7 +170,7 @@ def load_all() -> None:
 PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
 """The width of a table that is not printed on a terminal, so that nothing is cut off."""
 
-VERBOSE = "Print what is asked of the engine, and which programs are started, with times."
+VERBOSE = "Print requests to the engine and started programs, with times."
 
 _TASK = re.compile(rf"({'|'.join(ROLES)})-[0-9]+")
 

@@ -104,7 +104,7 @@ def _checks(request: Request, engine: Engine | None, platform: Platform) -> list
 
 def _left_behind() -> list[Check]:
     names = left_behind(current_host())
-    message = f"{', '.join(names)} ended with this host or its engine, and nobody removed it"
+    message = f"{', '.join(names)} ended with this host or its engine, and no command removed it"
     hint = f"`docker rm {' '.join(names)}`"
     return [Check("tensorboard", "warn", message, hint)] if names else []
 

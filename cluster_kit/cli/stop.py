@@ -64,7 +64,7 @@ def start(name: manifest_options.ClusterName = None, json_: manifest_options.Jso
         print_json({"cluster": cluster, "started": done})
         return
     state = "goes on" if done else "runs already"
-    say(f"{cluster} {state}; `cluster-kit attach {cluster}` watches it if nobody does")
+    say(f"{cluster} {state}; `cluster-kit attach {cluster}` watches it if no other process does")
 
 
 def _ask(engine: Engine, cluster: str) -> None:

@@ -159,7 +159,7 @@ def _without_rights(
         except EngineError as error:
             output = error.message
         if output != READY:
-            yield f"  {', '.join(kinds)}: {output or 'its helper said nothing'}", hint
+            yield f"  {', '.join(kinds)}: {output or 'its helper gave no answer'}", hint
 
 
 STOP_ALL, GO_ON = "kill -STOP -1", "kill -CONT -1"
@@ -190,7 +190,7 @@ def inject(engine: Engine, cluster: Cluster, container: Container, fault: Planne
         )
         if output != READY:
             raise EngineError(
-                f"{fault.kind} is not possible: {output or 'its helper said nothing'}"
+                f"{fault.kind} is not possible: {output or 'its helper gave no answer'}"
             )
     elif words := script(fault):
         reaching(engine).execute(container.id, ("sh", "-c", words))

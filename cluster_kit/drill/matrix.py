@@ -258,7 +258,7 @@ def _judged(cell: Cell, result: Result, done: Drill, left: Sequence[str], *, las
     if ended:
         misses.append(_end(done))
     elif result.going_on_after is None:
-        misses.append("the training never went on")
+        misses.append("the training never continued")
     verdict = WRONG if ended or result.going_on_after is None else WENT_ON
     return Judged(cell, verdict, (*misses, *_of_figures(cell, result)), result, done, remains)
 

@@ -53,7 +53,7 @@ def ensure(host: Host, say: Callable[[str], None]) -> None:
     except OSError as error:
         raise HostError(
             f"{target} cannot be written: {error.strerror}",
-            "make room there, or write access, or name another folder by XDG_CACHE_HOME",
+            "free some space there, or get write access, or name another folder by XDG_CACHE_HOME",
         ) from None
 
 

@@ -92,7 +92,7 @@ _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
     ("task_network_transmit_bytes_total", "counter", "Bytes that the task's network sent.", ()),
     ("task_gpus", "gauge", "How many GPUs the task was given.", ()),
     ("task_gpu_busy_ratio", "gauge", "The share of time in which its GPUs compute, 0 to 1.", ()),
-    ("task_gpu_memory_bytes", "gauge", "Memory in use on its GPUs, by whoever uses them.", ()),
+    ("task_gpu_memory_bytes", "gauge", "Memory in use on its GPUs, by all processes.", ()),
     ("task_steps_total", "counter", "Steps that the task reported; repeated ones count again.", ()),
     ("task_step", "gauge", "The global step that the task last reported.", ()),
     ("task_steps_per_second", "gauge", "The speed that the task last reported; absent while it "

@@ -119,7 +119,7 @@ def request_text(one: Asked, seen: RunState) -> str:
             f"{one.tasks[0]} was {FROM_PAGE[one.what]} at {one.at} from the page: a person did it"
         )
     whom = "all tasks were" if every and len(one.tasks) > 1 else f"{one.tasks[0]} was"
-    return f"{whom} restarted at {one.at} by `cluster-kit restart`: a person asked for it"
+    return f"{whom} restarted at {one.at} by `cluster-kit restart`: a user requested it"
 
 
 def request_notes(seen: RunState) -> list[str]:

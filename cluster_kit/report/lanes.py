@@ -73,7 +73,7 @@ def _asked_for(mark: Mark, lives: Sequence[Life], requests: Sequence[Asked]) -> 
     # A fault is of the life in which it was asked for, a restart is the first one after that.
     if begun > (mark.kind == "restart") or last.what == THAW:
         return mark
-    return Mark("asked", mark.at, f"{mark.text}: a person asked for it ({last.what})")
+    return Mark("asked", mark.at, f"{mark.text}: a user requested it ({last.what})")
 
 
 def _of_container(lives: Sequence[Life]) -> Iterator[Mark]:
@@ -390,7 +390,7 @@ class Fault:
         return "\n".join([
             f"{self.title}, by the drill",
             "not noticed" if detected is None else f"noticed after {detected:g} s{by}",
-            "training did not continue" if on is None else f"training went on after {on:g} s",
+            "training did not continue" if on is None else f"training continued after {on:g} s",
             *([f"{self.steps_lost} steps lost"] if self.steps_lost else []),
         ])  # fmt: skip
 

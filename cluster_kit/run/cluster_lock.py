@@ -64,7 +64,7 @@ def no_lock(error: OSError) -> HostError:
     """The error for a lock that cannot be created."""
     return HostError(
         f"the lock {error.filename} cannot be made: {error.strerror}",
-        "make room there, or access; XDG_RUNTIME_DIR can name a directory of your own, mode 0700",
+        "free space or get access; XDG_RUNTIME_DIR can name a directory of your own, mode 0700",
     )
 
 

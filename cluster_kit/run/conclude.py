@@ -118,7 +118,7 @@ def explained(verdict: Verdict, last_words: str, run: RunDirectory) -> Verdict:
     ):
         return _full(verdict, run)
     problem = "was removed" if not output.is_dir() else "cannot be written any more"
-    message = f"the output directory {output} {problem} while the run went on"
+    message = f"the output directory {output} {problem} during the run"
     return replace(verdict, message=message, hint=f"bring it back, or make it writable: {_RESUME}")
 
 
@@ -132,7 +132,7 @@ def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
         reason=Reason.DISK_FULL,
         blame="",
         message=f"the disk of {run.output} {full}; the checkpoints that were complete are kept",
-        hint=f"make room there: {_RESUME}",
+        hint=f"free some space there: {_RESUME}",
     )
 
 

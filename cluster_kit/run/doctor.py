@@ -275,7 +275,7 @@ def _check_users(users: Path, this: Collection[int]) -> Check:
         if int(row[2]) not in this and not row[6].endswith(NO_SHELLS)
     )
     if not other_users:
-        return Check("users", "ok", f"nobody else can log in, by {users}")
+        return Check("users", "ok", f"no other user can log in, by {users}")
     listed = ", ".join(other_users[:MOST_NAMED]) + (", …" if len(other_users) > MOST_NAMED else "")
     return Check(
         "users",
@@ -293,7 +293,7 @@ def _check_forward(host: Host) -> Check:
         finding = "not known: reading the firewall's chain FORWARD takes root and iptables"
         return Check("forward", "warn", finding, "`sudo iptables -S FORWARD` must begin with DROP")
     if first[2:] == ["DROP"]:
-        return Check("forward", "ok", "the firewall drops what nobody allows through this host")
+        return Check("forward", "ok", "the firewall drops forwarded packets that no rule allows")
     finding = f"the policy of the firewall's chain FORWARD is {' '.join(first[2:])}"
     return Check(
         "forward", "warn", finding, "`iptables -P FORWARD DROP`, unless this host is a router"

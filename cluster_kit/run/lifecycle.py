@@ -121,7 +121,7 @@ def _refuse_ended(containers: Sequence[Container], what: str) -> None:
         ending = f"{leader.name} with exit code {leader.exit_code}"
         raise HostError(
             f"the job of {name} has ended ({ending}): {what} needs one that still runs",
-            f"`cluster-kit attach {name}` tells how it ended, `cluster-kit down {name}` removes "
+            f"`cluster-kit attach {name}` shows how it ended, `cluster-kit down {name}` removes "
             f"it, and `cluster-kit up {name} --resume` then continues from its last checkpoint",
         )
 
@@ -145,8 +145,8 @@ def note(host: Host, containers: Sequence[Container], what: str, tasks: Sequence
         user_requests.write(run, what, tasks, host.clock.time())
     except OSError as error:
         raise HostError(
-            f"{run / user_requests.FILE} cannot be written, which tells whoever watches the run "
-            f"that a person asked for it: {error.strerror}",
+            f"{run / user_requests.FILE} cannot be written, which tells the watching process "
+            f"that a user requested it: {error.strerror}",
             run_directory.HINT,
         ) from None
 

@@ -377,7 +377,7 @@ def writing(folder: Path) -> Iterator[None]:
         raise HostError(f"{folder} cannot be written: {why(error, folder)}", HINT) from None
 
 
-HINT = "make room there, or write access, and run it again"
+HINT = "free some space there, or get write access, and run it again"
 
 
 def why(error: OSError, folder: Path) -> str:

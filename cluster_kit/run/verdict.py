@@ -300,7 +300,7 @@ OVER_THE_END = re.compile(
     r"|Timeout)Error"
 )
 """Messages with which programs report servers and tasks that have ended: not their own fault."""
-LEFT_OUT = "invalid, about tasks that the run does not have, or more than anybody needs"
+LEFT_OUT = "invalid, about tasks that the run does not have, or too many"
 MOST = 200
 """Notes of a run."""
 LONGEST = 200

@@ -1,5 +1,5 @@
 "use strict";
-// Traces that were taken while the run went on: where the time of a step went, and how to open each.
+// Traces that were taken during the run: where the time of a step went, and how to open each.
 const KINDS = ["compute", "waiting", "sending", "input", "dispatch", "idle"];
 
 function profileTable(profile) {

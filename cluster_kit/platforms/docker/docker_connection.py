@@ -110,8 +110,8 @@ def disk_hint(words: str) -> str:
     if not any(sign in words.lower() for sign in _NO_SPACE):
         return ""
     return (
-        "the disk of the Docker engine is full: `docker system df` shows what takes the room, "
-        "`docker system prune` frees what nobody uses (`docker builder prune` only the builds' "
+        "the disk of the Docker engine is full: `docker system df` shows what uses the space, "
+        "`docker system prune` removes what is unused (`docker builder prune` only the builds' "
         "cache)"
     )
 

@@ -253,7 +253,7 @@ def refusal(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
         reasons.setdefault(said, []).append(task)
     lines = [f"{', '.join(tasks)}: {said}" for said, tasks in reasons.items()]
     if not lines:
-        lines = [f"{', '.join(waiting)}: Kubernetes has not said why"]
+        lines = [f"{', '.join(waiting)}: Kubernetes gave no reason"]
     told = "\n".join(f"  {line}" for line in lines)
     return EngineError(f"Kubernetes has not started every task:\n{told}", _hint(told))
 
@@ -280,5 +280,5 @@ def _hint(said: str) -> str:
     if "StartError" in said or "ContainerCannotRun" in said:
         return "the node has the image, and cannot start it: fix what it says, or `nodes`"
     if "Unschedulable" in said:
-        return "no node has room for it: lower `cpus`, `memory` or `gpus`, or fix `nodes`"
+        return "no node has the resources for it: lower `cpus`, `memory` or `gpus`, or fix `nodes`"
     return "`kubectl describe pods -l cluster-kit.cluster=NAME` says more"

@@ -128,7 +128,7 @@ def not_started(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
         reasons.setdefault(reason, []).append(task)
     lines = [f"{', '.join(tasks)}: {reason}" for reason, tasks in reasons.items()]
     if not lines:
-        lines = [f"{', '.join(waiting)}: no node has said why"]
+        lines = [f"{', '.join(waiting)}: no node gave a reason"]
     return EngineError(
         f"a swarm's nodes have not started every task after {PATIENCE_S:.0f} s and more:\n"
         + "\n".join(f"  {line}" for line in lines),

@@ -130,7 +130,7 @@ STOPPED = {"success": False, "exit_code": 5, "reason": "stopped"}
          []),
         (cell(), {"steps_lost": 11}, {}, "went on",
          ["11 steps lost, 10 since the last checkpoint"]),
-        (cell(), {"going_on_after": None}, {}, "wrong", ["the training never went on"]),
+        (cell(), {"going_on_after": None}, {}, "wrong", ["the training never continued"]),
         (cell(), {}, SILENT, "wrong", ["the run ended (silent, blame ps-0): no"]),
         (cell("leader", "stop"), {"going_on_after": None}, STOPPED, "ended", []),
         (cell("leader", "stop"), {}, {}, "wrong",

@@ -30,7 +30,7 @@ def test_a_fault_is_marked_and_lasts_as_long_as_it_did() -> None:
     (mark,) = (mark for mark in ps["marks"] if mark["kind"] == "drill")
     assert mark["at"] == 4.0 and mark["text"].split("\n") == [
         "fault 1: freeze for 2 s, by the drill", "noticed after 1.5 s (silent)",
-        "training went on after 2.4 s", "3 steps lost",
+        "training continued after 2.4 s", "3 steps lost",
     ]  # fmt: skip
     assert facts["faults"] == [
         {"number": 1, "kind": "freeze", "task": "ps-0", "at": 4.0, "over": 6.0, "for_s": 2.0,

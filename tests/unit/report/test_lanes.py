@@ -79,7 +79,7 @@ def test_what_a_person_asked_for_is_no_fault_and_what_comes_later_is(what: str) 
     requests = [Asked(2.5, what, ("ps-0",)), Asked(0.1, what, ("worker-0",))]
     marks = lanes_of(CLUSTER, again, [], 10, requests)["ps-0"].marks
     assert [mark.kind for mark in marks] == ["asked", "asked", "fault", "restart"]
-    assert marks[0].text == f"ended with exit code 137: a person asked for it ({what})"
+    assert marks[0].text == f"ended with exit code 137: a user requested it ({what})"
 
 
 def test_who_was_frozen_by_hand_goes_on_as_before() -> None:

@@ -29,7 +29,7 @@ def test_a_worker_is_restarted_and_nobody_calls_it_a_crash(stage: Stage) -> None
     assert {t.name: t.restarts for t in outcome.tasks}["worker-1"] == 1
     (note,) = outcome.notes
     assert note.startswith("worker-1 was restarted at ")
-    assert "a person asked for it" in note
+    assert "a user requested it" in note
     assert note in stage.view.phases
     assert addresses[0] == addresses[1]
     assert stage.is_clean()
@@ -61,7 +61,7 @@ def test_a_run_that_fails_over_a_restart_says_that_a_person_asked(stage: Stage) 
     outcome = stage.up({"chief-0": [Life((*BEGINS, failed))], "worker-1": [TRAINS, Life(())]})
     assert (outcome.reason, outcome.blame) == ("failed", "worker-1")
     assert "worker-1 was lost (worker-1 was restarted at" in outcome.message
-    assert "by `cluster-kit restart`: a person asked for it)" in outcome.message
+    assert "by `cluster-kit restart`: a user requested it)" in outcome.message
 
 
 def test_a_task_that_dies_of_a_restart_is_not_the_first_failure(stage: Stage) -> None:

@@ -151,6 +151,6 @@ def test_nothing_is_done_that_cannot_be_told(stage: Stage) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
     (stage.directory.path / user_requests.FILE).mkdir()
-    with pytest.raises(HostError, match="cannot be written, which tells whoever watches"):
+    with pytest.raises(HostError, match="cannot be written, which tells the watching process"):
         lifecycle.stop(stage.host, stage.engine, NAME)
     assert {one.state for one in stage.engine.boxes.values()} == {"running"}

@@ -64,6 +64,6 @@ def test_why_a_task_is_missing_is_told_in_words():
     }  # fmt: skip
     assert sentences(missing) == (
         "ps-0: it did not answer in time; worker-1: no TensorFlow server answers there; "
-        "worker-2: somebody else profiles it now"
+        "worker-2: another profile of it is running"
     )
     assert why("INTERNAL", "x" * 500) == "INTERNAL: " + "x" * 200

@@ -56,7 +56,7 @@ def test_it_is_told_once_with_the_time_it_took(waits, file, capsys, loss):
     assert written(file)[1:] == [("waited", "worker-1", 11)]
     assert capsys.readouterr().err == (
         "worker-0: training waits for worker-1, which was lost 5 s ago\n"
-        "worker-0: training goes on; it waited 11 s for worker-1\n"
+        "worker-0: training continues; it waited 11 s for worker-1\n"
     )
 
 

@@ -87,7 +87,7 @@ def test_paths_in_a_part_are_seen_from_it(data):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (THE_TRIO[:1], r"--train_config_path: is required beside.*\n.*\n.*--input_config_path"),
+        (THE_TRIO[:1], r"--train_config_path: is required together.*\n.*\n.*--input_config_path"),
         ((*THE_TRIO, "--pipeline_config_path=p.config"), "is one file, or in parts"),
         ((*THE_TRIO[:2], "--input_config_path=none"), "none: cannot be read"),
         ((*THE_TRIO, "--set", "model.num_classes=0"), "--set model.num_classes = 0"),

@@ -75,7 +75,7 @@ def test_a_network_that_gets_no_subnet_is_told_at_once() -> None:
 
 
 def test_one_that_never_starts_is_named() -> None:
-    with pytest.raises(EngineError, match="ps-0: no node has said why"):
+    with pytest.raises(EngineError, match="ps-0: no node gave a reason"):
         swarm_platform.wait_for_start(Slow((["ps-0"], {})), "demo", "1")
 
 

@@ -110,7 +110,7 @@ def why(code: str, details: str) -> str:
     if code == "UNAVAILABLE":
         return "no TensorFlow server answers there"
     if "nother profil" in details:
-        return "somebody else profiles it now"
+        return "another profile of it is running"
     return f"{code}: {details[:200]}"
 
 

@@ -223,7 +223,7 @@ class Waits:
                 self._told.discard(name)
                 seconds = round(now - since, 1)
                 self._progress.write("waited", of=name, seconds=seconds)
-                self._say(f"training goes on; it waited {seconds:.0f} s for {name}")
+                self._say(f"training continues; it waited {seconds:.0f} s for {name}")
 
     def look(self, now: float) -> None:
         """Write an event if training has begun to wait for a task; called about once a second."""

@@ -71,7 +71,7 @@ def not_in_coordinator(
         (f"train_config.replicas_to_aggregate = {train.replicas_to_aggregate}",
          train.replicas_to_aggregate > 0, AS_IT_ARRIVES),
         (f"train_config.startup_delay_steps = {train.startup_delay_steps:g}",
-         train.startup_delay_steps > 0, "a coordinator gives steps to whoever is free"),
+         train.startup_delay_steps > 0, "a coordinator gives steps to any free worker"),
         ("train_config.optimizer.use_moving_average = true", train.optimizer.use_moving_average,
          "a coordinator keeps no averages"),
     )  # fmt: skip

@@ -29,7 +29,7 @@ UNWRITABLE = (
 def unwritable(prefix: str | Path, problem: Exception) -> CheckpointError:
     """The error to raise for one of UNWRITABLE, met while writing the checkpoint `prefix`."""
     return CheckpointError(
-        f"cannot write {prefix}: {headline(problem)}; the output directory needs room, and to be"
+        f"cannot write {prefix}: {headline(problem)}; the output directory needs space, and must be"
         " this user's"
     )
 

@@ -95,7 +95,7 @@ def _index_where_it_runs() -> tf.Tensor:
     is_worker = tf.equal(job, "worker")
     known = tf.debugging.Assert(
         is_worker | tf.equal(job, "chief"),
-        ["which worker this is cannot be told: its process has no TF_CONFIG of a worker"],
+        ["the index of this worker is unknown: its process has no TF_CONFIG of a worker"],
     )
     with tf.control_dependencies([known] if known is not None else []):
         return tf.strings.to_number(tf.where(is_worker, index, "0"), tf.int64)

@@ -112,7 +112,7 @@ def toml(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
-        rule, hint = f"not valid TOML: {problem}", f"correct the line that it names; {FORMS}"
+        rule, hint = f"not valid TOML: {problem}", f"fix the line it names; {FORMS}"
         raise PipelineError(str(path), [Problem(path.name, "", rule, hint)]) from problem
 
 
@@ -121,7 +121,7 @@ def translated(path: Path, text: str) -> Translated:
     try:
         return translate(text_format.parse(text))
     except text_format.TextFormatError as problem:
-        hint = f"correct that line; {FORMS}"
+        hint = f"fix that line; {FORMS}"
         raise PipelineError(str(path), [Problem(path.name, "", str(problem), hint)]) from problem
 
 
@@ -210,7 +210,7 @@ def load_parts(
     if absent:
         hint = "give all three, or one file by --pipeline_config_path"
         raise PipelineError(name, [
-            Problem(f"--{spelt(option)}", "", "is required beside the other parts", hint)
+            Problem(f"--{spelt(option)}", "", "is required together with the other parts", hint)
             for option in absent
         ])  # fmt: skip
     parts = [section(path, SECTIONS[option]) for option, path in files.items()]
@@ -229,7 +229,7 @@ def section(path: Path, name: str) -> Translated:
     try:
         inside = text_format.parse(content(path))
     except text_format.TextFormatError as problem:
-        hint = f"correct that line; it is to hold what {name} {{ … }} has between its braces"
+        hint = f"fix that line; it must contain what {name} {{ … }} has between its braces"
         raise PipelineError(str(path), [Problem(path.name, "", str(problem), hint)]) from problem
     part = translate(text_format.Message((text_format.Field(name, inside, 1),)))
     table = part.tables.get(name)
