@@ -216,8 +216,11 @@ class Tally:
         self.last_told = max(self.last_told or 0.0, entry.time)
         self._state(entry)
         reported = figures_of(entry.event)
-        if (step := _step(reported.step)) is not None:
-            self._stepped(entry, step, _step(reported.own_steps))
+        step, own = _step(reported.step), _step(reported.own_steps)
+        if own is not None:
+            self.steps.see(own, anew=own < self.steps.now)
+        if step is not None:
+            self._stepped(entry, step, counted=own is not None)
         self.figures = self.figures.and_then(reported)
         match entry.event:
             case Metrics(values=values):
@@ -243,15 +246,13 @@ class Tally:
             state = state_after(alive, entry)
         self._reported = entry.time, state
 
-    def _stepped(self, entry: Entry, step: int, own: int | None) -> None:
+    def _stepped(self, entry: Entry, step: int, counted: bool) -> None:
         if isinstance(entry.event, Evaluation):
             self.evaluated = step
             return
         before, self.step = self.step, step
         self.path.append((entry.time, step))
-        if own is not None:
-            self.steps.see(own, anew=own < self.steps.now)
-        elif isinstance(entry.event, Step | Epoch):
+        if not counted and isinstance(entry.event, Step | Epoch):
             first = step if self.first_step is None else self.first_step
             self.steps.see(self.steps.now + max(step - (first if before is None else before), 0),
                            anew=False)  # fmt: skip
@@ -422,7 +423,7 @@ class Seen:
 
     def _progress(self) -> Iterator[Named]:
         tally, figures = self.tally, self.tally.figures
-        steps = None if tally.step is None else tally.steps.total
+        steps = None if tally.step is None and not tally.steps.total else tally.steps.total
         yield from known(
             ("steps_total", steps),
             ("step", tally.step),

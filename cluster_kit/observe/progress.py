@@ -33,6 +33,7 @@ from cluster_kit.contract.events import (
     Retry,
     Start,
     Step,
+    Worked,
     decode,
 )
 from cluster_kit.platforms.engine import Container
@@ -260,7 +261,8 @@ class ProgressReader:
                 if entry is None or entry.time > latest:
                     self.left_out += 1
                 elif entry.time >= self._since and self._is_kept(entry, latest):
-                    yield entry
+                    steps = of_workers(entry)
+                    yield from (s for s in steps if s is entry or self._is_kept(s, latest))
         except OSError:
             return
         finally:
@@ -401,12 +403,27 @@ _CHECKS: Mapping[Kind, Callable[[Any], Any]] = {
 """As the contract's, with texts that can be shown, and bounded values."""
 COMPARED = frozenset(("cause", "checkpoint", "folder"))
 """Keys whose values are names of the kit's own, or are looked for; so are all of these kinds."""
-_COMPARED = (Kind.TASK, Kind.TASKS, Kind.REASON)
+_OF_TASKS = (Kind.TASK, Kind.TASKS, Kind.COUNTS)
+_COMPARED = (*_OF_TASKS, Kind.REASON)
 _NAMING = {
-    event: tuple((key, kind) for key, kind in kinds.items() if kind in (Kind.TASK, Kind.TASKS))
+    event: tuple((key, kind) for key, kind in kinds.items() if kind in _OF_TASKS)
     for event, kinds in KINDS.items()
 }
 """The keys of each event that name tasks."""
+
+
+def of_workers(entry: Entry) -> list[Entry]:
+    """The steps of each worker that a coordinator's leader tells; [the entry] of any other event.
+
+    Each function that a worker has finished is a step of its own. None has a global step.
+    """
+    if not isinstance(entry.event, Worked):
+        return [entry]
+    speeds = entry.event.per_s or {}
+    return [
+        Entry(task, entry.time, Step(own_steps=count, steps_per_s=speeds.get(task)))
+        for task, count in (entry.event.functions or {}).items()
+    ]
 
 
 def parsed(task: str, line: bytes, tasks: Collection[str] | None = None) -> Entry | None:
@@ -432,11 +449,13 @@ def parsed(task: str, line: bytes, tasks: Collection[str] | None = None) -> Entr
 
 def _among(event: Event, tasks: Collection[str]) -> Event | None:
     """The event without tasks that the run does not have; None if it is about one of those."""
-    shorter: dict[str, tuple[str, ...]] = {}
+    shorter: dict[str, Any] = {}
     for key, kind in _NAMING[type(event)]:
         value = getattr(event, key)
         if value is not None and kind is Kind.TASKS:
             shorter[key] = tuple(name for name in value if name in tasks)
+        elif value is not None and kind is Kind.COUNTS:
+            shorter[key] = {name: count for name, count in value.items() if name in tasks}
         elif value is not None and value not in tasks:
             return None
     return replace(event, **shorter) if shorter else event

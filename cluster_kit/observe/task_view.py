@@ -173,8 +173,10 @@ class TaskView:
 
     `gpus` are what the engine was asked for, `gpus_seen` what TensorFlow found (None if it was not
     asked), `gpu_problem` how they differ, "" if they do not. `exit_code` is that of its last end,
-    None while it runs. `checkpoint` is the last one that an evaluator has scored; `straggler` is
-    None unless the task is one now. `usage` is what it uses now, None if it does not run.
+    None while it runs. `step` is the global one, `own_steps` are those that the task itself has
+    made since its leader's program started. `checkpoint` is the last one that an evaluator has
+    scored; `straggler` is None unless the task is one now. `usage` is what it uses now, None if it
+    does not run.
     """
 
     name: str
@@ -185,6 +187,7 @@ class TaskView:
     exit_code: int | None = None
     restarts: int = 0
     step: int | None = None
+    own_steps: int | None = None
     steps_per_s: float | None = None
     loss: float | None = None
     accuracy: float | None = None
@@ -194,6 +197,11 @@ class TaskView:
     usage: Usage | None = None
     gpus_seen: tuple[str, ...] | None = None
     gpu_problem: str = ""
+
+    @property
+    def shown_step(self) -> int | None:
+        """The global step; of a task that knows none, as a coordinator's worker, its own steps."""
+        return self.own_steps if self.step is None else self.step
 
     @property
     def lags(self) -> bool:
@@ -224,6 +232,7 @@ def figures(entry: Entry) -> dict[str, Any]:
     found, event = figures_of(entry.event), entry.event
     numbers = {
         "step": found.step,
+        "own_steps": found.own_steps,
         "steps_per_s": found.steps_per_s,
         "loss": found.loss,
         "accuracy": found.accuracy,

@@ -186,7 +186,8 @@ class Growing:
         return _open(facts, self._seconds)
 
     def _now(self, tasks: Iterable[TaskView]) -> dict[str, Facts]:
-        return {one.name: now_of(one) for one in tasks}
+        own = sum(one.own_steps or 0 for one in self.seen.tasks.values())
+        return {one.name: {**now_of(one), "share": share_of(one, own)} for one in tasks}
 
     def _note(self, times: Sequence[float]) -> None:
         if times:
@@ -210,6 +211,12 @@ def _open(facts: Facts, seconds: float) -> Facts:
     return {**facts, "seconds": seconds}
 
 
+def share_of(task: TaskView, own_steps: int) -> float | None:
+    """The task's share of the steps that all tasks have made themselves, 0 to 1; None if it has
+    made none."""
+    return task.own_steps / own_steps if task.own_steps and own_steps else None
+
+
 def now_of(task: TaskView) -> Facts:
     """A task's current state, as a page shows it."""
     use = task.usage
@@ -218,7 +225,7 @@ def now_of(task: TaskView) -> Facts:
         "straggler": task.lags,
         "exit_code": task.exit_code,
         "restarts": task.restarts,
-        "step": task.step,
+        "step": task.shown_step,
         "steps_per_s": task.steps_per_s,
         "loss": task.loss,
         "cpus": use and use.cpus,

@@ -50,8 +50,8 @@ class Group:
 
     @property
     def step(self) -> int | None:
-        """The highest step that one of the tasks reported."""
-        return max((task.step for task in self.tasks if task.step is not None), default=None)
+        """The highest step that one of the tasks reported, or has made itself."""
+        return max((step for t in self.tasks if (step := t.shown_step) is not None), default=None)
 
     @property
     def gpus(self) -> int:
@@ -112,23 +112,31 @@ _STYLES = {
 
 _LEFT = ("task", "ip", "gpu", "state")
 _USES = ("cpu", "mem", "net")
-_FROM = {**dict.fromkeys(_USES, 106), "ip": 78, "loss": 68, "gpu": 62, "restarts": 44,
+_FROM = {**dict.fromkeys(_USES, 106), "share": 112, "ip": 78, "loss": 68, "gpu": 62, "restarts": 44,
          **dict.fromkeys(_SCORES.values(), 52)}  # fmt: skip
 """The least width of a terminal for a column; a column without one is always shown."""
 Cell = str | Text
 
 
 def status_table(tasks: Iterable[TaskView | Group], title: str = "", width: int = 80) -> Table:
-    """One row per task or group: name, IP, GPUs, state, restarts, step, steps/s, loss and scores;
-    and what it uses, if any task tells. What a narrow terminal has no room for is left out.
+    """One row per task or group: name, IP, GPUs, state, restarts, step, steps/s, share of all
+    tasks' steps, loss and scores; and what it uses, if any task tells. What a narrow terminal has
+    no room for is left out.
 
-    An evaluator's step is the last checkpoint that it has scored.
+    An evaluator's step is the last checkpoint that it has scored; that of a coordinator's worker
+    counts the functions that it has finished.
     """
+    tasks = list(tasks)
+    steps = sum(_own_steps(task) for task in tasks)
     rows = [_of_group(task) if isinstance(task, Group) else _of_task(task) for task in tasks]
+    for task, row in zip(tasks, rows, strict=True):
+        if own := _own_steps(task):
+            row["share"] = f"{own / steps:.0%}"
     filled = {heading for row in rows for heading, cell in row.items() if str(cell) != "-"}
     scores = [name for name in _SCORES.values() if name in filled] or ["accuracy"]
     uses = _USES if filled.intersection(_USES) else ()
-    headings = [*_LEFT, "restarts", "step", "steps/s", "loss", *scores, *uses]
+    share = ("share",) if "share" in filled else ()
+    headings = [*_LEFT, "restarts", "step", "steps/s", *share, "loss", *scores, *uses]
     shown = [heading for heading in headings if width >= _FROM.get(heading, 0)]
     table = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
@@ -140,6 +148,12 @@ def status_table(tasks: Iterable[TaskView | Group], title: str = "", width: int 
     return table
 
 
+def _own_steps(task: TaskView | Group) -> int:
+    """The steps that a task, or all tasks of a group, have made themselves."""
+    tasks = task.tasks if isinstance(task, Group) else (task,)
+    return sum(task.own_steps or 0 for task in tasks)
+
+
 def _of_task(task: TaskView) -> dict[str, Cell]:
     """The cells of a task by their headings."""
     return {
@@ -148,7 +162,7 @@ def _of_task(task: TaskView) -> dict[str, Cell]:
         "gpu": Text(_gpus(task), style="bold red" if task.gpu_problem else ""),
         "state": Text(_short_state(task), style=_style(task)),
         "restarts": str(task.restarts or "-"),
-        "step": Text(task.checkpoint or _figure(task.step, ".0f")),
+        "step": Text(task.checkpoint or _figure(task.shown_step, ".0f")),
         "steps/s": _figure(task.steps_per_s, ".1f"),
         "loss": _figure(task.loss, ".4f"),
         **{name: _figure(getattr(task, score), ".4f") for score, name in _SCORES.items()},

@@ -338,3 +338,16 @@ def test_a_week_is_read_whole_in_little_memory(output: Path) -> None:
     assert (steps[0], steps[-1]) == (0, count - 1)
     assert {after - before for before, after in pairwise(steps[:-1])} == {8}
     assert sum(1 for _ in ProgressReader(output, began, tasks=["chief-0"]).each()) == count + 2
+
+
+def test_functions_that_workers_have_finished_are_their_own_steps(output: Path) -> None:
+    counts = {"worker-0": 30, "worker-1": 10, "worker-7": 1, "x": 2, "ps-0": "many", "ps-1": -1}
+    worked = line(1, "worked", functions=counts, per_s={"worker-0": 3.5})
+    (output / "progress" / "chief-0.jsonl").write_text(worked + line(2, "worked", functions=[1]))
+    tasks = ["chief-0", "worker-0", "worker-1", "ps-0", "ps-1"]
+    reader = ProgressReader(output, since=0, tasks=tasks)
+    assert reader.poll() == [
+        Entry("worker-0", 1.0, Step(own_steps=30, steps_per_s=3.5)),
+        Entry("worker-1", 1.0, Step(own_steps=10)),
+    ]
+    assert reader.left_out == 1

@@ -52,6 +52,27 @@ def test_what_a_task_uses_is_shown_where_there_is_room() -> None:
     assert "cpu" not in lines(80)[0]
 
 
+def test_a_coordinators_workers_show_their_own_steps_and_their_share_of_all() -> None:
+    seen = RunState.of(cluster(chief=1, worker=2))
+    for task in ("chief-0", "worker-0", "worker-1"):
+        seen = seen.with_event(Event(1.0, "start", task, None))
+    for index, count in enumerate((30, 10)):
+        of_worker = {"own_steps": count, "steps_per_s": count / 4}
+        seen = seen.with_entry(as_entry(f"worker-{index}", 2.0, "step", of_worker))
+
+    def lines(width: int) -> list[list[str]]:
+        on = console(width=width)
+        on.print(status_table(seen.tasks.values(), width=width))
+        return [line.split() for line in shown(on).splitlines()]
+
+    heading, chief, *workers = lines(120)
+    assert heading[heading.index("steps/s") + 1] == "share" and "share" not in lines(80)[0]
+    rows = {row[0]: row[3:8] for row in workers}
+    assert rows["worker-0"] == ["training", "-", "30", "7.5", "75%"]
+    assert rows["worker-1"] == ["training", "-", "10", "2.5", "25%"]
+    assert "75%" not in chief
+
+
 def evaluator(**fields: object) -> list[str]:
     """Heading and last row once the evaluator has written this of a checkpoint."""
     seen = RunState.of(cluster(evaluator=1))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from enum import Enum
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar
 
 from .endings import REASONS
@@ -37,6 +38,7 @@ class Kind(Enum):
     TEXT = "a text"
     NAMES = "a list of texts"
     TASKS = "a list of names of tasks"
+    COUNTS = "an object: a number for each of some tasks, by name"
     JSON = "any value of JSON"
 
 
@@ -57,6 +59,7 @@ _number, _figure, _flag = (partial(_field, k) for k in (Kind.NUMBER, Kind.FIGURE
 _task, _reason = (partial(_field, kind) for kind in (Kind.TASK, Kind.REASON))
 _names, _tasks = (partial(_field, kind) for kind in (Kind.NAMES, Kind.TASKS))
 _line, _text, _json = (partial(_field, k) for k in (Kind.LINE, Kind.TEXT, Kind.JSON))
+_counts = partial(_field, Kind.COUNTS)
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Training(Event):
 @dataclass(frozen=True)
 class Step(Event):
     """Written by the leader's program, about once a second and at the first step; in graph mode
-    the other workers', too.
+    the other workers', too. By the leader's supervisor for a coordinator whose program writes none.
     """
 
     step: float | None = _number()
@@ -112,6 +115,7 @@ class Step(Event):
         "the steps that this task itself has made since its program started: stragglers "
         "are found by them"
     )
+    counted: bool | None = _flag("the kit has counted the steps: the program reports none")
 
 
 @dataclass(frozen=True)
@@ -230,6 +234,19 @@ class Functions(Event):
 
     done: float | None = _number("functions that the workers have finished")
     of: float | None = _number("scheduled, since it has last waited for all of them")
+
+
+@dataclass(frozen=True)
+class Worked(Event):
+    """Written by the leader's supervisor, about every two seconds while the workers of a
+    coordinator finish functions.
+    """
+
+    needed = ("functions",)
+    functions: Mapping[str, float] | None = _counts(
+        "how many each worker has finished since the leader's program started"
+    )
+    per_s: Mapping[str, float] | None = _counts("how many it finishes each second")
 
 
 @dataclass(frozen=True)
@@ -360,6 +377,14 @@ def _names_of(value: object) -> tuple[str, ...] | None:
     return tuple(name for name in value[:MOST_NAMES] if isinstance(name, str))
 
 
+def _counts_of(value: object) -> dict[str, float] | None:
+    if not isinstance(value, dict):
+        return None
+    first = islice(value.items(), MOST_NAMES)
+    numbers = {task: number(count) for task, count in first if _task_of(task)}
+    return {task: count for task, count in numbers.items() if count is not None and count >= 0}
+
+
 Checks = Mapping[Kind, Callable[[Any], Any]]
 CHECKS: Checks = {
     Kind.NUMBER: number,
@@ -371,6 +396,7 @@ CHECKS: Checks = {
     Kind.TEXT: _text_of,
     Kind.NAMES: _names_of,
     Kind.TASKS: _names_of,
+    Kind.COUNTS: _counts_of,
     Kind.JSON: lambda value: value,
 }
 """For each kind a function that returns a valid value, and None for an invalid one."""

@@ -6,8 +6,8 @@ import json
 import threading
 
 from trainer.agent.progress_file import Progress
-from trainer.agent.supervisor import stall
-from trainer.agent.supervisor.stall import Functions, Waited
+from trainer.agent.supervisor import functions
+from trainer.agent.supervisor.functions import Functions, Waited, Work
 
 
 def of(scheduled: int, *finished: int, joined: int = 0) -> Functions:
@@ -39,29 +39,74 @@ def test_what_was_done_before_anyone_looked_was_not_waited_for() -> None:
     assert looked(of(40, 40), of(80, 80)) == [None, None]
 
 
-def test_without_a_coordinator_nothing_is_said(tmp_path) -> None:
-    over = threading.Event()
-    asked = []
+def watched(tmp_path, monkeypatch, *texts: dict, program: str = "") -> list[dict]:
+    """What is written if the program's counts are these at each look, and it writes `program`."""
+    monkeypatch.setattr(functions, "LOOK_S", 0.001)
+    monkeypatch.setattr(functions, "SAY_EVERY_S", 0.0)
+    over, left = threading.Event(), iter(texts)
+    file = tmp_path / "chief-0.jsonl"
+    progress = Progress(file)
 
-    def none_yet() -> Functions:
-        asked.append(1)
-        over.set()
-        return Functions.parse("")
-
-    stall.watch_functions(Progress(tmp_path / "chief-0.jsonl"), none_yet, over)
-    assert asked and not (tmp_path / "chief-0.jsonl").read_text()
-
-
-def test_it_is_written_into_the_progress_file(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(stall, "FUNCTIONS_LOOK_S", 0.001)
-    over, texts = threading.Event(), iter([3, 5, 5])
-
-    def left() -> Functions:
-        if (done := next(texts, None)) is None:
+    def counts() -> Functions:
+        text = next(left, None)
+        if text is None:
             over.set()
-            done = 5
-        return Functions.parse(json.dumps({"scheduled": 8, "finished": {"worker-0": done}}))
+            return Functions.parse(json.dumps(texts[-1]) if texts else "")
+        if program and text is texts[-1]:
+            with file.open("a") as of_program:
+                of_program.write(program)
+        return Functions.parse(json.dumps(text))
 
-    stall.watch_functions(Progress(tmp_path / "chief-0.jsonl"), left, over)
-    (said,) = map(json.loads, (tmp_path / "chief-0.jsonl").read_text().splitlines())
-    assert (said["event"], said["done"], said["of"]) == ("functions", 5, 8)
+    functions.watch("chief-0", tmp_path, progress, counts, over)
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_without_a_coordinator_nothing_is_said(tmp_path, monkeypatch) -> None:
+    assert watched(tmp_path, monkeypatch) == []
+
+
+def test_what_the_program_waits_for_is_written_into_the_progress_file(
+    tmp_path, monkeypatch
+) -> None:
+    seen = [{"scheduled": 8, "finished": {"worker-0": done}} for done in (3, 5, 5)]
+    said = [one for one in watched(tmp_path, monkeypatch, *seen) if one["event"] == "functions"]
+    assert [(one["done"], one["of"]) for one in said] == [(5, 8)]
+
+
+def test_how_much_each_worker_has_done_is_written_and_counts_as_steps(
+    tmp_path, monkeypatch
+) -> None:
+    seen = [
+        {"scheduled": 90, "finished": {"worker-0": a, "worker-1": b}}
+        for a, b in ((3, 1), (9, 1), (9, 1))
+    ]
+    said = watched(tmp_path, monkeypatch, *seen)
+    worked = [one for one in said if one["event"] == "worked"]
+    assert [one["functions"] for one in worked] == [
+        {"worker-0": 3, "worker-1": 1},
+        {"worker-0": 9, "worker-1": 1},
+    ]
+    assert worked[-1]["per_s"]["worker-0"] > 0 == worked[-1]["per_s"]["worker-1"]
+    steps = [one for one in said if one["event"] == "step"]
+    assert [(one["step"], one["counted"]) for one in steps] == [(4, True), (10, True)]
+
+
+def test_a_program_that_reports_steps_knows_them_better(tmp_path, monkeypatch) -> None:
+    seen = [{"scheduled": 90, "finished": {"worker-0": done}} for done in (3, 9)]
+    own = json.dumps({"time": 1.0, "event": "step", "step": 70}) + "\n"
+    said = watched(tmp_path, monkeypatch, *seen, program=own)
+    assert [one["step"] for one in said if one["event"] == "step"] == [3, 70]
+
+
+def test_the_speed_is_that_since_the_last_event() -> None:
+    work = Work(0.0)
+    assert work.look(1.0, Functions()) is None
+    assert work.look(2.0, Functions()) is None
+    first = {"functions": {"worker-0": 10}, "per_s": {"worker-0": 5.0}}
+    assert work.look(4.0, of(20, 10)) == first
+    assert work.look(5.0, of(20, 15)) is None
+    assert work.look(6.0, of(20, 15)) == {"functions": {"worker-0": 15}, "per_s": {"worker-0": 2.5}}
+    assert work.look(8.0, of(20, 15)) is None
+    # A program that starts again counts from 0.
+    assert work.look(10.0, of(20, 4)) is None
+    assert work.look(12.0, of(20, 8)) == {"functions": {"worker-0": 8}, "per_s": {"worker-0": 2.0}}

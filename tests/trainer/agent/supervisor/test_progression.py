@@ -133,3 +133,13 @@ def test_a_limit_of_ones_own_holds_from_the_beginning():
     job = Job(7.0)
     assert job.pass_by(7) == 0
     assert job.pass_by(1) == pytest.approx(8)
+
+
+def test_steps_that_the_kit_has_counted_are_progress_but_set_no_limit():
+    job = Job()
+    for step in (1, 2, 3, 4, 5):
+        job.pass_by(1)
+        job.made.reported("chief-0", {"event": "step", "step": step, "counted": True})
+    assert job.made.limit_s == UNREPORTED_S
+    assert job.pass_by(int(UNREPORTED_S)) == 0
+    assert job.pass_by(1) > 0

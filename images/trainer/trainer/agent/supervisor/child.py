@@ -21,7 +21,7 @@ from trainer.agent.last_words import telling
 from trainer.agent.outcome import Outcome, tidy
 from trainer.agent.stacks import stack_file
 from trainer.agent.start_anew import SAFE
-from trainer.agent.supervisor.stall import Functions
+from trainer.agent.supervisor.functions import Functions
 from trainer.agent.task import CHIEF_JOBS, EVALUATOR, Task
 from trainer.contract import endings
 from trainer.contract.times import PROGRAM_SAVE_S, PROGRAM_STOP_S

@@ -19,7 +19,7 @@ from trainer.agent.progress_file import Progress, last_event
 from trainer.agent.servers import probe
 from trainer.agent.servers.probe import ServersMissing, ServersReady
 from trainer.agent.straggler_watch import StragglerWatch
-from trainer.agent.supervisor import stall
+from trainer.agent.supervisor import functions, stall
 from trainer.agent.supervisor.child import Child, Program, ProgramEnded
 from trainer.agent.supervisor.peers import Peers, SilentTasks, Stops, start_after_imports
 from trainer.agent.supervisor.stall import Stalled, Waits
@@ -218,7 +218,9 @@ class Leader:
         self._ready = ready
         then = (self._events.put, over)
         run_in_thread(stall.watch, self._task, attempt, self._used, self._waits, *then)
-        run_in_thread(stall.watch_functions, self._progress, self._child.functions, over)
+        folder = self._task.progress_file.parent
+        of_program = (self._progress, self._child.functions, over)
+        run_in_thread(functions.watch, self._task.name, folder, *of_program)
         if self._task.servers and self._task.silent_s:
             run_in_thread(probe.watch_servers, self._task.servers, self._task.silent_s, *then)
         self._progress.write("ready")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import statistics
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,64 +23,6 @@ from trainer.agent.servers.probe import Prober
 from trainer.agent.task import EVALUATOR, Task
 from trainer.agent.usage import Usage
 from trainer.contract import endings
-
-FUNCTIONS_LOOK_S = 1.0
-
-
-@dataclass(frozen=True)
-class Functions:
-    """Of one start of a program: how many it has scheduled, and each worker finished, by name.
-
-    `joined` were scheduled before it waited for all of them, the last time.
-    """
-
-    scheduled: int = 0
-    joined: int = 0
-    finished: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, text: str) -> Functions:
-        """The functions by the program's mailbox; none for "" (no coordinator)."""
-        return cls(**json.loads(text)) if text else cls()
-
-    @property
-    def done(self) -> int:
-        """Finished by all workers together."""
-        return sum(self.finished.values())
-
-
-class Waited:
-    """Finds out what a program waits for: nothing while it continues to schedule."""
-
-    def __init__(self) -> None:
-        self._scheduled = 0
-        self._said: tuple[int, int] | None = None
-
-    def look(self, now: Functions) -> tuple[int, int] | None:
-        """(done, of) if that is new and the program waits, or has waited; about once a second.
-
-        Counted from where the program has last waited for all of them.
-        """
-        goes_on, self._scheduled = now.scheduled != self._scheduled, now.scheduled
-        found = (now.done - now.joined, now.scheduled - now.joined)
-        if now.done >= now.scheduled:
-            waited, self._said = self._said is not None, None
-            return found if waited else None
-        if goes_on or found == self._said:
-            return None
-        self._said = found
-        return found
-
-
-def watch_functions(
-    progress: Progress, functions: Callable[[], Functions], over: threading.Event
-) -> None:
-    """Write what the program waits for as events, until `over`."""
-    waited = Waited()
-    while not over.wait(FUNCTIONS_LOOK_S):
-        if (found := waited.look(functions())) is not None:
-            progress.write("functions", done=found[0], of=found[1])
-
 
 LEAST_S = 30.0
 TIMES = 20
@@ -153,7 +94,8 @@ class Progression:
             self._steps[task] = event.get("step")
             self._recovers = False
         distance = self._silence.heard(_JOB)
-        if kind in ("step", "epoch") and self._phase == TRAINING and distance:
+        says_more = not event.get("counted")  # what the kit counts does not tell of other phases
+        if kind in ("step", "epoch") and self._phase == TRAINING and distance and says_more:
             self._distances.append(distance)
 
     def wrote(self) -> None:

@@ -1,0 +1,123 @@
+"""What the workers of a coordinator have done, and what its program waits for.
+
+Counted in the program's process (injected/closures.py), written as events by the supervisor.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainer.agent.progress_file import Progress, Reports
+
+LOOK_S = 1.0
+SAY_EVERY_S = 2.0
+MANY = 20
+"""Of more workers it is written less often."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Of one start of a program: how many it has scheduled, and each worker finished, by name.
+
+    `joined` were scheduled before it waited for all of them, the last time.
+    """
+
+    scheduled: int = 0
+    joined: int = 0
+    finished: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Functions:
+        """The functions by the program's mailbox; none for "" (no coordinator)."""
+        return cls(**json.loads(text)) if text else cls()
+
+    @property
+    def done(self) -> int:
+        """Finished by all workers together."""
+        return sum(self.finished.values())
+
+
+class Waited:
+    """Finds out what a program waits for: nothing while it continues to schedule."""
+
+    def __init__(self) -> None:
+        self._scheduled = 0
+        self._said: tuple[int, int] | None = None
+
+    def look(self, now: Functions) -> tuple[int, int] | None:
+        """(done, of) if that is new and the program waits, or has waited; about once a second.
+
+        Counted from where the program has last waited for all of them.
+        """
+        goes_on, self._scheduled = now.scheduled != self._scheduled, now.scheduled
+        found = (now.done - now.joined, now.scheduled - now.joined)
+        if now.done >= now.scheduled:
+            waited, self._said = self._said is not None, None
+            return found if waited else None
+        if goes_on or found == self._said:
+            return None
+        self._said = found
+        return found
+
+
+class Work:
+    """Finds out how fast the workers are; `now` in seconds of a monotonic clock."""
+
+    def __init__(self, now: float) -> None:
+        self._looked_at = now
+        self._before = Functions()
+
+    def look(self, now: float, functions: Functions) -> dict[str, dict[str, float]] | None:
+        """The fields of a `worked` event; None if it is too early, or no worker has finished one.
+
+        While others work, a worker that has finished none since the last event has the speed 0.
+        """
+        seconds, before = now - self._looked_at, self._before
+        if seconds < SAY_EVERY_S * max(1.0, len(functions.finished) / MANY):
+            return None
+        self._looked_at, self._before = now, functions
+        if functions.done <= before.done:
+            return None
+        per_s = {
+            task: round(max(0, count - before.finished.get(task, 0)) / seconds, 3)
+            for task, count in functions.finished.items()
+        }
+        return {"functions": dict(functions.finished), "per_s": per_s}
+
+
+def watch(
+    leader: str,
+    folder: Path,
+    progress: Progress,
+    functions: Callable[[], Functions],
+    over: threading.Event,
+) -> None:
+    """Write what the program waits for and what its workers do as events, until `over`.
+
+    The functions that were finished are the leader's steps, unless its program reports steps.
+
+    Args:
+        folder: of the tasks' progress files.
+        progress: the leader's.
+    """
+    waited, work, reports = Waited(), Work(time.monotonic()), Reports(folder)
+    reports_steps = False
+    while not over.wait(LOOK_S):
+        now = functions()
+        if (found := waited.look(now)) is not None:
+            progress.write("functions", done=found[0], of=found[1])
+        if (worked := work.look(time.monotonic(), now)) is None:
+            continue
+        progress.write("worked", **worked)
+        reports_steps |= any(
+            name == leader and event["event"] == "step" and not event.get("counted")
+            for name, event in reports.new()
+        )
+        if not reports_steps:
+            speed = round(sum(worked["per_s"].values()), 3)
+            progress.write("step", step=now.done, steps_per_s=speed, counted=True)
