@@ -2,13 +2,20 @@
 // Puts the page together from the facts of one run, or of several side by side.
 const embedded = () => JSON.parse(document.getElementById("facts").textContent);
 
+// What the command line calls the end of a run, and the colour of that.
+function ending({ success, reason }) {
+  if (success === null || success === undefined) return ["no verdict yet", ""];
+  if (success) return ["success", "good"];
+  if (["stopped", "interrupted"].includes(reason)) return ["stopped", ""];
+  return [reason && reason !== "failed" ? `failed: ${reason}` : "failed", "bad"];
+}
+
 function header(run) {
   const { verdict } = run;
-  const known = verdict.success !== null && verdict.success !== undefined;
-  const word = known ? (verdict.success ? "success" : `failed: ${verdict.reason}`) : "no verdict yet";
+  const [word, colour] = ending(verdict);
   const blame = verdict.blame && !verdict.message?.startsWith(`${verdict.blame} `) ? `${verdict.blame}: ${verdict.message}` : verdict.message;
   return element("header", {},
-    element("h1", {}, `${run.cluster} `, element("span", { class: `badge ${known ? (verdict.success ? "good" : "bad") : ""}` }, word)),
+    element("h1", {}, `${run.cluster} `, element("span", { class: `badge ${colour}` }, word)),
     element("p", { class: "soft" }, `run ${run.run}, ${new Date(run.began * 1000).toLocaleString()}, ${took(run)}, ${run.tasks.length} tasks`),
     blame ? element("pre", { class: "message" }, blame) : null,
     verdict.last_words ? element("div", {}, element("h3", {}, "Last words"), element("pre", {}, verdict.last_words)) : null,

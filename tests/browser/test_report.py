@@ -49,8 +49,8 @@ def test_a_run_that_failed_shows_who_is_to_blame(browser: Any, tmp_path: Path) -
     with opened(browser, report) as one:
         assert one.page.title() != "caught"
         header = one.page.locator("header").inner_text()
+        assert one.page.locator(".badge").inner_text() == "failed"
         for words in (
-            "failed: failed",
             EVIL,
             "line 4",
             "write it anew",
@@ -59,6 +59,23 @@ def test_a_run_that_failed_shows_who_is_to_blame(browser: Any, tmp_path: Path) -
         ):
             assert words in header
         assert one.page.locator(".node.blamed").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "word", "colour"),
+    [
+        ("stopped", "stopped", "badge "),
+        ("interrupted", "stopped", "badge "),
+        ("job-deadline", "failed: job-deadline", "badge bad"),
+    ],
+)
+def test_the_end_is_called_as_on_the_command_line(
+    browser: Any, tmp_path: Path, reason: str, word: str, colour: str
+) -> None:
+    outcome = {**trained().outcome, "success": False, "reason": reason}
+    with opened(browser, written(tmp_path, changed(outcome=outcome))) as one:
+        badge = one.page.locator(".badge")
+        assert (badge.inner_text(), badge.get_attribute("class")) == (word, colour)
 
 
 def test_a_run_of_which_nothing_is_known_has_a_page(browser: Any, tmp_path: Path) -> None:
