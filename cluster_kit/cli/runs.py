@@ -159,7 +159,8 @@ def prune(
             not_removed[str(run.directory.path)] = error.strerror or str(error)
     word = "would be" if dry else "are"
     count = len(removable) - len(not_removed)
-    say(f"{count} runs, {decimal(freed)} {word} free" if removable else "nothing to remove")
+    runs_removed = f"{count} run{'' if count == 1 else 's'}"
+    say(f"{runs_removed}, {decimal(freed)} {word} free" if removable else "nothing to remove")
     if not_removed:
         named = "; ".join(f"{path} ({reason})" for path, reason in not_removed.items())
         raise HostError(

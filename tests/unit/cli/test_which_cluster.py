@@ -67,10 +67,11 @@ def test_down_says_whose_cluster_it_was(
     monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
     engine.runs("ours", root)
     (root / "runs" / "ours" / "20250301-100000" / "output").mkdir(parents=True)
-    assert "ours: 1 containers" in cli("down").err
+    assert "ours: 1 container and its network removed" in cli("down").err
     other = pwd.getpwuid(1 if os.getuid() == 0 else 0)
     monkeypatch.setattr(RunDirectory, "owner", other.pw_uid)
-    assert f"ours (of {other.pw_name}, in {root}): 1 containers" in cli("down").err
+    told = f"ours (of {other.pw_name}, in {root}): 1 container and its network removed"
+    assert told in cli("down").err
 
 
 def test_a_link_to_this_directory_is_this_directory(
