@@ -229,7 +229,7 @@ def judged(cells: Sequence[Cell], done: Drill, left_behind_names: Sequence[str])
     failed, the last of them counts as the cause.
 
     Args:
-        left: the containers and networks that still existed after the run.
+        left_behind_names: containers and networks that still existed after the run.
     """
     pairs = zip(cells, done.results, strict=True)
     hit = [(cell, r) for cell, r in pairs if not (r.why_not or r.at_end)]

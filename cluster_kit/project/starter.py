@@ -40,7 +40,7 @@ def create(
     do, since `make clean` removes it.
 
     Args:
-        beside: other files that are written with them; either all files are written or none.
+        companions: other files that are written with them; either all files are written or none.
     Raises:
         UsageError: the name is invalid, or one of the files exists already.
         HostError: they cannot be written.

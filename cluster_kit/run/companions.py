@@ -104,7 +104,7 @@ def command(
     """The command that starts the container, and prints its id.
 
     Args:
-        own: further labels.
+        board_labels: further labels.
         name: the container's name; the engine chooses one without it.
     """
     places = {run: f"{RUNS}/{number}" for number, run in enumerate(folders)}

@@ -104,7 +104,7 @@ def explained(verdict: Verdict, last_words: str, run: RunDirectory) -> Verdict:
     as they fail. Without room nobody can leave an `end`.
 
     Args:
-        said: the last words of the task to blame, or of the leader.
+        last_words: of the task to blame, or of the leader.
     """
     if verdict.reason == Reason.FAILED and _says_full(f"{verdict.message}\n{last_words}"):
         return _full(verdict, run)

@@ -33,9 +33,9 @@ def unnamed(up: Sequence[str], local: Sequence[str], *, changes: bool = False) -
 
     Args:
         up: the names of all clusters that are up.
-        own: those of them whose runs lie below the current directory. If there are any, no other
+        local: those of them whose runs lie below the current directory. If there are any, no other
             one is meant.
-        changes: the cluster is to be ended or changed, so that only an own one can be meant.
+        changes: the cluster is to be ended or changed, so that only a local one can be meant.
     Raises:
         UsageError: several are up, and quickstart is not among them, or it is somebody else's.
     """

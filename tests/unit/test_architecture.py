@@ -40,6 +40,33 @@ def test_only_util_process_starts_programs() -> None:
     assert not starts
 
 
+IMAGE = sorted((ROOT / "images" / "trainer").rglob("*.py"))
+
+
+def test_docstrings_name_the_arguments_as_they_are_called() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {name}"
+        for path in (*HOST, *IMAGE)
+        for node in nodes_of(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in sorted(_described(node) - _arguments(node))
+    ]
+    assert not wrong
+
+
+def _described(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The names below `Args:` of a function's docstring."""
+    listed = re.search(r"^Args:\n((?:    .*\n?|\n)*)", ast.get_docstring(function) or "", re.M)
+    lines = re.findall(r"^    ([\w, ]+):", listed[1] if listed else "", re.M)
+    return {name.strip() for line in lines for name in line.split(",")}
+
+
+def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    found = function.args
+    others = [one for one in (found.vararg, found.kwarg) if one]
+    return {one.arg for one in (*found.posonlyargs, *found.args, *found.kwonlyargs, *others)}
+
+
 UNTRUSTED = ROOT / "cluster_kit" / "util" / "untrusted.py"
 IN_A_POD = ROOT / "cluster_kit" / "platforms" / "kubernetes" / "inside" / "reader.py"
 TOUCHES = frozenset(
