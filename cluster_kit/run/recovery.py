@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence, Set
 from types import TracebackType
 
+from cluster_kit.contract import heartbeat
 from cluster_kit.errors import EngineError
 from cluster_kit.host import Clock
 from cluster_kit.observe import heartbeats
@@ -47,7 +48,8 @@ class Recovery:
         for name, sign in self._signs.items():
             started = seen.started_at(name) if seen.starts(name) else float("inf")
             seconds = sign.look(self._run.host.clock.monotonic(), started)
-            if seconds > limit and runs(seen, name) and name not in heartbeats.current(seen):
+            silent = heartbeat.is_silent(seconds, limit)
+            if silent and runs(seen, name) and name not in heartbeats.current(seen):
                 seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
         silences = {
             name: silence

@@ -12,6 +12,18 @@ def test_of_a_long_time_between_two_looks_only_a_part_is_the_silence_of_others()
     assert heartbeat.passed(10.0, 70.0) == heartbeat.LONGEST_LOOK_S
 
 
+def test_a_task_is_silent_after_the_manifests_time_and_a_server_after_twice_that():
+    assert not heartbeat.is_silent(10.0, 10.0)
+    assert heartbeat.is_silent(10.1, 10.0)
+    assert not heartbeat.is_silent(20.0, 10.0, server=True)
+    assert heartbeat.is_silent(20.1, 10.0, server=True)
+
+
+def test_with_0_no_task_is_ever_silent():
+    assert not heartbeat.is_silent(1e9, 0.0)
+    assert not heartbeat.is_silent(1e9, 0.0, server=True)
+
+
 def test_a_silence_has_one_sentence_and_a_servers_another():
     at = time.mktime((2026, 1, 2, 3, 4, 5, 0, 0, -1))
     assert heartbeat.sentence("worker-1", 11.4, at) == (

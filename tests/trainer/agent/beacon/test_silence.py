@@ -25,6 +25,14 @@ def test_who_says_nothing_is_silent_and_who_speaks_is_not():
     assert silence.longer_than(2) == {"ps-0": pytest.approx(11), "worker-0": pytest.approx(3)}
 
 
+def test_the_silent_tasks_are_those_of_the_rule_in_the_contract():
+    silence = Silence(0.0)
+    silence.heard("ps-0")
+    passed(silence, 0.0, 11)
+    assert silence.silent(10.0).keys() == {"ps-0"}
+    assert silence.silent(10.0, server=True) == silence.silent(11.0) == silence.silent(0.0) == {}
+
+
 def test_our_own_absence_is_nobodys_silence():
     silence = Silence(0.0)
     silence.heard("ps-0")

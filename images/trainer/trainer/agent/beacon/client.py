@@ -193,7 +193,7 @@ class BeaconClient:
             self.say(Beat(read_usage()))
             if self._silent_s:
                 for task, seconds in self._others.look(time.monotonic(), read_tables()).items():
-                    if seconds >= self._silent_s:
+                    if heartbeat.is_silent(seconds, self._silent_s):
                         self.say(NoAnswer(task, seconds))
 
     def _follow(self, start_deadline_s: float) -> None:
@@ -248,7 +248,7 @@ class BeaconClient:
                 received = leader.recv(LONGEST_LINE)
             except socket.timeout:  # TimeoutError since Python 3.10
                 silence.look(time.monotonic())
-                if too_long := silence.longer_than(self._silent_s):
+                if too_long := silence.silent(self._silent_s):
                     return None, too_long[LEADER]
                 continue
             except OSError:

@@ -181,9 +181,8 @@ class BeaconServer:
                     with contextlib.suppress(OSError):
                         follower.connection.send(encode(Beat()))
         self._silence.look(time.monotonic())
-        if self._silent_s:
-            for task, seconds in self._silence.longer_than(self._silent_s).items():
-                self._heard(Silent(task, seconds))
+        for task, seconds in self._silence.silent(self._silent_s).items():
+            self._heard(Silent(task, seconds))
 
     def _welcome(self) -> None:
         """Accept a connection, which has to prove then that it knows the secret."""

@@ -31,6 +31,15 @@ class Silence:
         """Forget a task that has ended or whose connection is closed: it is not silent."""
         self._heard_at.pop(name, None)
 
+    def silent(self, silent_s: float, *, server: bool = False) -> dict[str, float]:
+        """How long each has been silent that is frozen or cut off (see `heartbeat.is_silent`)."""
+        times = self.longer_than(0.0)
+        return {
+            name: time
+            for name, time in times.items()
+            if heartbeat.is_silent(time, silent_s, server=server)
+        }
+
     def longer_than(self, seconds: float) -> dict[str, float]:
         """How long each has been silent that has been so for more than these seconds."""
         silent = {name: self._awake - at for name, at in self._heard_at.items()}

@@ -20,6 +20,7 @@ from trainer.agent.errors import ServerError
 from trainer.agent.injected.gpu_promises import Gpu
 from trainer.agent.servers import wire
 from trainer.agent.task import Address, role_of
+from trainer.contract import heartbeat
 
 METHOD = "/tensorflow.WorkerService/GetStatus"
 CHANNEL_OPTIONS = (
@@ -218,8 +219,6 @@ def _colon(task: str) -> str:
 
 
 ASK_EVERY_S = 2.0
-SERVER_PATIENCE = 2.0
-"""Times the silence that a process may keep: TensorFlow's own threads answer, and they compute."""
 
 
 def watch_servers(
@@ -231,18 +230,18 @@ def watch_servers(
     """Call `then` about every server (name to address) that has not answered for too long.
 
     Ends with `over`. A server whose process is being started again is silent as well, for a short
-    time: `silent_s` times SERVER_PATIENCE is longer than a start takes.
+    time: the limit for servers is longer than a start takes.
     """
-    patience_s = silent_s * SERVER_PATIENCE
+    limit_s = heartbeat.limit_s(silent_s, server=True)
     silence = Silence(time.monotonic())
     for task in servers:
         silence.heard(task)
     with Prober(servers) as prober:
         while not over.wait(ASK_EVERY_S):
-            for task in prober.answered(patience_s):
+            for task in prober.answered(limit_s):
                 silence.heard(task)
             silence.look(time.monotonic())
-            for task, seconds in silence.longer_than(patience_s).items():
+            for task, seconds in silence.silent(silent_s, server=True).items():
                 then(Silent(task, seconds, server=True))
 
 

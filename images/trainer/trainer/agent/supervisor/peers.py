@@ -32,7 +32,6 @@ from trainer.agent.beacon.messages import (
 from trainer.agent.injected import mailbox
 from trainer.agent.outcome import Outcome
 from trainer.agent.progress_file import Progress, parsed
-from trainer.agent.servers.probe import SERVER_PATIENCE
 from trainer.agent.supervisor.child import Child, Program
 from trainer.agent.task import EVALUATOR, Task
 from trainer.contract import endings, heartbeat
@@ -222,8 +221,8 @@ class SilentTasks:
             self._said.add(event.task)
             self._progress.write("silent", of=event.task, last_heard=round(last_heard, 3), **what)
             print(f"{self._leader}: {message}", file=sys.stderr, flush=True)
-        patience_s = self._silent_s * (SERVER_PATIENCE if event.server else 1)
-        if event.task.startswith(EVALUATOR) or event.seconds < patience_s + HELP_S:
+        limit_s = heartbeat.limit_s(self._silent_s, server=event.server)
+        if event.task.startswith(EVALUATOR) or event.seconds < limit_s + HELP_S:
             return None
         return outcome.because(endings.SILENT, message, (event.task,))
 
