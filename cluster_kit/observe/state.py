@@ -249,8 +249,8 @@ class RunState:
     def is_done(self, task: str) -> bool:
         """Whether a task has nothing left to do after the leader's end.
 
-        It has ended as well, or was restarted too late. A sidecar may still have to score the model
-        of a successful training.
+        It has ended as well, or was restarted too late. An evaluator may still have to score the
+        model of a successful training.
         """
         state = self.tasks[task].state
         if state is State.ENDED:

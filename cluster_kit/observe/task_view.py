@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from cluster_kit.contract.endings import NOT_FAILED
 from cluster_kit.contract.events import (
     Devices,
     End,
@@ -160,7 +161,7 @@ class State(StrEnum):
 
 
 _SHARED = (State.CREATED, State.RUNNING, State.PAUSED, State.RESTARTING)
-GOOD_CODES = (None, 0, 143)
+GOOD_CODES = (None, *NOT_FAILED)
 """Exit codes of a task that has not failed: it runs, ended well, or was stopped by SIGTERM."""
 _ALIVE = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
 _REPORTED = {Step: State.TRAINING, Epoch: State.TRAINING, Evaluation: State.SCORING}

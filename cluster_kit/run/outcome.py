@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from cluster_kit.contract.endings import NOT_FAILED
 from cluster_kit.contract.events import End, Evaluation
 from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
@@ -15,7 +16,7 @@ from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.usage import Use
 from cluster_kit.platforms.engine import Container
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.verdict import STOP_CODES, Reason, Verdict, notes_of, out_of_memory
+from cluster_kit.run.verdict import Reason, Verdict, notes_of, out_of_memory
 from cluster_kit.workspace import RunDirectory, write_atomically
 
 
@@ -221,7 +222,7 @@ def _program_exit_code(
     # Its container may have been started again since, and stopped at the end of the job.
     exit_codes = [life.exit_code for life in seen.lives_of(verdict.blame)]
     exit_codes += [task.exit_code for task in tasks if task.name == verdict.blame]
-    return next((code for code in reversed(exit_codes) if code not in (None, *STOP_CODES)), None)
+    return next((code for code in reversed(exit_codes) if code not in (None, *NOT_FAILED)), None)
 
 
 def metrics(seen: RunState) -> dict[str, Any]:

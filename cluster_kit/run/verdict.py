@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from cluster_kit.contract.endings import CUT_OFF, EXIT_OUTPUT, EXIT_TERMINATED, REASONS
+from cluster_kit.contract.endings import (
+    CUT_OFF,
+    EXIT_OUTPUT,
+    EXIT_TERMINATED,
+    NOT_FAILED,
+    REASONS,
+)
 from cluster_kit.contract.events import End, Failure, Profiled, Ready, Start, Step
 from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.observe import absences, heartbeats, task_view
@@ -63,7 +69,6 @@ CODES = {
 """The kit's exit code by the supervisor's reason; any other reason is a failed training."""
 BLAMELESS = tuple(Reason(name) for name, reason in REASONS.items() if reason.blameless)
 """The reasons of runs whose end no task is to blame for."""
-STOP_CODES = (0, EXIT_TERMINATED)
 SURVIVED_S = 30.0
 """A chief fails 2 s after a ps is lost, an all-reduce worker 9 s after another worker."""
 OUTPUT_LOST = "the output directory cannot be written any more"
@@ -217,10 +222,10 @@ def _stopped(seen: RunState) -> str:
 
 
 def _judge_evaluators(seen: RunState) -> Verdict:
-    """The verdict if the training succeeded: success, unless a sidecar failed."""
+    """The verdict if the training succeeded: success, unless an evaluator failed."""
     for name in sorted(seen.evaluators):
         code = seen.tasks[name].exit_code
-        if code in STOP_CODES:
+        if code in NOT_FAILED:
             continue
         reason, message, _ = _end_report(seen.end_of(name))
         if code is None:
@@ -246,7 +251,7 @@ def _end_report(end: End | None) -> tuple[str, str, str]:
 def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
     """(task, exit code) of the first failure in the leader's last attempt; it caused the others.
 
-    Sidecars take no part in the training and are never the cause.
+    Evaluators take no part in the training and are never the cause.
     """
     leader = seen.leader
     attempt = seen.last(leader, Start)
@@ -261,7 +266,7 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
         and life.ended >= since
         and task not in seen.evaluators
         and (task == leader or life.failed_at <= until)
-        and life.exit_code not in STOP_CODES
+        and life.exit_code not in NOT_FAILED
         and not _was_survived(seen, task, life.ended)
         and not absences.was_asked_for(seen, task, life.ended)
     ]
@@ -412,7 +417,7 @@ def crashed(containers: Iterable[Container]) -> list[Container]:
         for one in containers
         if one.role == SIDECAR
         and State.of_engine(one.state) is State.ENDED
-        and (one.oom or one.exit_code not in STOP_CODES)
+        and (one.oom or one.exit_code not in NOT_FAILED)
     ]
 
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster_kit.contract.endings import EXIT_OUTPUT, EXIT_TERMINATED, STOPPED
+from cluster_kit.contract.endings import EXIT_OUTPUT, NOT_FAILED, STOPPED
 from cluster_kit.errors import EngineError
 from cluster_kit.observe import absences, user_requests
 from cluster_kit.observe.listener import Listener, Timeline
@@ -330,7 +330,7 @@ class Watch:
         removed = any(life.removed for life in self.seen.lives_of(leader.name))
         if absences.pending_request(self.seen) and not removed:
             return False
-        wordless = leader.exit_code in (0, EXIT_OUTPUT, EXIT_TERMINATED)
+        wordless = leader.exit_code in (*NOT_FAILED, EXIT_OUTPUT)
         if wordless or self.seen.end_of(leader.name) or self._too_late:
             return True
         if absences.has_no_place(self.seen, leader.name):

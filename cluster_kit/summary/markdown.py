@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from cluster_kit.contract.endings import NOT_FAILED
 from cluster_kit.errors import UsageError
 from cluster_kit.observe.lives import lives_of, ran, starts
 from cluster_kit.observe.progress import Entry, ProgressReader, figures_of
@@ -209,7 +210,7 @@ def _bar(span: Span) -> str:
     end = max(begin + 1, round(span.end * 1000))
     if span.exit_code is None:
         return f"did not end :active, {begin}, {end}"
-    kind = "done" if span.exit_code in (0, 143) else "crit"
+    kind = "done" if span.exit_code in NOT_FAILED else "crit"
     return f"exit {span.exit_code} :{kind}, {begin}, {end}"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit import labels
+from cluster_kit.contract.endings import EXIT_TERMINATED
 from cluster_kit.platforms.engine import Action, Container, Event, seconds_of
 from cluster_kit.platforms.kubernetes.kubernetes_api import Api, Refused
 from cluster_kit.platforms.kubernetes.kubernetes_settings import GROUP, kubernetes_name
@@ -20,7 +21,6 @@ STOPPED_BY_KIT = "cluster-kit.stopped"
 """The annotation of a Job that the kit has suspended: a queue suspends Jobs, too."""
 TAKEN = 137
 """The exit code of a pod that has none of its own, since it was evicted, or its node is gone."""
-STOPPED = 143
 TASK = "task"
 NOT_STARTED = ("StartError", "ContainerCannotRun")
 """Why a container has ended that its node could not start."""
@@ -182,7 +182,7 @@ def container_of(job: Record, index: int, pods: Sequence[Record]) -> Container:
         elif len(pods) > 1:
             state, code = "restarting", exit_code(pods[-2])
     elif is_stopped_by_kit(job):
-        state, code = "exited", STOPPED
+        state, code = "exited", EXIT_TERMINATED
     terminated = _state(newest).get("terminated") if newest else None
     return Container(
         id=id_of(job, index),
@@ -228,7 +228,7 @@ class Told:
         for gone in self.names.keys() - {str(pod["metadata"]["name"]) for pod in pods}:
             task = self.names.pop(gone)
             if gone in self.started - self.ended:
-                yield Event(now, Action.DIE, task, STOPPED)
+                yield Event(now, Action.DIE, task, EXIT_TERMINATED)
             self.ended.add(gone)
 
 

@@ -18,8 +18,6 @@ from trainer.agent.progress_file import last_event
 from trainer.contract import endings
 
 SUCCESS = 0
-EVALUATED = (0, 143)
-"""Exit codes of an evaluator that has done its part: it may be stopped when the job has ended."""
 MOST_BYTES = 16
 """The most bytes of a file with an exit code."""
 
@@ -79,7 +77,7 @@ def judge(run: Path, leader: str, evaluators: Sequence[str] = (), *, stopped: bo
     decisive, code = leader, exit_code(run, leader)
     if code == 0:
         codes = {name: exit_code(run, name) for name in evaluators}
-        failed = [name for name in evaluators if codes[name] not in EVALUATED]
+        failed = [name for name in evaluators if codes[name] not in endings.NOT_FAILED]
         if not failed:
             return Verdict(SUCCESS, endings.FINISHED)
         decisive, code = failed[0], codes[failed[0]]
@@ -89,7 +87,7 @@ def judge(run: Path, leader: str, evaluators: Sequence[str] = (), *, stopped: bo
     if code is None and decisive != leader:
         assumed = endings.EVALUATOR_GRACE
     else:
-        assumed = endings.STOPPED if stopped or code == 143 else endings.FAILED
+        assumed = endings.STOPPED if stopped or code == endings.EXIT_TERMINATED else endings.FAILED
     reason = _text(end.get("reason")) or assumed
     message = _text(end.get("message")) or (
         f"{decisive} left no word, and ended with exit code {'unknown' if code is None else code}"

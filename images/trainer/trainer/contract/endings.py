@@ -24,6 +24,8 @@ EXIT_STDOUT_LOST = 120
 """Python's own: stdout could not take what was printed"""
 EXIT_TERMINATED = 143
 """stopped by SIGTERM"""
+NOT_FAILED = (0, EXIT_TERMINATED)
+"""Exit codes of a task that has not failed: it ended well, or was stopped from outside."""
 
 # Exit codes of the kit's commands for a run that has not succeeded.
 KIT_HOST = 3
