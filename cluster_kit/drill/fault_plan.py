@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 
 from cluster_kit.contract import events
 from cluster_kit.contract.events import (
@@ -44,21 +43,12 @@ class Length:
     epochs: int | None = None
 
 
-OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "classifier": ("--epochs", "--steps-per-epoch"),
-        "linear-regression": ("--steps",),
-        "detection": ("--steps",),
-    }
-)
-"""By program, the options whose values, multiplied, are its steps."""
-
-
 def length_of(cluster: Cluster) -> Length:
     """The length of the leader's program; unknown if the argument that sets it is missing."""
     command = cluster.leader.command
     program = command[1] if len(command) > 1 else ""
-    values = {option: _last(option, command[2:]) for option in OPTIONS.get(program, ())}
+    options = PROGRAMS[program].steps if program in PROGRAMS else ()
+    values = {option: _last(option, command[2:]) for option in options}
     epochs = values.get("--epochs")
     steps = 1
     for value in values.values():

@@ -31,7 +31,8 @@ class BuiltIn:
     Images that lie in class folders are divided by the program."""
     pipeline: str = ""
     """The configuration file that it reads there, unless an argument names another."""
-
+    steps: tuple[str, ...] = ()
+    """The options whose values, multiplied, are the steps of a training."""
     modules: tuple[str, ...] = ("numpy", "tf_keras")
     """What it imports besides TensorFlow; the kit's image has all of it."""
     python: tuple[int, int] = (3, 9)
@@ -66,12 +67,14 @@ _PROGRAMS = (
             ("Validate", "validate", "validation", "valid", "val"),
             ("Test", "test", "testing"),
         ),
+        steps=("--epochs", "--steps-per-epoch"),
     ),
     BuiltIn(
         "linear-regression",
         "Fits a line in graph mode: the smallest training with parameter servers.",
         styles=("all-tasks",),
         between_graph=True,
+        steps=("--steps",),
         modules=("numpy",),
     ),
     BuiltIn(
@@ -80,6 +83,7 @@ _PROGRAMS = (
         between_graph=True,
         sample="digit-scenes",
         pipeline="pipeline.toml",
+        steps=("--steps",),
         modules=("numpy", "tf_keras", "PIL", "pydantic", "pycocotools"),
         python=(3, 11),
     ),

@@ -12,6 +12,7 @@ import pytest
 from conftest import IMAGE
 
 from trainer.__main__ import main
+from trainer.programs.arguments import PROGRAMS
 
 Asked = tuple[int, str, str]
 """The exit code, what was printed, and why it was refused."""
@@ -81,7 +82,7 @@ def test_as_the_host_asks(words, asked):
     assert ask_a_process(*words) == asked
 
 
-@pytest.mark.parametrize("program", ["classifier", "linear-regression", "detection"])
+@pytest.mark.parametrize("program", sorted(p.parent.name for p in PROGRAMS.glob("*/__main__.py")))
 def test_help_is_printed(ask, program):
     code, printed, _ = ask(program, "--help")
     assert code == 0 and printed.startswith("usage: ")
