@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cluster_kit.platforms.platform import manifest_model
+from cluster_kit.platforms.platform import all_platforms, manifest_model
 from cluster_kit.util.paths import FILES
 from cluster_kit.util.toml_text import to_toml
 from docs.blocks.table import table
@@ -38,8 +38,7 @@ SUBJECTS = {
     "watching": ("tensorboard", "profile."),
     "sidecars": ("sidecar.<name>.",),
     "engines": ("engine",),
-    "kubernetes": ("kubernetes.",),
-    "slurm": ("slurm.",),
+    **{one.name: (f"{one.name}.",) for one in all_platforms() if one.table() is not None},
 }
 """The other keys by subject, a table for each; `data.` is every key of that table."""
 

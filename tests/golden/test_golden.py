@@ -25,9 +25,7 @@ HOST = host(gpus=gpus(8))
 
 
 def golden(path: Path) -> Path:
-    own = {"swarm": "stack.yaml", "slurm": "sbatch.sh"}
-    kind = own.get(engine := load(path).manifest.engine, f"{engine}.yaml")
-    return HERE / f"{path.stem}.{kind}"
+    return HERE / f"{path.stem}.{platform_of(load(path).manifest.engine).file_name}"
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
@@ -75,7 +73,8 @@ def test_a_portable_file_still_has_the_same_bytes() -> None:
 
 
 def test_every_golden_file_has_its_manifest() -> None:
-    assert {file.name for kind in ("yaml", "sh") for file in HERE.glob(f"*.{kind}")} == {
+    files = {file.name for file in HERE.iterdir() if file.suffix not in ("", ".py", ".toml")}
+    assert files == {
         PORTABLE.name,
         *(golden(path).name for path in MANIFESTS),
     }, f"remove the ones left over, or add the missing ones: {REPAIR}"

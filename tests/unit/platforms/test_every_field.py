@@ -7,21 +7,19 @@ asks for it is refused, or the page on these backends says what holds instead.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from ipaddress import IPv4Address
-from types import UnionType
+from types import ModuleType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from cluster_kit.platforms.compose import compose_file
+from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.platforms.compose.compose_file import render_hidden
 from cluster_kit.platforms.container import Container, Devices, task_containers
-from cluster_kit.platforms.kubernetes import kubernetes_jobs
 from cluster_kit.platforms.platform import platform_of
-from cluster_kit.platforms.slurm import sbatch_script
-from cluster_kit.platforms.swarm import stack_file
 from cluster_kit.resolved import Bounds, Cluster, Mount, Port, Ulimit
 from tests.make import ROOT, cluster, problems
 from tests.unit.manifests import GIVEN
@@ -57,7 +55,7 @@ CLUSTERS = {
     "kubernetes": cluster(engine="kubernetes", kubernetes={"claims": {"/elsewhere": "claim"}}),
     "slurm": cluster(engine="slurm", slurm={"image": "trainer.sif"}),
 }
-RENDERERS = (compose_file, stack_file, kubernetes_jobs, sbatch_script)
+"""A cluster on each platform, with which every field is tried."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +168,26 @@ def _changes(kind: type, path: str) -> Iterator[tuple[str, Change]]:
 CHANGES = changes(Container)
 
 
+def renderers(engine: str) -> list[ModuleType]:
+    """The modules of a platform that make its file from `task_containers`."""
+    package = PLATFORMS[engine].platform.rpartition(".")[0].rpartition(".")[0]
+    return [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith(f"{package}.") and hasattr(module, "task_containers")
+    ]
+
+
 def rendered(engine: str, made: Cluster) -> str:
     text = platform_of(engine).render(made)  # type: ignore[arg-type]
     return text + render_hidden(made) if engine == "compose" else text
+
+
+def test_every_platform_is_tried() -> None:
+    assert CLUSTERS.keys() == NOT_SAID.keys() == PLATFORMS.keys()
+    assert REFUSED.keys() >= {name for name, fields in NOT_SAID.items() if fields}
+    for engine, made in CLUSTERS.items():
+        assert rendered(engine, made) and renderers(engine)
 
 
 def test_a_field_is_said_or_told_not_to_be(
@@ -187,7 +202,7 @@ def test_a_field_is_said_or_told_not_to_be(
                 return tuple(map(change, task_containers(cluster)))
 
             with monkeypatch.context() as patch:
-                for module in RENDERERS:
+                for module in renderers(engine):
                     patch.setattr(module, "task_containers", changed)
                 is_said = rendered(engine, made) != before
             instead = NOT_SAID[engine].get(field)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Iterable
 
 from cluster_kit.platform_table import DEFAULT, PLATFORMS
@@ -77,6 +78,14 @@ def test_the_core_names_no_platform() -> None:
     ]
     assert not found
     assert not [path for path in CORE if compared(nodes_of(path))]
+
+
+def test_the_import_rules_name_every_platform() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    contracts = {one["id"]: one for one in tomllib.loads(text)["tool"]["importlinter"]["contracts"]}
+    packages = {row.platform.rpartition(".")[0].rpartition(".")[0] for row in PLATFORMS.values()}
+    assert set(contracts["platforms-apart"]["modules"]) == packages
+    assert set(contracts["platforms-asked-by-protocol"]["protected_modules"]) == packages
 
 
 def test_the_files_of_each_have_the_names_in_its_row() -> None:
