@@ -319,7 +319,7 @@ class Cluster:
     @property
     def evaluators(self) -> tuple[Task, ...]:
         """The tasks outside the training cluster: the evaluator."""
-        return tuple(task for task in self.tasks if ROLES[task.role].sidecar)
+        return tuple(task for task in self.tasks if ROLES[task.role].evaluates)
 
     def of(self, role: str) -> tuple[Task, ...]:
         """The tasks of the role with this name, by index."""

@@ -34,8 +34,8 @@ class Block:
 class Role:
     """What all tasks of one role have in common; a manifest can change some of it for one task.
 
-    `jobs` are TensorFlow's names of the role, the usual one first. `sidecar` tasks have a cluster
-    spec of their own, are never to blame for a failed training, and have
+    `jobs` are TensorFlow's names of the role, the usual one first. Tasks of a role that `evaluates`
+    have a cluster spec of their own, are never to blame for a failed training, and have
     `deadline.evaluator_grace` seconds to end after a good one. The run ends with the first task of
     the first role in the table that `leads`; every task of such a role is a replica of the model.
     """
@@ -51,7 +51,7 @@ class Role:
     least: int = 0
     most: int | None = None
     leads: bool = False
-    sidecar: bool = False
+    evaluates: bool = False
     runs_program_in: tuple[Style, ...] = ()
     """Styles in which its tasks run the program; in the others they are servers."""
     runs_program_if: str = ""
@@ -115,7 +115,7 @@ EVALUATOR = Role(
     limits_description="The evaluator's",
     block=Block(range(11, 12), lambda _size: range(3, 4)),
     most=1,
-    sidecar=True,
+    evaluates=True,
     runs_program_in=("coordinator", "all-tasks"),
     gpus="own",
     cpu_shares=128,  # an eighth of a task's weight: the evaluator waits, not the training

@@ -122,11 +122,11 @@ def overrides_of(overrides: Mapping[str, Any]) -> dict[str, Any]:
                 f"leave out `{key}`, or `chief`",
             )
     fixed = {CHIEF.name: 1, "program": inside.__file__, "args": [], "style": "coordinator"}
-    no_sidecars = {name: 0 for name, row in ROLES.items() if row.sidecar}
+    no_evaluators = {name: 0 for name, row in ROLES.items() if row.evaluates}
     deadline = overrides.get("deadline", {})
     if isinstance(deadline, Mapping):  # any other value is refused with the manifest's keys
         deadline = {**DEADLINES, **deadline}
-    return {**no_sidecars, **overrides, **fixed, "deadline": deadline}
+    return {**no_evaluators, **overrides, **fixed, "deadline": deadline}
 
 
 def is_meant(overrides: Mapping[str, Any]) -> bool:
@@ -175,7 +175,7 @@ class HostChief:
         spec = {
             cluster.job(role): [f"{task.ip}:{cluster.port}" for task in cluster.of(role)]
             for role, row in ROLES.items()
-            if not row.sidecar
+            if not row.evaluates
         }
         return {
             "cluster": {**spec, chief: [self.address]},

@@ -138,7 +138,7 @@ def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[st
     overridden: dict[str, Any] = {}
     if texts.get("program") is not None:
         # The manifest's arguments and what else is for its own program go with that.
-        overridden |= {role.name: 0 for role in ROLES.values() if role.sidecar}
+        overridden |= {role.name: 0 for role in ROLES.values() if role.evaluates}
         overridden |= {"args": [], "requirements": "", "tf1": False}
     for override in OVERRIDES:
         text = texts.get(override.key)

@@ -145,7 +145,7 @@ def _reference(manifest: Path, root: Path) -> str:
 
 def _implied(key: str, overrides: Mapping[str, Any]) -> bool:
     """Whether `--program` alone sets this key to this value."""
-    implied: dict[str, Any] = {role.name: 0 for role in ROLES.values() if role.sidecar}
+    implied: dict[str, Any] = {role.name: 0 for role in ROLES.values() if role.evaluates}
     implied |= {"args": [], "requirements": "", "tf1": False}
     return (
         "program" in overrides

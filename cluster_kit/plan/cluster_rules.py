@@ -30,7 +30,7 @@ def check_counts(manifest: Manifest) -> Iterator[Problem]:
 def _broken_bound(role: Role, count: int) -> tuple[str, HintText]:
     """The rule that this count of a role breaks, and its hint."""
     if role.most == 1:
-        spec = ", in a spec of its own" if role.sidecar else ""
+        spec = ", in a spec of its own" if role.evaluates else ""
         return f"a cluster has at most one {role.name}{spec}", ("write ", Setting(role.name, 1))
     if role.most is not None and count > role.most:
         rule = f"a cluster has at most {role.most} tasks of the role {role.name}"

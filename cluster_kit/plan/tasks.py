@@ -123,7 +123,7 @@ def cluster_spec(cluster: Cluster) -> dict[str, list[str]]:
     jobs = {
         cluster.job(role): [cluster.address(task) for task in cluster.of(role)]
         for role, row in ROLES.items()
-        if not row.sidecar
+        if not row.evaluates
     }
     return {job: addresses for job, addresses in jobs.items() if addresses}
 
@@ -138,7 +138,7 @@ def tf_configs(cluster: Cluster) -> dict[str, str]:
     return {
         task.name: _document(
             json.dumps({cluster.job(task.role): [cluster.address(task)]})
-            if ROLES[task.role].sidecar
+            if ROLES[task.role].evaluates
             else training,
             cluster.job(task.role),
             task.index,
@@ -219,7 +219,7 @@ def _hosts(role: Role) -> str:
 
 
 MASTER = "master"
-TRAINING = tuple(role for role in ROLES.values() if not role.sidecar)
+TRAINING = tuple(role for role in ROLES.values() if not role.evaluates)
 NAMES = {
     "role": f"the task's job name in TF_CONFIG: {_jobs()}",
     "index": "its number within the job, from 0",

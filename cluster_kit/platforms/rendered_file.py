@@ -238,7 +238,7 @@ def config_name(cluster: Cluster, text: str) -> str:
 
 def without_shared(task: Task, own: Mapping[str, str]) -> dict[str, str]:
     """A task's own variables without what the file has; an evaluator's TF_CONFIG is its own."""
-    in_file = TRAINING if ROLES[task.role].sidecar else "TF_CONFIG"
+    in_file = TRAINING if ROLES[task.role].evaluates else "TF_CONFIG"
     return {name: value for name, value in own.items() if name != in_file}
 
 

@@ -95,7 +95,7 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
     for key in {"NO_PROXY", "no_proxy"} & variables.keys():
         variables[key] = f"{variables[key]},{no_proxy(cluster)}"
     variables |= {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
-    if ROLES[task.role].sidecar:
+    if ROLES[task.role].evaluates:
         # It is alone in its own TF_CONFIG, which has no server.
         variables["CLUSTER_KIT_SERVERS"] = ""
         # Which TensorFlow is in an image of one's own is not known here.

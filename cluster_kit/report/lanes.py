@@ -151,7 +151,7 @@ def lanes_of(
     lanes = {}
     for task in cluster.tasks:
         spans = states[task.name]
-        if ROLES[task.role].sidecar:
+        if ROLES[task.role].evaluates:
             spans = _scoring(spans, task_entries[task.name])
         elif task.serves:
             spans = _served(spans, training, State.TRAINING if ROLES[task.role].leads else SERVING)

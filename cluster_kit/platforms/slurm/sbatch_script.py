@@ -245,7 +245,7 @@ def cluster_json(cluster: Cluster) -> tuple[str, tuple[tuple[str, tuple[str, ...
     jobs = {
         cluster.job(role): tuple(task.name for task in cluster.of(role))
         for role, row in ROLES.items()
-        if not row.sidecar and cluster.of(role)
+        if not row.evaluates and cluster.of(role)
     }
     return ", ".join(f"{json.dumps(job)}: %s" for job in jobs), tuple(jobs.items())
 
