@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, err, named, print_error, print_json, say, short
@@ -20,10 +21,18 @@ from cluster_kit.host import Host
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.run import attach as going_on
 from cluster_kit.run.find import reach
-from cluster_kit.run.launch import UntilChanged, files_of, launch, launch_detached
+from cluster_kit.run.launch import (
+    Milestone,
+    UntilChanged,
+    files_of,
+    launch,
+    launch_detached,
+    launch_until,
+)
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import prepare_locked, program_help, wants_help
 from cluster_kit.run.request import Request
+from cluster_kit.run.run import Run
 from cluster_kit.run.start import ensure_image
 from cluster_kit.run.verdict import Reason
 from cluster_kit.show.view import QuietView, make_view
@@ -118,7 +127,21 @@ def _blind(error: OSError) -> HostError:
     )
 
 
-@app.command()
+class WithBareReady(TyperCommand):
+    """Lets `--ready` stand alone, for `--ready=servers`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        stages = [[stage.value] for stage in Milestone]
+        full = [
+            f"{arg}={Milestone.SERVERS}"
+            if arg == "--ready" and args[at + 1 : at + 2] not in stages
+            else arg
+            for at, arg in enumerate(args)
+        ]
+        return super().parse_args(ctx, full)
+
+
+@app.command(cls=WithBareReady)
 @requested
 def up(
     request: Request,
@@ -133,6 +156,15 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return as soon as the containers have started.")
     ] = False,
+    ready: Annotated[
+        Milestone | None,
+        typer.Option(
+            "--ready",
+            metavar="[servers|step]",
+            show_choices=False,
+            help="With --detach: return when all servers answer, or after the first step.",
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Run again whenever the program's files change.")
     ] = False,
@@ -153,6 +185,8 @@ def up(
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
     _refuse_together(keep=keep, detach=detach, watch=watch, serve=serve, exit_code=exit_code)
+    if ready and not detach:
+        raise UsageError("--ready without --detach", "add --detach: without it `up` waits anyway")
     request = replace(request, debug=debug)
     if wants_help(request.overrides.get("extra_args", ())):
         _print_help(request)
@@ -166,14 +200,17 @@ def up(
             run_on_changes(current_host(), request, here(), resume=resume, as_json=json_)
         view = make_view(err)
         with contextlib.closing(view):
-            if detach:
-                run = launch_detached(current_host(), request, here(), view, resume=resume)
+            host = current_host()
+            ended: Run | Outcome
+            if ready:
+                ended = launch_until(host, request, here(), view, ready, resume=resume)
+            elif detach:
+                ended = launch_detached(host, request, here(), view, resume=resume)
             else:
-                outcome = launch(current_host(), request, here(), view, keep=keep, resume=resume)
-    if detach:
-        print_started(run, as_json=json_)
-    else:
-        end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)
+                ended = launch(host, request, here(), view, keep=keep, resume=resume)
+    if isinstance(ended, Outcome):
+        end_with(ended, keep=keep, as_json=json_, exit_code=exit_code)
+    print_started(ended, ready=ready, as_json=json_)
 
 
 def _refuse_together(*, keep: bool, detach: bool, watch: bool, serve: bool, exit_code: str) -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from cluster_kit.cli.app import out, print_json, say, short
 from cluster_kit.observe.progress import words
+from cluster_kit.run.launch import Milestone
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.run import Run
 from cluster_kit.run.verdict import Reason
@@ -94,13 +95,22 @@ def print_metrics(outcome: Outcome) -> None:
         say(f"  {words(key.replace('_', ' '))[:LONGEST]}: {words(shown)[:LONGEST]}", to=out)
 
 
-def print_started(run: Run, *, as_json: bool) -> None:
-    """Print that a cluster was started and detached, and the commands to continue with it."""
+def print_started(run: Run, *, ready: Milestone | None, as_json: bool) -> None:
+    """Print that a cluster was started and detached, and the commands to continue with it.
+
+    Args:
+        ready: what it has reached, None if nobody has waited for that.
+    """
     name = run.name
     if as_json:
-        print_json({"cluster": name, "run": str(run.directory.path), "detached": True})
+        reached = {"ready": ready} if ready else {}
+        facts = {"cluster": name, "run": str(run.directory.path), "detached": True}
+        print_json({**facts, **reached})
         return
-    say(f"{name} has started in the background; its run is {short(run.directory.path)}", to=out)
+    reached_text = {Milestone.SERVERS: ", all servers answer", Milestone.STEP: " and trains"}
+    so_far = reached_text[ready] if ready else ""
+    where = short(run.directory.path)
+    say(f"{name} has started in the background{so_far}; its run is {where}", to=out)
     for verb, description in (
         ("attach", "watch it to its end: judge, save, remove"),
         ("wait", "the same without the live view"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, ManifestError
@@ -18,6 +19,7 @@ from cluster_kit.observe.logs import Followed
 from cluster_kit.observe.progress import sizes
 from cluster_kit.observe.reconcile import missed
 from cluster_kit.observe.state import RunState
+from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.platform import load, platform_of
 from cluster_kit.programs.catalog import PROGRAMS
@@ -33,7 +35,7 @@ from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Prepared, check_arguments, prepare_locked, read
 from cluster_kit.run.recovery import Absence
 from cluster_kit.run.request import Request
-from cluster_kit.run.run import NOBODY, Nobody, Observer, Run, Stopwatch, Superseded
+from cluster_kit.run.run import NOBODY, Nobody, Observer, Reached, Run, Stopwatch, Superseded
 from cluster_kit.run.run_directory import read_events, save_events
 from cluster_kit.run.start import refuse_if_not_shared
 from cluster_kit.run.verdict import Ending
@@ -135,6 +137,8 @@ def _attend(run: Run, start: Start, listener: Listener, *, leaves: bool = False)
         if leaves:
             raise
         _say_interrupted(run)
+    except Reached:
+        raise
     except Superseded:
         run.view.phase("its files have changed: stopping the containers")
         ending = "superseded"
@@ -240,6 +244,59 @@ def launch_detached(
         ),
     ):
         return replace(run, cluster=begin(run, up))
+
+
+class Milestone(StrEnum):
+    """What a run has reached when `up --detach --ready` returns."""
+
+    SERVERS = "servers"
+    """All servers answer, as the leader says."""
+    STEP = "step"
+    """The first step was reported, or counted by the kit."""
+
+    def is_reached(self, seen: RunState) -> bool:
+        leader = seen.tasks[seen.leader]
+        if self is Milestone.SERVERS:
+            return leader.state in (State.READY, State.TRAINING, State.SCORING)
+        return leader.state is State.TRAINING
+
+
+class UntilReached(Nobody):
+    """Ends the watching of a run at a milestone; `cluster` is the one that was started."""
+
+    def __init__(self, milestone: Milestone) -> None:
+        self._milestone = milestone
+        self.cluster: Cluster | None = None
+
+    def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
+        if self._milestone.is_reached(seen):
+            self.cluster = cluster
+            raise Reached
+
+
+def launch_until(
+    host: Host,
+    request: Request,
+    workspace: Workspace,
+    view: View,
+    milestone: Milestone,
+    *,
+    resume: bool,
+) -> Run | Outcome:
+    """Start a cluster, and return its run as soon as it has reached the milestone.
+
+    `attach` continues it. A run that ends before that is concluded as by `launch`, and its outcome
+    is returned. Arguments and errors are those of `launch`.
+    """
+    until = UntilReached(milestone)
+    with (
+        Recording() as log,
+        _ready(host, request, workspace, view, until, log, keep=False, resume=resume) as (run, up),
+    ):
+        try:
+            return attend(run, up)
+        except Reached:
+            return replace(run, cluster=until.cluster or run.cluster)
 
 
 @contextlib.contextmanager

@@ -72,6 +72,10 @@ class Superseded(Exception):
     """Ends the run, since another one with changed files replaces it."""
 
 
+class Reached(Exception):
+    """Ends the watching and not the run: it has come as far as the caller waits for."""
+
+
 class Observer(Protocol):
     """Receives a run's plan, and each of its states."""
 
@@ -86,7 +90,7 @@ class Observer(Protocol):
         ...
 
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
-        """The state has been observed anew. May raise Superseded, and nothing else."""
+        """The state has been observed anew. May raise Superseded or Reached, and nothing else."""
         ...
 
 

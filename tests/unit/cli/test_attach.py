@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,3 +110,54 @@ def test_without_a_name_the_only_cluster_that_is_up_is_gone_on_with(
     assert said.code == 0
     assert f"{NAME}: the only cluster that is up" in said.err
     assert "success in " in said.out
+
+
+def test_a_detached_up_returns_when_all_servers_answer(cli: Cli, stage: Stage) -> None:
+    said = cli("up", NAME, "--detach", "--ready")
+    assert said.code == 0, said.err
+    assert "demo has started in the background, all servers answer; its run is" in said.out
+    events = [line["event"] for line in progress(stage)]
+    assert "ready" in events and "step" not in events
+    assert not stage.directory.outcome.exists()
+    assert cli("attach", NAME).code == 0
+    assert stage.is_clean()
+
+
+@pytest.mark.parametrize("option", [("--ready=step",), ("--ready", "step")])
+def test_or_at_the_first_step(cli: Cli, stage: Stage, option: tuple[str, ...]) -> None:
+    said = cli("up", NAME, "--detach", *option, "--json")
+    assert json.loads(said.out)["ready"] == "step"
+    assert "step" in [line["event"] for line in progress(stage)]
+    assert cli("wait", NAME).code == 0
+
+
+def test_one_that_fails_before_that_is_judged_and_removed(cli: Cli, stage: Stage) -> None:
+    stage.engine.acting = {"chief-0": [Life((ends(1.0, 6, "start-deadline", "no ps-0"),))]}
+    said = cli("up", NAME, "--detach", "--ready")
+    assert said.code == 6
+    assert "no ps-0" in said.out
+    assert stage.saved()["reason"] == "start-deadline"
+    assert stage.is_clean()
+
+
+def test_an_interrupt_before_that_removes_everything(cli: Cli, stage: Stage) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    stage.clock.at(0.3, interrupt)
+    assert cli("up", NAME, "--detach", "--ready=step").code == 130
+    assert stage.is_clean()
+
+
+def test_ready_is_for_who_detaches(cli: Cli, stage: Stage) -> None:
+    said = cli("up", NAME, "--ready")
+    assert (said.code, stage.ran) == (2, False)
+    assert "--ready without --detach" in said.err
+    assert cli("up", NAME, "--detach", "--ready=soon").code == 2
+    assert not stage.ran
+
+
+def progress(stage: Stage) -> list[dict[str, Any]]:
+    """What the leader has written so far."""
+    file = stage.directory.output / "progress" / "chief-0.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()]
