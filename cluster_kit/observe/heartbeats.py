@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_kit.contract import heartbeat
-from cluster_kit.contract.events import Heard, Silent, Unanswered, Waited, Waiting
+from cluster_kit.contract.events import End, Heard, Silent, Start, Unanswered, Waited, Waiting
 from cluster_kit.observe.progress import FOLDER, Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.util import untrusted
@@ -75,12 +75,25 @@ def cuts(seen: RunState) -> list[str]:
 def waits(seen: RunState) -> list[str]:
     """A sentence for each time that training waited for a lost task, oldest first."""
     lines: dict[str, list[str]] = {}
+    since: dict[str, float] = {}
+    ended: float | None = None
     for one in seen.entries:
         event = one.event
         if isinstance(event, Waiting) and event.of in seen.tasks:
             lines.setdefault(event.of, []).append(f"training waited for {event.of} until the end")
+            since[event.of] = one.time - (event.seconds or 0.0)
         elif isinstance(event, Waited) and event.of and lines.get(event.of):
             lines[event.of][-1] = f"training waited {event.seconds} s for {event.of}"
+            since.pop(event.of, None)
+        elif one.task == seen.leader and isinstance(event, End):
+            ended = one.time
+        elif one.task == seen.leader and isinstance(event, Start):
+            for task, begun in since.items():
+                seconds = f"{(ended or one.time) - begun:.1f} s"
+                lines[task][-1] = (
+                    f"training waited {seconds} for {task}, until {seen.leader} was started again"
+                )
+            since, ended = {}, None
     return [line for sentences in lines.values() for line in sentences]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cluster_kit.contract.events import (
+    End,
     Epoch,
     Evaluation,
     Heard,
@@ -272,13 +273,15 @@ def _silences(
 
 
 def _waits(entries: Sequence[Entry], end: float) -> Iterator[Span]:
-    """Training that waits for a task that was lost, as the leader says."""
+    """Training that waits for a task that was lost, as the leader says, until it ends or begins
+    anew.
+    """
     since: tuple[float, str] | None = None
     for entry in entries:
         event = entry.event
         if isinstance(event, Waiting) and since is None:
             since = entry.time - (event.seconds or 0.0), f"waits for {event.of}"
-        elif isinstance(event, Waited) and since is not None:
+        elif isinstance(event, Waited | Start | End) and since is not None:
             yield Span(WAITING, since[0], entry.time, since[1])
             since = None
     if since is not None:

@@ -109,6 +109,9 @@ def test_training_that_waits_is_told_on_the_leaders_lane() -> None:
     found = lane("chief-0", started(), entries).over
     assert shown(found) == [("waiting", 3, 6), ("waiting", 8, 10)]
     assert found[0].text == "waits for ps-0"
+    begun_again = [*entries, told(9, "chief-0", "start", attempt=2)]
+    found = lane("chief-0", started(), begun_again).over
+    assert shown(found) == [("waiting", 3, 6), ("waiting", 8, 9)]
 
 
 def test_retries_and_epochs_and_scores_and_stragglers_are_marked() -> None:

@@ -86,6 +86,25 @@ def test_what_training_waited_for_is_noted() -> None:
     ]  # fmt: skip
 
 
+def test_training_waits_until_its_leader_is_started_again() -> None:
+    """By a person, who stops and starts the cluster, or by itself."""
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(20, "worker-0", "waiting", of="worker-1", seconds=5.0)
+        .ends(23.2, "worker-0", 143, "stopped")
+        .start(30, "worker-0")
+        .says(30.1, "worker-0", "start", attempt=1)
+        .says(40, "worker-0", "waiting", of="worker-1", seconds=5.0)
+        .says(42, "worker-0", "start", attempt=2)
+        .ends(50, "worker-0", 0, "finished")
+    )
+    again = "for worker-1, until worker-0 was started again"
+    assert told(WITHOUT_CHIEF, story)["notes"] == [
+        f"training waited 8.2 s {again}",
+        f"training waited 7.0 s {again}",
+    ]
+
+
 def test_a_straggler_is_noted() -> None:
     begun = {"of": "worker-1", "seconds": 20.0, "share": 0.2, "message": "worker-1 is a straggler"}
     story = (
