@@ -109,7 +109,6 @@ def away_s(seen: RunState, now: float) -> float:
 
 def request_text(one: Asked, seen: RunState) -> str:
     """A sentence about what was asked."""
-    every = len(one.tasks) == len(seen.tasks)
     if one.what == user_requests.STOP:
         again = next((time for time in seen.starts(seen.leader) if time > one.time), None)
         later = "not started again" if again is None else f"started {again - one.time:.0f} s later"
@@ -118,8 +117,13 @@ def request_text(one: Asked, seen: RunState) -> str:
         return (
             f"{one.tasks[0]} was {FROM_PAGE[one.what]} at {one.at} from the page: a person did it"
         )
-    whom = "all tasks were" if every and len(one.tasks) > 1 else f"{one.tasks[0]} was"
-    return f"{whom} restarted at {one.at} by `cluster-kit restart`: a user requested it"
+    return f"{restarted(one, seen)} at {one.at} by `cluster-kit restart`: a user requested it"
+
+
+def restarted(one: Asked, seen: RunState) -> str:
+    """The tasks of a request to restart, and that they were: `worker-1 was restarted`."""
+    every = len(one.tasks) == len(seen.tasks) > 1
+    return f"{'all tasks were' if every else f'{one.tasks[0]} was'} restarted"
 
 
 def request_notes(seen: RunState) -> list[str]:

@@ -117,12 +117,10 @@ class Requests:
 
 
 def _beginning(one: Asked, seen: RunState) -> str:
+    """What was asked, short enough to be read whole on a terminal with 80 columns."""
     if one.what == user_requests.STOP:
-        return (
-            f"stopped by `cluster-kit stop` at {one.at}: the run is not over, `cluster-kit start` "
-            "continues it"
-        )
-    return absences.request_text(one, seen)
+        return f"stopped on request at {one.at}: `cluster-kit start` continues it"
+    return f"{absences.restarted(one, seen)} at {one.at}: a user requested it"
 
 
 POLL_S = 0.2
