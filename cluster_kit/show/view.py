@@ -35,6 +35,12 @@ def visible(line: str) -> str:
     return "".join(c for c in text if c.isprintable()).rstrip()
 
 
+def said_by(task: str, line: str) -> str:
+    """What a task's line shows, without the name that a supervisor puts before its own words: the
+    view shows the task's name."""
+    return visible(line).removeprefix(f"{task}: ")
+
+
 def bounded(text: str, most: int) -> str:
     """The text, cut to `most` characters with `…` at the end."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -86,7 +92,7 @@ class PlainView:
             self._states[task.name] = now
 
     def log(self, task: str, line: str) -> None:
-        if text := visible(line):
+        if text := said_by(task, line):
             self._line(f"{task:>12} | {bounded(text, LONGEST)}")
 
     def close(self) -> None:
@@ -137,7 +143,7 @@ class LiveView:
         self._open()
 
     def log(self, task: str, line: str) -> None:
-        if text := visible(line):
+        if text := said_by(task, line):
             shown = Text.assemble((f"{task:>12} ", "bold cyan"), text)
             self._console.print(shown, no_wrap=True, overflow="ellipsis")
 

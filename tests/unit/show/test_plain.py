@@ -39,6 +39,13 @@ def test_log_lines_are_shown_as_they_are() -> None:
     assert shown(on) == "     chief-0 | loss [bold]0.5[/bold] :smile:\n"
 
 
+def test_a_task_is_named_once_before_what_its_supervisor_says() -> None:
+    on = console()
+    PlainView(on).log("chief-0", "chief-0: stopped by SIGTERM")
+    PlainView(on).log("chief-0", "worker-1: was lost")
+    assert shown(on) == "     chief-0 | stopped by SIGTERM\n     chief-0 | worker-1: was lost\n"
+
+
 def test_a_progress_bar_is_its_last_state_and_noise_is_nothing() -> None:
     on = console()
     for line in (*NATIVE_NOISE, KERAS_BAR):
