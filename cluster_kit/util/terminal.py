@@ -45,9 +45,11 @@ _IGNORED = (
 )
 _NOTHING = re.compile(f"[{_IGNORED}]+")
 _BREAK = re.compile(r"[\r\n]")
+# Some of the ignored characters are letters, such as Hangul's fillers: each must match in one way
+# only, or a line of thirty of them takes minutes.
 _MARKER = re.compile(
     rf"^[\s{_IGNORED}]*:[{_IGNORED}]*(?=:)"
-    rf"|#[{_IGNORED}]*#(?:[{_IGNORED}]*\w){{0,20}}[{_IGNORED}]*(?=\[)"
+    rf"|#[{_IGNORED}]*+#(?:[{_IGNORED}]*+[^\W{_IGNORED}]){{0,20}}+[{_IGNORED}]*+(?=\[)"
     r"|section_(?:start|end)(?=:)"
 )
 

@@ -75,6 +75,15 @@ def test_a_line_however_long_takes_linear_time() -> None:
     assert time.process_time() - began < 10
 
 
+def test_a_line_of_letters_that_are_not_seen_takes_linear_time() -> None:
+    began = time.process_time()
+    for letter in filter(str.isalnum, sorted(IGNORED)):
+        text = f"##{letter * 20_000}"
+        assert Guard()(text) == text
+        assert commands(Guard()(f"##{letter * 30}[error]x")) == []
+    assert time.process_time() - began < 10
+
+
 @given(st.lists(st.one_of(st.sampled_from(COMMANDS), st.text(max_size=5)), max_size=5))
 def test_json_keeps_its_value(words: list[str]) -> None:
     facts = {"words": words, "".join(words): 1}
