@@ -67,7 +67,7 @@ cluster drill render new tensorboard serve status logs down doctor gpus engine i
 .PHONY: cluster
 cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS NAME PROGRAM ARGS DATA GPUS KEEP RESUME]
 #  and N_CHIEF, STYLE, TF1, REQUIREMENTS, SET="key=value …"
-	@$(KIT) up $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(KEEP),--keep) $(if $(RESUME),--resume)
+	@$(KIT) up $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(KEEP),--keep$(if $(filter failed,$(KEEP)),=failed)) $(if $(RESUME),--resume)
 
 .PHONY: up
 up: cluster ## The same as cluster

@@ -27,6 +27,7 @@ from cluster_kit.run.launch import launch, launch_detached
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Prepared, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
+from cluster_kit.run.run import Keep
 from cluster_kit.run.take_down import take_down
 from cluster_kit.run.verdict import Reason
 from cluster_kit.workspace import Workspace, here
@@ -92,7 +93,7 @@ class Job:
             )
 
     def run(
-        self, on_event: OnEvent | None = None, *, keep: bool = False, resume: bool = False
+        self, on_event: OnEvent | None = None, *, keep: Keep = False, resume: bool = False
     ) -> Outcome:
         """Run the cluster to its end, and return its outcome, whether it succeeded or not.
 
@@ -100,7 +101,7 @@ class Job:
 
         Args:
             on_event: is called with each RunEvent.
-            keep: keep the containers after the end.
+            keep: keep the containers after the end; "failed": if the run fails.
             resume: continue in the directory of the last run.
         Raises:
             ManifestError: the manifest is invalid.

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from cluster_kit.cli.app import current_host
 from cluster_kit.errors import UsageError
@@ -32,6 +33,7 @@ from cluster_kit.workspace import Workspace, here
 if TYPE_CHECKING:
     from cluster_kit.host import Connect
     from cluster_kit.platforms.engine import ContainerSummary
+    from cluster_kit.run import run
 if TYPE_CHECKING:
     EngineName = str
 else:
@@ -345,8 +347,37 @@ AnyCluster = Annotated[
     str,
     typer.Argument(help="A cluster's name. Default: all clusters.", autocompletion=clusters),
 ]
+BARE = {"--keep": ("always", "failed", "no"), "--ready": ("servers", "step")}
+"""Options that may stand without a value, with their values; the first is meant then."""
+
+
+class WithBareOptions(TyperCommand):
+    """A verb in which the options of BARE may stand without a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The words after the options; raises as its base does."""
+        after = [*args[1:], ""][: len(args)]
+        full = [
+            f"{arg}={BARE[arg][0]}" if arg in BARE and later not in BARE[arg] else arg
+            for arg, later in zip(args, after, strict=True)
+        ]
+        return super().parse_args(ctx, full)
+
+
+def kept(keep: str) -> run.Keep:
+    """What the option `--keep` means."""
+    return "failed" if keep == "failed" else keep == "always"
+
+
 Keep = Annotated[
-    bool, typer.Option("--keep", help="Keep the containers after the end, to look into them.")
+    Literal["no", "always", "failed"],
+    typer.Option(
+        "--keep",
+        metavar="[failed]",
+        show_choices=False,
+        show_default=False,
+        help="Keep the containers after the end, to look into them; with =failed if it fails.",
+    ),
 ]
 ExitCode = Annotated[
     Literal["kit", "program"],

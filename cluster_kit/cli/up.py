@@ -6,14 +6,13 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
-from typer.core import TyperCommand
 
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, err, named, print_error, print_json, say, short
-from cluster_kit.cli.manifest_options import requested
+from cluster_kit.cli.manifest_options import WithBareOptions, kept, requested
 from cluster_kit.cli.serve import cluster_of, live
 from cluster_kit.cli.verdict_lines import end_with, print_outcome, print_started
 from cluster_kit.errors import HostError, Interrupted, ManifestError, UsageError
@@ -105,7 +104,7 @@ def _run(
 def _tell(outcome: Outcome, *, as_json: bool) -> None:
     """Print an outcome; raises Interrupted if the run was interrupted."""
     if outcome.reason == Reason.INTERRUPTED:
-        end_with(outcome, keep=False, as_json=as_json)
+        end_with(outcome, as_json=as_json)
     if as_json:
         print_json(outcome.as_json())
     else:
@@ -127,26 +126,12 @@ def _blind(error: OSError) -> HostError:
     )
 
 
-class WithBareReady(TyperCommand):
-    """Lets `--ready` stand alone, for `--ready=servers`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        stages = [[stage.value] for stage in Milestone]
-        full = [
-            f"{arg}={Milestone.SERVERS}"
-            if arg == "--ready" and args[at + 1 : at + 2] not in stages
-            else arg
-            for at, arg in enumerate(args)
-        ]
-        return super().parse_args(ctx, full)
-
-
-@app.command(cls=WithBareReady)
+@app.command(cls=WithBareOptions)
 @requested
 def up(
     request: Request,
     *,
-    keep: manifest_options.Keep = False,
+    keep: manifest_options.Keep = "no",
     resume: Annotated[
         bool,
         typer.Option(
@@ -184,7 +169,9 @@ def up(
     json_: manifest_options.Json = False,
 ) -> None:
     """Run a cluster to its end: plan, build, start, watch, judge, save, remove."""
-    _refuse_together(keep=keep, detach=detach, watch=watch, serve=serve, exit_code=exit_code)
+    _refuse_together(
+        keep=keep != "no", detach=detach, watch=watch, serve=serve, exit_code=exit_code
+    )
     if ready and not detach:
         raise UsageError("--ready without --detach", "add --detach: without it `up` waits anyway")
     request = replace(request, debug=debug)
@@ -207,9 +194,9 @@ def up(
             elif detach:
                 ended = launch_detached(host, request, here(), view, resume=resume)
             else:
-                ended = launch(host, request, here(), view, keep=keep, resume=resume)
+                ended = launch(host, request, here(), view, keep=kept(keep), resume=resume)
     if isinstance(ended, Outcome):
-        end_with(ended, keep=keep, as_json=json_, exit_code=exit_code)
+        end_with(ended, as_json=json_, exit_code=exit_code)
     print_started(ended, ready=ready, as_json=json_)
 
 
@@ -237,10 +224,10 @@ def _print_help(request: Request) -> None:
         typer.echo(program_help(host, cluster), nl=False)
 
 
-@app.command()
+@app.command(cls=WithBareOptions)
 def attach(
     name: manifest_options.ClusterName = None,
-    keep: manifest_options.Keep = False,
+    keep: manifest_options.Keep = "no",
     exit_code: manifest_options.ExitCode = "kit",
     json_: manifest_options.Json = False,
 ) -> None:
@@ -251,14 +238,14 @@ def attach(
     name = named(name, engine, engine.clusters())
     view = make_view(err)
     with contextlib.closing(view):
-        outcome = going_on.attach(host, name, here(), view, keep=keep)
-    end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)
+        outcome = going_on.attach(host, name, here(), view, keep=kept(keep))
+    end_with(outcome, as_json=json_, exit_code=exit_code)
 
 
-@app.command()
+@app.command(cls=WithBareOptions)
 def wait(
     name: manifest_options.ClusterName = None,
-    keep: manifest_options.Keep = False,
+    keep: manifest_options.Keep = "no",
     exit_code: manifest_options.ExitCode = "kit",
     json_: manifest_options.Json = False,
 ) -> None:
@@ -268,11 +255,11 @@ def wait(
     engine = reach(host, name, here())
     name = named(name, engine, engine.clusters())
     try:
-        outcome = going_on.wait(host, name, here(), QuietView(err), keep=keep)
+        outcome = going_on.wait(host, name, here(), QuietView(err), keep=kept(keep))
     except KeyboardInterrupt:
         raise Interrupted(
             "interrupted: no command waits for the cluster any more, and it keeps running",
             f"`cluster-kit attach {name}` or `cluster-kit wait {name}` continues, "
             f"`cluster-kit down {name}` ends it",
         ) from None
-    end_with(outcome, keep=keep, as_json=json_, exit_code=exit_code)
+    end_with(outcome, as_json=json_, exit_code=exit_code)

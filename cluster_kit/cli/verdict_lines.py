@@ -24,18 +24,18 @@ LONGEST = 200
 
 
 def end_with(
-    outcome: Outcome, *, keep: bool, as_json: bool, exit_code: Literal["kit", "program"] = "kit"
+    outcome: Outcome, *, as_json: bool, exit_code: Literal["kit", "program"] = "kit"
 ) -> NoReturn:
     """Print the outcome, and exit with its code, or with its program's."""
     if as_json:
         print_json(outcome.as_json())
     else:
-        print_outcome(outcome, keep=keep)
+        print_outcome(outcome, kept=outcome.kept)
     programs_code = outcome.program_exit_code if exit_code == "program" else None
     raise typer.Exit(outcome.exit_code if programs_code is None else programs_code)
 
 
-def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:
+def print_outcome(outcome: Outcome, *, kept: bool = False) -> None:
     """Print the verdict, its reason, notes and metrics, and the run's directory, if there is one.
 
     A run that never started has neither a directory nor a time.
@@ -66,7 +66,7 @@ def print_outcome(outcome: Outcome, *, keep: bool = False) -> None:
         report = RunDirectory(Path(outcome.run)).report
         if report.is_file():
             say(f"  look at it: {short(report)}", to=out)
-    if keep:
+    if kept:
         name = outcome.cluster
         say(f"  still there: `cluster-kit status {name}`, `cluster-kit down {name}`", to=out)
 

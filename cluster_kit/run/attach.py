@@ -16,7 +16,7 @@ from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.launch import join
 from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.run import Run
+from cluster_kit.run.run import Keep, Run
 from cluster_kit.run.run_directory import Record, read_outcome, read_record, run_of
 from cluster_kit.run.verdict import Reason
 from cluster_kit.show.view import View
@@ -27,7 +27,7 @@ from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 WAIT_POLL_S = 0.5
 
 
-def attach(host: Host, reference: str, workspace: Workspace, view: View, *, keep: bool) -> Outcome:
+def attach(host: Host, reference: str, workspace: Workspace, view: View, *, keep: Keep) -> Outcome:
     """Watch, judge, save and remove a cluster, as `up` would have done; return its outcome.
 
     One that has been judged is left as it is.
@@ -35,7 +35,7 @@ def attach(host: Host, reference: str, workspace: Workspace, view: View, *, keep
     Args:
         host: the machine that this process runs on.
         reference: the cluster's name, or its manifest's path.
-        keep: keep the containers after the end.
+        keep: keep the containers after the end; "failed": if the run fails.
     Raises:
         Watched: another process watches it.
         UsageError: no cluster of that name was found, or it has nothing to go on with.
@@ -52,7 +52,7 @@ def wait(
     workspace: Workspace,
     view: View,
     *,
-    keep: bool,
+    keep: Keep,
     caller: Caller = Caller.SHELL,
 ) -> Outcome:
     """Wait for the end of a cluster and return its outcome; watches it if no other process does.
@@ -77,7 +77,7 @@ def _go_on(
     view: View,
     caller: Caller,
     *,
-    keep: bool,
+    keep: Keep,
     leaves: bool,
 ) -> Outcome:
     runs = _runs(engine, name, workspace)
@@ -123,7 +123,7 @@ def _launch(
     directory: RunDirectory,
     record: Record,
     *,
-    keep: bool,
+    keep: Keep,
 ) -> Run:
     timings = record.stopwatch(host.clock)
     view.count_from(timings.began)

@@ -205,7 +205,8 @@ def _concluded(
     except Exception as bug:
         fail(launch, cluster, seen, bug)
         raise
-    stays = launch.keep and ending != "interrupted"
+    kept = not verdict.success if launch.keep == "failed" else launch.keep
+    stays = kept and ending != "interrupted"
     if not stays:  # before saving: what tasks log while they stop is evidence, too
         with failures, launch.timings.step("down"), answering(launch.engine):
             launch.engine.stop(launch.name, launch.id)

@@ -35,7 +35,16 @@ from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.prepare import Prepared, check_arguments, prepare_locked, read
 from cluster_kit.run.recovery import Absence
 from cluster_kit.run.request import Request
-from cluster_kit.run.run import NOBODY, Nobody, Observer, Reached, Run, Stopwatch, Superseded
+from cluster_kit.run.run import (
+    NOBODY,
+    Keep,
+    Nobody,
+    Observer,
+    Reached,
+    Run,
+    Stopwatch,
+    Superseded,
+)
 from cluster_kit.run.run_directory import read_events, save_events
 from cluster_kit.run.start import refuse_if_not_shared
 from cluster_kit.run.verdict import Ending
@@ -199,7 +208,7 @@ def launch(
     workspace: Workspace,
     view: View,
     *,
-    keep: bool,
+    keep: Keep,
     resume: bool,
     observer: Observer = NOBODY,
 ) -> Outcome:
@@ -210,7 +219,7 @@ def launch(
 
     Args:
         host: the machine that it runs on.
-        keep: keep the containers after the end.
+        keep: keep the containers after the end; "failed": if the run fails.
         resume: continue in the directory of the last run.
         observer: gets the plan, and each state that the view gets.
     Raises:
@@ -308,7 +317,7 @@ def _ready(
     observer: Observer,
     log: Recording,
     *,
-    keep: bool,
+    keep: Keep,
     resume: bool,
 ) -> Iterator[tuple[Run, Start]]:
     """A prepared run, and the function that starts its containers; see `launch`."""

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Literal, Protocol
 
 from cluster_kit.contract.events import Epoch, Step
 from cluster_kit.host import Clock, Host
@@ -72,6 +72,10 @@ class Superseded(Exception):
     """Ends the run, since another one with changed files replaces it."""
 
 
+Keep = bool | Literal["failed"]
+"""Whether the containers of a run stay after its end; "failed": if it fails."""
+
+
 class Reached(Exception):
     """Ends the watching and not the run: it has come as far as the caller waits for."""
 
@@ -131,7 +135,7 @@ class Run:
     """The run's id; its containers have it as the label `labels.RUN`."""
     sizes: Mapping[str, int]
     """The bytes of each progress file that are of an earlier run in this directory."""
-    keep: bool
+    keep: Keep
     """Whether the containers stay after the end."""
     followed: Followed
     """The followed logs of tasks, whose lines are shown."""

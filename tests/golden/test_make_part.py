@@ -46,6 +46,7 @@ def test_what_make_alone_makes_stays_as_it_is(project: Path) -> None:
         (("ARGS=--name it's $$HOME", "PROGRAM=t.py", "DATA=~/x", "GPUS=auto"),
          ["up", "demo", "--program=t.py", "--args=--name it's $HOME", "--data=~/x", "--gpus=auto"]),
         (("KEEP=1", "RESUME=1"), ["up", "demo", "--keep", "--resume"]),
+        (("KEEP=failed",), ["up", "demo", "--keep=failed"]),
         (("N_CHIEF=0", "STYLE=all-tasks", "NAME=two", "TF1=1", 'SET=tensorflow="2.15" port=3333'),
          ["up", "demo", "--chief=0", "--style=all-tasks", "--name=two", "--tf1",
           '--set=tensorflow="2.15"', "--set=port=3333"]),

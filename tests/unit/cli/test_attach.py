@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from cluster_kit.cli.manifest_options import BARE
 from cluster_kit.machine import host_facts
 from cluster_kit.run import prepare
+from cluster_kit.run.launch import Milestone
 from tests.fakes.acting import Life, ends
 from tests.fakes.hosts import Machine
 from tests.fakes.stage import NAME, Stage, set_up
@@ -161,3 +163,25 @@ def progress(stage: Stage) -> list[dict[str, Any]]:
     """What the leader has written so far."""
     file = stage.directory.output / "progress" / "chief-0.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_only_what_has_failed_is_kept(cli: Cli, stage: Stage) -> None:
+    assert cli("up", NAME, "--keep=failed").code == 0
+    assert stage.is_clean()
+    assert stage.saved()["kept"] is False
+    stage.engine.acting = {"chief-0": [Life((ends(1.0, 1, "failed", "E: no"),))]}
+    said = cli("up", "--keep", "failed", NAME)
+    assert said.code == 5
+    assert "still there: `cluster-kit status demo`" in said.out
+    assert len(stage.engine.boxes) == 5
+    assert stage.saved()["kept"] is True
+
+
+def test_keep_needs_no_value(cli: Cli, stage: Stage) -> None:
+    assert cli("up", "--keep", NAME).code == 0
+    assert len(stage.engine.boxes) == 5
+    assert cli("up", NAME, "--keep=some").code == 2
+
+
+def test_values_of_options_without_a_value_are_those_of_their_kinds() -> None:
+    assert BARE["--ready"] == tuple(Milestone)

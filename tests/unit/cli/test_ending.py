@@ -47,7 +47,7 @@ def test_the_exit_code_of_the_task_to_blame_is_told_once(
         "demo", False, 5, "failed", "chief-0", message, "", [], tasks, {"total": 2.0}, {}, "", "/r"
     )
     with pytest.raises(typer.Exit) as ended:
-        end_with(outcome, keep=False, as_json=False)
+        end_with(outcome, as_json=False)
     assert ended.value.exit_code == 5
     assert capsys.readouterr().out.splitlines()[:2] == [first, f"  {message}"]
 
@@ -58,6 +58,6 @@ def test_an_error_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) 
         ["\x1b[1Anote"], [], {"total": 2.0}, {"\x1b[2Jx": 1}, "", "/r",
     )  # fmt: skip
     with pytest.raises(typer.Exit):
-        end_with(outcome, keep=False, as_json=False)
+        end_with(outcome, as_json=False)
     said = capsys.readouterr().out
     assert "\x1b" not in said and "ValueError: no" in said and "| f.py" in said
