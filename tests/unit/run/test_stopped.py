@@ -12,7 +12,6 @@ from cluster_kit.run.take_down import take_down
 from tests.fakes.stage import NAME, Stage
 from tests.unit.run.asking import ACTING, box, do, restart
 
-
 FITS = 66
 """Characters of a phase that 80 columns show whole, with the time of a long run after it."""
 
