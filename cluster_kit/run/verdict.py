@@ -294,17 +294,28 @@ def _meaning(seen: RunState, task: str, code: int | None) -> str:
 
 def out_of_memory(seen: RunState, task: str) -> bool:
     """Whether a process of the task was killed because the memory limit was reached."""
-    return any(life.ooms for life in seen.lives_of(task))
+    return bool(_last_oom(seen, task))
+
+
+def _last_oom(seen: RunState, task: str) -> float:
+    """Unix seconds at which that last happened, 0 if it never did."""
+    return max((time for life in seen.lives_of(task) for time in life.ooms), default=0.0)
 
 
 NO_PART = "had no part in the training: it made no step before the others were done"
-CAME_BACK = "ran out of memory (raise its `memory` limit), and was started again"
+STARVED = "ran out of memory (raise its `memory` limit)"
+CAME_BACK = ", and was started again"
 OVER_THE_END = re.compile(
     r"killed by SIG|[Cc]onnection|Socket closed|Broken ?[Pp]ipe|[Cc]ollective"
     r"|(Unavailable|Aborted|Cancelled|Internal|Unknown|FailedPrecondition|NotFound|DeadlineExceeded"
     r"|Timeout)Error"
 )
 """Messages with which programs report servers and tasks that have ended: not their own fault."""
+OWN_FAULT = re.compile(
+    r"No such file or directory|Permission ?denied|HTTPS?Connection|https?://"
+    r"|killed by SIG(SEGV|BUS|FPE|ILL)"
+)
+"""What no task's end is the cause of, even in such a message."""
 LEFT_OUT = "invalid, about tasks that the run does not have, or too many"
 MOST = 200
 """Notes of a run."""
@@ -351,8 +362,10 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
         elif end is not None and (late := _late_failure(end, cluster)):
             notes.append(f"{task.name}: {late}")
-        elif succeeded and out_of_memory(seen, task.name):
-            notes.append(f"{task.name} {CAME_BACK}")
+        elif succeeded and (last := _last_oom(seen, task.name)):
+            program = seen.last(task.name, Start)
+            is_back = max(seen.started_at(task.name), program[0] if program else 0.0) > last
+            notes.append(f"{task.name} {STARVED}{CAME_BACK if is_back else ''}")
     return notes
 
 
@@ -391,7 +404,8 @@ def _silence(silence: Silence, seen: RunState) -> str:
 def _late_failure(end: End, cluster: Cluster) -> str:
     """How a task's program failed after a job that ended well; "" if only over that end."""
     message = end.message or ""
-    if not end.after_job or OVER_THE_END.search(message):
+    over_the_end = OVER_THE_END.search(message) and not OWN_FAULT.search(message)
+    if not end.after_job or over_the_end:
         return ""
     return f"its program failed {_first_line(message, cluster)}; the verdict is the leader's"
 

@@ -104,6 +104,22 @@ STORIES = {
                "the leader's"],
         overrides=ALL_TASKS,
     ),
+    "a worker fails over a file of its own after the end of a job that went well": Story(
+        {"worker-1": [Life(TRAINING, last=ends(0.0, 0, "finished",
+                                               "after the job's end: NotFoundError: /data/x; "
+                                               "No such file or directory", after_job=True))]},
+        Reason.FINISHED, 0, None,
+        notes=["worker-1: its program failed after the job's end: NotFoundError: /data/x; No such "
+               "file or directory; the verdict is the leader's"],
+        overrides=ALL_TASKS,
+    ),
+    "a worker runs out of memory after the end of a job that went well": Story(
+        {"worker-1": [Life(TRAINING, last=replace(
+            ends(0.0, 0, "finished", "after the job's end: the program was killed by SIGKILL",
+                 after_job=True), oom=True))]},
+        Reason.FINISHED, 0, None,
+        notes=["worker-1 ran out of memory (raise its `memory` limit)"], overrides=ALL_TASKS,
+    ),
     "a ps loses its leader and ends by itself": Story(
         {"ps-0": [Life((says(0.2, "ready"),), last=ends(0.0, 0, "leader-lost", "gone for 30 s"))]},
         Reason.FINISHED, 0, None, exit_codes={"ps-0": 0},
