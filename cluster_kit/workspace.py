@@ -72,9 +72,39 @@ class Workspace:
 
 
 def here() -> Workspace:
-    """The current directory; without a `compose/` in it, the clone that the kit is used from."""
+    """The current directory; without a `compose/` in it, the clone that the kit is used from.
+
+    Raises:
+        UsageError: somebody who is not trusted can have put the `compose/` there: a manifest can
+            mount any directory of the caller's.
+    """
     current = Path.cwd()
-    return Workspace(current if (current / "compose").is_dir() else CLONE or current)
+    manifests = current / "compose"
+    if not manifests.is_dir():
+        return Workspace(CLONE or current)
+    whose = ""
+    if any(_is_output(path) for path in (current, *current.parents)):
+        whose = "is in the output of a run, where a program can have put it"
+    elif _is_anothers(manifests):
+        whose = f"belongs to {user_name(manifests.stat().st_uid)}, in a directory for all users"
+    if whose:
+        raise UsageError(
+            f"{manifests} {whose}: a manifest in it could mount any directory of yours",
+            "change to a directory of your own",
+        )
+    return Workspace(current)
+
+
+def _is_output(path: Path) -> bool:
+    """Whether a path is the directory of a run that tasks write to."""
+    run = RunDirectory(path.parent)
+    return path.name == run.output.name and run.record.is_file()
+
+
+def _is_anothers(manifests: Path) -> bool:
+    """Whether an unprivileged other user can have made a directory."""
+    everybody = manifests.parent.stat().st_mode & stat.S_IWOTH
+    return bool(everybody) and manifests.stat().st_uid not in (os.geteuid(), 0)
 
 
 def write_atomically(path: Path, text: str, mode: int | None = None) -> None:

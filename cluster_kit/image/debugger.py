@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cluster_kit.errors import HostError
 from cluster_kit.host import Host
+from cluster_kit.image.pip_config import PIP
 
 VERSION = "1.8.22"
 HASHES = {
@@ -65,7 +66,7 @@ def _installed(host: Host, folder: Path) -> Path:
     common = ["--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]
     common += ["--python-version=3.11", f"--target={made}", f"--requirement={requirement}"]
     wheel = f"--platform={COMPILED.get(platform.machine(), 'any')}"
-    command = [sys.executable, "-m", "pip", "install", *common, wheel]
+    command = [*PIP, "install", *common, wheel]
     done = host.processes.run(command, timeout_s=TIMEOUT_S)
     lacks_pip = "No module named pip" in done.errors
     if lacks_pip and shutil.which("uv"):

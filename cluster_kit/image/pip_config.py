@@ -20,6 +20,8 @@ from urllib.parse import urlsplit
 
 from cluster_kit.host import Host
 
+PIP = (sys.executable, "-P", "-m", "pip")
+"""The pip of this process's Python; -P: no module of the current directory takes its place."""
 CA_IN_BUILD = "/run/secrets/ca.pem"
 PLAIN = ("index-url", "proxy", "trusted-host", "timeout", "retries")
 ADDRESSES = ("extra-index-url", "find-links")  # lists; a build cannot use local folders in them
@@ -138,5 +140,5 @@ def _bundle(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:
 
 def _pip_config_list(host: Host) -> str:
     """The output of `pip config list`; "" if the kit's environment has no pip."""
-    done = host.processes.run([sys.executable, "-m", "pip", "config", "list"])
+    done = host.processes.run([*PIP, "config", "list"])
     return done.output if done.ok else ""

@@ -290,7 +290,8 @@ def _ask(
     place: Mapping[str, str] = MappingProxyType({}),
 ) -> Completed:
     """The output of the program's own parser; the image has the same code."""
-    command = (sys.executable, "-B", "-m", "trainer", "arguments", program, *arguments)
+    # -P: not by a module of this name in the current directory, which others may have put there.
+    command = (sys.executable, "-P", "-B", "-m", "trainer", "arguments", program, *arguments)
     env = {"TF_CONFIG": "", **place, "PYTHONPATH": str(SOURCE)}
     return host.processes.run(command, env=env, timeout_s=HELP_TIMEOUT_S)
 

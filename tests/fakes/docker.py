@@ -78,7 +78,7 @@ class FakeDocker(NoProcesses):
             return self.build(words, lambda _line: None)
         if words[1:3] == ("context", "show"):
             return Completed(words, 0, "default\n", "")
-        if words[1:4] == ("-m", "pip", "config"):
+        if words[2:5] == ("-m", "pip", "config"):
             return Completed(words, 0, "", "")
         files = [Path(word) for before, word in pairwise(words) if before == "-f"]
         if words[1:2] == ("compose",) and "config" in words:
@@ -87,7 +87,7 @@ class FakeDocker(NoProcesses):
             return self._up(words, files, env or {})
         if words[1] == "run" and any(word.endswith("look.py") for word in words):
             return Completed(words, 0, json.dumps(self.image_has) + "\n", "")
-        if words[2:5] == ("-m", "trainer", "arguments"):
+        if words[3:6] == ("-m", "trainer", "arguments"):
             return Completed(words, 0, "", "")
         if words[1:2] == ("rm",):
             return Completed(words, 0, "", "")
