@@ -248,8 +248,12 @@ class RunDirectory:
     def open_to_others(self) -> None:
         """Give the directory the permissions of the directory of all runs again, after the last
         task.
+
+        One that `up` has not made keeps its own: CLUSTER_KIT_OUTPUT may be a folder in any.
         """
         drop_set_ids(self.output)
+        if not self.record.is_file():
+            return
         with contextlib.suppress(OSError):
             self.path.chmod(self.path.parent.stat().st_mode & 0o777)
 

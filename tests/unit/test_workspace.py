@@ -107,6 +107,23 @@ def test_root_is_told_who_can_continue_the_run_of_another_user(
     assert last_run(tmp_path).path == run.path
 
 
+def test_only_a_directory_that_up_has_made_is_opened_to_others(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    mine = RunDirectory(runs / "mine")
+    mine.output.mkdir(parents=True)
+    mine.path.chmod(0o700)
+    shell = mine.output / "shell"
+    shell.touch()
+    shell.chmod(0o4755)
+    runs.chmod(0o755)
+    mine.open_to_others()
+    assert mine.path.stat().st_mode & 0o777 == 0o700, "CLUSTER_KIT_OUTPUT names any folder"
+    assert shell.stat().st_mode & 0o7777 == 0o755
+    mine.record.touch()
+    mine.open_to_others()
+    assert mine.path.stat().st_mode & 0o777 == 0o755
+
+
 def test_without_a_run_there_is_nothing_to_resume(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         last_run(tmp_path / "demo")
