@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import http.client
+import io
 import ipaddress
 import json
 import re
@@ -177,6 +179,8 @@ STRANGER_S = 5.0
 """Time for a new connection to send a whole request with the token."""
 MOST_STRANGERS, MOST_GUESTS = 64, 256
 """Connections at a time: that have not sent the token yet, and that have."""
+LARGEST = 32 * 1024
+"""Bytes of a request's first line and its headers together."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -269,10 +273,40 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+class _Head:
+    """Reads the lines of a connection, of each request at most LARGEST bytes."""
+
+    def __init__(self, stream: io.BufferedIOBase) -> None:
+        self._stream = stream
+        self.close = stream.close
+        self.left = LARGEST
+
+    def readline(self, most: int = LARGEST) -> bytes:
+        """A line, or a part of it that is as long as is allowed.
+
+        Raises:
+            http.client.HTTPException: what came before was longer than that.
+        """
+        if self.left < 0:
+            raise http.client.HTTPException("too many headers")
+        line = self._stream.readline(min(most, self.left + 1))
+        self.left -= len(line)
+        return line
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = IDLE_S
     server: Server
+
+    def setup(self) -> None:
+        super().setup()
+        self._head = _Head(self.rfile)
+        self.rfile = self._head  # type: ignore[assignment]
+
+    def handle_one_request(self) -> None:
+        self._head.left = LARGEST
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         try:

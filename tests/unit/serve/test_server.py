@@ -15,6 +15,7 @@ import pytest
 
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.serve.server import (
+    LARGEST,
     MOST_STRANGERS,
     Response,
     Route,
@@ -71,6 +72,23 @@ def test_it_answers_with_headers_that_keep_the_token_here(server: Server) -> Non
     told = dict(response.getheaders())
     assert told["Referrer-Policy"] == "no-referrer" and told["Cache-Control"] == "no-store"
     assert told["X-Frame-Options"] == "DENY"
+
+
+def test_headers_of_a_stranger_take_little_memory(server: Server) -> None:
+    first = b"GET / HTTP/1.1"
+    line = b"X: " + b"a" * 1000 + b"\r\n"
+    with socket.create_connection(server.server_address[:2], timeout=5) as stranger:
+        stranger.sendall(first + b"\r\nHost: localhost\r\n" + line * (LARGEST // len(line) + 1))
+        assert b" 431 " in stranger.recv(1000).partition(b"\r\n")[0]
+
+
+def test_each_request_of_a_connection_may_have_long_headers(server: Server) -> None:
+    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+    for _ in range(3):
+        connection.request("GET", "/", None, {"Authorization": "Bearer secret", "X": "a" * 20000})
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b"{}")
+    connection.close()
 
 
 def test_a_stream_is_sent_until_it_ends(server: Server) -> None:
