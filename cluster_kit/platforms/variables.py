@@ -28,6 +28,7 @@ from cluster_kit.util.masking import (
     option_values,
     parts,
     url_passwords,
+    userinfos,
     without_option_values,
     without_url_passwords,
 )
@@ -148,7 +149,8 @@ def hides(name: str, value: str) -> bool:
 
 def mode_of(cluster: Cluster) -> int | None:
     """The permissions of a file that has all that a cluster's tasks have, None for the usual."""
-    return 0o600 if _options(cluster) or _in_addresses(cluster) else None
+    in_addresses = any(url_passwords(text) for _, text in _texts(cluster))
+    return 0o600 if _options(cluster) or in_addresses else None
 
 
 def without_secrets(cluster: Cluster) -> Cluster:
@@ -215,16 +217,21 @@ def _options(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def _in_addresses(cluster: Cluster) -> dict[str, str]:
-    """Where passwords in addresses come from, by the password: of any other words they may be."""
-    texts = [(f"an argument of {whose}", w) for whose, words in _commands(cluster) for w in words]
+def _texts(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Yields the texts of a manifest that may have addresses, each after what it is."""
+    for whose, words in _commands(cluster):
+        yield from ((f"an argument of {whose}", word) for word in words)
     variables = [pair for task in cluster.tasks for pair in task.environment]
     variables += [pair for one in cluster.sidecars for pair in one.environment]
-    texts += [(name, value) for name, value in variables if not looks_secret(name)]
-    texts.append(("the requirements", cluster.requirements))
+    yield from (pair for pair in variables if not looks_secret(pair[0]))
+    yield "the requirements", cluster.requirements
+
+
+def _in_addresses(cluster: Cluster) -> dict[str, str]:
+    """Where passwords in addresses come from, by the password: of any other words they may be."""
     return {
         password: f"{where}, in an address"
-        for where, text in texts
+        for where, text in _texts(cluster)
         for password in passwords_in(text)
     }
 
@@ -232,6 +239,18 @@ def _in_addresses(cluster: Cluster) -> dict[str, str]:
 def passwords_in(text: str) -> set[str]:
     """The passwords of addresses in a text, but for such as `postgres`: others say these, too."""
     return {password for password in url_passwords(text) if any(_unmistakable(password))}
+
+
+def masked_in(text: str) -> set[str]:
+    """What is masked of addresses in a text wherever it stands: passwords, and of such as
+    `postgres` the whole `USER:PASSWORD@`."""
+    found = passwords_in(text)
+    return found | {f"{user}@" for user in userinfos(text) if not any(p in user for p in found)}
+
+
+def masked_of_addresses(cluster: Cluster) -> set[str]:
+    """What is masked of the addresses of a cluster; see `masked_in`."""
+    return {part for _, text in _texts(cluster) for part in masked_in(text)}
 
 
 MOST_BYTES = 64 * 1024

@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.platforms.rendered_file import is_secret
-from cluster_kit.platforms.variables import known_secrets
+from cluster_kit.platforms.variables import known_secrets, masked_of_addresses
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.run_directory import Record, read_record
@@ -85,7 +85,8 @@ def _sidecars(engine: Engine, record: Record) -> list[Container]:
 
 def values_of(cluster: Cluster, containers: Iterable[Container]) -> set[str]:
     """The values of a run's secrets: of its containers, and as far as this process knows them."""
-    return {*known_secrets(cluster), *(value for one in containers for value in one.secrets)}
+    of_containers = (value for one in containers for value in one.secrets)
+    return {*known_secrets(cluster), *masked_of_addresses(cluster), *of_containers}
 
 
 def _declared(cluster: Cluster) -> Iterable[object]:

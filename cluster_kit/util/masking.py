@@ -91,6 +91,12 @@ def url_passwords(text: str) -> set[str]:
     return passwords | {unquote(password) for password in passwords}
 
 
+def userinfos(text: str) -> set[str]:
+    """`USER:PASSWORD` of each address in a text that has a password, as it is and decoded."""
+    found = {match[0] for match in _USERINFO.finditer(text) if any(_passwords(match[0]))}
+    return found | {unquote(userinfo) for userinfo in found}
+
+
 def without_url_passwords(text: str) -> str:
     """The text with MASK for each of `url_passwords` inside an address."""
     return _USERINFO.sub(lambda match: _without_passwords(match[0]), text)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cluster_kit import labels
 from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, Event, seconds_of
-from cluster_kit.platforms.variables import passwords_in, secret_in
+from cluster_kit.platforms.variables import masked_in, secret_in
 from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.util.masking import looks_secret, option_values
 
@@ -101,7 +101,7 @@ def secrets_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     pairs = (text.partition("=")[::2] for text in variables)
     values = {value for name, value in pairs if value and (looks_secret(name) or name in named)}
     values |= option_values(words)
-    values |= {password for text in (*variables, *words) for password in passwords_in(text)}
+    values |= {password for text in (*variables, *words) for password in masked_in(text)}
     for mount in attributes.get("Mounts") or ():
         values |= secret_in(mount.get("Source") or "", mount.get("Destination") or "")
     return tuple(sorted(values))

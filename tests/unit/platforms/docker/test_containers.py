@@ -173,4 +173,5 @@ def test_secrets_are_also_options_and_passwords_in_addresses() -> None:
         "Entrypoint": ["web", "--auth-token=b-token"],
         "Cmd": ["--password", "c-word"],
     }
-    assert secrets_of({"Config": config}) == ("a-token", "b-token", "c-word", "pa55w0rd")
+    found = ("a-token", "b-token", "c-word", "pa55w0rd", "postgres:postgres@")
+    assert secrets_of({"Config": config}) == found

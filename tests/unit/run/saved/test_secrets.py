@@ -14,8 +14,9 @@ from cluster_kit.errors import HostError
 from cluster_kit.platforms.variables import known_secrets, mode_of, without_secrets
 from cluster_kit.run.bug_report import archive
 from cluster_kit.run.doctor import check_secrets
-from cluster_kit.run.known_secrets import Known, known_of
+from cluster_kit.run.known_secrets import Known, known_of, values_of
 from cluster_kit.run.run_report import exposition, write_report
+from cluster_kit.util.masking import masked
 from tests.fakes.acting import Life, ends, prints, says
 from tests.fakes.stage import NAME, Stage
 from tests.make import cluster
@@ -185,6 +186,23 @@ def test_a_password_that_others_say_too_is_masked_in_the_address_only() -> None:
     made = cluster(role={"chief": {"environment": {"DB": "postgres://postgres:postgres@db/x"}}})
     assert known_secrets(made) == {}
     assert "postgres:***@db" in repr(without_secrets(made).tasks)
+    assert mode_of(made) == 0o600
+    assert masked("postgres at postgres://postgres:postgres@db/x", values_of(made, ())) == (
+        "postgres at postgres://***db/x"
+    )
+
+
+@pytest.mark.parametrize("password", ["hunter2", "482913", "p%407"])
+def test_a_short_password_is_masked_in_its_address(stage: Stage, password: str) -> None:
+    address = f"postgres://me:{password}@db/x"
+    tells = Life((prints(0.5, f"at {address}"), ends(1.0, 1, "program", f"no {address}")))
+    (stage.workspace.manifests / "train.py").touch()
+    chief = {"environment": {"DATABASE": address}}
+    outcome = stage.up({"chief-0": [tells]}, role={"chief": chief}, program="train.py")
+    assert outcome.message == "no postgres://***db/x"
+    assert f":{password}" not in kept(stage.directory.path)
+    (file,) = stage.workspace.manifests.glob(f"{NAME}/compose.yaml")
+    assert address in file.read_text() and file.stat().st_mode & 0o777 == 0o600
 
 
 def test_no_compose_file_and_no_hash_of_the_workspace_has_it(stage: Stage) -> None:
