@@ -56,7 +56,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The API, imported when it is first used: an import of one module loads no other."""
+    """Returns a name of the API, imported at its first use: importing a submodule is fast."""
     if name in __all__:
         return getattr(import_module("cluster_kit.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ from cluster_kit.util import process, stdio
 def main() -> NoReturn:
     """Run the command line, and end the process with its exit code, even if threads still run."""
     stdio.guard_against_commands()
-    os.umask(os.umask(stat.S_IRWXO) | stat.S_IWOTH)  # others change nothing that runs
+    os.umask(os.umask(stat.S_IRWXO) | stat.S_IWOTH)  # changes nothing for others
     stdio.leave(_exit_code(_run))
 
 

@@ -1,13 +1,13 @@
 """Every error that a user can cause, with its exit code.
 
 KitError                     exit code
-├── ManifestError            2   the manifest, or what it asks for, is wrong
-├── HostError                3   this host cannot do it
+├── ManifestError            2   the manifest is invalid, or asks for something impossible
+├── HostError                3   this host cannot do what was requested
 ├── EngineError              4   the engine that runs the containers failed
 ├── TrainingFailed           5   the training ended with an error
-├── DrillFailed              5   a drill was not as its scenario expects
+├── DrillFailed              5   a drill's result differs from its scenario
 ├── DeadlinePassed           6   a deadline of the manifest passed
-├── Stopped                  7   the run was stopped on purpose, from outside
+├── Stopped                  7   a user or program stopped the run on purpose
 ├── DataFailed               8   the data step of a manifest failed
 └── Interrupted              130 Ctrl-C or SIGTERM
 
@@ -27,9 +27,9 @@ from cluster_kit.util.toml_text import to_toml
 
 @dataclass(frozen=True)
 class Setting:
-    """A key of the manifest, with its tables (`deadline.start`), and a value to set it to.
+    """A key of the manifest, with its tables (`deadline.start`), and a value for it.
 
-    `for_once`: give it to a single command rather than write it into the file.
+    `for_once`: the value is for a single command rather than for the file.
     """
 
     key: str
@@ -38,21 +38,21 @@ class Setting:
 
 
 HintText = str | tuple[str | Setting, ...]
-"""What to do next: text, with settings in it that are written as the user gives them."""
+"""What to do next: text with settings, which are written in the user's form (file or options)."""
 
 
 class KeyStyle(Protocol):
-    """How a message writes keys and settings: as in the file, or as command-line options."""
+    """Writes keys and settings in messages: as in the file, or as command-line options."""
 
     def written(self, key: str) -> str:
         """The key as the message names it."""
 
     def setting(self, setting: Setting, key_path: str) -> str:
-        """The setting as the user would write it, to solve the problem at `key_path`."""
+        """The setting as the user would write it to fix the problem at `key_path`."""
 
 
 class TomlStyle:
-    """Every key as in the manifest's file."""
+    """Writes every key as in the manifest's file."""
 
     def written(self, key: str) -> str:
         return key
@@ -89,7 +89,7 @@ class Problem:
 
     @property
     def place(self) -> str:
-        """`key_path`, by the name that it had in version 0.1."""
+        """`key_path`; version 0.1 called it `place`."""
         return self.key_path
 
     @property
@@ -101,7 +101,7 @@ class Problem:
 
 
 def hint_text(hint: HintText, words: KeyStyle = TOML_STYLE, key_path: str = "") -> str:
-    """The hint of a problem at the key `key_path`, with its settings written by `words`."""
+    """The hint for a problem at `key_path`, with its settings written by `words`."""
     parts = (hint,) if isinstance(hint, str) else hint
     return "".join(
         part if isinstance(part, str) else words.setting(part, key_path) for part in parts
@@ -111,7 +111,7 @@ def hint_text(hint: HintText, words: KeyStyle = TOML_STYLE, key_path: str = "") 
 class KitError(Exception):
     """A deliberate error: `message` says what happened, `hint` what to do next.
 
-    `run` is the directory of the run that it ended, "" if none had begun.
+    `run` is the directory of the run that the error ended, "" if no run had begun.
     """
 
     exit_code = 1
@@ -129,12 +129,12 @@ class KitError(Exception):
 
 
 class ManifestError(KitError):
-    """The manifest is invalid, or asks for a cluster that is not possible.
+    """The manifest is invalid, or describes an impossible cluster.
 
     `problems` holds every problem, not only the first.
 
     Args:
-        source: where the problems are, for the message: a file, the command line, or both.
+        source: where the problems are: a file, the command line, or both.
         words: how the message names keys and settings.
     """
 
@@ -156,7 +156,7 @@ class UsageError(KitError):
 
 
 class HostError(KitError):
-    """This host cannot do what was asked."""
+    """This host cannot do what was requested."""
 
     exit_code = KIT_HOST
 
@@ -174,7 +174,7 @@ class TrainingFailed(KitError):
 
 
 class DrillFailed(KitError):
-    """A drill's run was not as its scenario expects."""
+    """A drill's result differs from what its scenario expects."""
 
     exit_code = 5
 
@@ -186,7 +186,7 @@ class DeadlinePassed(KitError):
 
 
 class Stopped(KitError):
-    """The run was stopped on purpose, from outside: `cluster-kit down`, `docker stop`."""
+    """A user or program stopped the run on purpose: `cluster-kit down`, `docker stop`."""
 
     exit_code = KIT_STOPPED
 
@@ -198,6 +198,6 @@ class DataFailed(KitError):
 
 
 class Interrupted(KitError):
-    """Ctrl-C or SIGTERM; what the command had started is cleaned up."""
+    """Ctrl-C or SIGTERM; everything that the command had started is removed."""
 
     exit_code = 130

@@ -1,8 +1,8 @@
-"""What a user's program says about itself, found in its text before any container starts.
+"""Checks a user's program by reading its source before any container starts.
 
-Most of it becomes warnings, not errors: a text can be misread, and the image itself refuses the
-same mistakes once they happen. A rule that is not certain gives no warning. Only what is certain to
-fail is a problem of the manifest, and only what is certain about a program changes its cluster.
+Most findings are warnings, not errors: source code can be misread, and the image refuses the same
+mistakes when they happen. A rule that is not certain gives no warning. Only what certainly fails is
+a problem of the manifest, and only what is certain about a program changes its cluster.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ NOTHING: frozenset[str] = frozenset()
 class Names:
     """Names of variables, attributes, functions and classes: the last part of dotted names.
 
-    `models` are models and functions or classes that make one; `others` come from other libraries;
-    `modules` are the program's own.
+    `models` are models, or functions and classes that make models; `others` come from other
+    libraries; `modules` are the program's modules.
     """
 
     modules: frozenset[str]
@@ -77,7 +77,7 @@ class Names:
 
 
 def names(sources: list[Source]) -> Names:
-    """The names in all sources; assignments, returns and base classes are followed."""
+    """The names in all sources, found through assignments, returns and base classes."""
     known = Names(frozenset(source.module for source in sources))
     foreign = frozenset(name for s in sources for name in _assigned_others(s, known))
     known = replace(known, others=foreign)
@@ -87,14 +87,14 @@ def names(sources: list[Source]) -> Names:
 
 
 def _assigned_others(source: Source, known: Names) -> Iterator[str]:
-    """Yields names to which something of another library is assigned."""
+    """Yields names to which an object of another library is assigned."""
     for node in source.nodes:
         if isinstance(node, Assignment) and node.value and known.other(node.value, source):
             yield from _targets(node)
 
 
 def _model_names(source: Source, known: Names) -> Iterator[str]:
-    """Yields names of models, of classes derived from one, and of functions that return one."""
+    """Yields names of models, of their subclasses, and of functions that return models."""
     for node in source.nodes:
         if isinstance(node, Assignment) and node.value and known.model(node.value, source):
             yield from _targets(node)
@@ -131,11 +131,11 @@ def _last(node: ast.AST) -> str:
 
 MODEL_PARTS = {"Sequential", "Model", "Input", "models", "layers", "applications"}
 FIT_KEYS = {"epochs", "steps_per_epoch", "validation_data", "validation_steps", "callbacks"}
-"""Arguments of Keras's `fit`, which tell it from the `fit` of other libraries."""
+"""Arguments that only Keras's `fit` has, not the `fit` of other libraries."""
 
 
 def check_keras3(sources: list[Source]) -> Iterator[Hint]:
-    """Yields calls of `fit`, if all models are made with Keras 3 and none with tf.keras."""
+    """Yields hints on calls of `fit` if all models are made with Keras 3."""
     strategy = next(strategies(sources), "")
     kinds = {kind for source in sources for kind in _kinds_of_models(source)}
     if not strategy or kinds != {"keras"}:
@@ -150,12 +150,12 @@ def check_keras3(sources: list[Source]) -> Iterator[Hint]:
                     "Keras 3 supports neither ParameterServerStrategy nor "
                     "MultiWorkerMirroredStrategy: there `fit` fails",
                     "write `import tf_keras as keras` (tf.keras is the same in the image), "
-                    "or a training loop of your own",
+                    "or write the training loop yourself",
                 )
 
 
 def _kinds_of_models(source: Source) -> Iterator[str]:
-    """Yields `keras` for each part of a model that is certainly Keras 3's, else `other`."""
+    """Yields `keras` for each part of a model that certainly belongs to Keras 3, else `other`."""
     for node in source.nodes:
         if not isinstance(node, ast.Attribute | ast.Name):
             continue
@@ -190,7 +190,7 @@ GPU_HINT = (
 
 
 def gpus_in_use(manifest: Manifest, cluster: Cluster, facts: HostFacts) -> list[Hint]:
-    """Notes on GPUs in use elsewhere: skipped, or used because the manifest names them."""
+    """Hints on GPUs that other programs use: skipped, or used because the manifest names them."""
     if manifest.gpus == "none" and not any(task.gpus for task in cluster.tasks):
         return []
     hints = []
@@ -198,9 +198,9 @@ def gpus_in_use(manifest: Manifest, cluster: Cluster, facts: HostFacts) -> list[
         by = [t.name for t in cluster.tasks if any(device.known_as(id_) for id_ in t.gpus)]
         if by:
             did = f"GPU {device.short} goes to {', '.join(by)}, though it is in use"
-            hint = 'end it, name another GPU, or write `gpus = "auto"`, which leaves it out'
+            hint = 'end that program, name another GPU, or write `gpus = "auto"`, which skips it'
         elif isinstance(manifest.gpus, str) and manifest.gpus != "none":
-            did, hint = f"GPU {device.short} is left out", "end it, or name the GPUs to be used"
+            did, hint = f"GPU {device.short} is skipped", "end that program, or list GPUs"
         else:
             continue
         hints.append(Hint("gpus", did, f"used by {user}", hint))
@@ -208,7 +208,7 @@ def gpus_in_use(manifest: Manifest, cluster: Cluster, facts: HostFacts) -> list[
 
 
 def refused_gpus(manifest: Manifest, facts: HostFacts) -> list[Hint]:
-    """The warning about `gpus = "auto"` if the engine cannot use the host's GPUs."""
+    """The warning about `gpus = "auto"` if the engine refuses the host's GPUs."""
     if manifest.gpus != "auto" or not facts.gpu_refusal:
         return []
     names = ", ".join(device.short for device in devices(facts.gpus))
@@ -216,22 +216,22 @@ def refused_gpus(manifest: Manifest, facts: HostFacts) -> list[Hint]:
         Hint(
             "gpus",
             f'"auto" on a host with GPUs ({names}), but the workers train on the CPU',
-            f"the engine refuses to hand them out: {facts.gpu_refusal}",
-            f"`cluster-kit doctor` says what is missing; usually: {GPU_HINT}. "
+            f"the engine refuses them: {facts.gpu_refusal}",
+            f"`cluster-kit doctor` shows what is missing; usually: {GPU_HINT}. "
             '`gpus = "require"` never trains on the CPU, `gpus = "none"` is quiet about it',
         )
     ]
 
 
 def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
-    """Warnings of a portable file: `gpus = "auto"`, and a directory that each host must have."""
+    """Warnings about a portable file: `gpus = "auto"`, and directories that each host must have."""
     hints = []
     if manifest.gpus == "auto":
         hints.append(
             Hint(
                 "gpus",
                 '"auto" in a portable file: the workers train on the CPU',
-                "which GPUs a host has is only known there",
+                "a host's GPUs are known only on that host",
                 'list indexes, e.g. `gpus = ["0", "1"]`, or render on that host without --portable',
             )
         )
@@ -254,8 +254,8 @@ def check_secrets(manifest: Manifest) -> list[Hint]:
     return [
         Hint(
             f"{table}.environment.{key}",
-            "it looks like a secret",
-            "its value is in clear in the manifest",
+            "its name looks like a secret's",
+            "its value is readable in the manifest",
             f'write `secrets = ["{key}"]` there instead, and export the variable',
         )
         for table, limits in manifest.limits_by_table()
@@ -267,7 +267,7 @@ def check_secret_roles(program: Path | None, manifest: Manifest, folder: Path) -
     """Warnings about secrets of some roles that every task can read in the program's directory.
 
     Args:
-        folder: the manifest's, to which paths are relative.
+        folder: the manifest's directory, to which paths are relative.
     """
     return [
         Hint(
@@ -287,7 +287,7 @@ __all__ = ["Fitted", "Hint", "advise", "fit"]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A manifest whose cluster fits its program, the hints on both, and what cannot be run."""
+    """A manifest whose cluster fits its program, hints on both, and the problems of both."""
 
     loaded: Loaded
     hints: tuple[Hint, ...]
@@ -295,7 +295,7 @@ class Fitted:
 
 
 def fit(program: Path | None, loaded: Loaded) -> Fitted:
-    """Returns the manifest, fitted to the program (None for a built-in one)."""
+    """Returns the manifest adapted to the program (None for a built-in one)."""
     sources, unread = read(program) if program is not None else ([], [])
     fitting = shape(sources, loaded)
     fitted = loaded.manifest.model_copy(update=fitting.changes)

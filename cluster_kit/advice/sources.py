@@ -1,4 +1,4 @@
-"""Reads a program: its file, and the modules of its own directory that it imports."""
+"""Parses a program: its file, and the modules in its directory that it imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cluster_kit.programs.style import Fault
 class Hint:
     """What a check found at a location (`file:line` or a manifest key), the rule, and the fix.
 
-    A hint without rule and fix only reports what the kit has changed.
+    A hint without a rule and a fix reports a change that the kit made.
     """
 
     location: str
@@ -42,10 +42,10 @@ MOST_FILES = 50
 
 @dataclass(frozen=True)
 class Source:
-    """One parsed file with all its nodes. `names` maps each name that an import binds to the
-    dotted names it may mean.
+    """One parsed file with all its nodes.
 
-    A name has several if one import is the fallback of another.
+    `names` maps each imported name to the dotted names it can mean: several if one import is the
+    fallback of another.
     """
 
     file: str
@@ -58,9 +58,9 @@ class Source:
         return f"{self.file}:{getattr(node, 'lineno', 1)}"
 
     def meanings(self, node: ast.AST) -> frozenset[str]:
-        """Dotted names that an expression may mean: `tensorflow.keras.Model` for `tf.keras.Model`.
+        """The dotted names that an expression can mean; empty if the imports do not show it.
 
-        Empty if the imports do not show it.
+        `tensorflow.keras.Model` for `tf.keras.Model`.
         """
         return _meanings(node, self.names)
 
@@ -105,7 +105,9 @@ def _syntax_hint(fault: Fault, hint: str) -> Hint:
 def _version_hint(fault: Fault) -> Hint:
     oldest = ".".join(map(str, style.OLDEST_PYTHON))
     rule = f"the image's Python is {oldest}, unless you chose another base: {fault.message}"
-    return Hint(fault.location, fault.line, rule, f"write it as Python {oldest} knows it")
+    return Hint(
+        fault.location, fault.line, rule, f"write it in a form that Python {oldest} accepts"
+    )
 
 
 def _parse(text: bytes, name: str) -> Source:
@@ -115,7 +117,7 @@ def _parse(text: bytes, name: str) -> Source:
 
 
 def _bindings(nodes: Iterable[ast.AST]) -> dict[str, frozenset[str]]:
-    """The names that imports and plain assignments of them bind, with their dotted names."""
+    """The names bound by imports and by assignments of imported names, with their dotted names."""
     bindings: dict[str, set[str]] = {}
     for node in nodes:
         if isinstance(node, ast.Import):

@@ -19,13 +19,13 @@ from cluster_kit.roles import CHIEF, PS, ROLES
 _JOBS = {job: role for role in ROLES.values() for job in (role.job, *role.jobs)}
 ADDRESSES = (ast.List, ast.ListComp)
 MAYBE_ADDRESSES = (*ADDRESSES, ast.Name, ast.Call, ast.Attribute, ast.Subscript)
-"""Only below the key "cluster": elsewhere a name may as well stand for a number of tasks."""
+"""Values below the key "cluster"; elsewhere, a name can also mean a number of tasks."""
 
 
 def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
-    """Yields dictionaries with addresses of an evaluator and of training tasks.
+    """Yields hints on cluster specs that contain both an evaluator and training tasks.
 
-    Only for a program that assigns TF_CONFIG somewhere.
+    Only for a program that assigns TF_CONFIG.
     """
     if not any(writes_tf_config(node) for s in sources for node in s.nodes):
         return
@@ -35,8 +35,8 @@ def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
                 source.location(node),
                 "an evaluator among the training tasks, in a TF_CONFIG that the program writes",
                 "the strategy would wait for it forever",
-                "leave TF_CONFIG as the cluster gave it, or give the evaluator a spec of its "
-                "own: {'cluster': {'evaluator': [...]}, ...}",
+                "do not change TF_CONFIG, or give the evaluator a separate spec: {'cluster': "
+                "{'evaluator': [...]}, ...}",
             )
 
 
@@ -62,21 +62,21 @@ def _is_tf_config(node: ast.AST) -> bool:
 
 
 def _mixed_specs(source: Source) -> list[ast.expr]:
-    """Dictionaries that hold addresses of an evaluator and of training tasks, each once."""
+    """Dictionaries with addresses of both an evaluator and training tasks, each once."""
     specs: list[ast.expr] = []
     for node in source.nodes:
         if not isinstance(node, ast.Dict):
             continue
         if _is_mixed(node, ADDRESSES):
             specs.append(node)
-        # In {"cluster": {…}} a name or a call stands for addresses, too.
+        # In {"cluster": {…}}, names and calls also mean addresses.
         inner_specs = (inner for key, inner in _items(node) if key == "cluster")
         specs += [inner for inner in inner_specs if _is_mixed(inner, MAYBE_ADDRESSES)]
     return list(dict.fromkeys(specs))
 
 
 def _is_mixed(node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:
-    """Whether a dictionary has addresses, as these nodes, of evaluator and training tasks."""
+    """Whether a dictionary has addresses (nodes of these types) of evaluator and training tasks."""
     if not isinstance(node, ast.Dict):
         return False
     jobs = {key for key, value in _items(node) if isinstance(value, kinds)}
@@ -104,7 +104,7 @@ OF_ALL = {
         (r"estimator\.train_and_evaluate", "trains an Estimator in every task"),
     )
 }
-"""What a program calls in every task, and what that does."""
+"""Functions that a program calls in every task, and what they do."""
 ALL_REDUCE_NAMES = {name for name, usual in NAMES.items() if usual == ALL_REDUCE}
 
 
@@ -115,8 +115,9 @@ def strategies(sources: list[Source]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a program's strategy requires of its cluster: the changed keys, the hints about them,
-    and problems if the user chose these keys.
+    """What a program's strategy requires of its cluster.
+
+    It has the changed keys, the hints about them, and problems if the user has set these keys.
     """
 
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -129,8 +130,8 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
     is for TensorFlow 1.
 
     Every task must run such a program, and by all-reduce TensorFlow waits forever if the cluster
-    spec has a ps. A manifest that was written for another program, or does not name the key, is
-    changed.
+    spec has a ps. A key is changed if the manifest does not set it, or was written for another
+    program.
     """
     manifest, location = loaded.manifest, _certain_all_reduce(sources)
     of_another = manifest.style == "coordinator" and not _chosen("style", loaded)
@@ -167,16 +168,16 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
 
 
 def _chosen(key: str, loaded: Loaded) -> bool:
-    """Whether the user gave this key for this program."""
+    """Whether the user set this key for this program."""
     keys = loaded.command_line.keys
     return key in keys or ("program" not in keys and key in loaded.manifest.model_fields_set)
 
 
 def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields a server that each task should start itself, or an Estimator that each should train,
-    if only the chief runs the program.
+    """Yields hints on servers and Estimators, if only the chief runs the program.
 
-    A program that makes a strategy may be a coordinator whose other tasks start a server.
+    They need the program in every task. A program that makes a strategy can be a coordinator
+    whose other tasks start a server.
     """
     if style_of(manifest) != "coordinator" or manifest.program in PROGRAMS:
         return
@@ -206,7 +207,7 @@ def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 
 
 def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields a use of all-reduce in a cluster in which TensorFlow would then wait forever."""
+    """Yields hints on all-reduce in a cluster in which TensorFlow would wait forever."""
     constructions = list(_constructions(sources))
     names = {name for _, _, name in constructions}
     coordinated = style_of(manifest) == "coordinator"
@@ -226,9 +227,9 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
 
 
 def _certain_all_reduce(sources: list[Source]) -> str:
-    """The location at which a program always makes the all-reduce strategy; "" if it may not.
+    """The location at which a program always makes the all-reduce strategy; "" if not certain.
 
-    It must make no other strategy, find its cluster in TF_CONFIG, and leave that as it is.
+    The program must make no other strategy, and read TF_CONFIG without changing it.
     """
     calls = [(source, node) for source in sources for node in source.nodes]
     for source, node in calls:
@@ -279,11 +280,11 @@ def _constructions(sources: list[Source]) -> Iterator[tuple[Source, ast.Call, st
 
 STRATEGY = "ParameterServerStrategy"
 OTHERS = {"MultiWorkerMirroredStrategy", "MirroredStrategy", "TPUStrategy"}
-"""A program that knows one of these as well may shard in that case alone."""
+"""A program that also uses one of these might shard only in that case."""
 
 
 def check_sharding(sources: list[Source]) -> Iterator[Hint]:
-    """Yields calls of `shard` with `input_pipeline_id` if ParameterServerStrategy is the only
+    """Yields hints on `shard` with `input_pipeline_id` if ParameterServerStrategy is the only
     strategy.
     """
     names = {last_name(node) for source in sources for node in source.nodes}
@@ -311,7 +312,7 @@ def _by_id(call: ast.Call) -> bool:
 
 
 def last_name(node: ast.AST) -> str:
-    """The name that an expression ends with, `shard` of `data.shard`; "" if it has none."""
+    """The last name in an expression, `shard` in `data.shard`; "" if it has none."""
     return getattr(node, "attr", "") or getattr(node, "id", "")
 
 
@@ -320,12 +321,12 @@ GENERATORS = {
     "from_generator", "ImageDataGenerator", "flow_from_directory", "flow_from_dataframe"
 }  # fmt: skip
 WRAPPERS = {"partial", "function"}
-"""functools.partial and tf.function: the function inside counts."""
+"""For functools.partial and tf.function, the inner function counts."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def check_generators(sources: list[Source]) -> Iterator[Hint]:
-    """Yields generators in a dataset function or in functions of the program that it calls."""
+    """Yields hints on generators in a dataset function, or in functions that it calls."""
     reported: set[str] = set()
     for source in sources:
         for node in source.nodes:
@@ -344,8 +345,8 @@ def _hint(location: str, generator: str, taker: str) -> Hint:
     return Hint(
         location,
         f"`{generator}` inside a function that {taker} gets",
-        "a Python generator would run in the chief, not in the workers, and the chief would "
-        "hang at its end",
+        "a Python generator would run in the chief, not in the workers, and the chief would hang "
+        "at the end",
         "read files there (list_files, TFRecordDataset, tf.io, tf.image), or make tensors of "
         "the data",
     )
@@ -375,7 +376,7 @@ def _functions(
 
 
 def _is_own(node: ast.Name | ast.Attribute) -> bool:
-    """Whether it is a plain name, or an attribute of `self` or `cls`."""
+    """Whether the expression is a plain name, or an attribute of `self` or `cls`."""
     return isinstance(node, ast.Name) or (
         isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
     )
@@ -392,7 +393,7 @@ def _defined(name: str, source: Source) -> list[tuple[Source, Function]]:
 def _generators(
     function: Function, source: Source, sources: list[Source], seen: set[Function]
 ) -> Iterator[tuple[Source, ast.Call]]:
-    """Yields calls of generators in a function and in those that it names, with their files."""
+    """Yields calls of generators in a function and in functions that it names, with their files."""
     if function in seen:
         return
     seen.add(function)

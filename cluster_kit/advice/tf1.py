@@ -1,4 +1,4 @@
-"""Rules: code for TensorFlow 1 needs the key `tf1`; removed names and Python 2 are reported."""
+"""Rules for TensorFlow 1: its code needs the key `tf1`; removed names and Python 2 are reported."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ESTIMATORS = re.compile(r"((compat\.v[12]|python)\.)?estimator|(compat\.v[12]\.)
 
 
 def check_tf1(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields names of TensorFlow 1 if `tf1` is not set, else names that do not exist with it
-    either.
+    """Yields hints on TensorFlow 1's names: if `tf1` is set, only on those that do not exist with
+    it.
     """
     uses = [use for source in sources for use in _uses(source)]
     yield from _estimators(uses, manifest)
@@ -46,36 +46,36 @@ def check_tf1(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 
 
 def _estimators(uses: list[Use], manifest: Manifest) -> Iterator[Hint]:
-    """A hint at the first Estimator, if the TensorFlow version has no Estimators."""
+    """Yields a hint on the first Estimator, if the TensorFlow version has no Estimators."""
     known = not manifest.runs_in_kits_image or has_estimators(manifest.tensorflow)
     if known or manifest.tensorflow == NIGHTLY:
         return
     for source, node, path in uses:
         name = next((name for name in _paths(path) if ESTIMATORS.fullmatch(name)), "")
-        if name and not (manifest.tf1 and name == "estimator"):  # _gone says what else there is
+        if name and not (manifest.tf1 and name == "estimator"):  # _gone reports the replacement
             last = ".".join(map(str, LAST_WITH_ESTIMATORS))
             yield Hint(
                 source.location(node),
                 f"`tf.{name}`",
-                f"TensorFlow {manifest.tensorflow or OWN_VERSION} has no Estimators: they went "
-                f"after {last}",
+                f"TensorFlow {manifest.tensorflow or OWN_VERSION} has no Estimators: the last "
+                f"version with them is {last}",
                 ("write ", Setting("tensorflow", last)),
             )
             return
 
 
 Use = tuple[Source, ast.AST, str]
-"""Where a name is used, and its path below `tensorflow`."""
+"""A use of a name: its node and its path below `tensorflow`."""
 
 
 def is_for_tf1(sources: list[Source]) -> bool:
-    """Whether a program is certainly written for TensorFlow 1 alone."""
+    """Whether a program is certainly written only for TensorFlow 1."""
     uses = [use for source in sources for use in _uses(source)]
     return bool(_old(uses)) and not any(map(_chooses, sources))
 
 
 def _old(uses: list[Use]) -> list[Use]:
-    """The names that only TensorFlow 1 has."""
+    """The uses of names that only TensorFlow 1 has."""
     known = frozenset(_table()["only_in_1"])
     return [use for use in uses if known.intersection(_paths(use[2]))]
 
@@ -98,7 +98,7 @@ def _without_key(uses: list[Use]) -> Iterator[Hint]:
 
 
 def _gone(uses: list[Use], version: str) -> Iterator[Hint]:
-    """A hint for each removed name, at its first use."""
+    """Yields a hint on the first use of each removed name."""
     table, reported = _table(), set[str]()
     if has_estimators(version):
         reported.add("estimator")
@@ -107,7 +107,7 @@ def _gone(uses: list[Use], version: str) -> Iterator[Hint]:
             reason = _reason(table, part)
             if reason and part not in reported:
                 reported.add(part)
-                rule = "TensorFlow 2 has no replacement for it that works by itself"
+                rule = "TensorFlow 2 has no drop-in replacement for it"
                 yield Hint(source.location(node), f"`tf.{part}`", rule, reason)
                 break
 
@@ -126,13 +126,13 @@ def _reason(table: dict[str, Any], path: str) -> str:
 
 @cache
 def _table() -> dict[str, Any]:
-    """The image's table of TensorFlow 1's names."""
+    """The table of TensorFlow 1's names, which the image uses, too."""
     table: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
     return table
 
 
 def _uses(source: Source) -> Iterator[Use]:
-    """Every use of a name that is certainly below `tensorflow`, in the order of lines."""
+    """All uses of names that are certainly below `tensorflow`, in the order of lines."""
     tried = _inside_of_try(source)
     uses: list[Use] = []
     for node in source.nodes:
@@ -214,11 +214,11 @@ MODULES = {
 }
 BINDS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Found = tuple[ast.AST, str, str]
-"""Where it is, what it is, and what to write."""
+"""A piece of Python 2: its location, the code, and what to write instead."""
 
 
 def check_python2(sources: list[Source]) -> Iterator[Hint]:
-    """Yields each kind of Python 2 code once per file, with all its lines."""
+    """Yields a hint on each kind of Python 2 code once per file, with all its lines."""
     own_modules = {source.module.partition(".")[0] for source in sources}
     for source in sources:
         locations: dict[tuple[str, str], list[int]] = {}
@@ -230,7 +230,7 @@ def check_python2(sources: list[Source]) -> Iterator[Hint]:
             yield Hint(
                 f"{source.file}:{first}",
                 f"`{code}`{also}",
-                "written for Python 2; the image's Python is 3, and nothing is rewritten",
+                "this is Python 2; the image has Python 3 and does not convert programs",
                 f"write `{instead}`",
             )
 
@@ -296,7 +296,7 @@ NO_CHIEF = Setting(CHIEF.name, 0)
 
 
 def check_arguments(manifest: Manifest) -> Iterator[Hint]:
-    """Yields address arguments if only the chief runs the program, or if the chief has none."""
+    """Yields hints on address arguments that do not fit the tasks that run the program."""
     names = names_in(manifest.args)
     describe_cluster = {"role", "worker_hosts"} <= names
     if not describe_cluster or manifest.program in PROGRAMS or manifest.count(CHIEF.name) != 1:
@@ -304,14 +304,14 @@ def check_arguments(manifest: Manifest) -> Iterator[Hint]:
     if style_of(manifest) == "coordinator":
         yield Hint(
             "args",
-            "they tell each task its place, but only the chief runs the program",
+            "they give each task its role and index, but only the chief runs the program",
             "under a coordinator, ps and workers are servers",
             ("write ", ALL_TASKS, ", and ", NO_CHIEF, " if worker 0 is the program's chief"),
         )
     elif "chief_hosts" not in names:
         yield Hint(
             "args",
-            f"chief-0 gets the role `{manifest.chief_job}`, but no task gets its address",
+            f"chief-0 has the role `{manifest.chief_job}`, but no argument has its address",
             "every task's job needs its addresses",
             (
                 "write ",
@@ -335,16 +335,16 @@ PLACES = {
     "num_ps_tasks": "{{ num_ps }}",
     "worker_replicas": "{{ num_replicas }}",
 }
-"""Flags of programs from before TF_CONFIG, and the templates that fill them."""
+"""Flags of programs older than TF_CONFIG, and the templates with their values."""
 SURE = ({"ps_hosts", "worker_hosts"}, {"master", "task", "worker_replicas"})
-"""A program that takes all of one of these sets is such a program."""
-NOT_TOLD = "no argument gives them, so no task knows its place in the cluster"
+"""Sets of flags: a program that defines all flags of a set is older than TF_CONFIG."""
+NOT_TOLD = "no argument sets them, so no task knows its role and index"
 HOSTS, SERVER = {"type", "index"}, {"master", "task"}
-"""Names that mean this only beside the first set, or only beside the second."""
+"""Flags that mean this only together with the first set, or with the second."""
 
 
 def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields the first of these flags if no argument sets any of them, which may be intended."""
+    """Yields a hint on the first of these flags if no argument sets any; this can be intended."""
     flags = _missing(sources, manifest)
     if flags and not _certain(flags, sources, manifest):
         yield Hint(
@@ -353,7 +353,7 @@ def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 
 
 def refuse(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:
-    """Yields the missing arguments if the program cannot find its cluster without them."""
+    """Yields a problem if the program cannot find its cluster without arguments."""
     flags = _missing(sources, manifest)
     if flags and _certain(flags, sources, manifest):
         yield _problem(flags, sources, manifest)
@@ -369,7 +369,7 @@ class _Flag:
 
 
 def _missing(sources: list[Source], manifest: Manifest) -> list[_Flag]:
-    """The flags that name the task and its cluster, if no argument sets any of them."""
+    """The flags for the task and its cluster, if no argument sets any of them."""
     if any(_names_tf_config(source) for source in sources):
         return []
     defined = {flag.name: flag for source in sources for flag in _flags(source)}
@@ -382,7 +382,7 @@ def _missing(sources: list[Source], manifest: Manifest) -> list[_Flag]:
 
 
 def _certain(flags: list[_Flag], sources: list[Source], manifest: Manifest) -> bool:
-    """Whether several tasks run a program that has no other way to find the others."""
+    """Whether several tasks run a program that cannot find the others in another way."""
     if sum(manifest.count(role.name) for role in TRAINING) < 2:
         return False
     if not all(flag.constant for flag in flags):
@@ -410,7 +410,7 @@ def _problem(flags: list[_Flag], sources: list[Source], manifest: Manifest) -> P
     if style_of(manifest) == "coordinator":
         settings.append(ALL_TASKS)
     if manifest.count(CHIEF.name) and SURE[0] <= {flag.name for flag in flags}:
-        settings.append(Setting(CHIEF.name, 0))  # worker 0 is it
+        settings.append(Setting(CHIEF.name, 0))  # worker 0 is the chief
     hint = [part for setting in settings for part in (" and ", setting)][1:]
     rule = f"{_takes(flags)} ({flags[0].location}), and {NOT_TOLD}"
     reads = (CHIEF.name, "style", "program", "tf1")

@@ -1,4 +1,4 @@
-"""The verb doctor: checks whether this host can run clusters, or the one of a manifest."""
+"""The verb doctor: checks whether this host can run clusters, or a given manifest's cluster."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def _checks(request: Request, engine: Engine | None, platform: Platform) -> list
 
 def _left_behind() -> list[Check]:
     names = left_behind(current_host())
-    message = f"{', '.join(names)} ended with this host or its engine, and no command removed it"
+    message = (
+        f"{', '.join(names)} ended when this host or its engine stopped, and no command removed it"
+    )
     hint = f"`docker rm {' '.join(names)}`"
     return [Check("tensorboard", "warn", message, hint)] if names else []
 

@@ -24,7 +24,7 @@ from cluster_kit.run.task_exec import profile, refuse_seconds
 from cluster_kit.workspace import here
 
 KINDS = ("compute", "waiting", "sending", "input", "dispatch", "idle")
-"""In profile.json, and of the columns; at each moment a task does one of these."""
+"""The kinds in profile.json and the columns; at each moment a task does one of these."""
 OPS = 3
 HOW = "open it at https://ui.perfetto.dev (the file stays in your browser) or in chrome://tracing"
 
@@ -61,7 +61,7 @@ def ops_table(facts: Mapping[str, Any]) -> Table:
 
 
 def each(row: Mapping[str, Any]) -> str:
-    """Milliseconds from one run of a task's graph to the next."""
+    """The milliseconds from one run of a task's graph to the next."""
     return f"{1000 * row['seconds'] / row['runs']:.1f}" if row["runs"] else "-"
 
 
@@ -87,7 +87,7 @@ def size(count: int) -> str:
 
 
 AS_IT_IS = {"ignore_unknown_options": True}
-"""What is no option of ours is the command's: `exec chief-0 ls -l`."""
+"""Options that are not the kit's are passed to the command: `exec chief-0 ls -l`."""
 
 
 @app.command("exec", context_settings=AS_IT_IS)
@@ -122,7 +122,7 @@ def _run(task: str, name: str | None, command: list[str] | tuple[str, ...]) -> N
 def task_named(engine: Engine, task: str, name: str | None, *, changes: bool = False) -> Container:
     """The container of a task, in the cluster with this name or in the default one (`named`)."""
     if task.startswith("-"):
-        raise UsageError(f"unknown option {task}", "`--help` lists those that there are")
+        raise UsageError(f"unknown option {task}", "`--help` lists the options")
     up = engine.clusters()
     if name is None and task in up:
         return task_exec.task_of(engine, task, task)

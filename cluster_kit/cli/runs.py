@@ -1,4 +1,4 @@
-"""The verbs of past runs: list them, compare two, remove old ones."""
+"""Verbs for past runs: list them, compare two, remove old ones."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ app.add_typer(runs, name="runs")
 
 Cluster = Annotated[str, typer.Argument(help="Only the runs of this cluster.")]
 _SHOWN = ("test_accuracy", "validation_accuracy", "map_50", "loss", "updates")
-"""The first of these that a run has is told in the list."""
+"""The list shows the first of these that a run has."""
 LEAST = 12
-"""Columns of a verdict that are shown in any case: `failed, bla…`."""
+"""Columns of a verdict that are always shown: `failed, bla…`."""
 
 
 @runs.callback()
@@ -54,7 +54,7 @@ def every_run(context: typer.Context, json_: manifest_options.Json = False) -> N
         list_runs(json_=json_)
     elif json_:
         verb = f"`cluster-kit runs {context.invoked_subcommand}`"
-        raise UsageError(f"--json stands before the verb of {verb}", f"write it after {verb}")
+        raise UsageError(f"--json comes before the verb of {verb}", f"write it after {verb}")
 
 
 @runs.command("list")
@@ -65,7 +65,7 @@ def list_runs(cluster: Cluster = "", json_: manifest_options.Json = False) -> No
         print_json([_facts(run) for run in past_runs])
         return
     if not past_runs:
-        say("no run yet: `cluster-kit up quickstart` makes one")
+        say("no run yet: start one with `cluster-kit up quickstart`")
         return
     up = {} if all(run.outcome for run in past_runs) else _up(past_runs)
     for line in _lines(past_runs, up, out.width if out.is_terminal else None):
@@ -145,7 +145,7 @@ def prune(
         bool, typer.Option("--dry-run", help="Only list what would be removed.")
     ] = False,
 ) -> None:
-    """Remove old runs with all that they left; each cluster's newest ones stay."""
+    """Remove old runs with all their files; the newest runs of each cluster stay."""
     removable = to_prune(_found(cluster), keep, _used())
     freed, not_removed = 0, dict[str, str]()
     for run in removable:
@@ -165,7 +165,7 @@ def prune(
         named = "; ".join(f"{path} ({reason})" for path, reason in not_removed.items())
         raise HostError(
             f"not all of these runs can be removed: {named}",
-            "what tasks wrote as another user, only that user or root can remove: "
+            "only root, or the user that the tasks ran as, can remove their files: "
             f"`sudo rm -rf {shlex.join(not_removed)}`",
         )
 
@@ -184,14 +184,14 @@ def _remove(folder: Path) -> None:
 def _remove_open(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
-    except RecursionError:  # a program can nest directories by the thousand
+    except RecursionError:  # a program can nest thousands of directories
         done = current_host().processes.run(["rm", "-rf", "--", str(folder)])
         if not done.ok:
             raise OSError(errno.EIO, done.tail(1), str(folder)) from None
 
 
 def _found(cluster: str) -> list[Run]:
-    """The runs of a cluster, or all runs; raises UsageError for a cluster that has none."""
+    """The runs of a cluster, or all runs; raises UsageError if the named cluster has none."""
     past_runs = runs_of(here(), cluster)
     if cluster and not past_runs:
         known = sorted({run.cluster for run in runs_of(here())})

@@ -1,8 +1,8 @@
-"""Measures how much faster more workers are: the same training on more and more emulated machines.
+"""Measures how the speed of a training grows with the number of emulated machines.
 
-A host that has too few CPUs for all machines at once gets smaller ones: CPUs and bandwidth by the
-same factor, so that computing and sending keep their proportion. This lowers all speeds by that
-factor, and does not change the speed-ups.
+If the host has too few CPUs for all machines at once, the machines are scaled down: CPUs and
+bandwidth by the same factor, so that the ratio of computation to communication stays the same. This
+lowers all speeds by that factor, and does not change the speed-ups.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from cluster_kit.workspace import Workspace
 
 MANIFEST = "detection-machines"
 USED_PART = 0.9
-"""Fraction of the host's CPUs for all machines together; the rest is for the engine and the kit."""
+"""Fraction of the host's CPUs that all machines share; the rest is for the engine and the kit."""
 LEAST_GB = 1.5
-"""The least memory of a machine in GB: TensorFlow's client needs it."""
+"""The minimum memory of a machine in GB, which TensorFlow's client needs."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Machines:
 
     @property
     def limits(self) -> dict[str, Any]:
-        """The limits of one task, as a manifest has them."""
+        """The limits of one task, as in a manifest."""
         return {
             "cpus": round(MACHINE_CPUS * self.scale, 3),
             "memory": f"{self.memory_gb:.2f}g",
@@ -57,7 +57,7 @@ class Speed:
 
 
 def machines(workers: int, cpus: float, memory_gb: float) -> Machines:
-    """The machines that fit on a host, for at most this many workers, a master and a ps.
+    """The machines that fit on a host: one for each worker, a master and a ps.
 
     Args:
         cpus: of the host, in cores.
@@ -90,17 +90,17 @@ def measure_all(
     workspace: Workspace,
     new_view: Callable[[], View],
 ) -> Iterator[Speed]:
-    """Yields the speed with each number of workers, in turn; a failed run yields a Speed, too.
+    """Yields the speed for each number of workers; a failed run yields a Speed, too.
 
     Args:
-        steps: of each replica.
+        steps: number of steps of each replica.
     Raises:
-        Interrupted: by Ctrl-C; the running cluster was removed.
+        Interrupted: Ctrl-C was pressed; the running cluster was removed.
     """
     for workers in counts:
         view = new_view()
         request = Request(MANIFEST, overrides(workers, each, steps, update))
-        host.interrupts.interrupt_once()  # the end of the run before has ignored them
+        host.interrupts.interrupt_once()  # the end of the previous run ignored these signals
         try:
             outcome = launch(host, request, workspace, view, keep=False, resume=False)
         except KitError as error:
@@ -109,12 +109,12 @@ def measure_all(
         finally:
             view.close()
         if outcome.exit_code == Interrupted.exit_code:
-            raise Interrupted("the measurement was interrupted", "what was measured is shown")
+            raise Interrupted("the measurement was interrupted", "the results so far are shown")
         yield speed_of(workers, outcome)
 
 
 def speed_of(workers: int, outcome: Outcome) -> Speed:
-    """The figures of a run that has ended."""
+    """The measured speed of a run that has ended."""
     if not outcome.success:
         return Speed(workers, failed=outcome.message)
     metrics = outcome.metrics
@@ -127,7 +127,7 @@ def speed_of(workers: int, outcome: Outcome) -> Speed:
 
 
 def speedups(speeds: Sequence[Speed]) -> list[float | None]:
-    """The images per second of each, divided by those of the first; None if either is unknown."""
+    """Each run's images per second divided by the first run's; None if either is unknown."""
     first = speeds[0].images_per_s if speeds else None
     return [
         round(speed.images_per_s / first, 2) if first and speed.images_per_s else None

@@ -22,7 +22,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Lane:
-    """One task: when its container ran, and when it was called silent."""
+    """One task: when its container ran, and when it counted as silent."""
 
     task: str
     ran: tuple[Span, ...]
@@ -31,7 +31,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The whole picture; `trained` are (seconds, step), one line for each start of the program."""
+    """All lanes; `trained` has (seconds, step) points, one line for each start of the program."""
 
     lanes: tuple[Lane, ...]
     trained: tuple[tuple[tuple[float, int], ...], ...]
@@ -59,12 +59,12 @@ def _shifted(spans: Sequence[Span], zero: float) -> tuple[Span, ...]:
 
 
 def _ran(seen: RunState, task: str, end: float) -> list[Span]:
-    """From each start of its container to the end of that."""
+    """The spans in which its container ran."""
     return [(began, ended) for began, ended, _ in ran(seen.lives_of(task), end)]
 
 
 def _silent(seen: RunState, task: str, end: float) -> list[Span]:
-    """From when it was called silent to when it was heard, or started again."""
+    """The spans from when it counted as silent until a heartbeat or a restart."""
     changes = [(e.time, isinstance(e.event, Silent)) for e in seen.entries
             if isinstance(e.event, Silent | Heard) and e.event.of == task]  # fmt: skip
     started = [(start, False) for start in seen.starts(task)]
@@ -84,7 +84,7 @@ def _spans(changes: Sequence[tuple[float, bool]], end: float) -> list[Span]:
 
 
 def _trained(seen: RunState, ready: float) -> tuple[tuple[tuple[float, int], ...], ...]:
-    """The leader's reports, cut where its program was started again, or went back by itself."""
+    """The leader's reports, split at each restart of its program or return to an earlier step."""
     starts, lines = starts_of(seen), list[list[tuple[float, int]]]()
     earlier, last = 0, 0
     for moment, step in steps(seen):
@@ -160,7 +160,7 @@ def _moment(time: float | None) -> float | None:
 
 
 def table(results: Sequence[Result]) -> Table:
-    """One row for each fault."""
+    """The table of results, one row for each fault."""
     rendered = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in COLUMNS:
         is_text = heading in ("fault", "moment", "detected after")
@@ -244,7 +244,7 @@ THICK = 0.42
 
 
 def draw(lanes: Lanes, title: str, file: Path) -> bool:
-    """Write the figure to `file`; False if matplotlib is not installed."""
+    """Write the figure to `file`; returns False if matplotlib is not installed."""
     try:
         from matplotlib import rcParams
         from matplotlib.figure import Figure
@@ -265,7 +265,7 @@ def draw(lanes: Lanes, title: str, file: Path) -> bool:
 
 
 def _steps(panel: Any, lanes: Lanes) -> None:
-    """Steps over time; each fault as a line with its number."""
+    """Draw steps over time, and each fault as a line with its number."""
     for attempt in lanes.trained:
         moments, numbers = zip(*attempt, strict=True)
         panel.plot(moments, numbers, color=STEPS, marker="o", markersize=3, linewidth=1.6)
@@ -278,7 +278,7 @@ def _steps(panel: Any, lanes: Lanes) -> None:
 
 
 def _tasks(panel: Any, lanes: Lanes) -> None:
-    """A lane for each task: where its container ran, was silent, and was broken."""
+    """Draw a lane for each task: when its container ran, was silent, and had a fault."""
     rows = {lane.task: row for row, lane in enumerate(reversed(lanes.lanes))}
     for lane in lanes.lanes:
         for spans, color, thick in (
@@ -301,7 +301,8 @@ def _tasks(panel: Any, lanes: Lanes) -> None:
     panel.set_ylim(-0.6, len(rows) - 0.2)
     panel.set_xlabel("seconds since every task answered", color=DARK)
     title = (
-        "green: its container runs; orange: it is called silent; arrow: until training continues"
+        "green: the container runs; orange: the task counts as silent; arrow: until training "
+        "continues"
     )
     panel.set_title(title, loc="left", fontsize=10, color=PALE)
 

@@ -1,4 +1,4 @@
-"""A drill's scenario: its faults, what must be true at the end, and every problem of its shape."""
+"""Reads a drill's scenario: its faults and expectations; reports every problem in it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ PACKETS, SHAPE, DISK = "packets", "shape", "disk"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault; `does` is Markdown for the docs. `inject` has what it does to a container.
+    """A kind of fault; `does` is a description in Markdown for the docs.
 
-    `lasts` are the seconds among which a random drill chooses, () if it has no duration;
-    `keys` are those of its own.
+    `lasts` has the durations in seconds from which a random drill chooses, () if the fault has
+    none; `keys` are the keys that only this kind has. The module `injector` applies it.
     """
 
     name: str
@@ -42,15 +42,17 @@ class Kind:
     lasts: tuple[float, ...] = ()
     keys: tuple[str, ...] = ()
     beside: str = ""
-    """What does it from a container beside the task's, whose rights not every host has: the name of
-    one of `helpers.PROGRAMS`. Random drills leave such kinds out: they are the same everywhere."""
+    """The program of `helpers.PROGRAMS` that causes the fault from a container next to the task's.
+
+    Not every host can give that container its rights, so random drills do not use such kinds.
+    """
     at_once: bool = False
-    """Whether its changes are undone as soon as the fault has happened."""
+    """Whether the changes are undone as soon as the fault has happened."""
     spares_leader: bool = False
-    """Whether random drills spare the leader, since its job would end with it."""
+    """Whether random drills spare the leader, since it would end the job."""
 
     def takes(self, key: str) -> bool:
-        """Whether a fault of this kind may have the key."""
+        """Whether a fault of this kind can have the key."""
         return key in self.keys or (key == "for" and bool(self.lasts))
 
 
@@ -66,7 +68,7 @@ _KINDS = (
     Kind("freeze", "SIGSTOP for every process in the container", lasts=(1.0, 5.0, 30.0)),
     Kind(
         "cut",
-        "the container has no network; with `from`, nothing passes between it and those tasks",
+        "the container has no network; with `from`, no packets pass between it and those tasks",
         lasts=(1.0, 5.0, 30.0),
         keys=("from",),
     ),
@@ -84,40 +86,40 @@ _KINDS = (
     ),
     Kind(
         "delay",
-        "what other tasks send to it arrives `delay` later (0.1 s)",
+        "packets from other tasks arrive `delay` later (0.1 s)",
         lasts=(5.0, 10.0),
         keys=("delay",),
         beside=PACKETS,
     ),
     Kind(
         "loss",
-        "`percent` of the packets between it and other tasks are lost (5), each way",
+        "`percent` of the packets between it and other tasks are lost (5), in both directions",
         lasts=(5.0, 10.0),
         keys=("percent",),
         beside=PACKETS,
     ),
     Kind(
         "bandwidth",
-        "its network has only `rate`, each way (10mbit)",
+        "its network is limited to `rate` (10mbit), in both directions",
         lasts=(5.0, 10.0),
         keys=("rate",),
         beside=SHAPE,
     ),
     Kind(
         "disk-full",
-        'every write of it below `/output` is answered "No space left on device"',
+        'every write of the task below `/output` fails with "No space left on device"',
         lasts=(1.0, 5.0),
         beside=DISK,
     ),
 )
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS})
-"""By name, in the order in which they are listed."""
+"""The kinds by name, in the order of the docs."""
 
 
 RANDOM = "random"
-"""A task's name in a scenario that means: the seed chooses the task."""
+"""Used in place of a task's name: the seed chooses the task."""
 CHECKPOINT = "checkpoint"
-"""A value of `after` besides events: the first complete checkpoint."""
+"""A value of `after` that is not an event: the first complete checkpoint."""
 
 
 def _kind(name: str) -> str:
@@ -136,16 +138,16 @@ Names = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
 class At(Strict):
-    """The moment of a fault: exactly one of these."""
+    """The moment of a fault; exactly one field is set."""
 
     step: Annotated[int, Field(ge=1)] | None = None
     epoch: Annotated[int, Field(ge=1)] | None = None
     seconds: Seconds | None = None
-    """Since every task of the job answered."""
+    """Seconds since every task of the job answered."""
     after: str | None = None
     """`checkpoint`, or the name of an event."""
     calm: Seconds | None = None
-    """Since the training has gone on after all faults that stand before this one."""
+    """Seconds since training continued after all earlier faults of the file."""
 
     @model_validator(mode="after")
     def _one(self) -> At:
@@ -160,7 +162,7 @@ class At(Strict):
 
 
 EVERY = ("kind", "at", "task", "role")
-"""The keys that a fault of any kind may have."""
+"""The keys that every kind of fault can have."""
 _AT = {
     "step": "at step",
     "epoch": "at epoch",
@@ -171,7 +173,7 @@ _AT = {
 
 
 class Fault(Strict):
-    """One fault: its kind, its task or all tasks of a role, its moment, how long it lasts."""
+    """One fault: its kind, its task or all tasks of a role, its moment and its duration."""
 
     kind: Annotated[str, AfterValidator(_kind)]
     at: At
@@ -207,7 +209,7 @@ class Fault(Strict):
 
 
 class Bounds(Strict):
-    """The least and the most that a metric may be."""
+    """The smallest and the largest allowed value of a metric."""
 
     min: float | None = None
     max: float | None = None
@@ -227,12 +229,12 @@ class Bounds(Strict):
 
 
 class Expect(Strict):
-    """The expected result. The bounds hold for each fault."""
+    """The expected result; the bounds apply to each fault."""
 
     success: bool | None = None
     reason: Annotated[str, AfterValidator(_reason)] | None = None
     recovers_within: Seconds | None = None
-    """From the fault to the first new step."""
+    """Seconds from the fault to the first new step."""
     loses_at_most: Annotated[int, Field(ge=0)] | None = None
     """Steps."""
     metrics: Mapping[str, Bounds] = {}
@@ -258,7 +260,7 @@ class Expect(Strict):
 
 
 class Scenario(Strict):
-    """Faults and expectations; `seed` decides what is random."""
+    """Faults and expectations; `seed` determines the random choices."""
 
     fault: tuple[Fault, ...] = ()
     expect: Expect = Expect()
@@ -266,17 +268,17 @@ class Scenario(Strict):
 
 
 FOLDER = "drills"
-"""Below the manifests."""
+"""The directory of scenarios, below that of the manifests."""
 KIT = MANIFESTS / FOLDER
-"""The scenarios of the kit itself."""
+"""The directory of the kit's scenarios."""
 LONGEST = 60
 
 
 @dataclass(frozen=True)
 class Written:
-    """A scenario as far as it is valid, its problems, and its source for messages.
+    """A scenario without its invalid parts, its problems, and its source for messages.
 
-    `numbers` are those of its valid faults, as they are counted in the file, from 1.
+    `numbers` are the positions of its valid faults in the file, from 1.
     """
 
     scenario: Scenario
@@ -311,7 +313,7 @@ def load(path: Path) -> Written:
 
 
 def parse(raw: Mapping[str, Any], source: str) -> Written:
-    """The scenario of these tables; each fault is read separately, to report all problems."""
+    """The scenario in these tables; each fault is read separately, to report all problems."""
     problems: list[Problem] = []
     fault_tables = raw.get("fault", [])
     if not isinstance(fault_tables, list) or not fault_tables:
@@ -333,7 +335,7 @@ Table = TypeVar("Table", bound=BaseModel)
 
 
 def _read(table: type[Table], where: str, raw: object, problems: list[Problem]) -> Table | None:
-    """The table of these values; None, and its problems among the others, if it is invalid."""
+    """The table with these values; if it is invalid, None, and `problems` gets its problems."""
     try:
         return table.model_validate(raw)
     except ValidationError as error:
@@ -342,7 +344,7 @@ def _read(table: type[Table], where: str, raw: object, problems: list[Problem]) 
 
 
 def _problem(table: type[BaseModel], where: str, detail: Any) -> Problem:
-    """The problem for one of pydantic's error details, in the words of a scenario."""
+    """The problem for one of pydantic's errors, with the keys of a scenario."""
     keys = [str(part) for part in detail["loc"]]
     key_path = f"{where}: {'.'.join(keys)}" if where and keys else where or ".".join(keys)
     kind, value = detail["type"], to_toml(detail.get("input"))
@@ -359,7 +361,7 @@ def _problem(table: type[BaseModel], where: str, detail: Any) -> Problem:
 
 
 def _keys_beside(table: type[BaseModel], keys: Sequence[str]) -> list[str]:
-    """The keys of the table in which the last of `keys` is, or of the one that it names."""
+    """The keys of the table that contains the last of `keys`, or of the table that it names."""
     inner = _INNER.get(keys[0], table) if keys else table
     return [field.alias or name for name, field in inner.model_fields.items()]
 

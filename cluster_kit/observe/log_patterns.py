@@ -11,19 +11,19 @@ _NATIVE = (
     r"|To enable the following instructions"
 )
 NATIVE = re.compile(rf"^({_NATIVE})")
-"""Of its C++ part: absl's and oneDNN's lines at the start, absent CUDA, information, warnings."""
+"""Lines of TensorFlow's C++ part: absl, oneDNN, missing CUDA, information, warnings."""
 PYTHON = re.compile(r"^(DEBUG|INFO|WARNING|ERROR|CRITICAL):(tensorflow|absl):")
-"""Of its Python part, which logs each line twice once a program has set up `logging` itself."""
+"""Lines of its Python part, which logs each line twice if a program configures `logging`."""
 STACK = re.compile(
     r'^\s*File "[^"]*", line \d+|^Detected at node |^\s*\[\[|^Additional GRPC error information'
     r"|^:[A-Z_]+:Error received|^Traceback \(most recent|^Original stack trace for "
     r"|^During handling of |^The above exception |^Stack trace for op definition"
     r"|^\d+ root error\(s\) found|^  \(\d+\) "
 )
-"""A line of a stack, or of what TensorFlow prints with one."""
+"""A line of a stack trace, or of the text that TensorFlow prints with it."""
 ERRORS = re.compile(r"^(ERROR:tensorflow:|ERROR:absl:|[EF]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [EF] )")
-"""Of both parts: an error, with which a stack may follow."""
+"""The first line of an error of either part; a stack trace can follow."""
 FOREIGN = re.compile(r'^\s*File "/(opt/(trainer|venv)|usr)/')
-"""A frame of what the image contains, which is not the program's."""
+"""A stack frame of the image's files, not of the program."""
 ANY = re.compile(rf"^({_NATIVE}|WARNING:tensorflow|INFO:tensorflow|WARNING:absl|INFO:absl)")
-"""Of its Python part as well, by which programs of TensorFlow 1 also log their progress."""
+"""Lines of its Python part that TensorFlow 1 programs also use to log progress."""

@@ -15,22 +15,22 @@ from cluster_kit.roles import CHIEF
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _IGNORED = "Exception ignored in"
-"""Python prints this for errors while it shuts down, after the error that matters."""
+"""Python prints this for errors during its shutdown, after the error that matters."""
 _RECENT = 40
-"""Lines after which a traceback is old: the program went on, and ended for another reason."""
+"""Lines after a traceback that mean that the program continued, and ended for another reason."""
 _LAST_LINES, _LAST_TRACEBACKS = 5_000, 50
-"""Of a log that are looked at: it may be nothing but tracebacks."""
+"""The maximum number of tracebacks of a log to check: a log can contain nothing else."""
 _LONGEST, _MOST = 1_000, 50_000
-"""Characters of a line, and of all lines, in which a common error is looked for."""
+"""Characters per line and in total that are searched for a common error."""
 _LATE_S = 5.0
-"""What was said on stderr so many seconds before the end may be why it ended."""
+"""Lines on stderr in this many seconds before the end can be the reason for it."""
 _NODE_TRACE = re.compile(r"Detected at node .* defined at \(most recent call last\):")
 _REPEATED = re.compile(r"Original stack trace for |Additional GRPC error information")
 _FRAME = re.compile(r' *File "([^"]*)"')
 _NOT_OWN = re.compile(
     r"/opt/(venv|trainer)/|/usr/(local/)?lib|.*/(site|dist)-packages/|/tmp/__autograph_|<"
 )
-"""The beginning of a frame's path if it is of TensorFlow, another package, Python or the kit."""
+"""The beginning of a frame's path in TensorFlow, another package, Python or the kit."""
 _LEFT_OUT = "  …"
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 _MISSING = (
@@ -38,12 +38,12 @@ _MISSING = (
     r"|Failed to find any matching files|No files matched|[Uu]nable to open file))"
     r".*(?<![\w./])"
 )
-"""The beginning of a line that says of the path after it that there is no such file."""
+"""The beginning of a line that reports that the file with the following path does not exist."""
 DATA = Setting("data", "DIR")
 PROGRAM = "/program"
-"""Where tasks see the program's directory."""
+"""The program's directory in the tasks."""
 _TF1: HintText = (
-    "TensorFlow 2 does not have it: run a program for TensorFlow 1 with ",
+    "TensorFlow 2 does not have this: run a program for TensorFlow 1 with ",
     Setting("tf1", True),
 )
 _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
@@ -52,22 +52,22 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
         (
             r"/output/[^\s;:]*(_temp|tempstate|\.tmp)[^\s;:]*+([;:].*No such file| did not exist)"
             r"|unable to lock file",
-            "several tasks write the same files: let one task save (the chief, else worker 0), and "
-            "give each of the others a directory of its own",
+            "several tasks write the same files: let one task save (the chief, else worker 0), "
+            "and give each other task a separate directory",
         ),
         (
             r"_temp\S*; No such file or directory",
-            "every ps writes its own part of a checkpoint: save below /output, which all tasks "
-            "share",
+            "each ps writes its part of a checkpoint: save below /output, which all tasks share",
         ),
         (
             r"Read-only file system",
-            "write below /output, which is kept, or /tmp: all else in a container is read-only",
+            "write below /output, which is kept, or below /tmp: the rest of a container is "
+            "read-only",
         ),
         (
             _MISSING + r"/tmp/",
-            "each task has a /tmp of its own: what one task writes and another reads belongs below "
-            "/output, which all tasks share",
+            "/tmp is not shared between tasks: write files for other tasks below /output, which "
+            "all tasks share",
         ),
         (
             r"module 'tensorflow[\w.]*' has no attribute 'estimator'"
@@ -83,7 +83,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
         (
             r"If `master` node exists in `cluster`, task_type `evaluator` is not supported",
             (
-                "beside an Estimator's evaluator the chief is called so: run with ",
+                "with an Estimator's evaluator, the chief's job must have this name: run with ",
                 Setting("chief_job", CHIEF.job),
             ),
         ),
@@ -97,39 +97,39 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
         (
             r"ModuleNotFoundError: No module named '(?!tensorflow\.)",
             (
-                "name its package in a file and run with ",
+                "list its package in a file, and run with ",
                 Setting("requirements", "FILE"),
-                "; a module of your own belongs beside the program, whose directory is mounted",
+                "; put a module of yours into the program's directory, which is mounted",
             ),
         ),
         (
             r"URL fetch failure on |<urlopen error |HTTPS?ConnectionPool\(|NameResolutionError"
             r"|DownloadError",
             (
-                "the task could not download that: let `[data] fetch` in the manifest bring it "
+                "the task could not download that: let `[data] fetch` in the manifest fetch it "
                 "before the start, or run with ",
                 DATA,
-                " or a `[[mount]]` of what you have",
+                " or mount an existing copy by `[[mount]]`",
             ),
         ),
         (
             r"Collective ops must be configured at program startup",
-            "make the strategy first, before anything else of TensorFlow's creates a tensor",
+            "create the strategy first, before other code creates a tensor",
         ),
         (
             r"Unable to parse tensor proto",
-            "a worker cannot have a data set that the chief has made: make it inside of the "
+            "a worker cannot use a data set that the chief has created: create it inside the "
             "function that create_per_worker_dataset (or DatasetCreator) gets",
         ),
         (
             r"Batch-level `Callback`s are not supported|RemoteValueImpl\.get\(\) takes 1 ",
-            "under ParameterServerStrategy a callback gets no loss of a single step (TerminateOnNaN"
-            " reads it, too): read it in on_epoch_end",
+            "under ParameterServerStrategy, callbacks do not get the loss of single steps"
+            " (TerminateOnNaN needs it, too): read it in on_epoch_end",
         ),
         (
             r"^TypeError: .*\bRemoteValueImpl\b|^AttributeError: 'RemoteValueImpl'",
-            "a RemoteValue stands for what a worker still computes: read it with the coordinator's "
-            "`fetch(value)`, or in a callback of Keras's in on_epoch_end",
+            "a RemoteValue is a value that a worker still computes: read it with the "
+            "coordinator's `fetch(value)`, or in a Keras callback in on_epoch_end",
         ),
         (
             r"Invalid Reduction Key: None|module 'tf_keras[\w.]*' has no attribute",
@@ -142,13 +142,13 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
             (
                 "the program names a GPU that its task does not have: run with ",
                 Setting("gpus", "auto"),
-                " where there are GPUs, or leave the device to TensorFlow",
+                " if there are GPUs, or let TensorFlow choose the device",
             ),
         ),
     )
 )
 _NO_MODULE = re.compile(r"No module named '(\w+)|from '(\w+)' \(/opt/trainer/")
-"""The image's own package `trainer` stands in for a user's that is not found."""
+"""The image's package `trainer` is imported if a user's package of this name is not found."""
 _RELATIVE = re.compile(
     r"No such file or directory: '([^/'\n][^'\n]*)'"
     r"|(?<![\w./-])([\w.-][\w./-]*); No such file or directory"
@@ -159,13 +159,13 @@ _MISSING_DATA = re.compile(_MISSING + r"/data(?=[/'\";:,) ]|$)", re.MULTILINE)
 def last_words(log: str, limit: int = 12, *, error: str = "", stderr: str = "") -> str:
     """The end of a task's log: its last traceback, or else its last lines, `limit` at most.
 
-    TensorFlow's own messages are left out. The error itself, after the frames, is always whole.
+    TensorFlow's messages are left out. The error, after the frames, is always complete.
 
     Args:
-        error: what the program has left of its error, if it did: only the frames are returned then,
-            however much was printed after them.
-        stderr: the part of the log that was printed there: what a program says as it ends may be
-            far above the end of a log in which much else arrives at the same moment.
+        error: the program's error, if it has saved it. Then only its frames are returned, even if
+            more was printed after them.
+        stderr: the lines of the log from stderr. A program's last message can be far above the end
+            of a log if much else is printed at the same moment.
     """
     relevant = list(_without_repeats(_relevant(log)))[-_LAST_LINES:]
     starts = [i for i, line in enumerate(relevant) if _begins(relevant, i, line)]
@@ -186,7 +186,7 @@ def _relevant(log: str) -> list[str]:
 
 
 def _begins(lines: Sequence[str], index: int, line: str) -> bool:
-    """Whether a traceback begins here, other than one of Python's own shutdown."""
+    """Whether a traceback begins here, except those of Python's shutdown."""
     ignored = index > 0 and lines[index - 1].startswith(_IGNORED)
     return line.startswith("Traceback (most recent") and not ignored
 
@@ -194,7 +194,7 @@ def _begins(lines: Sequence[str], index: int, line: str) -> bool:
 def _frames_of(
     lines: Sequence[str], starts: Sequence[int], error: str, limit: int
 ) -> Sequence[str]:
-    """The last frames of the last traceback that ended with this error; [] if there is none."""
+    """The last frames of the last traceback that ends with this error; [] if there is none."""
     kind = error.partition("\n")[0].partition(":")[0].strip()
     for start in list(reversed(starts))[:_LAST_TRACEBACKS]:
         traceback = lines[start:]
@@ -205,22 +205,22 @@ def _frames_of(
 
 
 def _last_lines(lines: Sequence[str], late: Sequence[str], limit: int) -> list[str]:
-    """The last lines; of those on stderr some, although others may have come after them."""
+    """The last lines, including some of stderr even if other lines follow them."""
     end = list(lines[-limit:])
     missing = [line for line in late if line not in end][-(limit // 2) :]
     return [*missing, *end[-(limit - len(missing)) :]]
 
 
 def _late(stderr: str, log: str) -> str:
-    """The lines of stderr in the last seconds of a log."""
+    """The lines of stderr from the last seconds of a log."""
     end = max((_time(line) for line in log.splitlines()[-1:]), default=0.0)
     return "\n".join(line for line in stderr.splitlines() if _time(line) >= end - _LATE_S)
 
 
 def _time(line: str) -> float:
-    """The Unix time that the engine has put before a line, 0 if it has not.
+    """The Unix time that the engine wrote before a line, 0 if there is none.
 
-    A program can begin a line with what only looks like one.
+    A program can begin a line with a text that looks like a time.
     """
     stamp = _STAMP.match(line)
     try:
@@ -230,13 +230,13 @@ def _time(line: str) -> float:
 
 
 def _last_frames(frames: Sequence[str], room: int) -> list[str]:
-    """The program's own frames, with `…` for those of others between and after them.
+    """The program's frames, with `…` for other frames between and after them.
 
-    At most `room` lines, the last ones; the last frames of all if none is the program's own.
+    At most `room` lines, the last ones; if no frame is the program's, the last frames of all.
     """
     starts = [i for i, line in enumerate(frames) if _FRAME.match(line)]
     own: list[str] = []
-    ends = [*starts[1:], len(frames)] if starts else []  # a program can print what is none
+    ends = [*starts[1:], len(frames)] if starts else []  # a program can print an invalid one
     for start, end in zip(starts, ends, strict=True):
         if _is_own(frames[start]):
             own += frames[start:end]
@@ -248,7 +248,7 @@ def _last_frames(frames: Sequence[str], room: int) -> list[str]:
 
 
 def _is_own(line: str) -> bool:
-    """Whether a line begins a frame of the program itself."""
+    """Whether a line begins a frame of the program."""
     frame = _FRAME.match(line)
     return frame is not None and not _NOT_OWN.match(frame[1])
 
@@ -263,7 +263,7 @@ def _without_repeats(lines: Sequence[str]) -> Iterator[str]:
     """Yields the lines without graph mode's repetitions of an error.
 
     Graph mode repeats it for every level, with the stack trace of each node's creation. The error,
-    the program's frame that made the node, and the node remain.
+    the program's frame that created the node, and the node remain.
     """
     yielded: set[str] = set()
     made_here = ""
@@ -295,7 +295,8 @@ def _without_repeats(lines: Sequence[str]) -> Iterator[str]:
 def without_message(words: str, message: str) -> str:
     """The lines of `words`, the end of a log, that are not in the message of the task's end.
 
-    Programs print that message, and supervisors its first line, after `error: ` or a task's name.
+    Programs print that message, and supervisors print its first line after `error: ` or a task's
+    name.
     """
     repeated = {_SPEAKER.sub("", line).rstrip() for line in message.splitlines()}
     return "\n".join(line for line in words.splitlines() if _SPEAKER.sub("", line) not in repeated)
@@ -304,7 +305,7 @@ def without_message(words: str, message: str) -> str:
 def on_host(text: str, mounts: Sequence[Mount]) -> str:
     """The text with this host's paths instead of those below a container's mounts.
 
-    Paths in quotes are from a user's file and stay as they are.
+    Quoted paths come from a user's file and are not changed.
     """
     sources = {mount.target: mount.source for mount in mounts}
     if not sources:
@@ -315,27 +316,28 @@ def on_host(text: str, mounts: Sequence[Mount]) -> str:
 
 
 def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML_STYLE) -> str:
-    """The hint of a common error, "" if none is known.
+    """The hint for a common error, "" if none is known.
 
     Args:
-        words: with a container's paths.
-        mounts: what is mounted there.
-        caller: writes what to give the next run.
+        words: the error, with a container's paths.
+        mounts: the container's mounts.
+        caller: how the hint writes settings for the next run.
     """
     lines = (line[:_LONGEST] for line in words[:_MOST].splitlines())
-    words = "\n".join(lines)  # the patterns take more than linear time
+    words = "\n".join(lines)  # matching takes more than linear time
     if _MISSING_DATA.search(words) and not any(mount.target == "/data" for mount in mounts):
         return hint_text(("nothing is mounted at /data: run with ", DATA), caller)
     for name in {found[1] or found[2] for found in _NO_MODULE.finditer(words)}:
         if any(m.target == PROGRAM and PurePath(m.source).name == name for m in mounts):
             return (
-                f"the program is in its package `{name}`, which tasks see as {PROGRAM}: put a "
-                f"program beside `{name}`, which imports the package and calls it, and run that one"
+                f"the program is inside its package `{name}`, which tasks have as {PROGRAM}: "
+                f"write a program next to the directory `{name}` that imports and calls the "
+                "package, and run it"
             )
     return next((hint_text(hint, caller) for pattern, hint in _HINTS if pattern.search(words)), "")
 
 
 def relative_paths(words: str) -> list[str]:
-    """The relative paths of which an error says that there is no such file."""
+    """The relative paths that an error reports as missing files."""
     lines = "\n".join(line[:_LONGEST] for line in words[:_MOST].splitlines())
     return [found[1] or found[2] for found in _RELATIVE.finditer(lines)]

@@ -1,7 +1,7 @@
-"""What a person has asked of a cluster that is up: restart, stop, down.
+"""Records what a user requested for a running cluster: restart, stop, down.
 
-It stands in the run's directory, which tasks cannot write. So whoever watches the cluster, or comes
-to it later, does not take it for a crash.
+The record is a file in the run's directory, which tasks cannot write. A process that watches the
+cluster, now or later, reads it and does not mistake the request for a crash.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pathlib import Path
 from cluster_kit.platforms.engine import Container
 
 FILE = "requests.jsonl"
-"""In the directory of a run, beside its output."""
+"""The name of the file in the run's directory."""
 RESTART, STOP, DOWN = "restart", "stop", "down"
 END, KILL, FREEZE, THAW = "end", "kill", "freeze", "thaw"
-"""Of one task, from a page."""
+"""Requests for one task, from the live page."""
 ENDS = (RESTART, STOP)
-"""After these a task has ended only for a while."""
+"""Requests after which a task starts again."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """`what` was asked about these tasks; `time` in Unix seconds."""
+    """A request, `what`, for these tasks, made at `time` in Unix seconds."""
 
     time: float
     what: str
@@ -35,18 +35,18 @@ class Asked:
 
     @property
     def at(self) -> str:
-        """The host's time of day."""
+        """The time of the request, as the host's time of day."""
         return f"{datetime.fromtimestamp(self.time):%H:%M:%S}"
 
 
 def write(run: Path, what: str, tasks: Sequence[str], now: float) -> None:
-    """Add to the requests of the run in this directory; raises OSError."""
+    """Add a request to those of the run in this directory; raises OSError."""
     line = json.dumps({"time": now, "what": what, "tasks": list(tasks)})
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(run / FILE, flags, 0o644)
     try:
         os.write(file, line.encode() + b"\n")
-        if os.geteuid() == 0:  # in another user's run it is that user's file
+        if os.geteuid() == 0:  # in another user's run, the file belongs to that user
             about = run.stat()
             with contextlib.suppress(OSError):
                 os.fchown(file, about.st_uid, about.st_gid)
@@ -62,7 +62,7 @@ def read(run: Path) -> list[Asked]:
         return []
     found = []
     for line in lines:
-        with contextlib.suppress(ValueError, LookupError, TypeError):  # cut off by a full disk
+        with contextlib.suppress(ValueError, LookupError, TypeError):  # the disk was full
             fields = json.loads(line)
             found.append(Asked(fields["time"], fields["what"], tuple(fields["tasks"])))
     return found
@@ -77,5 +77,5 @@ def of_containers(containers: Sequence[Container]) -> list[Asked]:
 
 
 def last(requests: Sequence[Asked], task: str) -> Asked | None:
-    """What was last asked about a task, None if nothing was."""
+    """The last request for a task, None if there was none."""
     return next((one for one in reversed(requests) if task in one.tasks), None)

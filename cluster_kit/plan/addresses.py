@@ -3,7 +3,7 @@
 An address depends on role and index only, not on the counts: adding a worker changes no address.
 Offsets from the subnet's base, in a /24 or larger:
 
-    .1 gateway   .10 chief   .11 evaluator   .12-.19 sidecars   .20-.99 ps   .100-.254 workers
+    .1 gateway .10 chief   .11 evaluator   .12-.19 sidecars   .20-.99 ps   .100-.254 workers
 
 and beyond these, whole further /24s in turn: odd ones for workers, even ones for ps. Smaller
 subnets have smaller blocks. The blocks are in the table of `roles`. `auto` gives every cluster a
@@ -25,10 +25,10 @@ PRIVATE = tuple(IPv4Network(cidr) for cidr in ("10.0.0.0/8", "172.16.0.0/12", "1
 POOLS = tuple(IPv4Network(cidr) for cidr in ("172.28.0.0/14", "10.200.0.0/13", "192.168.0.0/16"))
 SLOT_PREFIX = 20
 WIDEST, WHOLE, NARROWEST = 16, 24, 29
-"""Prefix lengths: of the largest subnet, of one with whole blocks, of the smallest."""
+"""Prefix lengths: of the largest subnet, of the smallest with whole blocks, of the smallest."""
 GATEWAY_OFFSET = 1
 SIDECARS = range(12, 20)
-"""Offsets of the sidecars; smaller subnets than WHOLE have none."""
+"""Offsets of the sidecars; subnets smaller than WHOLE have no addresses for sidecars."""
 
 
 def offset(prefix: int, role: str, index: int) -> int | None:
@@ -47,7 +47,7 @@ def offset(prefix: int, role: str, index: int) -> int | None:
 
 
 def of(subnet: IPv4Network, role: str, index: int) -> IPv4Address:
-    """The address of a task that pins none; the subnet must have an address for it."""
+    """The address of a task without a pinned one; the subnet must have an address for it."""
     return subnet.network_address + (offset(subnet.prefixlen, role, index) or 0)
 
 
@@ -59,10 +59,10 @@ def fits(prefix: int, last: Iterable[tuple[str, int]]) -> bool:
 
 
 def prefix_needed(last: Iterable[tuple[str, int]], smallest: int = WHOLE) -> int | None:
-    """The longest prefix (smallest subnet) that fits them all; None if a /16 is too small.
+    """The longest prefix (smallest subnet) with addresses for all; None if a /16 is too small.
 
     Args:
-        last: (role, highest index) of each role.
+        last: (role, highest index) of each role that has a task.
         smallest: prefix length of the smallest subnet allowed.
     """
     indexes = tuple(last)
@@ -72,7 +72,7 @@ def prefix_needed(last: Iterable[tuple[str, int]], smallest: int = WHOLE) -> int
 def pick_subnet(name: str, prefix: int, networks: Iterable[Network]) -> IPv4Network | None:
     """A free subnet for the cluster `name`; None if every slot of every pool is taken.
 
-    It is the same one each time, as long as the slot that the name selects is free.
+    It is the same one each time if the slot that the name selects is free.
     """
     taken = [network.subnet for network in networks if network.cluster != name]
     slot_prefix = min(prefix, SLOT_PREFIX)
@@ -104,5 +104,5 @@ def of_sidecar(subnet: IPv4Network, number: int) -> IPv4Address:
 
 
 def gateway(subnet: IPv4Network) -> IPv4Address:
-    """The gateway's address: the first one, which is Docker's default as well."""
+    """The gateway's address: the first one, as Docker chooses by default."""
     return subnet.network_address + GATEWAY_OFFSET

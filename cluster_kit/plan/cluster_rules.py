@@ -23,7 +23,7 @@ def check_counts(manifest: Manifest) -> Iterator[Problem]:
     yield from check_style(manifest)
     if too_many(manifest):
         role = max(ROLES, key=manifest.count)
-        rule = f"so many tasks fit in no subnet up to a /{addresses.WIDEST}"
+        rule = f"too many tasks for the largest subnet, a /{addresses.WIDEST}"
         yield Problem(role, str(manifest.count(role)), rule, "ask for fewer tasks")
 
 
@@ -43,7 +43,7 @@ def _broken_bound(role: Role, count: int) -> tuple[str, HintText]:
 
 
 def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
-    """Yields every table `[task.…]` of a task that the cluster does not have."""
+    """Yields a problem for every table `[task.…]` of a task that the cluster does not have."""
     for name in manifest.task:
         key_path = f"task.{name}"
         match = TASK.fullmatch(name)
@@ -55,7 +55,7 @@ def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
         role, index, count = match[1], int(match[2]), manifest.count(match[1])
         if index >= count:
             rule = f"no such task: {role} = {count}"
-            hint = "take the table out"
+            hint = "remove the table"
             if ROLES[role].allows(index + 1):
                 hint = ("write ", Setting(role, index + 1), f", or {hint}")
             yield Problem(key_path, "", rule, hint, (role,))
@@ -68,16 +68,16 @@ def last_indexes(manifest: Manifest) -> tuple[tuple[str, int], ...]:
 
 
 def too_many(manifest: Manifest) -> bool:
-    """Whether the tasks fit in no subnet; then there may be far too many of them to list."""
+    """Whether the tasks fit in no subnet; there may then be too many to list them."""
     return addresses.prefix_needed(last_indexes(manifest)) is None
 
 
 READS = (*ROLES, "name")
-"""The keys that decide how large a subnet must be, and which one is free."""
+"""The keys that determine how large a subnet must be, and which one is free."""
 
 
 def check_port(manifest: Manifest) -> Iterator[Problem]:
-    """Yields a port that no task could listen on."""
+    """Yields a problem for a port that tasks cannot listen on."""
     if not 1024 <= manifest.port <= 65534:
         rule = "must be 1024 to 65534 (unprivileged; the next port is the beacon's)"
         yield Problem("port", str(manifest.port), rule, ("write ", Setting("port", 2222)))
@@ -93,17 +93,17 @@ def find_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | Non
     subnet = addresses.pick_subnet(manifest.name, prefix, facts.networks)
     if subnet is None:
         pools = ", ".join(str(pool) for pool in addresses.POOLS)
-        rule = f"every slot of {pools} is taken by a Docker network or a route of this host"
-        hint = "remove unused networks (docker network prune), or state a `subnet` of your own"
+        rule = f"Docker networks and routes of this host use all of {pools}"
+        hint = "remove unused networks (docker network prune), or set `subnet`"
         return None, [Problem("subnet", '"auto"', rule, hint, READS)]
     return subnet, []
 
 
 def _given_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | None, list[Problem]]:
-    """The subnet that the manifest gives, or None and all its problems.
+    """The subnet in the manifest; None if it has problems, which are added to the others.
 
-    Docker itself notices an overlap with another Docker network only when the cluster starts, and
-    never one with a route of the host.
+    Docker notices an overlap with another Docker network only when the cluster starts, and an
+    overlap with a route of the host never.
     """
     text, last = manifest.subnet, last_indexes(manifest)
     try:
@@ -125,7 +125,7 @@ def _given_subnet(manifest: Manifest, facts: HostFacts) -> tuple[IPv4Network | N
         rule = "too small for its tasks' address blocks"
         hint = f'use a /{needed} or larger, or "auto"'
         problems.append(Problem("subnet", f'"{text}"', rule, hint, READS))
-    # A Docker network is in the facts twice: under its name, and then as its bridge's route.
+    # A Docker network is in the facts twice: by its name, and as the route of its bridge.
     first = {network.subnet: network for network in reversed(facts.networks)}
     for network in reversed(first.values()):
         if network.cluster != manifest.name and network.subnet.overlaps(subnet):
@@ -195,24 +195,24 @@ def _misplaced(
 
 
 def check_ports(manifest: Manifest) -> Iterator[Problem]:
-    """Yields ports that two tasks would share, or that an internal network cannot publish."""
+    """Yields problems of ports that two tasks would share, and of ports on an internal network."""
     taken: dict[int, str] = {}
     for key_path, ports in published(manifest):
         for host, _ in ports:
             if host in taken:
-                rule = f"127.0.0.1:{host} is that of {taken[host]} already"
+                rule = f"{taken[host]} already publishes 127.0.0.1:{host}"
                 hint = 'give it another port of this host, e.g. "8081:80"'
                 yield Problem(key_path, str(host), rule, hint, (*ROLES, "role", "task", "sidecar"))
             taken.setdefault(host, key_path)
     yield from _shared(manifest)
     if manifest.network.internal and taken:
-        rule = f"an internal network publishes no ports: {', '.join(map(str, sorted(taken)))}"
-        hint = "take this out, or the `ports`"
+        rule = f"an internal network cannot publish ports: {', '.join(map(str, sorted(taken)))}"
+        hint = "remove this, or remove `ports`"
         yield Problem("network.internal", "true", rule, hint, ("role", "task", "sidecar"))
 
 
 def published(manifest: Manifest) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Yields every key that publishes ports, with its pairs: this host's, the container's."""
+    """Yields every key that publishes ports, with its pairs of host port and container port."""
     for role in ROLES:
         if ports := manifest.limits(role).ports:
             yield f"role.{role}.ports", ports
@@ -225,7 +225,7 @@ def published(manifest: Manifest) -> Iterator[tuple[str, list[tuple[int, int]]]]
 
 
 def _shared(manifest: Manifest) -> Iterator[Problem]:
-    """Yields the ports of a role that several of its tasks would publish."""
+    """Yields problems of ports that a role sets for several tasks."""
     for role in ROLES:
         ports, count = manifest.limits(role).ports, manifest.count(role)
         for name, limits in manifest.task.items():
@@ -233,8 +233,8 @@ def _shared(manifest: Manifest) -> Iterator[Problem]:
             if match and match[1] == role and int(match[2]) < manifest.count(role):
                 count -= limits.ports is not None
         if ports and count > 1:
-            rule = f"{count} tasks cannot share a port of this host"
-            hint = f"write it for one of them: `ports` under [task.{role}-0]"
+            rule = f"{count} tasks cannot publish the same port of this host"
+            hint = f"set it for one task: `ports` under [task.{role}-0]"
             yield Problem(f"role.{role}.ports", str(ports[0][0]), rule, hint, (role, "task"))
 
 
@@ -242,7 +242,7 @@ OWN = Setting("image", OWN_IMAGE)
 
 
 def check_names(manifest: Manifest) -> Iterator[Problem]:
-    """Yields an invalid `name` or `image`, and `requirements` with an image of the user's own."""
+    """Yields problems of `name` and `image`, and of `requirements` with an image of the user's."""
     hint: HintText
     if not NAME.fullmatch(manifest.name):
         rule = "must be a DNS label of at most 40 characters: a-z, 0-9 and inner hyphens"
@@ -255,17 +255,17 @@ def check_names(manifest: Manifest) -> Iterator[Problem]:
     elif manifest.build:
         yield from _beside_build(manifest)
     elif manifest.image != OWN_IMAGE and manifest.requirements:
-        rule = f"packages are installed in the kit's own image only, not in {manifest.image}"
-        hint = ("install them in your image, or write ", OWN)
+        rule = f"the kit installs packages only in its own image, not in {manifest.image}"
+        hint = ("install them in your image, or set ", OWN)
         yield Problem("requirements", f'"{manifest.requirements}"', rule, hint)
 
 
 def _beside_build(manifest: Manifest) -> Iterator[Problem]:
-    """Yields problems of keys that a Dockerfile decides, if the manifest names one."""
+    """Yields problems of keys that cannot be combined with `build`."""
     if "image" in manifest.model_fields_set:
-        rule = "the image is made from a Dockerfile (`build`), so none can be named"
-        yield Problem("image", f'"{manifest.image}"', rule, "take out `image` or `build`")
+        rule = "the image is built from a Dockerfile (`build`), so `image` cannot name another one"
+        yield Problem("image", f'"{manifest.image}"', rule, "remove `image` or `build`")
     if manifest.requirements:
-        rule = "packages are installed in the kit's own image only, not in one that `build` makes"
-        hint = "take it out, and install them in your Dockerfile: `RUN pip install …`"
+        rule = "the kit installs packages only in its own image, not in one that `build` makes"
+        hint = "remove it, and install them in your Dockerfile: `RUN pip install …`"
         yield Problem("requirements", f'"{manifest.requirements}"', rule, hint)

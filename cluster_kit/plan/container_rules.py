@@ -27,16 +27,16 @@ from cluster_kit.util.nearest import proposal
 from cluster_kit.util.toml_text import to_toml
 
 IDLE_SERVER = 82 << 20
-"""Bytes that TensorFlow's server takes if it is idle, and so any task at least."""
+"""The memory of an idle TensorFlow server in bytes, which every task needs at least."""
 ENOUGH = "512m"
 _LOADED = re.compile(r"PATH|(LD|PYTHON)[A-Z0-9_]*")
-"""Variables that say from where programs, libraries and modules are loaded."""
+"""Variables that set the directories of programs, libraries and modules."""
 _LOADED_BY_HOME = ("HOME",)
-"""The same where Python looks for modules below the home directory: not in the kit's image."""
+"""Variables that set Python's modules below the home directory; the kit's image ignores them."""
 
 
 def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
-    """Yields limits that this host cannot give, and environment variables that cannot be set."""
+    """Yields problems of limits that exceed this host, and of environment variables."""
     tables: dict[str, Limits] = {f"role.{r}": manifest.limits(r) for r in ROLES}
     tables |= {f"task.{name}": limits for name, limits in manifest.task.items()}
     for key_path, limits in tables.items():
@@ -46,13 +46,15 @@ def check_limits(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
     total = _memory_limits(manifest)
     alone = all((limits.memory or 0) <= facts.memory for limits in tables.values())
     if alone and total > facts.memory:
-        rule = f"all memory limits add up to {_gib(total)}, this host has {_gib(facts.memory)}"
-        hint = "lower the limits or ask for fewer tasks"
+        rule = (
+            f"the sum of all memory limits is {_gib(total)}, but this host has {_gib(facts.memory)}"
+        )
+        hint = "lower the limits, or ask for fewer tasks"
         yield Problem("memory", "", rule, hint, (*ROLES, "role", "task"))
 
 
 def _memory_limits(manifest: Manifest) -> int:
-    """The sum of all tasks' memory limits in bytes: the roles' limits, corrected by the tasks'."""
+    """The sum of all tasks' memory limits in bytes; a task's limit replaces its role's."""
     of_role: dict[str, int] = {r: manifest.limits(r).memory or 0 for r in ROLES}
     total: int = sum(of_role[role] * max(0, manifest.count(role)) for role in ROLES)
     for name, of_task in manifest.task.items():
@@ -73,7 +75,7 @@ def _check_table(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Pr
         most = Setting(f"{key_path}.memory", f"{facts.memory // 2**20}m")
         yield Problem(most.key, _gib(limits.memory), rule, ("at most ", most))
     if limits.memory is not None and limits.memory < IDLE_SERVER:
-        rule = f"a TensorFlow server takes {_mib(IDLE_SERVER)} before it does any work"
+        rule = f"an idle TensorFlow server needs {_mib(IDLE_SERVER)}"
         enough = Setting(f"{key_path}.memory", ENOUGH)
         yield Problem(enough.key, _mib(limits.memory), rule, ("for example ", enough))
     for key in limits.environment:
@@ -82,14 +84,14 @@ def _check_table(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Pr
         yield from check_name(f"{key_path}.secrets", to_toml(key), key)
         if key in limits.environment:
             rule = "it has a value in `environment`, too"
-            yield Problem(f"{key_path}.secrets", to_toml(key), rule, "take one of them out")
+            yield Problem(f"{key_path}.secrets", to_toml(key), rule, "remove one of them")
 
 
 def _is_shaped(manifest: Manifest, key_path: str) -> bool:
-    """Whether a task of this table has a `bandwidth`, by this table or another one."""
+    """Whether a task of this table has a `bandwidth`, from this table or another one."""
     table, _, name = key_path.partition(".")
     if table == "task":
-        match = TASK.fullmatch(name)  # another rule refuses other names
+        match = TASK.fullmatch(name)  # another rule reports unknown names
         of_task = manifest.limits_of(match[1], int(match[2])) if match else None
         return of_task is not None and of_task.bandwidth is not None
     of_tasks = [limits for key, limits in manifest.task.items() if key.startswith(f"{name}-")]
@@ -97,14 +99,17 @@ def _is_shaped(manifest: Manifest, key_path: str) -> bool:
 
 
 def _check_start(manifest: Manifest, key_path: str, limits: Limits) -> Iterator[Problem]:
-    """Yields variables by which a container that starts as root would load what tasks write."""
+    """Yields problems of variables that let a container run tasks' files as root."""
     written = [OUTPUT, *(m.target for _, m in placed(manifest) if not m.read_only)]
     for name, value in limits.environment.items():
         by_home = name in _LOADED_BY_HOME and not manifest.runs_in_kits_image
         places = [posixpath.normpath(word) for word in re.split("[: ]", value) if word]
         below = [p for p in places for top in written if PurePosixPath(p).is_relative_to(top)]
         if below and (by_home or _LOADED.fullmatch(name)):
-            rule = "its container starts as root, which would run what programs have put there"
+            rule = (
+                "its container starts as root, and root would run files that programs have "
+                "written there"
+            )
             hint = "name a directory that tasks cannot write, or set it in the program"
             yield Problem(f"{key_path}.environment.{name}", to_toml(value), rule, hint)
 
@@ -112,11 +117,11 @@ def _check_start(manifest: Manifest, key_path: str, limits: Limits) -> Iterator[
 def check_name(key_path: str, value: str, key: str) -> Iterator[Problem]:
     """Yields the problems of an environment variable's name."""
     if RESERVED.fullmatch(key):
-        rule = "this variable is the kit's own: it decides what the task is"
-        yield Problem(key_path, value, rule, "take it out")
+        rule = "the kit sets this variable: it determines the task"
+        yield Problem(key_path, value, rule, "remove it")
     elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
         rule = "not a valid name of an environment variable"
-        yield Problem(key_path, value, rule, "letters, digits and _ only")
+        yield Problem(key_path, value, rule, "use only letters, digits and _")
 
 
 def _mib(size: int) -> str:
@@ -134,12 +139,12 @@ ULIMITS = (
 
 
 def check_resources(manifest: Manifest, facts: HostFacts) -> Iterator[Problem]:
-    """Yields shared memory that a task cannot have, and ulimits that do not exist."""
+    """Yields problems of shared memory that a task cannot have, and of unknown ulimits."""
     for table, limits in manifest.limits_by_table():
         yield from _check_shm(f"{table}.shm_size", limits, facts)
         for name in limits.ulimits:
             if name not in ULIMITS:
-                hint = proposal(name, list(ULIMITS)) or f"there are: {', '.join(ULIMITS)}"
+                hint = proposal(name, list(ULIMITS)) or f"known ulimits: {', '.join(ULIMITS)}"
                 yield Problem(f"{table}.ulimits.{name}", "", "no such ulimit", hint)
 
 
@@ -152,7 +157,7 @@ def _check_shm(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Prob
         most = Setting(key_path, f"{facts.memory // 2**20}m")
         yield Problem(key_path, value, rule, ("at most ", most))
     elif limits.memory is not None and limits.shm_size > limits.memory:
-        rule = f"it counts as memory, of which the task has {limits.memory / 2**30:.3g} GiB"
+        rule = f"it counts as the task's memory, whose limit is {limits.memory / 2**30:.3g} GiB"
         yield Problem(key_path, value, rule, "raise `memory` there, or lower this")
 
 
@@ -163,7 +168,7 @@ OWN = tuple(
          "/opt/datasets", "/proc", "/sys", "/dev"),
     )
 )  # fmt: skip
-"""Directories that the kit, its image or the kernel fills; nothing is mounted in them."""
+"""Directories of the kit, its image or the kernel; no mount can be at or below them."""
 WHOLE = tuple(
     map(
         PurePosixPath,
@@ -171,12 +176,12 @@ WHOLE = tuple(
          "/opt", "/run", "/sbin", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/var"),
     )
 )  # fmt: skip
-"""Directories that a container needs; mounts inside of them are possible."""
+"""Directories that a container needs; mounts are possible only below them."""
 EXAMPLE = 'for example `target = "/cache"`'
 
 
 def check_mounts(manifest: Manifest) -> Iterator[Problem]:
-    """Yields targets that cannot be mounted at, and roles that do not exist."""
+    """Yields problems of mounts: impossible targets and unknown roles."""
     for key_path, mount in placed(manifest):
         yield from check_target(key_path, mount)
         yield from check_roles(f"{key_path}.roles", mount.roles)
@@ -184,7 +189,7 @@ def check_mounts(manifest: Manifest) -> Iterator[Problem]:
 
 
 def check_roles(key_path: str, roles: Iterable[str]) -> Iterator[Problem]:
-    """Yields roles that do not exist."""
+    """Yields problems of unknown roles."""
     for role in roles:
         if role not in ROLES:
             hint = proposal(role, list(ROLES)) or f"roles: {', '.join(ROLES)}"
@@ -199,24 +204,24 @@ def placed(manifest: Manifest) -> Iterator[tuple[str, MountTable]]:
 def check_absolute(key_path: str, mount: PlainMount) -> Iterator[Problem]:
     """Yields a problem for a target that is not an absolute path."""
     if not re.match(r"/(?!/)", mount.target) or mount.target != posixpath.normpath(mount.target):
-        rule = "must be an absolute path, without `..` and without a slash at its end"
+        rule = "must be an absolute path, without `..` and without a trailing slash"
         yield Problem(f"{key_path}.target", to_toml(mount.target), rule, EXAMPLE)
 
 
 def check_target(key_path: str, mount: MountTable) -> Iterator[Problem]:
-    """Yields why nothing can be mounted at a target."""
+    """Yields the problem of a target at which nothing can be mounted."""
     key, value, target = f"{key_path}.target", to_toml(mount.target), PurePosixPath(mount.target)
     if faults := list(check_absolute(key_path, mount)):
         yield from faults
         return
     reserved = next((path for path in OWN if target.is_relative_to(path)), None)
     if reserved or target in WHOLE or any(path.is_relative_to(target) for path in OWN):
-        rule = f"{reserved or target} in a container is the kit's own, or the system's"
+        rule = f"{reserved or target} in a container belongs to the kit or the system"
         yield Problem(key, value, rule, f"choose another directory, {EXAMPLE}")
 
 
 def check_together(mounts: tuple[tuple[str, MountTable], ...]) -> Iterator[Problem]:
-    """Yields targets that are taken, or inside of another mount, for the same role."""
+    """Yields problems of targets that are equal to or inside another mount of the same role."""
     for number, (key_path, mount) in enumerate(mounts):
         for before, other in mounts[:number]:
             if not _share_a_role(mount, other):
@@ -226,8 +231,10 @@ def check_together(mounts: tuple[tuple[str, MountTable], ...]) -> Iterator[Probl
                 rule = f"{before} is mounted there"
                 yield Problem(key, value, rule, "choose another directory, or other `roles`")
             elif _nested(mount.target, other.target):
-                rule = f"one of them would be inside of the other: {before} is at {other.target}"
-                yield Problem(key, value, rule, "choose directories beside each other")
+                rule = f"one of them would be inside the other: {before} is at {other.target}"
+                yield Problem(
+                    key, value, rule, "choose directories of which neither contains the other"
+                )
 
 
 def _share_a_role(one: MountTable, other: MountTable) -> bool:
@@ -243,14 +250,18 @@ FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
 
 def check_secret_files(manifest: Manifest) -> Iterator[Problem]:
-    """Yields names that no file can have, and values that come from nowhere or from two places."""
+    """Yields problems of secrets: invalid file names, and values with no source or two sources."""
     for name, secret in manifest.secret.items():
         key_path = f"secret.{name}"
         if not FILE.fullmatch(name):
             rule = "not a valid name of a file in /run/secrets"
-            yield Problem(key_path, "", rule, "letters, digits, `_`, `-` and `.` only")
+            yield Problem(key_path, "", rule, "use only letters, digits, `_`, `-` and `.`")
         if bool(secret.file) == bool(secret.environment):
-            rule = "its value comes from nowhere" if not secret.file else "its value has two places"
+            rule = (
+                "it has no source for its value"
+                if not secret.file
+                else "it has two sources for its value"
+            )
             hint = (
                 f'write `{_key(name)} = "PATH"`, or `{_key(name)} = {{ environment = "VARIABLE" }}`'
             )
@@ -271,8 +282,8 @@ MOST = len(addresses.SIDECARS)
 def check_sidecars(manifest: Manifest) -> Iterator[Problem]:
     """Yields the problems of each sidecar, and of all together."""
     if len(manifest.sidecar) > MOST:
-        rule = f"a cluster has addresses for {MOST} sidecars"
-        yield Problem("sidecar", str(len(manifest.sidecar)), rule, "take some of them out")
+        rule = f"a cluster has addresses for at most {MOST} sidecars"
+        yield Problem("sidecar", str(len(manifest.sidecar)), rule, "remove some of them")
     if manifest.sidecar:
         yield from _check_subnet(manifest.subnet)
     for name, table in manifest.sidecar.items():
@@ -292,7 +303,7 @@ def _check_subnet(subnet: str) -> Iterator[Problem]:
     except ValueError:
         return
     if prefix > addresses.WHOLE:
-        rule = f"sidecars have addresses in a /{addresses.WHOLE} or larger only"
+        rule = f"sidecars need a subnet of /{addresses.WHOLE} or larger"
         hint = f'use a /{addresses.WHOLE}, or "auto"'
         yield Problem("subnet", to_toml(subnet), rule, hint, ("sidecar",))
 
@@ -308,7 +319,7 @@ def _check_name(key_path: str, name: str) -> Iterator[Problem]:
 
 
 def _check_command(key_path: str, table: SidecarTable) -> Iterator[Problem]:
-    """Yields an image that has no valid name, and the tasks' image with nothing to run."""
+    """Yields problems of an invalid image name, and of the tasks' image without a command."""
     if not shares_image(table) and not IMAGE.fullmatch(table.image):
         rule = "not a valid name of an image"
         hint = ("write one like ", Setting(f"{key_path}.image", "redis:7"))
@@ -330,18 +341,16 @@ def _check_variables(key_path: str, table: SidecarTable) -> Iterator[Problem]:
         yield from check_name(f"{key_path}.secrets", to_toml(key), key)
         if key in table.environment:
             rule = "it has a value in `environment`, too"
-            yield Problem(f"{key_path}.secrets", to_toml(key), rule, "take one of them out")
+            yield Problem(f"{key_path}.secrets", to_toml(key), rule, "remove one of them")
 
 
 def _check_mounts(key_path: str, table: SidecarTable) -> Iterator[Problem]:
-    """Yields problems of targets that are not paths or are used twice; the image's own files are
-    unknown.
-    """
+    """Yields problems of targets that are invalid or used twice; the image's files are unknown."""
     seen: set[str] = set()
     for number, mount in enumerate(table.mount):
         key = f"{key_path}.mount.{number}"
         yield from check_absolute(key, mount)
         if re.fullmatch("/+", mount.target) or mount.target in seen:
-            rule = "nothing can be mounted at the root" if mount.target not in seen else "taken"
+            rule = "nothing can be mounted at /" if mount.target not in seen else "taken"
             yield Problem(f"{key}.target", to_toml(mount.target), rule, "choose another directory")
         seen.add(mount.target)

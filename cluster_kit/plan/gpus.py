@@ -103,7 +103,7 @@ def _misplaced(manifest: Manifest) -> Iterator[Problem]:
     for role in ROLES.values():
         key_path, gpus = f"role.{role.name}.gpus", manifest.limits(role.name).gpus
         if role.gpus == "none" and gpus:
-            yield Problem(key_path, to_toml(gpus), _never_rule(role), "take it out")
+            yield Problem(key_path, to_toml(gpus), _never_rule(role), "remove it")
         if role.gpus == "pool" and gpus is not None:
             rule = f"the {role.plural}' GPUs belong in `gpus`, at the top"
             hint = f"write `gpus = [...]` there, or `gpus` under [task.{role.name}-0], …"
@@ -112,7 +112,7 @@ def _misplaced(manifest: Manifest) -> Iterator[Problem]:
         role_without = _role_without_gpus(name)
         if role_without is not None and limits.gpus:
             rule = _never_rule(role_without)
-            yield Problem(f"task.{name}.gpus", to_toml(limits.gpus), rule, "take it out")
+            yield Problem(f"task.{name}.gpus", to_toml(limits.gpus), rule, "remove it")
 
 
 def _role_without_gpus(task: str) -> Role | None:

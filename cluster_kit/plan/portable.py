@@ -203,5 +203,5 @@ def _refuse_port(cluster: Cluster, task: Task, port: int) -> None:
             raise UsageError(
                 f"--debug: {name} publishes its port {DEBUGGER_PORT} already, "
                 "at which the debugger listens",
-                "take it out of `ports`",
+                "remove it from `ports`",
             )

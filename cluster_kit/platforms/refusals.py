@@ -10,7 +10,7 @@ from cluster_kit.plan.tasks import names_in
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.toml_text import to_toml
 
-HERE = ("take it out, or run it on this host: ", Setting("engine", "compose"))
+HERE = ("remove it, or run it on this host: ", Setting("engine", "compose"))
 REQUIRE = Setting("gpus", "require")
 
 

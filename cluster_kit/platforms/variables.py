@@ -363,7 +363,7 @@ def refuse_in_text(text: str, file: str, cluster: Cluster, *, options: bool = Tr
     if name := secret_of(text, refused_secrets(cluster, options=options)):
         raise UsageError(
             f"{file} would have the value of a secret in clear: {name}",
-            'hand it over as a secret only: `[secret]`, or `secrets = ["NAME"]`; take it out of '
+            'hand it over as a secret only: `[secret]`, or `secrets = ["NAME"]`; remove it of '
             "arguments, commands and other variables",
         )
     return text

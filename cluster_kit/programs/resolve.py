@@ -188,7 +188,7 @@ def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, li
     for name in table.secrets:
         if RESERVED.fullmatch(name) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             rule = "not a name of a variable of yours"
-            problems.append(Problem("data.secrets", to_toml(name), rule, "take it out"))
+            problems.append(Problem("data.secrets", to_toml(name), rule, "remove it"))
     stem = re.sub(r"[^A-Za-z0-9_-]", "-", script.stem) or "data"
     directory = fetched / f"{stem}-{_hash(script, table.args)}"
     step = Fetch(str(script), tuple(table.args), tuple(sorted(set(table.secrets))), str(directory))

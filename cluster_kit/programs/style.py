@@ -143,11 +143,11 @@ def check_version(manifest: Manifest) -> Iterator[Problem]:
         hint = ("write ", Setting("tensorflow", oldest), " or newer, or take an image of your own")
         yield Problem("tensorflow", value, f"the oldest that the kit installs is {oldest}", hint)
     if manifest.build:
-        rule = "the version is installed in the kit's own image only, not in one that `build` makes"
-        yield Problem("tensorflow", value, rule, "take it out, and install it in your Dockerfile")
+        rule = "the kit installs a version only in its own image, not in one that `build` makes"
+        yield Problem("tensorflow", value, rule, "remove it, and install it in your Dockerfile")
     elif manifest.image != OWN_IMAGE:
-        rule = f"the version is installed in the kit's own image only, not in {manifest.image}"
-        hint = ("take it out, or write ", Setting("image", OWN_IMAGE))
+        rule = f"the kit installs a version only in its own image, not in {manifest.image}"
+        hint = ("remove it, or write ", Setting("image", OWN_IMAGE))
         yield Problem("tensorflow", value, rule, hint)
 
 

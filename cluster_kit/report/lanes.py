@@ -1,4 +1,7 @@
-"""The lanes: what each task did over time, and the marks on it. Pure."""
+"""Computes the report's lanes: what each task did over time, with marks for single moments.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,12 @@ from cluster_kit.resolved import Cluster, Task
 from cluster_kit.roles import ROLES
 
 ROUTINE = ("checkpoint", "epoch", "evaluation")
-"""Kinds of marks that come again and again where all is well."""
+"""Kinds of marks that repeat during normal training."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that happened to a task at one moment, Unix seconds."""
+    """Something that happened to a task at one moment, in Unix seconds."""
 
     kind: str
     at: float
@@ -45,9 +48,9 @@ class Mark:
 def marks_of(
     lives: Sequence[Life], entries: Sequence[Entry], requests: Sequence[Asked] = ()
 ) -> Iterator[Mark]:
-    """What happened to one task, by the lives of its container and its own entries.
+    """The marks of one task, from the lives of its container and its entries.
 
-    What follows from one of the `requests` about it is no fault.
+    What follows from one of the `requests` for the task is not a fault.
     """
     for mark in _of_container(lives):
         yield _asked_for(mark, lives, requests)
@@ -65,13 +68,13 @@ def marks_of(
 
 
 def _asked_for(mark: Mark, lives: Sequence[Life], requests: Sequence[Asked]) -> Mark:
-    """The mark as one of a person's request, if it is a fault or restart that followed from one."""
+    """The mark as a user's request, if it is a fault or restart that followed from one."""
     before = [one for one in requests if one.time <= mark.at]
     if mark.kind not in ("fault", "restart") or not before:
         return mark
     last = before[-1]
     begun = sum(last.time < start <= mark.at for start in starts(lives))
-    # A fault is of the life in which it was asked for, a restart is the first one after that.
+    # A fault belongs to the life in which it was requested, a restart is the first one after that.
     if begun > (mark.kind == "restart") or last.what == THAW:
         return mark
     return Mark("asked", mark.at, f"{mark.text}: a user requested it ({last.what})")
@@ -118,7 +121,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Lane:
-    """One task's: `spans` follow each other, `over` lie above them (silent, waiting)."""
+    """The lane of one task: `spans` follow each other, `over` lie above them (silent, waiting)."""
 
     spans: tuple[Span, ...]
     over: tuple[Span, ...]
@@ -135,9 +138,9 @@ def lanes_of(
     """Each task's lane, by name.
 
     Args:
-        events, entries: of the run, oldest first.
-        end: of what was seen, Unix seconds.
-        requests: the users' requests, such as a restart, which are no faults.
+        events, entries: those of the run, oldest first.
+        end: the time of the last observation, Unix seconds.
+        requests: the users' requests, such as a restart, which are not faults.
     """
     leader = cluster.leader.name
     task_entries = {task.name: [entry for entry in entries if entry.task == task.name]
@@ -167,7 +170,7 @@ def lanes_of(
 
 
 def _states(events: Sequence[Event], entries: Sequence[Entry], end: float) -> Iterator[Span]:
-    """The task's own states; the time in which its container did not run is left out."""
+    """The task's states; the time in which its container did not run is left out."""
     word, before, since = "", "", 0.0
     changes: list[tuple[float, Event | Entry]] = [
         *((e.time, e) for e in events),
@@ -185,7 +188,7 @@ def _states(events: Sequence[Event], entries: Sequence[Entry], end: float) -> It
 
 
 def _seen(word: str, event: Event, before: str) -> str:
-    """The state after an event of the container; "" if it does not run."""
+    """The state after an event of the container; "" if the container does not run."""
     match event.action:
         case Action.CREATE | Action.START:
             return STARTING
@@ -209,7 +212,7 @@ def _heard(word: str, entry: Entry) -> str:
             return State.READY if word == STARTING else word
         case Step():
             return State.TRAINING
-        case Epoch():  # told at its end, whatever has begun since
+        case Epoch():  # reported at its end, even if another state has begun since
             return State.TRAINING if word in (STARTING, State.READY) else word
         case Evaluation():
             return State.SCORING
@@ -219,7 +222,7 @@ def _heard(word: str, entry: Entry) -> str:
 
 
 def _served(spans: Sequence[Span], training: Sequence[Span], word: str) -> tuple[Span, ...]:
-    """A server's spans: while the leader trains it has work, else it is ready."""
+    """A server's spans: it works while the leader trains, else it is ready."""
     found = []
     for span in spans:
         if span.state != State.READY:
@@ -237,7 +240,7 @@ def _served(spans: Sequence[Span], training: Sequence[Span], word: str) -> tuple
 
 
 def _scoring(spans: Sequence[Span], entries: Sequence[Entry]) -> tuple[Span, ...]:
-    """An evaluator's spans: it scores from when a checkpoint was written, else waits for one."""
+    """An evaluator's spans: it scores from the moment a checkpoint was written, else it waits."""
     scores = [(e.time, e.event) for e in entries if isinstance(e.event, Evaluation)]
     found = []
     for span in spans:
@@ -257,7 +260,7 @@ def _scoring(spans: Sequence[Span], entries: Sequence[Entry]) -> tuple[Span, ...
 def _silences(
     task: Task, lives: Sequence[Life], entries: Sequence[Entry], end: float
 ) -> Iterator[Span]:
-    """From the last time it was heard, to when it was heard again or started again."""
+    """Spans from the last heartbeat to the next one, or to the task's restart."""
     since: float | None = None
     changes = [(e.time, e.event) for e in entries
             if isinstance(e.event, Silent | Heard) and e.event.of == task.name]  # fmt: skip
@@ -273,8 +276,9 @@ def _silences(
 
 
 def _waits(entries: Sequence[Entry], end: float) -> Iterator[Span]:
-    """Training that waits for a task that was lost, as the leader says, until it ends or begins
-    anew.
+    """Spans in which training waits for a lost task, as the leader reports.
+
+    A wait lasts until the leader's program ends or restarts.
     """
     since: tuple[float, str] | None = None
     for entry in entries:
@@ -289,13 +293,13 @@ def _waits(entries: Sequence[Entry], end: float) -> Iterator[Span]:
 
 
 MOST_SHOWN = 600
-"""States and marks of all lanes together that are about what goes as it should."""
+"""The maximum number of routine states and marks in all lanes together."""
 FEWEST = 40
-"""The fewest states and marks of one lane, however many lanes there are."""
+"""The number of states and marks that each lane may have at least."""
 
 
 def thinned(lanes: Mapping[str, Lane]) -> dict[str, Lane]:
-    """The lanes with about so many states and marks at the most; what went wrong stays as it is."""
+    """The lanes with about this many states and marks at most; faults are all kept."""
     many = [name for name, lane in lanes.items() if _size(lane) > FEWEST]
     most = max(FEWEST, MOST_SHOWN // max(1, len(many))) // 2
     return {
@@ -311,7 +315,7 @@ def _size(lane: Lane) -> int:
 
 
 def _marks(marks: Sequence[Mark], most: int) -> tuple[Mark, ...]:
-    """Some marks of each routine kind at equal distances, including the last one."""
+    """The marks with some of each routine kind, at equal distances and including the last one."""
     counts = {kind: sum(mark.kind == kind for mark in marks) for kind in ROUTINE}
     of_each = max(1, most // max(1, sum(count > 0 for count in counts.values())))
     seen = dict.fromkeys(counts, 0)
@@ -328,7 +332,7 @@ def _marks(marks: Sequence[Mark], most: int) -> tuple[Mark, ...]:
 
 
 def _spans(spans: Sequence[Span], most: int) -> tuple[Span, ...]:
-    """Short ones that follow each other as one, of the state that lasted longest."""
+    """The spans; short ones in a row become one, with the state that lasted longest."""
     if len(spans) <= most:
         return tuple(spans)
     width = (spans[-1].end - spans[0].begin) / most
@@ -336,7 +340,7 @@ def _spans(spans: Sequence[Span], most: int) -> tuple[Span, ...]:
 
 
 def _groups(spans: Sequence[Span], width: float) -> Iterator[list[Span]]:
-    """Groups of spans without gaps that are together at most `width` seconds long."""
+    """Groups of spans without gaps, each group at most `width` seconds long."""
     group: list[Span] = []
     for span in spans:
         if group and (span.end - group[0].begin > width or span.begin > group[-1].end):
@@ -362,10 +366,10 @@ BROKEN, DRILL = "broken", "drill"
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of a drill. Times are Unix seconds; `over` is None if it has no end of its own.
+    """A fault of a drill. Times are Unix seconds; `over` is None if the fault has no end.
 
-    `for_s` is the time for which it was to last. Seconds after it are None if nobody noticed it,
-    or nothing went on.
+    `for_s` is its intended duration. Fields with seconds after the fault are None if no task
+    noticed it, or if training did not continue.
     """
 
     number: int
@@ -387,7 +391,7 @@ class Fault:
 
     @property
     def text(self) -> str:
-        """The title and what became of it, a line for each."""
+        """The title and the consequences, one line each."""
         by = f" ({self.detected_by})" if self.detected_by else ""
         detected, on = self.detected_after_s, self.going_on_after_s
         return "\n".join([
@@ -398,7 +402,7 @@ class Fault:
         ])  # fmt: skip
 
     def facts(self, began: float) -> dict[str, Any]:
-        """As report.json has it: times in seconds since Unix time `began`."""
+        """The fault's entry in report.json: times in seconds since Unix time `began`."""
         over = None if self.over is None else round(self.over - began, 3)
         more = {key: getattr(self, key) for key in _FIGURES}
         return {"number": self.number, "kind": self.kind, "task": self.task,
@@ -410,7 +414,7 @@ _FIGURES = ("for_s", "detected_after_s", "going_on_after_s", "steps_lost")
 
 
 def faults_of(drill: object, since: float) -> list[Fault]:
-    """The faults in drill.json that were injected since Unix time `since`, the first one first."""
+    """The faults in drill.json that were injected since Unix time `since`, in order of time."""
     tables = drill.get("faults") if isinstance(drill, dict) else None
     faults = (
         [_fault(one) for one in tables if isinstance(one, dict)] if isinstance(tables, list) else []
@@ -419,7 +423,7 @@ def faults_of(drill: object, since: float) -> list[Fault]:
 
 
 def _fault(table: Mapping[str, Any]) -> Fault | None:
-    """None if it was never injected, or is not known when."""
+    """The fault; None if it was not injected, or its time is unknown."""
     at, lost = number(table.get("injected_unix_s")), number(table.get("steps_lost"))
     if at is None:
         return None
@@ -438,10 +442,10 @@ def _fault(table: Mapping[str, Any]) -> Fault | None:
 
 
 def with_faults(lanes: Mapping[str, Lane], faults: Sequence[Fault], end: float) -> dict[str, Lane]:
-    """The lanes with a mark where each fault came, and a span as long as it lasted.
+    """The lanes with a mark at each fault, and a span for its duration.
 
     Args:
-        end: of what was seen, Unix seconds.
+        end: the time of the last observation, Unix seconds.
     """
     met = dict(lanes)
     for fault in faults:

@@ -124,7 +124,7 @@ def data_command(
 def _refuse_if_unset(step: Fetch) -> None:
     absent = [name for name in step.secrets if not os.environ.get(name)]
     if absent:
-        hint = f"`export {absent[0]}=…`, or take it out of `secrets` in [data]"
+        hint = f"`export {absent[0]}=…`, or remove it from `secrets` in [data]"
         raise HostError(f"the data step needs {', '.join(absent)}, not set here", hint)
 
 

@@ -26,7 +26,7 @@ HANDS_OUT = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}
 
 
 def gpu_checks(facts: HostFacts) -> list[Check]:
-    """One line if all is well, or if there is nothing to be done; else one for each missing part.
+    """One line if nothing is missing; else one line for each missing part.
 
     A host without a GPU passes, since it can use the CPU.
     """
@@ -34,9 +34,9 @@ def gpu_checks(facts: HostFacts) -> list[Check]:
     if facts.no_gpu:
         if not setup.hardware:
             return [Check("gpus", "ok", f"CPU only ({facts.no_gpu})")]
-        hardware = f"{setup.hardware} of NVIDIA's on the PCI bus"
+        hardware = f"{setup.hardware} from NVIDIA on the PCI bus"
         if not setup.driver:
-            hint = "`nvidia-smi` says more; in MIG mode, make slices: `nvidia-smi mig -cgi … -C`"
+            hint = "`nvidia-smi` shows more; in MIG mode, create slices: `nvidia-smi mig -cgi … -C`"
             return [Check("gpus", "warn", f"{hardware}, but {facts.no_gpu}", hint)]
         hint = "install NVIDIA's driver; if it is installed, load it: `modprobe nvidia`"
         return [Check("gpu driver", "warn", f"{hardware}, but no driver: {setup.driver}", hint)]
@@ -45,19 +45,19 @@ def gpu_checks(facts: HostFacts) -> list[Check]:
         well = Check("gpus", "ok", f"{names}, handed out by {HANDS_OUT[facts.gpu_driver]}")
         return [well, *_in_use(facts)]
     missing = _missing(setup)
-    hint = "restart the engine; its log (`journalctl -u docker`) says more"
+    hint = "restart the engine; its log (`journalctl -u docker`) shows why"
     if missing:
-        hint = "repair what is missing above, then restart the engine"
+        hint = "fix the problems above, then restart the engine"
     refused = f"{names}, but the engine refuses them: {facts.gpu_refusal}"
     return [*missing, Check("gpus", "warn", refused, hint)]
 
 
 def _in_use(facts: HostFacts) -> list[Check]:
-    """The GPUs that others use, if any."""
+    """The check of GPUs that other programs use; [] if none is used."""
     used = [f"{device.short} is used by {user}" for device, user in in_use(facts).items()]
     if not used:
         return []
-    hint = 'end it, or let it be: `gpus = "auto"` takes others, a list takes those that it names'
+    hint = 'end that program; or leave it: `gpus = "auto"` skips them, a list does not'
     return [Check("gpus in use", "warn", "\n".join(used), hint)]
 
 
@@ -96,13 +96,13 @@ def _missing(setup: GpuSetup) -> list[Check]:
 
 SEE = "see docs/elsewhere.md"
 TRIED = ("x86_64", "amd64", "")
-"""Machines on which the kit's image is tested; "" if the engine does not report its machine."""
+"""Processors for which the kit's image is tested; "" if the engine does not report one."""
 LOCKED = (*TRIED, "aarch64", "arm64")
-"""For which its packages are locked."""
+"""Processors for which the image's packages are locked."""
 
 
 MINIMUM_PODMAN = (4, 3)
-"""The oldest that was tried."""
+"""The oldest tested version of Podman."""
 
 
 def podman(version: str) -> Check:
@@ -110,30 +110,38 @@ def podman(version: str) -> Check:
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdigit())
     if numbers < MINIMUM_PODMAN:
         return Check("engine", "fail", f"Podman {version}", "needs 4.3 or newer: upgrade")
-    finding = f"Podman {version}, by its interface for Docker's clients"
-    return Check("engine", "warn", finding, f"what does not work there: {SEE}")
+    finding = f"Podman {version}, through its Docker-compatible API"
+    return Check("engine", "warn", finding, f"some commands do not work with Podman: {SEE}")
 
 
 def podman_builds(lacks: str) -> Check:
-    """The line about building there; `lacks` is the tag of the image to be built, "" if none."""
-    finding = "Podman builds no images for the kit: `docker buildx` needs BuildKit in the engine"
+    """The line about building with Podman; `lacks` is the tag of the image to build, "" if none."""
+    finding = "Podman cannot build the kit's images: `docker buildx` needs BuildKit in the engine"
     image = lacks or "IMAGE"
-    hint = f"build it with a Docker engine, and bring it: `docker save {image} | podman load`"
+    hint = f"build it with a Docker engine, and copy it: `docker save {image} | podman load`"
     return Check("buildx", "fail" if lacks else "warn", finding, hint)
 
 
 def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
-    """A line for each thing that differs; none for an engine of this host that runs as root."""
+    """One line for each difference from a Docker engine that runs as root on this host."""
     if kind.rootless:
-        finding = "rootless: tasks are root in their containers, which is this user on the host"
+        finding = "rootless: tasks run as root in their containers, which is this user on the host"
         yield Check("rootless", "ok", finding)
     if kind.desktop:
         finding = (
             "Docker Desktop: a virtual machine; this host has no route to the tasks' addresses"
         )
-        yield Check("desktop", "warn", finding, f"share the project's folder with it; {SEE}")
+        yield Check(
+            "desktop",
+            "warn",
+            finding,
+            f"share the project's folder with the virtual machine; {SEE}",
+        )
     if kind.remote:
-        finding = f"the engine is on another machine ({kind.remote}): it must see the same folders"
+        finding = (
+            f"the engine is on another machine ({kind.remote}): it needs the same folders "
+            "at the same paths"
+        )
         yield Check("remote", "warn", finding, f"run the kit there, or share the folder; {SEE}")
     if kind.machine not in TRIED and (cluster is None or cluster.variant is not None):
         yield _processor(kind.machine, cluster)
@@ -142,22 +150,20 @@ def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
 
 
 def _processor(machine: str, cluster: Cluster | None) -> Check:
-    """Whether the kit's own image can be built for it: its packages are locked, if not tried."""
-    user_image = f'name an image with TensorFlow for it (`image = "…"`); {SEE}'
+    """Whether the kit's image was tested on the engine's processor, or can be built for it."""
+    user_image = f'name an image that has TensorFlow for this processor (`image = "…"`); {SEE}'
     if machine not in LOCKED:
-        finding = (
-            f"{machine}: the packages of the kit's own image are locked for x86_64 and aarch64"
-        )
+        finding = f"{machine}: the kit's image can be built for x86_64 and aarch64 only"
         return Check("processor", "warn" if cluster is None else "fail", finding, user_image)
     if cluster is not None and cluster.variant == "gpu":
-        finding = f"{machine}: the TensorFlow that is published for it has no support of GPUs"
+        finding = f"{machine}: TensorFlow's packages for it do not support GPUs"
         return Check("processor", "fail", finding, f'write `gpus = "none"`, or {user_image}')
-    finding = f"{machine}: the packages of the kit's own image are locked for it; it was not tried"
-    return Check("processor", "warn", finding, f"if the image does not build, {user_image}")
+    finding = f"{machine}: the kit's image can be built for it, but was not tested"
+    return Check("processor", "warn", finding, f"if the build fails, {user_image}")
 
 
 def _limits(kind: EngineKind, cluster: Cluster | None) -> Check:
-    """Which limits the engine cannot hold, and which of them the cluster asks for."""
+    """The line about limits that the engine cannot enforce, and the tasks that set them."""
     wanted = {
         f"{task.name}: {limit}"
         for limit in kind.unlimited
@@ -165,22 +171,22 @@ def _limits(kind: EngineKind, cluster: Cluster | None) -> Check:
         if getattr(task, limit) is not None
     }
     finding = f"this engine cannot limit {' or '.join(kind.unlimited)}"
-    hint = "give it cgroups (rootless: cgroup v2 with delegation by systemd)"
+    hint = "enable cgroups for it (rootless: cgroup v2 with delegation by systemd)"
     if not wanted:
         return Check("limits", "warn", finding, hint)
     listed = ", ".join(sorted(wanted))
-    return Check("limits", "fail", f"{finding} ({listed})", f"{hint}, or take the limits out")
+    return Check("limits", "fail", f"{finding} ({listed})", f"{hint}, or remove the limits")
 
 
 OWN_EXCEPTIONS = "no_grpc_proxy"
-"""Hosts that gRPC reaches without a proxy; it looks into `no_proxy` only if this is not set."""
+"""Hosts that gRPC reaches without a proxy; if it is not set, gRPC reads `no_proxy`."""
 USERS = Path("/etc/passwd")
 FIRST_USER, NOBODY = 1000, 65534
-"""Ids of people's users: from the first to below the second."""
+"""The range of user ids of people: from the first to below the second."""
 NO_SHELLS = ("nologin", "false")
 MOST_NAMED = 5
 NO_CLUSTER = "."
-"""The name of no cluster: none begins with a dot."""
+"""A name that no cluster can have: it begins with a dot."""
 
 
 def check_subnet(facts: HostFacts, cluster: Cluster | None) -> Check:
@@ -188,24 +194,24 @@ def check_subnet(facts: HostFacts, cluster: Cluster | None) -> Check:
     if cluster is None:
         subnet = addresses.pick_subnet(NO_CLUSTER, addresses.WHOLE, facts.networks)
         if subnet is not None:
-            return Check("subnet", "ok", "there is a free one; it is chosen for each manifest")
+            return Check("subnet", "ok", "a subnet is free; the kit chooses one for each manifest")
         pools = ", ".join(map(str, addresses.POOLS))
-        finding = f"every part of {pools} is taken by a Docker network or a route of this host"
-        hint = "remove unused networks (`docker network prune`), or state a `subnet` in manifests"
+        finding = f"Docker networks and routes of this host use all of {pools}"
+        hint = "remove unused networks (`docker network prune`), or set `subnet` in manifests"
         return Check("subnet", "fail", finding, hint)
     for network in facts.networks:
         if network.cluster != cluster.name and network.subnet.overlaps(cluster.subnet):
             finding = f"{cluster.subnet} overlaps {network.subnet} of {network.owner}"
-            hint = 'remove that network, or write another `subnet` or `subnet = "auto"`'
+            hint = 'remove that network, or set another `subnet`, or `subnet = "auto"`'
             return Check("subnet", "fail", finding, hint)
     return Check("subnet", "ok", f"{cluster.subnet} is free")
 
 
 def check_proxy(cluster: Cluster | None) -> Check:
-    """Whether proxies that containers get leave the cluster's own connections alone.
+    """Whether the cluster's connections bypass the proxies that containers get.
 
-    Docker's client passes those of its configuration to containers. The kit exempts the subnet by
-    `no_proxy`, but gRPC prefers a `no_grpc_proxy` if a manifest sets one.
+    Docker's client passes the proxies of its configuration to containers. The kit exempts the
+    subnet by `no_proxy`, but gRPC prefers `no_grpc_proxy` if a manifest sets it.
     """
     for task in cluster.tasks if cluster else ():
         variables = {name.lower(): value for name, value in task.environment}
@@ -215,7 +221,7 @@ def check_proxy(cluster: Cluster | None) -> Check:
                 f"{task.name} sets {OWN_EXCEPTIONS} without {cluster.subnet}: its connections "
             )
             hint = f"take {OWN_EXCEPTIONS} out of `environment`: the kit sets no_proxy"
-            return Check("proxy", "fail", f"{finding}to other tasks go through the proxy", hint)
+            return Check("proxy", "fail", f"{finding}to other tasks would use the proxy", hint)
     file = Path(os.environ.get("DOCKER_CONFIG", Path.home() / ".docker")) / "config.json"
     try:
         proxies = _proxies(file)
@@ -224,7 +230,7 @@ def check_proxy(cluster: Cluster | None) -> Check:
             "proxy",
             "warn",
             f"{file} cannot be read: {error}",
-            "fix it: Docker's client takes registries' passwords and proxies from it",
+            "fix the file: Docker's client reads registry passwords and proxies from it",
         )
     local = {name: url for name, url in proxies.items() if _is_loopback(url)}
     if local:
@@ -232,32 +238,38 @@ def check_proxy(cluster: Cluster | None) -> Check:
         return Check(
             "proxy",
             "warn",
-            f"{file} passes {listed} to containers, where that is the container itself",
-            "name the proxy by an address that containers reach, e.g. the host's on its network",
+            f"{file} passes {listed} to containers, but in a container that address is the "
+            "container itself",
+            "use an address of the proxy that containers can reach, e.g. the host's address on "
+            "its network",
         )
     if proxies:
         return Check("proxy", "ok", f"set in {file}; the cluster's subnet is exempted by no_proxy")
-    return Check("proxy", "ok", "none handed to containers")
+    return Check("proxy", "ok", "containers get no proxy")
 
 
 def check_strangers(
     host: Host, facts: HostFacts, users: Path = USERS, this: Collection[int] = ()
 ) -> Iterator[Check]:
-    """Yields who can reach the tasks' servers, which authenticate nobody.
+    """Yields who can reach the tasks' servers, which do not authenticate clients.
 
     Args:
-        users: the list of users, as /etc/passwd.
-        this: ids of users who are this one; by default the one who calls, also by sudo.
+        users: a file like /etc/passwd.
+        this: ids that count as this user; by default those of the caller, also behind sudo.
     """
     if facts.kind.remote or facts.kind.desktop or facts.kind.podman:
         return
     yield _check_users(users, this or {os.getuid(), int(os.environ.get("SUDO_UID") or 0)})
     newer = f"install Docker Engine {CLOSED} or newer: https://docs.docker.com/engine/install"
     if is_closed(facts.engine):
-        yield Check("isolation", "ok", "the engine keeps other machines from unpublished ports")
+        yield Check(
+            "isolation", "ok", "the engine blocks other machines from ports that are not published"
+        )
     else:
         finding = f"Docker Engine {facts.engine} is older than {CLOSED}: only the policy of the "
-        finding += "firewall's chain FORWARD keeps other machines from unpublished ports"
+        finding += (
+            "firewall's chain FORWARD can block other machines from ports that are not published"
+        )
         yield Check("isolation", "warn", finding, newer)
     yield _check_forward(host)
 
@@ -266,8 +278,8 @@ def _check_users(users: Path, this: Collection[int]) -> Check:
     try:
         rows = [line.split(":") for line in users.read_text(errors="replace").splitlines()]
     except OSError as error:
-        finding = f"not known: {users} cannot be read ({error.strerror})"
-        return Check("users", "warn", finding, "look who else can log in to this host")
+        finding = f"unknown: {users} cannot be read ({error.strerror})"
+        return Check("users", "warn", finding, "check who else can log in to this host")
     other_users = sorted(
         row[0]
         for row in rows
@@ -275,23 +287,28 @@ def _check_users(users: Path, this: Collection[int]) -> Check:
         if int(row[2]) not in this and not row[6].endswith(NO_SHELLS)
     )
     if not other_users:
-        return Check("users", "ok", f"no other user can log in, by {users}")
+        return Check("users", "ok", f"no other user of {users} can log in")
     listed = ", ".join(other_users[:MOST_NAMED]) + (", …" if len(other_users) > MOST_NAMED else "")
     return Check(
         "users",
         "warn",
-        f"{listed} can log in, and reach the tasks' servers, which run code for anyone",
-        "see docs/how-it-works.md#confinement: run what they must not see on another host",
+        f"{listed} can log in and reach the tasks' servers, which run code for anyone",
+        "use another host for data that these users must not see: docs/how-it-works.md#confinement",
     )
 
 
 def _check_forward(host: Host) -> Check:
-    """The policy of the firewall's chain FORWARD, which takes root and iptables to read."""
+    """Checks the policy of the firewall's chain FORWARD; reading it needs root and iptables."""
     done = host.processes.run(["iptables", "--wait", "2", "--list-rules", "FORWARD"], timeout_s=10)
     first = done.output.partition("\n")[0].split()
     if not done.ok or first[:2] != ["-P", "FORWARD"]:
-        finding = "not known: reading the firewall's chain FORWARD takes root and iptables"
-        return Check("forward", "warn", finding, "`sudo iptables -S FORWARD` must begin with DROP")
+        finding = "unknown: reading the firewall's chain FORWARD needs root and iptables"
+        return Check(
+            "forward",
+            "warn",
+            finding,
+            "the first line of `sudo iptables -S FORWARD` must end with DROP",
+        )
     if first[2:] == ["DROP"]:
         return Check("forward", "ok", "the firewall drops forwarded packets that no rule allows")
     finding = f"the policy of the firewall's chain FORWARD is {' '.join(first[2:])}"
@@ -304,7 +321,8 @@ def _proxies(file: Path) -> dict[str, str]:
     """The URLs of proxies in Docker's client configuration, by name; {} without a file.
 
     Raises:
-        OSError, ValueError, AttributeError: it cannot be read, or is not what Docker writes.
+        OSError, ValueError, AttributeError: the file cannot be read, or does not have Docker's
+        format.
     """
     if not file.exists():
         return {}
@@ -326,14 +344,14 @@ def _is_loopback(url: str) -> bool:
 
 
 def check_ports(cluster: Cluster | None) -> list[Check]:
-    """Whether nothing else listens on the ports that tasks publish; [] if none does."""
+    """Checks that the ports that tasks publish are free; [] if tasks publish none."""
     ports = cluster.ports if cluster else ()
     if not ports or _is_elsewhere():
         return []
     addresses = ", ".join(f"{LOOPBACK}:{port.host}" for _, port in ports)
     taken = [f"{LOOPBACK}:{port.host} ({name})" for name, port in ports if is_taken(port.host)]
     if taken:
-        hint = "end what listens there, or publish another port of this host in `ports`"
+        hint = "end the program that listens there, or publish another port of this host in `ports`"
         return [Check("ports", "fail", f"taken: {', '.join(taken)}", hint)]
     return [Check("ports", "ok", f"free: {addresses}")]
 
@@ -344,9 +362,9 @@ def _is_elsewhere() -> bool:
 
 
 def is_taken(port: int) -> bool:
-    """Whether something listens on a port of this host; False if that cannot be known."""
+    """Whether a program listens on a port of this host; False if unknown."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
-        # As the engine does: connections that are about to end do not count.
+        # Like the engine, ignore connections that are about to end.
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind((LOOPBACK, port))
@@ -356,13 +374,13 @@ def is_taken(port: int) -> bool:
 
 
 def check_secrets(cluster: Cluster | None, environment: Mapping[str, str]) -> list[Check]:
-    """Whether all variables that tasks take from the caller are set; [] if there are none."""
+    """Checks that the caller has set all variables that tasks need; [] if they need none."""
     needed = cluster.from_caller if cluster else ()
     absent = [name for name in needed if not environment.get(name)]
     if not needed:
         return []
     if absent:
-        hint = f"`export {absent[0]}=…`, or take it out of `secrets`"
+        hint = f"`export {absent[0]}=…`, or remove it from `secrets`"
         return [Check("secrets", "fail", f"not set: {', '.join(absent)}", hint)]
     return [Check("secrets", "ok", f"set: {', '.join(needed)}")]
 
@@ -372,9 +390,9 @@ DISK_TO_BUILD = 8 * 2**30
 DISK_TO_RUN = 1 * 2**30
 SERVER_MEMORY = 200 * 2**20
 PROGRAM_MEMORY = 900 * 2**20
-"""In bytes: resident private memory of a server and of a program, measured and rounded up."""
+"""The private resident memory of a server and of a program in bytes, measured and rounded up."""
 SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
-"""The bytes of memory that a chief, a worker and a ps need."""
+"""The memory of the smallest cluster in bytes: a chief, a worker and a ps."""
 
 
 def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Check]:
@@ -401,7 +419,7 @@ def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Ch
 
 
 def refuse_if_unfit(host: Host, facts: HostFacts, cluster: Cluster) -> None:
-    """Raises HostError with all failed checks; warnings are ignored."""
+    """Raise HostError with all failed checks; warnings are ignored."""
     failed = [check for check in check_host(host, facts, cluster) if check.state == "fail"]
     if failed:
         problems = "\n".join(f"  {check.name}: {check.found}" for check in failed)
@@ -436,7 +454,7 @@ def _buildx(host: Host, cluster: Cluster | None) -> Check:
 
 
 def _lacks(host: Host, cluster: Cluster | None) -> str:
-    """The tag of the image that has to be built first; "" if there is nothing to build."""
+    """The tag of the image to build first; "" if there is none."""
     return "" if cluster is None or _built(host, cluster) else cluster.image
 
 
@@ -448,13 +466,13 @@ def _disk(host: Host, root: str, cluster: Cluster | None) -> Check:
     needed = DISK_TO_RUN if cluster is None or _built(host, cluster) else DISK_TO_BUILD
     text = f"{free / 2**30:.0f} GiB free in {root}"
     if free < needed:
-        hint = f"needs {needed / 2**30:.0f} GiB: free some (docker system prune)"
+        hint = f"needs {needed / 2**30:.0f} GiB: free space on the disk (docker system prune)"
         return Check("disk", "fail", text, hint)
     return Check("disk", "ok", text)
 
 
 def _built(host: Host, cluster: Cluster) -> bool:
-    """Whether the kit has nothing to build for a cluster."""
+    """Whether the kit needs to build no image for a cluster."""
     if cluster.variant is None or cluster.tensorflow:
         return not cluster.image_is_built or image_present(host, cluster.image)
     return image_present(host, host.image_tag(cluster.variant))
@@ -468,7 +486,7 @@ def _memory(total: int, cluster: Cluster | None) -> Check:
         needs = f"the smallest cluster needs about {SMALLEST / 2**30:.1f} GiB"
         return Check("memory", "warn", f"{text}; {needs}", "give the engine more memory")
     needed = sum(SERVER_MEMORY if task.serves else PROGRAM_MEMORY for task in cluster.tasks)
-    text += f", about {needed / 2**30:.1f} GiB needed before the program's own"
+    text += f", about {needed / 2**30:.1f} GiB needed, without the program's data"
     if needed > total:
         return Check("memory", "fail", text, "ask for fewer tasks, or give the engine more memory")
     return Check("memory", "ok", text)

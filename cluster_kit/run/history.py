@@ -1,4 +1,4 @@
-"""Runs that have ended: found, compared, removed, and their logs."""
+"""Finds and compares past runs, selects those to remove, and reads their logs."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class PastRun:
 
     @property
     def summary(self) -> str:
-        """When and how it ended, as the end of a sentence."""
+        """When and how the run ended, as the end of a sentence."""
         if self.ended is None:
-            return "has no verdict: it was cut off, or is about to start"
+            return "has no verdict: it was interrupted, or is about to start"
         return f"ended {self.ended:%Y-%m-%d %H:%M:%S}: {self.verdict}"
 
 
 def newest_run(runs: Path) -> PastRun | None:
-    """The run that `latest` in a cluster's folder of runs points at, None if there is none."""
+    """The run that the link `latest` of a cluster points to, None if there is none."""
     run = newest_run_directory(runs)
     if run is None:
         return None
     try:
         outcome = json.loads(run.outcome.read_text(encoding="utf-8"))
-        # It is the last file written, after the containers were removed.
+        # This file is written last, after the containers were removed.
         ended = datetime.fromtimestamp(run.outcome.stat().st_mtime)
     except (OSError, ValueError):
         return PastRun(run)
@@ -50,8 +50,10 @@ def newest_run(runs: Path) -> PastRun | None:
 
 
 def verdict_of(outcome: Mapping[str, Any]) -> str:
-    """`success`, or `failed` with the first line of the message, and before that the task to blame
-    if the line does not begin with it; `stopped`."""
+    """`success`, `stopped`, or `failed` with the first line of the message.
+
+    The task to blame is before the message, unless the message begins with it.
+    """
     if outcome.get("success"):
         return "success"
     message = str(outcome.get("message", "")).partition("\n")[0]
@@ -62,9 +64,8 @@ def verdict_of(outcome: Mapping[str, Any]) -> str:
 
 
 def saved_logs(run: RunDirectory) -> dict[str, Iterator[str]]:
-    """The lines of each task's saved log, by its name, which are read as they are asked for.
-
-    Each has its time in front.
+    """The lines of each task's saved log, by task name; they are read lazily and begin with their
+    time.
     """
     return {file.stem: _saved_lines(file) for file in sorted(run.logs.glob("*.log"))}
 
@@ -87,7 +88,7 @@ class Line:
 def merged(logs: Mapping[str, Iterable[str]]) -> Iterator[Line]:
     """Yields the lines of several tasks' logs in the order of their times, in bounded memory.
 
-    Equal times keep their order, and so do the lines of one task.
+    The order of equal times and the order within a task stay.
     """
     return heapq.merge(
         *(_stamped(task, log) for task, log in logs.items()), key=lambda line: line.time
@@ -101,7 +102,7 @@ def _stamped(task: str, log: Iterable[str]) -> Iterator[Line]:
 
 
 def run_named(reference: str, workspace: Workspace) -> RunDirectory:
-    """The run that a command line names.
+    """The run that a command line names, by its directory, CLUSTER/RUN or its cluster.
 
     Args:
         reference: a run's directory, CLUSTER/RUN as `runs` lists it, or a cluster's name, which
@@ -110,7 +111,7 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
         UsageError: there is none.
     """
     candidate, known = Path(reference).expanduser(), workspace.latest_runs()
-    # A directory of the program's may have the cluster's name.
+    # A directory of the program can have the cluster's name.
     names_cluster = reference in known and not (candidate / "run.json").is_file()
     if reference and candidate.is_dir() and not names_cluster:
         return RunDirectory(candidate.resolve())
@@ -134,7 +135,7 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
 
 @dataclass(frozen=True)
 class Run:
-    """A run: its directory, cluster, when it began (local time), and outcome.json, {} if none."""
+    """A run: its directory, cluster, start (local time), and outcome.json ({} if there is none)."""
 
     directory: RunDirectory
     cluster: str
@@ -149,7 +150,7 @@ class Run:
 
     @property
     def verdict(self) -> str:
-        """One line; "" if it has none."""
+        """The verdict in one line; "" if the run has none."""
         return verdict_of(self.outcome) if self.outcome else ""
 
     @property
@@ -174,7 +175,7 @@ def runs_of(workspace: Workspace, cluster: str = "") -> list[Run]:
 
 
 def read_run(directory: RunDirectory) -> Run:
-    """The files of a past run; each of them may be missing."""
+    """The past run in a directory; each of its files may be missing."""
     path = directory.path
     try:
         outcome = json.loads(directory.outcome.read_text(encoding="utf-8"))
@@ -191,7 +192,7 @@ def read_run(directory: RunDirectory) -> Run:
 
 
 def _began(path: Path) -> datetime | None:
-    """The time in a run's name: `20261122-101500`, perhaps with `-2` after it."""
+    """The time in a run's name: `20261122-101500`, which `-2` may follow."""
     try:
         return datetime.strptime("-".join(path.name.split("-")[:2]), "%Y%m%d-%H%M%S")
     except ValueError:
@@ -200,7 +201,7 @@ def _began(path: Path) -> datetime | None:
 
 @dataclass(frozen=True)
 class Change:
-    """A value that differs between two runs; None where one does not have it."""
+    """A value that differs between two runs; None if a run does not have it."""
 
     what: str
     name: str
@@ -256,7 +257,7 @@ def _changed(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def _cluster(run: Run) -> dict[str, Any]:
-    """The values of run.json by which two clusters differ, without addresses."""
+    """The values of run.json to compare two clusters by; addresses are left out."""
     try:
         cluster = json.loads(run.directory.record.read_text(encoding="utf-8"))["cluster"]
         tasks = cluster["tasks"]
@@ -288,7 +289,7 @@ def _hashes(run: Run) -> dict[str, str]:
 
 
 def _settings(manifest: Path) -> list[str]:
-    """The manifest's values by their dotted keys; its lines if it is not TOML."""
+    """The manifest's values by dotted key; its lines if it is not TOML."""
     lines = _lines(manifest)
     try:
         return sorted(_flat(tomllib.loads("\n".join(lines))))
@@ -312,14 +313,14 @@ def _lines(file: Path) -> list[str]:
 
 
 def to_prune(runs: Sequence[Run], keep: int, used: Collection[Path] | None) -> list[Run]:
-    """The runs that may be removed: of each cluster all but the newest `keep`.
+    """The runs that can be removed: all but the newest `keep` of each cluster.
 
-    The newest run stays, and so do runs whose containers are there.
+    The newest run of all stays, and so do runs whose containers exist.
 
     Args:
         runs: the newest first.
-        used: directories of runs that containers have mounted; None if no engine tells, then
-            runs without a verdict stay, and those whose containers were left on purpose.
+        used: the run directories that containers have mounted; None if no engine answers: then runs
+        without a verdict stay, and those whose containers were kept.
     """
     seen: dict[str, int] = {}
     removable = []
@@ -334,7 +335,7 @@ def to_prune(runs: Sequence[Run], keep: int, used: Collection[Path] | None) -> l
 
 
 def size_of(run: Run) -> int:
-    """Bytes on disk; a file with several names counts once."""
+    """The size on disk in bytes; a file with several hard links counts once."""
     sizes: dict[tuple[int, int], int] = {}
     for file in files(run.directory.path):
         sizes[file.identity] = file.blocks * 512

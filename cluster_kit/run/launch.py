@@ -65,8 +65,8 @@ def task_of(cluster: Cluster) -> Task | None:
 def words(task: Task) -> str:
     """The sentence that is printed for a task that waits for a debugger."""
     return (
-        f"{task.name} waits for a debugger on {LOOPBACK}:{task.debug}; no deadline counts, and "
-        "Ctrl-C ends it"
+        f"{task.name} waits for a debugger on {LOOPBACK}:{task.debug}; deadlines are off, and "
+        "Ctrl-C ends the run"
     )
 
 
@@ -75,7 +75,7 @@ Start = Callable[[], Cluster]
 
 
 def attend(run: Run, start: Start) -> Outcome:
-    """Start a run, watch it to its end, and conclude it; errors are raised after that."""
+    """Start a run, watch it to its end, and conclude it; errors are raised afterwards."""
     with closing(Listener(run.host.clock, run.engine, run.name, run.since, run=run.id)) as listener:
         return _attend(run, start, listener)
 
@@ -159,7 +159,7 @@ def _attend(run: Run, start: Start, listener: Listener, *, leaves: bool = False)
 
 
 def _seen(watch: Watch | None, cluster: Cluster) -> RunState:
-    """The state so far; an empty state if the cluster did not start."""
+    """The state so far, an empty one if the cluster did not start."""
     return watch.seen if watch else RunState.of(cluster)
 
 
@@ -186,7 +186,7 @@ def _watch(run: Run, cluster: Cluster, listener: Listener) -> Watch:
 
 
 def _follow(run: Run, since: float | None) -> None:
-    """Pass log lines of the leader, the evaluators and a debugged task to the view as they come."""
+    """Pass new log lines of the leader, the evaluators and a debugged task to the view."""
     tasks = {run.cluster.leader.name, *(task.name for task in run.cluster.evaluators)}
     tasks |= {task.name for task in run.cluster.tasks if task.debug}
     containers = [c for c in run.containers() if c.name in tasks]
@@ -214,17 +214,16 @@ def launch(
 ) -> Outcome:
     """Run a cluster to its end and return its outcome, which is also saved with the run.
 
-    After the start, logs and events are saved in every case, and everything is removed unless
-    `keep`.
+    After the start, logs and events are always saved, and everything is removed unless `keep`.
 
     Args:
-        host: the machine that it runs on.
-        keep: keep the containers after the end; "failed": if the run fails.
+        host: the machine of the run.
+        keep: keep the containers after the end; "failed": only if the run fails.
         resume: continue in the directory of the last run.
         observer: gets the plan, and each state that the view gets.
     Raises:
-        KitError: it failed before a verdict: an invalid manifest, an unfit host, a lost engine.
-        KeyboardInterrupt: it was interrupted before anything was started.
+        KitError: the run failed before a verdict: an invalid manifest, an unfit host, a lost
+        engine. KeyboardInterrupt: the run was interrupted before anything was started.
     """
     with (
         Recording() as log,
@@ -371,7 +370,7 @@ def _ready(
 
 
 def _of_this_host(host: Host, request: Request, loaded: Loaded) -> Engine | None:
-    """The engine of this host; None if there is none, and another engine runs the job.
+    """The Docker engine of this host; None if it is not needed and does not answer.
 
     Raises:
         UsageError: the kit cannot start jobs on this platform.
@@ -404,9 +403,9 @@ def _starting(count: int) -> str:
 
 
 def files_of(request: Request, workspace: Workspace) -> Watched:
-    """The manifest, the program's whole folder (which containers see) and its requirements.
+    """The files to watch: manifest, requirements, and the program's folder, which containers see.
 
-    Files that runs write are left out. An invalid or missing file is watched until it changes.
+    Files that runs write are left out. An invalid or missing file is watched, too.
 
     Raises:
         UsageError: the manifest was not found.

@@ -1,4 +1,4 @@
-"""The outcome of one task: an entry of outcome.json's `tasks`."""
+"""The outcome of a run and of its tasks, as outcome.json has them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class TaskUsage:
 class TaskOutcome:
     """The outcome of one task.
 
-    `gpu` are the ids that the engine reserved, `gpu_seen` those that TensorFlow found (None if it
-    was not asked); `rx_bytes` and `tx_bytes` are the bytes that its container received and sent,
-    None if it did not count them; `usage` is None if it wrote none.
+    `gpu` has the ids that the engine reserved, `gpu_seen` those that TensorFlow found (None if it
+    was not checked); `rx_bytes` and `tx_bytes` are the bytes that its container received and sent,
+    None if unknown; `usage` is None if the task wrote none.
     """
 
     name: str
@@ -94,9 +94,9 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def _exit_code(view: TaskView, failures: Sequence[End], container: Container | None) -> int | None:
-    """The exit code that the engine has, else the one of the task's last failure.
+    """The exit code that the engine reports, else that of the task's last failure.
 
-    The engine has none for a failed task that it has just restarted.
+    The engine reports none for a failed task that it has just restarted.
     """
     code = container.exit_code if container else view.exit_code
     if code is None and failures and isinstance(failures[-1].exit_code, int):
@@ -105,7 +105,7 @@ def _exit_code(view: TaskView, failures: Sequence[End], container: Container | N
 
 
 FORMAT = 1
-"""The version of outcome.json; raised if the meaning of a key changes, or a key is removed."""
+"""The version of outcome.json; increased if the meaning of a key changes or a key is removed."""
 REASON_BY_CODE = {
     ManifestError.exit_code: Reason.MANIFEST,
     HostError.exit_code: Reason.HOST,
@@ -113,7 +113,7 @@ REASON_BY_CODE = {
     DataFailed.exit_code: Reason.DATA,
     Interrupted.exit_code: Reason.INTERRUPTED,
 }
-"""The reason of a run that one of the kit's errors, by its exit code, ended before a verdict."""
+"""The reason of a run that an error of the kit ended before a verdict, by the error's exit code."""
 
 
 @dataclass(frozen=True)
@@ -211,22 +211,22 @@ def _program_exit_code(
 ) -> int | None:
     """The exit code of the program that decided the run, None if none did.
 
-    0 after a success; after a failure that of the task to blame, the last time that it failed: 128
-    + the number of the signal that ended it. A program that the kit or somebody else has ended, or
-    that never started, has decided nothing.
+    It is 0 after a success. After a failure it is that of the last failure of the task to blame:
+    128 + the number of the signal if a signal ended it. A program that the kit or a user ended, or
+    that never started, decides nothing.
     """
     if verdict.success:
         return 0
     if verdict.reason != Reason.FAILED:
         return None
-    # Its container may have been started again since, and stopped at the end of the job.
+    # Its container may have been restarted since, and stopped at the end of the job.
     exit_codes = [life.exit_code for life in seen.lives_of(verdict.blame)]
     exit_codes += [task.exit_code for task in tasks if task.name == verdict.blame]
     return next((code for code in reversed(exit_codes) if code not in (None, *NOT_FAILED)), None)
 
 
 def metrics(seen: RunState) -> dict[str, Any]:
-    """The final metrics by name: the reported ones, and the evaluator's accuracy if none was."""
+    """The final metrics by name: the reported ones; if none, the evaluator's accuracy."""
     newest = seen.metrics()
     for name in seen.evaluators:
         _, evaluation = seen.last(name, Evaluation) or (0.0, Evaluation())

@@ -1,4 +1,4 @@
-"""A command line's request, and the default cluster if it names none."""
+"""The request of a command line, and the default cluster of one that names none."""
 
 from __future__ import annotations
 
@@ -33,16 +33,19 @@ def unnamed(up: Sequence[str], local: Sequence[str], *, changes: bool = False) -
 
     Args:
         up: the names of all clusters that are up.
-        local: those of them whose runs lie below the current directory. If there are any, no other
-            one is meant.
-        changes: the cluster is to be ended or changed, so that only a local one can be meant.
+        local: those whose runs lie below the current directory. If there are any, only they are
+            considered.
+        changes: whether the command ends or changes the cluster. If so, only `local` clusters are
+            considered.
+
     Raises:
-        UsageError: several are up, and quickstart is not among them, or it is somebody else's.
+        UsageError: several clusters are up and none is quickstart, or all belong to other
+            directories.
     """
     if changes and not local and up:
         raise UsageError(
-            f"no cluster of this directory is up, only others: {', '.join(up)}",
-            f"name the one that you mean: `--name {up[0]}`",
+            f"no cluster of this directory is up, only those of others: {', '.join(up)}",
+            f"name the cluster: `--name {up[0]}`",
         )
     candidates = local or up
     if not candidates or DEFAULT_MANIFEST in candidates:

@@ -59,7 +59,7 @@ class Record:
 
 @cache
 def _records() -> TypeAdapter[Record]:
-    """Made when it is used: it takes pydantic 10 ms, and few commands read a record."""
+    """Created at its first use: this takes pydantic 10 ms, and few commands read a record."""
     return TypeAdapter(Record)
 
 
@@ -74,7 +74,7 @@ def write_record(run: RunDirectory, record: Record) -> None:
 
 
 def read_record(run: RunDirectory) -> Record | None:
-    """The record of a run, None if there is none: it was not started by `up`.
+    """The record of a run; None if there is none, since `up` did not start it.
 
     Raises:
         UsageError: it cannot be read.
@@ -92,7 +92,7 @@ def read_record(run: RunDirectory) -> Record | None:
 
 
 def _in_this_form(text: bytes) -> bytes:
-    """The record with what an older kit kept under other names."""
+    """The record; fields that an older kit saved under other names are renamed."""
     try:
         record = json.loads(text)
         cluster = record["cluster"]
@@ -108,7 +108,7 @@ def _in_this_form(text: bytes) -> bytes:
             }
         return json.dumps(record).encode()
     except (ValueError, KeyError, TypeError, RecursionError):
-        return text  # whoever reads it says what is wrong
+        return text  # the reader reports what is wrong
 
 
 def _unreadable(run: RunDirectory, why: str) -> UsageError:
@@ -119,12 +119,12 @@ def _unreadable(run: RunDirectory, why: str) -> UsageError:
 
 
 def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
-    """The saved outcome of a directory's run, None without a valid one, or if it is of another run.
+    """The saved outcome of a run; None if it is missing, invalid or another run's.
 
-    A resumed run has the outcome of the run before until it has its own.
+    Until a resumed run ends, its directory has the outcome of the previous run.
 
     Args:
-        of: the id of the run; any if it is not given.
+        of: the id of the run; "" accepts any.
     """
     try:
         outcome = _outcomes().validate_json(run.outcome.read_bytes())
@@ -134,10 +134,11 @@ def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
 
 
 def outcome_from(facts: Mapping[str, Any]) -> Outcome:
-    """The outcome that `as_json` gave; keys that an older kit did not write are left at nothing.
+    """The outcome in these values of `as_json`; keys that an older kit did not write keep their
+    defaults.
 
     Raises:
-        ValueError: it is none, or of a format that this kit does not know.
+        ValueError: the values are invalid, or have a format that this kit does not know.
     """
     if facts.get("format", FORMAT) != FORMAT:
         raise ValueError(f"format {facts['format']!r} is not {FORMAT}, which this kit reads")
@@ -150,7 +151,7 @@ def is_recorded(containers: Sequence[Container]) -> bool:
 
 
 def unjudged(containers: Sequence[Container]) -> bool:
-    """Whether these containers are of a run that was started, and not judged yet."""
+    """Whether these containers belong to a run that was started and has no verdict yet."""
     if not any(container.leader and container.started > 0 for container in containers):
         return False
     run = run_of(containers)
@@ -162,7 +163,7 @@ def unjudged(containers: Sequence[Container]) -> bool:
 
 
 def kept_run(containers: Sequence[Container]) -> RunDirectory | None:
-    """The run whose containers were left on purpose; None if they were not."""
+    """The run whose containers were kept on purpose; None if they were not."""
     run = run_of(containers)
     try:
         record = read_record(run)
@@ -173,7 +174,7 @@ def kept_run(containers: Sequence[Container]) -> RunDirectory | None:
 
 
 def run_of(containers: Sequence[Container]) -> RunDirectory:
-    """The directory of the run that containers are of, by what they have as /output.
+    """The run directory of these containers, which they have as /output.
 
     It has no record if they were started without the kit.
     """
@@ -183,7 +184,7 @@ def run_of(containers: Sequence[Container]) -> RunDirectory:
 _PARALLEL = 8
 LAST_BYTES = 1 << 20
 _LONGEST = 2 << 20
-"""Bytes, of which the last line of a saved log is a part."""
+"""Bytes at the end of a saved log that contain its last line."""
 
 
 def read_events(run: RunDirectory, since: float) -> list[Event]:
@@ -217,18 +218,18 @@ def _facts(event: Event) -> dict[str, Any]:
 def log_lines(
     engine: Engine, container: Container, *, stderr: bool = False, mask: Mask = str
 ) -> Iterator[str]:
-    """Yields the lines of a log that the engine still has, without what steers a terminal.
+    """Yields the lines of a log that the engine still has, without terminal control sequences.
 
     Args:
-        mask: masks secrets that the engine does not know: not every one does.
+        mask: masks secrets; some engines do not mask them themselves.
     Raises:
-        EngineError: the engine does not give it.
+        EngineError: the engine does not return the log.
     """
     return map(mask, map(harmless, engine.lines(container.id, stderr=stderr)))
 
 
 def without_log(engine: Engine, containers: Sequence[Container]) -> list[str]:
-    """Names of the tasks whose log the engine does not give."""
+    """The names of the tasks whose log the engine does not return."""
 
     def lacks(container: Container) -> bool:
         try:
@@ -250,7 +251,7 @@ def last_lines(
     most: int = LAST_BYTES,
     mask: Mask = str,
 ) -> str:
-    """The end of a log, `most` characters; "" if the engine does not give it."""
+    """The end of a log, `most` characters; "" if the engine does not return the log."""
     lines: deque[str] = deque()
     size = 0
     with contextlib.suppress(EngineError):
@@ -267,8 +268,8 @@ def save_logs(
 ) -> None:
     """Save the logs that the engine still has; raises OSError.
 
-    A resumed run appends to the files of the run that it goes on with. What has been saved of a log
-    before is not saved twice.
+    A resumed run appends to the files of the run that it continues. Lines that were saved before
+    are skipped.
     """
 
     def save(container: Container) -> None:
@@ -301,21 +302,21 @@ def _last_line(file: BinaryIO) -> str:
 
 
 MOST_BYTES = 1_000_000
-"""The most bytes of all copies of a program's files; of further files only hashes are saved."""
+"""The maximum bytes of all copies of a program's files; for further files only hashes are saved."""
 
 
 def keep_manifest(run: RunDirectory, loaded: Loaded, command: str, mask: Mask) -> None:
     """Write the manifest as it is run: the file's text if nothing overrides it.
 
     Args:
-        command: what renders the manifest with its overrides, for a comment.
+        command: the command that renders the manifest with its overrides, for a comment.
     Raises:
-        OSError: it cannot be written, or the manifest's file is gone.
+        OSError: the file cannot be written, or the manifest's file no longer exists.
     """
     text = loaded.path.read_text(encoding="utf-8-sig", errors="replace")
     try:
         unchanged = tomllib.loads(text) == loaded.values
-    except (ValueError, RecursionError):  # it was edited meanwhile
+    except (ValueError, RecursionError):  # it was edited in the meantime
         unchanged = False
     if not unchanged:
         text = f"# {command}\n{document(loaded.values)}"
@@ -331,7 +332,7 @@ def keep_program(run: RunDirectory, files: Sequence[Path], mask: Mask) -> dict[s
         OSError: the copies cannot be written.
     """
     if run.program.is_dir():
-        shutil.rmtree(run.program)  # a resumed run has that of the run before
+        shutil.rmtree(run.program)  # a resumed run has the file of the previous run
     hashes, left = dict[str, str](), MOST_BYTES
     for path in files:
         name = path.relative_to(files[0].parent).as_posix()
@@ -350,7 +351,7 @@ def keep_program(run: RunDirectory, files: Sequence[Path], mask: Mask) -> dict[s
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 RESERVED_BYTES = 256 * 1024
-"""For the outcome and the last words of a run that has filled its disk."""
+"""Bytes reserved for the outcome and the last lines of a run that has filled its disk."""
 ROOM_BYTES = 64 << 20
 _RESERVE = ".reserve"
 
@@ -361,7 +362,7 @@ def reserve(run: RunDirectory) -> None:
 
 
 def release(run: RunDirectory) -> None:
-    """Free the reserved space; directories that were removed meanwhile are created again."""
+    """Free the reserved space; directories that were removed in the meantime are created again."""
     with contextlib.suppress(OSError):
         run.logs.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):
@@ -377,7 +378,7 @@ def writing(folder: Path) -> Iterator[None]:
         raise HostError(f"{folder} cannot be written: {why(error, folder)}", HINT) from None
 
 
-HINT = "free some space there, or get write access, and run it again"
+HINT = "free space there or get write access, then run the command again"
 
 
 def why(error: OSError, folder: Path) -> str:
@@ -393,7 +394,7 @@ def free(folder: Path) -> str:
         disk = os.statvfs(existing)
         available, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
         return f"{_megabytes(available)} of {_megabytes(whole)} free"
-    return "how much is free is not known"
+    return "the free space is unknown"
 
 
 def has_room(folder: Path) -> bool:
@@ -411,7 +412,8 @@ def _megabytes(count: int) -> str:
 def is_full(folder: Path) -> bool:
     """Whether nothing more can be written into a folder because its disk is full.
 
-    It is tried on a file without a name, where the file system has such: tasks write there, too.
+    To find out, it writes to a file without a name if the file system has such files, since tasks
+    write to the folder, too.
     """
     nameless = getattr(os, "O_TMPFILE", 0)
     try:

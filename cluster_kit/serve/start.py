@@ -1,4 +1,4 @@
-"""Starts and ends the server of the live page; its `/metrics`; the actions of a page."""
+"""Starts and ends the server of the live page; defines its `/metrics` and its actions on tasks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _kill(host: Host, engine: Engine, container: Container) -> str:
 
 def _freeze(host: Host, engine: Engine, container: Container) -> str:
     if container.state != State.RUNNING:
-        raise HostError(f"{container.name} is {container.state}: only one that runs can be frozen")
+        raise HostError(f"{container.name} is {container.state}: only a running task can be frozen")
     _note(host, container, user_requests.FREEZE)
     reaching(engine).freeze(container.id)
     return "frozen: `thaw` lets it continue"
@@ -71,12 +71,12 @@ def _thaw(host: Host, engine: Engine, container: Container) -> str:
         raise HostError(f"{container.name} is not frozen")
     _note(host, container, user_requests.THAW)
     reaching(engine).thaw(container.id)
-    return "goes on"
+    return "continues"
 
 
 def _note(host: Host, container: Container, what: str) -> None:
     """Record an action before it is done, so that the report shows that a user did it."""
-    if container.output:  # a sidecar has none
+    if container.output:  # a sidecar has no task name
         lifecycle.note(host, [container], what, [container.name])
 
 
@@ -92,11 +92,11 @@ OF_CLUSTER = {"stop": lifecycle.stop, "start": lifecycle.start}
 
 
 def to_task(host: Host, engine: Engine, cluster: str, task: str, verb: str) -> str:
-    """Do something to a task; a sentence that says what was done.
+    """Run an action on a task; returns a sentence about what was done.
 
     Raises:
-        UsageError: it is not known what, or to which task.
-        HostError: the task is in no state for it.
+        UsageError: the action or the task does not exist.
+        HostError: the task's state does not allow the action.
         EngineError: the engine refuses, or does not answer.
     """
     if verb not in OF_TASK:
@@ -105,15 +105,15 @@ def to_task(host: Host, engine: Engine, cluster: str, task: str, verb: str) -> s
 
 
 def to_cluster(host: Host, engine: Engine, cluster: str, verb: str) -> str:
-    """Do something to all tasks of a cluster; see `to_task`."""
+    """Run an action on all tasks of a cluster; see `to_task`."""
     if verb not in OF_CLUSTER:
         raise UsageError(f"{verb} was not found", proposal(verb, list(OF_CLUSTER)))
     done = OF_CLUSTER[verb](host, engine, cluster)
-    return f"{cluster}: {'done' if done else 'it was so already'}"
+    return f"{cluster}: {'done' if done else 'nothing to do'}"
 
 
 LATELY_S = 600.0
-"""Seconds for which an ended run stays in `/metrics`, so that its verdict is scraped, too."""
+"""Seconds that an ended run stays in `/metrics`, so that its verdict is scraped, too."""
 
 
 class Scraped:
@@ -139,7 +139,7 @@ class Scraped:
             try:
                 yield from masked_labels(metrics.values(runs[path]), self._secrets_of(path))
             except UsageError:
-                continue  # it is about to begin, or was removed just now
+                continue  # it is about to begin, or was just removed
 
     def _secrets_of(self, path: Path) -> Known:
         """The secrets of a run, read until all are known, while its containers still exist."""
@@ -154,7 +154,7 @@ class Scraped:
             return None
 
     def _runs(self) -> dict[Path, Mapping[str, State]]:
-        """The states of containers by task, by the directory of their run."""
+        """The containers' states by run directory and task."""
         runs: dict[Path, dict[str, State]] = {}
         for one in self._site.glance():
             if one.output and one.role != SIDECAR:
@@ -169,7 +169,7 @@ class Scraped:
 
 
 def _last_word(run: Path) -> float:
-    """Unix seconds of the newest outcome, record or usage file of a run; 0: none."""
+    """Unix seconds of the newest outcome, record or usage file of a run; 0 if it has none."""
     kit_files = files(run, matches=lambda name: name.endswith(".json"), deepest=0)
     task_files = files(
         run / "output",
@@ -181,7 +181,7 @@ def _last_word(run: Path) -> float:
 
 
 def routes_of(site: Site) -> Sequence[Route]:
-    """The routes of a server; every one takes the token (see `door`)."""
+    """The routes of a server; every route requires the token."""
     logs, scraped = Logs(site), Scraped(site)
     return (
         _get("/", lambda: pages.overview_page(overview(site))),
@@ -209,7 +209,7 @@ def _log(logs: Logs, request: Request, cluster: str) -> Response:
 
 
 def _control(site: Site) -> Sequence[Route]:
-    """Without `--allow-control` these are not there."""
+    """The routes of actions; without `--allow-control` they do not exist."""
     return (
         _post(
             "/control/{cluster}/{task}/{verb}",
@@ -227,7 +227,7 @@ def _post(path: str, do: Callable[..., str]) -> Route:
 
 
 LONGEST = 4096
-ANOTHER = "name a file of your own: --token-file token"
+ANOTHER = "name another file: --token-file token"
 VALID = re.compile(r"[A-Za-z0-9_-]{16,200}")
 
 
@@ -237,11 +237,11 @@ def new_token() -> str:
 
 
 def token_in(file: Path) -> str:
-    """The token in a file. A file that is missing is written with a new token, mode 0600.
+    """The token in a file. If the file does not exist, it is created with a new token, mode 0600.
 
     Raises:
         UsageError: the file holds no token.
-        HostError: it cannot be read or written, or others can use it.
+        HostError: the file cannot be read or written, or other users can use it.
     """
     try:
         try:
@@ -250,21 +250,21 @@ def token_in(file: Path) -> str:
             token = new_token()
             write_atomically(file, f"{token}\n", mode=0o600)
     except OSError as error:
-        hint = "name a file that you may read, or one that can be written: --token-file token"
+        hint = "name a file that you can read, or one that can be created: --token-file token"
         raise _unusable(file, str(error.strerror), hint) from error
     if not VALID.fullmatch(token):
         raise UsageError(
             f"{file} does not hold a token: 16 to 200 characters of A-Z, a-z, 0-9, - and _",
-            "remove it, and a new one is written",
+            "remove the file: the next start creates a new one",
         )
     return token
 
 
 def _read(file: Path) -> str:
-    """The text of a regular file that only this user can use; a FIFO or device never blocks.
+    """The text of a regular file that only this user can access; a FIFO or device does not block.
 
     Raises:
-        HostError: it is something else, or another user owns it or can use it.
+        HostError: it is not a regular file, or another user owns it or can access it.
         OSError: it cannot be opened.
     """
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -279,8 +279,8 @@ def _read(file: Path) -> str:
             raise _unusable(
                 file,
                 f"other users can use it: its mode is {mode:04o}, and must be 0600",
-                f"`chmod 600 {file}`; remove it if somebody may have read it, and a new one is "
-                "written",
+                f"`chmod 600 {file}`; if somebody may have read it, remove it: the next start "
+                "creates a new one",
             )
         return os.read(descriptor, LONGEST).decode(errors="replace").strip()
     finally:
@@ -295,14 +295,14 @@ def _unusable(file: Path, why: str, hint: str) -> HostError:
 def serving(
     site: Site, name: str = "", *, address: str = LOOPBACK, port: int = 0, token: str = ""
 ) -> Iterator[str]:
-    """Serve the pages during the `with` block; its value is the URL to open, with the token.
+    """Serve the pages during the `with` block, whose value is the URL to open, with the token.
 
     Args:
-        name: the cluster whose page it is; the page of all clusters without one.
-        port: 0 for a free one.
-        token: a random one without it.
+        name: the cluster that the URL shows; "" for the page of all clusters.
+        port: 0 chooses a free one.
+        token: "" makes a random one.
     Raises:
-        HostError: it cannot listen there.
+        HostError: the server cannot listen there.
     """
     token = token or new_token()
     server = bound(address, port, token, routes_of(site))

@@ -64,7 +64,7 @@ class Text:
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> tuple[Template, frozenset[str]]:
-    """The template, and the names that it uses; a plan looks at an argument several times."""
+    """The template and the names that it uses; cached, since a plan reads arguments repeatedly."""
     tree = _sandbox().parse(text)
     names = find_undeclared_variables(tree) - _sandbox().globals.keys()
     return _sandbox().from_string(tree), frozenset(names)

@@ -153,7 +153,7 @@ def test_a_stopped_training_goes_on_until_its_loss_is_no_number(kit: Kit) -> Non
     rate = "--set train_config.learning_rate.learning_rate=1e30"
     done = kit.run(*command_of(f"--steps {saved + 100} {rate}", *ALONE, "--resume"))
     assert done.returncode == 5, done.stdout + done.stderr
-    resumed = re.search(r"going on at global step (\d+)", done.stderr)
+    resumed = re.search(r"continuing at global step (\d+)", done.stderr)
     assert resumed and saved <= int(resumed[1]) <= saved + 4
     assert re.search(r"the loss is not finite after step \d+", done.stdout), done.stdout
     assert re.search(r"the last good checkpoint,? is kept", done.stdout), done.stdout
@@ -169,7 +169,7 @@ def test_the_coordinator_survives_killed_tasks(trained: Trained) -> None:
     kit = trained("detection-coordinator")
     assert min(restarts(kit)[task] for task in ("worker-0", "ps-0")) >= 1
     assert [start["attempt"] for start in events(kit, "chief-0", "start")] == [1, 2]
-    assert log(kit, "chief-0").count("going on at global step") == 1
+    assert log(kit, "chief-0").count("continuing at global step") == 1
 
 
 def test_several_replicas_without_a_ps_are_refused(kit: Kit) -> None:

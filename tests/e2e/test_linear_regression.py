@@ -69,7 +69,7 @@ def test_killed_tasks_come_back_and_the_job_finishes(kit: Kit, client: docker.Do
     metrics = kit.outcome()["metrics"]
     assert metrics["w_error"] <= 0.02
     assert 1500 <= metrics["updates"] <= 1501
-    resumed = [int(step) for step in re.findall(r"going on at global step (\d+)", found.said)]
+    resumed = [int(step) for step in re.findall(r"continuing at global step (\d+)", found.said)]
     assert len(resumed) == 2, "the chief and the ps had lost nothing when worker-1 crashed"
     assert 0 < resumed[0] < resumed[1] < 1500
 
@@ -84,7 +84,7 @@ def test_workers_do_not_end_without_an_asynchronous_chief(
     metrics = kit.outcome()["metrics"]
     assert metrics["w_error"] <= 0.02
     assert 3000 <= metrics["updates"] <= 3001
-    resumed = [int(step) for step in re.findall(r"going on at global step (\d+)", found.said)]
+    resumed = [int(step) for step in re.findall(r"continuing at global step (\d+)", found.said)]
     assert 0 < resumed[-1] < 3000
 
 
@@ -98,7 +98,7 @@ def test_a_stopped_job_has_saved_and_goes_on(kit: Kit) -> None:
     assert stopped_at > 0
     done = kit.run(*command(kit, f"--steps {stopped_at + 100} --tolerance 2", "--resume"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"going on at global step {stopped_at}" in done.stderr
+    assert f"continuing at global step {stopped_at}" in done.stderr
 
 
 @pytest.mark.more

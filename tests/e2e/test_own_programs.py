@@ -84,7 +84,7 @@ def test_a_chief_that_raises_is_blamed_while_its_workers_wait(
 def test_a_program_that_exits_with_3_failed_with_3(kit: Kit) -> None:
     code, said = up(kit, "exits_3.py", "--args", FLAGS)
     assert code == 5, said
-    assert "warning: args: they tell each task its place, but only the chief runs" in said
+    assert "warning: args: they give each task its role and index, but only" in said
     outcome = kit.outcome()
     assert (outcome["blame"], codes(kit)["chief-0"]) == ("chief-0", 3)
     assert "exit code 3" in outcome["message"]

@@ -44,7 +44,7 @@ def test_no_step_is_lost(kit: Kit, way: str) -> None:
     epochs = int(saved[1]) // STEPS + 2
     done = kit.run(*command, f"--args={ARGUMENTS} {more} --epochs {epochs}", "--resume")
     assert done.returncode == 0, done.stdout + done.stderr
-    resumed = re.search(r"going on at global step (\d+)", done.stderr)
+    resumed = re.search(r"continuing at global step (\d+)", done.stderr)
     assert resumed, done.stderr
     assert abs(int(resumed[1]) - int(saved[1])) <= under_way
     updates = kit.outcome()["metrics"]["updates"]

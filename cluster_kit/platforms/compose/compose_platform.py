@@ -164,7 +164,7 @@ def _refuse_if_broken(host: Host, file: Path, override: Path, variables: Mapping
         lines = "\n".join(f"  {fault}" for fault in faults)
         raise UsageError(
             f"{override} changes what the kit needs:\n{lines}",
-            "take that out of it; what the manifest has a key for belongs there",
+            "remove it there; what the manifest has a key for belongs there",
         )
 
 
@@ -192,7 +192,7 @@ def _hint(errors: str) -> str:
     if "error setting rlimit" in errors:
         return "this host does not allow so much: lower it in `ulimits`"
     if "bind source path does not exist" in errors:
-        return "make it, or take it out of the manifest"
+        return "create it, or remove it from the manifest"
     if "Address already in use" in errors:
         return "something else has this address: choose another `subnet`"
     return "fix what the engine says and run it again"
@@ -218,7 +218,7 @@ class Compose(Platform):
         from cluster_kit.platforms import refusals
 
         rule = "Docker Compose runs all tasks on this host"
-        hint = ("take it out, or write ", Setting("engine", "swarm"))
+        hint = ("remove it, or write ", Setting("engine", "swarm"))
         for table, limits in manifest.limits_by_table():
             yield from refusals.in_limits(table, limits, {"nodes": (rule, hint)})
         if manifest.network.encrypted:

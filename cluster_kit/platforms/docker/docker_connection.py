@@ -1,4 +1,4 @@
-"""Where the Docker engine is and of what kind, and its errors as the kit's own."""
+"""Finds the Docker engine and its kind, and translates its errors into EngineError."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _LOG = logging.getLogger("cluster_kit.docker")
 
 
 def address() -> str:
-    """The engine's address, "" for the usual one of this machine."""
+    """The engine's address; "" for this machine's default."""
     if named := os.environ.get("DOCKER_HOST"):
         return named
     try:
         chosen = os.environ.get("DOCKER_CONTEXT") or ContextAPI.get_current_context().name
         context = ContextAPI.get_context(chosen) if chosen != "default" else None
     except (DockerException, OSError, ValueError, AttributeError):
-        return ""  # `docker` itself says what is wrong with its contexts
+        return ""  # `docker` itself reports what is wrong with its contexts
     return str(context.Host or "") if context is not None else ""
 
 
 def sdk(**options: Any) -> docker.DockerClient:
-    """The SDK's client of the engine that `docker` would use; raises DockerException."""
+    """An SDK client for the engine that `docker` would use; raises DockerException."""
     found = address()
     environment = {**os.environ, "DOCKER_HOST": found} if found else dict(os.environ)
     client = docker.from_env(environment=environment, **options)
@@ -44,7 +44,7 @@ def sdk(**options: Any) -> docker.DockerClient:
 
 
 def _logged(send: Callable[..., Any]) -> Callable[..., Any]:
-    """What sends a request, with a line in the debug log for each: path, status, time."""
+    """The function that sends a request; it also logs path, status and time for debugging."""
 
     def logged(request: Any, **options: Any) -> Any:
         with debug_log.timed(_LOG, f"{request.method} {unquote(request.path_url)}") as result:
@@ -56,13 +56,13 @@ def _logged(send: Callable[..., Any]) -> Callable[..., Any]:
 
 
 LIMITS = {"cpus": "CpuCfsQuota", "memory": "MemoryLimit"}
-"""A limit of a task, and where the engine tells whether it can hold it."""
+"""A limit of a task, and the key of `docker info` that tells whether the engine can enforce it."""
 ROOT = "0:0"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "")
 
 
 def engine_kind(info: Mapping[str, Any], address: str) -> EngineKind:
-    """The kind of an engine, from `docker info` and the address that it was reached by."""
+    """The kind of an engine, from `docker info` and the engine's address."""
     options = [str(option).split(",") for option in info.get("SecurityOptions") or ()]
     return EngineKind(
         rootless=["name=rootless"] in options or info.get("Rootless") is True,
@@ -70,20 +70,20 @@ def engine_kind(info: Mapping[str, Any], address: str) -> EngineKind:
         desktop="Docker Desktop" in str(info.get("OperatingSystem", "")),
         unlimited=tuple(limit for limit, key in LIMITS.items() if info.get(key) is False),
         machine=str(info.get("Architecture", "")),
-        podman="BuildahVersion" in info,  # what builds there; no Docker engine has it
+        podman="BuildahVersion" in info,  # Podman's builder; no Docker engine has it
     )
 
 
 def caller(kind: EngineKind) -> str:
-    """`uid:gid` that is the caller in a container: what tasks write has to be the caller's.
+    """The `uid:gid` in a container that makes the caller the owner of the files that tasks write.
 
-    A rootless engine maps its own user to root, and every other number to a subordinate one.
+    A rootless engine maps its user to root, and every other id to a subordinate one.
     """
     return ROOT if kind.rootless else f"{os.getuid()}:{os.getgid()}"
 
 
 def _remote(address: str) -> str:
-    """The address without a user's name, if it is that of another machine, else ""."""
+    """The address without the user name if it is another machine's, else ""."""
     found = urlsplit(address)
     if found.scheme not in ("ssh", "tcp", "http", "https"):
         return ""
@@ -93,7 +93,7 @@ def _remote(address: str) -> str:
 
 
 _LOST = (DockerException, urllib3.exceptions.HTTPError, OSError)
-"""What the SDK and its libraries raise if the connection breaks; `requests` raises OSErrors."""
+"""Exceptions of the SDK and its libraries for a broken connection (`requests` raises OSErrors)."""
 
 
 START_IT = f"start it (`{command('engine')}`)"
@@ -106,7 +106,7 @@ _NO_SPACE = ("no space left on device", "disk quota exceeded")
 
 
 def disk_hint(words: str) -> str:
-    """The hint if these words of the engine say that its own disk is full, else ""."""
+    """The hint if the engine's message says that its disk is full, else ""."""
     if not any(sign in words.lower() for sign in _NO_SPACE):
         return ""
     return (
@@ -125,7 +125,7 @@ def as_engine_errors() -> Iterator[None]:
         words = str(error.explanation or first_line(error))
         raise EngineError(
             f"the Docker engine refused: {words}",
-            disk_hint(words) or "change what it names, and run it again",
+            disk_hint(words) or "change what the message names, and run the command again",
         ) from None
     except _LOST as error:
         raise EngineError(
@@ -135,17 +135,18 @@ def as_engine_errors() -> Iterator[None]:
 
 
 def may_not(words: str) -> bool:
-    """Whether these words of the SDK, or of `docker`, say that this user may not use the engine."""
+    """Whether a message of the SDK or `docker` says that this user has no access to the engine."""
     return "permission denied" in words.lower()
 
 
 def no_engine(error: Exception) -> HostError:
-    """What to say if no connection to an engine can be made."""
+    """The error if the kit cannot connect to an engine."""
     if may_not(str(error)):
         socket = os.environ.get("DOCKER_HOST") or "/var/run/docker.sock"
         return HostError(
-            f"this user may not use the Docker engine: permission denied on {socket}",
-            "join the group that may: `sudo usermod -aG docker $USER`, then log in again (or "
+            f"this user has no access to the Docker engine: permission denied on {socket}",
+            "add the user to the group that has access: `sudo usermod -aG docker $USER`, then log "
+            "in again (or "
             f"`newgrp docker`); `{command('engine')}` would not help",
         )
     return HostError(

@@ -1,4 +1,4 @@
-"""The API server of Kubernetes, by its own client; no other module uses it."""
+"""Calls the API server of Kubernetes; only this module imports the Kubernetes client."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from cluster_kit.util import debug_log
 
 
 class Unreachable(RemoteEngine):
-    """What no pod has: sidecars, and a node that the kit has a hand on."""
+    """Raised for what the kit cannot do to a pod, since it does not control the pod's node."""
 
     out_of_reach = (
-        "that cannot be done to a pod: the kit has no hand on its node",
+        "the kit cannot do that to a pod: it does not control the pod's node",
         "`kubectl exec POD -- …` runs a command in it",
     )
 
@@ -35,15 +35,17 @@ class Unreachable(RemoteEngine):
 Object = dict[str, Any]
 _LOG = logging.getLogger("cluster_kit.kubernetes")
 TIMEOUT_S = (5.0, 30.0)
-"""To connect, and between two parts of an answer."""
+"""Seconds to wait for a connection, and between two parts of an answer."""
 INSTALL = "`pip install 'cluster-kit[kubernetes]'`"
-CONTEXT = "`kubectl config get-contexts` shows what there is; KUBECONFIG names another file"
+CONTEXT = (
+    "`kubectl config get-contexts` lists the configured clusters; KUBECONFIG names another file"
+)
 QUOTA = (
-    "`kubectl describe quota` shows what is left, and what it asks for: lower `cpus`, `memory` or "
-    "the counts, or give every role `cpus` and `memory`"
+    "`kubectl describe quota` shows what is left and what a pod must set: lower `cpus`, `memory` "
+    "or the counts, or give every role `cpus` and `memory`"
 )
 OF_QUOTA = ("exceeded quota", "failed quota")
-"""What Kubernetes says of a pod that is too much for a quota, or lacks what it counts."""
+"""In messages about a pod that exceeds a quota, or does not set a limit that the quota counts."""
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 
@@ -60,12 +62,14 @@ AGAIN = urllib3.Retry(
     total=None, connect=0, read=0, other=0, status=4, status_forcelist=(429, 503),
     backoff_factor=0.2, raise_on_status=False,
 )  # fmt: skip
-"""A server that is busy, or starts anew, says so: it is asked again for some seconds. What makes an
-object is not sent twice."""
+"""A busy or restarting server answers with these: the request is repeated for some seconds.
+
+Requests that create an object are not sent twice.
+"""
 
 
 class Refused(EngineError):
-    """The API server refused a request; `status` is HTTP's, `words` are the server's."""
+    """The API server refused a request; `status` is HTTP's, `words` the server's message."""
 
     def __init__(self, status: int, words: str, message: str, hint: str) -> None:
         super().__init__(message, hint)
@@ -73,7 +77,8 @@ class Refused(EngineError):
 
 
 class Api:
-    """A connection to the cluster of the kubeconfig's current context, or to the one around us.
+    """A connection to the cluster of the kubeconfig's current context; inside a pod, to the pod's
+    cluster.
 
     Args:
         namespace: "" for the context's own.
@@ -100,16 +105,16 @@ class Api:
         self._client = client.ApiClient(settings)
 
     def get(self, path: str, **query: str) -> Object:
-        """What the server answers. Raises EngineError, as all of these."""
+        """The server's answer as JSON. This and the other methods raise EngineError."""
         return dict(json.loads(self._call("GET", path, query)))
 
     def items(self, path: str, selector: str, **query: str) -> list[Object]:
-        """The objects of a list, those of this namespace with these labels."""
+        """The objects of this namespace that have these labels."""
         found = self.get(path, labelSelector=selector, **query)["items"]
         return list(found)
 
     def text(self, path: str, **query: str) -> str:
-        """An answer that is text: a log."""
+        """The server's answer as text, such as a log."""
         return self._call("GET", path, query).decode("utf-8", errors="replace")
 
     def post(self, path: str, body: Object) -> Object:
@@ -139,7 +144,7 @@ class Api:
         return bool(answer.get("status", {}).get("allowed"))
 
     def knows(self, group: str) -> bool:
-        """Whether the server has a group of objects, with its version: others install some."""
+        """Whether the server has this version of an API group; some groups are add-ons."""
         try:
             self.get(f"/apis/{group}")
         except Refused as error:
@@ -181,7 +186,7 @@ class Api:
             reason = getattr(error, "reason", None) or error
             raise EngineError(
                 f"the Kubernetes API server at {self.host} does not answer: {first_line(reason)}",
-                f"`kubectl cluster-info` asks it, too; {CONTEXT}",
+                f"`kubectl cluster-info` asks the same server; {CONTEXT}",
             ) from None
         except Exception as error:
             if type(error).__module__.startswith("kubernetes."):
@@ -193,22 +198,24 @@ class Api:
 
 
 def refused(status: int, data: bytes, what: str) -> Refused:
-    """The error for an answer of the server that is none of success."""
+    """The error for an answer whose status is not success."""
     try:
         words = str(json.loads(data)["message"])
     except (ValueError, KeyError, TypeError):
         words = data.decode("utf-8", errors="replace")[:300] or what
-    message, hint = f"Kubernetes refused: {words}", "fix what it says, and run it again"
+    message, hint = f"Kubernetes refused: {words}", "fix that, and run the command again"
     if status == 401:
-        message = f"Kubernetes does not know you: {words}"
-        hint = "log in to the cluster again: its credentials have expired, or are another one's"
+        message = f"Kubernetes does not accept your credentials: {words}"
+        hint = "log in to the cluster again: your credentials are expired or wrong"
     elif status == 403 and any(said in words for said in OF_QUOTA):
         hint = QUOTA
     elif status == 403 and "violates PodSecurity" in words:
-        hint = "the namespace allows less than the file asks for: choose another namespace"
+        hint = "the namespace's Pod Security level forbids this: choose another namespace"
     elif status == 403:
         message = f"you may not do that in this namespace: {words}"
-        hint = "ask for a Role with that right, or write your own namespace: `kubernetes.namespace`"
+        hint = (
+            "ask for a Role with that right, or name a namespace of yours in `kubernetes.namespace`"
+        )
     elif status == 404 and "namespaces" in words:
         hint = "`kubectl create namespace NAME`, or fix `kubernetes.namespace`"
     return Refused(status, words, message, hint)
@@ -217,12 +224,12 @@ def refused(status: int, data: bytes, what: str) -> Refused:
 def _broken(host: str, error: Exception) -> KitError:
     return EngineError(
         f"the Kubernetes API server at {host} does not answer: {first_line(error)}",
-        f"`kubectl cluster-info` asks it, too; {CONTEXT}",
+        f"`kubectl cluster-info` asks the same server; {CONTEXT}",
     )
 
 
 def _load(config: Any, settings: Any) -> None:
-    """Read the kubeconfig; in a pod without one, what its service account has."""
+    """Read the kubeconfig; in a pod without one, the credentials of its service account."""
     try:
         config.load_kube_config(config_file=_files(), client_configuration=settings)
     except config.ConfigException:
@@ -232,7 +239,7 @@ def _load(config: Any, settings: Any) -> None:
 
 
 def _files() -> str | None:
-    """KUBECONFIG as it is now: the client looks once, when it is imported."""
+    """The current value of KUBECONFIG: the client reads it only once, when it is imported."""
     return os.environ.get("KUBECONFIG") or None
 
 
@@ -241,5 +248,5 @@ def _of_context(config: Any) -> str:
     try:
         _, active = config.list_kube_config_contexts(config_file=_files())
         return str(active["context"].get("namespace") or "")
-    except Exception:  # noqa: BLE001  there is no kubeconfig: we are in a pod
+    except Exception:  # noqa: BLE001  no kubeconfig: this runs in a pod
         return ""

@@ -1,4 +1,4 @@
-"""The table `[kubernetes]` of a manifest, and what Kubernetes cannot keep of one. Pure."""
+"""The table `[kubernetes]` of a manifest, and rules for manifests on Kubernetes. Pure."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class KubernetesTable(Strict):
     )
     registry: Text = Field(
         "",
-        description="What is put before the name of an image that the kit builds, e.g. "
-        '`"ghcr.io/me"`: nodes take it from there',
+        description="The registry from which nodes pull images that the kit builds, e.g. "
+        '`"ghcr.io/me"`; it is put before an image\'s name',
     )
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
         "IfNotPresent", description="When nodes pull the image"
@@ -47,14 +47,14 @@ class KubernetesTable(Strict):
     pull_secret: Text = Field("", description="The name of the Secret with which nodes pull it")
     output: Text = Field(
         "pvc",
-        description='What is at `/output`: `"pvc"`, a PersistentVolumeClaim of the job\'s own; '
-        '`"pvc:NAME"`, one that is there; or `"emptyDir"`, which goes with each pod',
+        description='The volume at `/output`: `"pvc"`, a new PersistentVolumeClaim; `"pvc:NAME"`, '
+        'an existing one; or `"emptyDir"`, which is deleted with its pod',
     )
-    storage: Bytes = Field(
-        "10g", validate_default=True, description="Size of a claim of the job's own"
-    )
+    storage: Bytes = Field("10g", validate_default=True, description="Size of the job's new claim")
     storage_class: Text = Field(
-        "", description="Its StorageClass, which needs ReadWriteMany; if not given, the default"
+        "",
+        description="StorageClass of the new claim, which must support ReadWriteMany; if not "
+        "given, the default",
     )
     claims: dict[str, Text] = Field(
         default_factory=dict,
@@ -62,22 +62,22 @@ class KubernetesTable(Strict):
         '`{ "/data" = "images" }`, by their path in containers; `"images/2026"`: a folder in it',
     )
     egress: Literal["cluster", "anywhere"] = Field(
-        "cluster", description="Whom tasks may connect to: each other and DNS only, or anyone"
+        "cluster", description="What tasks can connect to: only each other and DNS, or any address"
     )
     queue: Text = Field(
         "",
-        description="A LocalQueue of Kueue, which starts each Job when there is room for it; with "
-        "`jobset` all of them together",
+        description="A LocalQueue of Kueue, which starts each Job when the quota allows it; with "
+        "`jobset`, all Jobs together",
     )
     jobset: bool = Field(
         False,
-        description="Whether the Jobs are parts of one JobSet, for which JobSet has to be "
-        "installed there",
+        description="Whether the Jobs are parts of one JobSet, which needs JobSet installed in "
+        "the cluster",
     )
 
 
 def settings_from(manifest: Manifest) -> Mapping[str, Any]:
-    """Returns what the manifest's cluster keeps of the table, for `settings_of`."""
+    """Returns the table's values that the cluster keeps; `settings_of` reads them."""
     table = manifest.table(NAME, KubernetesTable)
     own = table.output == "pvc"
     named = table.output.removeprefix(PVC) if table.output.startswith(PVC) else ""
@@ -101,29 +101,29 @@ def settings_from(manifest: Manifest) -> Mapping[str, Any]:
 
 
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-"""Of a namespace, a claim, a Secret or a StorageClass: a DNS subdomain."""
+"""The name of a namespace, claim, Secret or StorageClass: a DNS subdomain."""
 CLAIM = re.compile(rf"{OBJECT_NAME.pattern}(/[^/\0]+)*")
 REGISTRY = re.compile(r"[A-Za-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*/?", re.ASCII)
 _IN_LIMITS: dict[str, tuple[str, HintText]] = {
     "gpus": (
-        "a node decides which GPUs a task gets",
-        ("take it out, or give each worker some: ", REQUIRE),
+        "the nodes decide which GPUs a task gets",
+        ("remove it, or set a number for each worker: ", REQUIRE),
     ),
     "ports": (
-        "a pod publishes nothing on this host",
-        "take it out: `kubectl port-forward POD PORT` does that while it runs",
+        "a pod cannot publish ports on this host",
+        "remove it, and use `kubectl port-forward POD PORT`",
     ),
-    "bandwidth": ("shaping it takes rights that the restricted profile does not give", HERE),
+    "bandwidth": ("limiting it needs rights that the restricted profile does not give", HERE),
     "ulimits": ("Kubernetes has no such limits: the nodes' container runtime sets them", HERE),
     "env_file": (
-        "the nodes do not have the file",
+        "the file is not on the nodes",
         "write its names in `secrets`, or its values under `environment`",
     ),
 }
 
 
 def check_kubernetes(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what Kubernetes cannot say."""
+    """Yields problems of keys that Kubernetes does not support."""
     yield from _addresses(manifest)
     yield from _of_this_host(manifest)
     for table, limits in manifest.limits_by_table():
@@ -135,39 +135,47 @@ def check_kubernetes(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _addresses(manifest: Manifest) -> Iterator[Problem]:
-    rule = "Kubernetes gives a pod another address at each start"
-    hint = "write the task's name or a {{ ps_hosts }}: tasks are found by names there"
+    rule = "on Kubernetes, a pod gets a new address at each start"
+    hint = "write the task's name or {{ ps_hosts }}: on Kubernetes, tasks find each other by name"
     yield from refusals.addresses(manifest, rule, hint)
-    own = "the network is that of the Kubernetes cluster"
+    own = "tasks use the network of the Kubernetes cluster"
     yield from refusals.own_network(manifest, own)
     if manifest.network.encrypted:
-        yield refused("network.encrypted", "true", f"{own}: its network plugin encrypts, or not")
+        yield refused(
+            "network.encrypted",
+            "true",
+            f"{own}: its network plugin decides whether traffic is encrypted",
+        )
 
 
 def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
-    rule = "its nodes bound that for all pods alike"
+    rule = "the nodes limit this for all pods alike"
     yield from refusals.bounds(manifest, ("pids", "log_size"), rule)
-    rule = "whether its nodes have GPUs, and which, is not known here"
+    rule = "the nodes' GPUs are unknown here"
     yield from refusals.of_this_host(manifest, rule)
     if manifest.share_gpus:
-        yield refused("share_gpus", "true", "a container there has its GPUs alone")
+        yield refused("share_gpus", "true", "on Kubernetes, containers cannot share a GPU")
     if not manifest.runs_in_kits_image:
         key = "build" if manifest.build else "image"
-        rule = "the kit is mounted into such an image from this host, which nodes do not see"
-        hint = "take it out: `requirements` adds packages to the kit's own image"
+        rule = "the kit is mounted into such an image from this host, which the nodes cannot access"
+        hint = "remove it: `requirements` adds packages to the kit's image"
         yield refused(key, to_toml(getattr(manifest, key)), rule, hint)
     if isinstance(manifest.data, DataTable):
-        rule = "data are fetched on this host, which the nodes do not see"
-        hint = 'fetch them into a claim, and write `claims = { "/data" = "CLAIM" }`'
+        rule = "data is fetched on this host, which the nodes cannot access"
+        hint = 'fetch it into a claim, and write `claims = { "/data" = "CLAIM" }`'
         yield refused("data.fetch", to_toml(manifest.data.fetch), rule, hint)
     if manifest.tensorboard:
-        yield refused("tensorboard", "true", "TensorBoard runs on this host, beside its output")
+        yield refused(
+            "tensorboard",
+            "true",
+            "TensorBoard runs on this host, which does not have the job's output",
+        )
 
 
 def _of_one_task(table: str, limits: Limits) -> Iterator[Problem]:
-    rule = "all tasks of a role are one Indexed Job, which gives each of them the same"
+    rule = "all tasks of a role are one Indexed Job, in which all pods are alike"
     role = table.removeprefix("task.").rpartition("-")[0]
-    hint = f"write it under [role.{role}], for all of them"
+    hint = f"set it for all of them, under [role.{role}]"
     for key in sorted(limits.model_fields_set - {"ip"}):
         value = getattr(limits, key)
         text = "" if isinstance(value, dict) else to_toml(value)
@@ -180,21 +188,21 @@ def _of_a_role(table: str, limits: Limits) -> Iterator[Problem]:
     if limits.nodes is not None:
         parts = [CONSTRAINT.fullmatch(part.strip()) for part in limits.nodes.split(",")]
         if not all(part and (part[1] in OF_NODES or is_label(part[1])) for part in parts):
-            rule = "not `label==value` or `label!=value` with a label of Kubernetes nodes"
+            rule = "must be `label==value` or `label!=value` with a label of Kubernetes nodes"
             hint = ("for example ", Setting(f"{table}.nodes", "disk==ssd"))
             yield refused(f"{table}.nodes", to_toml(limits.nodes), rule, hint)
 
 
 def _table(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what is wrong in `[kubernetes]`."""
+    """Yields the problems in the table `[kubernetes]`."""
     table = manifest.table(NAME, KubernetesTable)
     for key in ("namespace", "pull_secret", "storage_class", "queue"):
         if (value := getattr(table, key)) and not OBJECT_NAME.fullmatch(value):
-            rule = "not a name of Kubernetes: a-z, 0-9, - and ."
-            yield Problem(f"kubernetes.{key}", to_toml(value), rule, "fix it")
+            rule = "not a valid Kubernetes name: a-z, 0-9, - and ."
+            yield Problem(f"kubernetes.{key}", to_toml(value), rule, "use only these characters")
     if table.registry and not REGISTRY.fullmatch(table.registry):
         hint: HintText = ("for example ", Setting("kubernetes.registry", "ghcr.io/me"))
-        rule = "not the beginning of an image's name"
+        rule = "not a valid beginning of an image's name"
         yield Problem("kubernetes.registry", to_toml(table.registry), rule, hint)
     if table.output not in ("pvc", "emptyDir"):
         if not (table.output.startswith("pvc:") and OBJECT_NAME.fullmatch(table.output[4:])):
@@ -202,12 +210,15 @@ def _table(manifest: Manifest) -> Iterator[Problem]:
             hint = ("for example ", Setting("kubernetes.output", "pvc"))
             yield Problem("kubernetes.output", to_toml(table.output), rule, hint)
     elif table.output == "emptyDir" and manifest.count(PS.name):
-        rule = "chief and parameter servers write one checkpoint together: they share a directory"
+        rule = (
+            "the chief and the parameter servers write a checkpoint together, so they need a "
+            "shared directory"
+        )
         hint = ("write ", Setting("kubernetes.output", "pvc"), ", or run without ps")
         yield Problem("kubernetes.output", '"emptyDir"', rule, hint, (PS.name, "engine"))
     for target, claim in table.claims.items():
         if not (target.startswith("/") and CLAIM.fullmatch(claim)) or "/../" in f"/{claim}/":
-            rule = "must be a path in containers, and a claim or a folder in one"
+            rule = "must map a path in containers to a claim, or to a folder in a claim"
             hint = 'for example `claims = { "/data" = "images" }`'
             yield Problem(f"kubernetes.claims.{target}", to_toml(claim), rule, hint)
 
@@ -217,28 +228,28 @@ OF_NODES = {
     "node.platform.arch": "kubernetes.io/arch",
     "node.platform.os": "kubernetes.io/os",
 }
-"""What a swarm calls a property of a node, and Kubernetes a label."""
+"""Names of node properties in a swarm, and the labels that Kubernetes has for them."""
 
 
 def is_label(name: str) -> bool:
-    """Whether a name in the key `nodes` is a label of nodes, and no word of a swarm's."""
+    """Whether a name in the key `nodes` is a node label, not a swarm's name of a property."""
     return name.startswith(("node.labels.", "node.kubernetes.io/")) or not name.startswith(
         ("node.", "engine.")
     )
 
 
 def requirement(constraint: str) -> tuple[str, str, str]:
-    """Returns (label, sign, value) that Kubernetes' nodes have, for one of `constraints`."""
+    """Returns (label, sign, value) with the label of Kubernetes nodes, for one of `constraints`."""
     name, sign, value = constraint.split(" ")
     return OF_NODES.get(name, name.removeprefix("node.labels.")), sign, value
 
 
 USER = "1000:1000"
-"""Whom all tasks run as: the restricted profile allows no root, whoever renders the file."""
+"""The user of all tasks, since the restricted profile does not allow root."""
 
 
 def of_pods(manifest: Manifest, facts: HostFacts) -> HostFacts:
-    """Returns the facts to plan with: a user, and GPUs for every worker that is to have some."""
+    """Returns the facts to plan with: the user, and enough GPUs for the workers."""
     facts, wanted = of_other_nodes(facts), 0
     if manifest.gpus == "require" and not too_many(manifest):
         wanted = manifest.count(WORKER.name) * (manifest.gpus_per_worker or 1)
@@ -247,8 +258,7 @@ def of_pods(manifest: Manifest, facts: HostFacts) -> HostFacts:
 
 
 def of_indexed_jobs(manifest: Manifest, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
-    """Returns the tasks with their pods' names, and each one's GPUs numbered from 0: which ones, a
-    node decides."""
+    """Returns the tasks with their pods' names, and GPUs numbered from 0: nodes choose GPUs."""
     in_set = manifest.table(NAME, KubernetesTable).jobset
     return tuple(
         replace(

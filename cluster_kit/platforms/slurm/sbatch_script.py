@@ -63,7 +63,7 @@ class Texts:
         if {"\ue000", "\ue001"} & {*text}:
             raise UsageError(
                 f"{text!r}: the characters U+E000 and U+E001 are for the script's own use",
-                "take them out, or run it on this host: `--engine compose`",
+                "remove them, or run it on this host: `--engine compose`",
             )
         for addresses, role in self._lists.items():
             text = text.replace(addresses, PRIVATE.format(f"${{listed[{role}]}}"))

@@ -1,4 +1,4 @@
-"""The table `[slurm]` of a manifest, and what Slurm cannot keep of one. Pure."""
+"""The table `[slurm]` of a manifest, and rules for manifests on Slurm. Pure."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class SlurmTable(Strict):
     account: Text = Field("", description="The account that pays for the job")
     time: Text = Field(
         "",
-        description='Slurm\'s time limit, e.g. `"2:00:00"`; if not given, all deadlines together '
-        "and ten minutes",
+        description='Slurm\'s time limit, e.g. `"2:00:00"`; if not given, the sum of all '
+        "deadlines plus ten minutes",
     )
     options: list[Text] = Field(
         default_factory=list,
@@ -43,17 +43,17 @@ class SlurmTable(Strict):
         "cluster's image; without one, tasks run in the nodes' own Python",
     )
     python: Text = Field(
-        "python3", description="Without an image: the Python, which has TensorFlow; a path or name"
+        "python3", description="Without an image: name or path of a Python with TensorFlow"
     )
     trainer: Text = Field(
         "",
-        description="Without an image: the directory that has the kit's package `trainer`, on "
-        "every node; if not given, that of the kit which renders",
+        description="Without an image: the directory with the kit's package `trainer` on every "
+        "node; if not given, that of the kit that renders the job",
     )
     datasets: Text = Field(
         "",
-        description="Without an image: the directory that has the data sets of the kit's image, "
-        "such as `digits`",
+        description="Without an image: the directory with the data sets of the kit's image, such "
+        "as `digits`",
     )
     setup: list[Text] = Field(
         default_factory=list,
@@ -62,17 +62,17 @@ class SlurmTable(Strict):
     )
     output: Text = Field(
         "runs",
-        description="The directory for the runs, which all nodes share; a relative one is below "
-        "the directory in which you run `sbatch`",
+        description="The directory for runs, shared by all nodes; relative to the directory in "
+        "which you run `sbatch`",
     )
 
 
 @dataclass(frozen=True)
 class SlurmSettings:
-    """What Slurm is told besides the job, as `[slurm]` of the manifest says; "" if not given.
+    """Settings of a Slurm job, from the manifest's table `[slurm]`; "" if not given.
 
-    Without an `image` of Apptainer tasks run in `python`, by the package in the directory
-    `trainer`. `port` is the first port of the tasks, None for one that depends on the job.
+    Without an `image` of Apptainer, tasks run in `python`, with the package in the directory
+    `trainer`. `port` is the first port of the tasks; None: one that depends on the job.
     """
 
     partition: str
@@ -89,7 +89,7 @@ class SlurmSettings:
 
 
 def settings_from(manifest: Manifest) -> Mapping[str, Any]:
-    """Returns what the manifest's cluster keeps of the table, for `settings_of`."""
+    """Returns the table's values that the cluster keeps; `settings_of` reads them."""
     table = manifest.table(NAME, SlurmTable)
     settings = SlurmSettings(
         partition=table.partition,
@@ -108,12 +108,12 @@ def settings_from(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def settings_of(cluster: Cluster) -> SlurmSettings:
-    """Returns the settings of a cluster that was planned for Slurm."""
+    """Returns the settings of a cluster planned for Slurm."""
     lists = {key: tuple(cluster.settings[key]) for key in ("options", "setup")}
     return SlurmSettings(**{**cluster.settings, **lists})
 
 
-IMAGE = ("write ", Setting("slurm.image", "trainer.sif"), ", or take it out")
+IMAGE = ("write ", Setting("slurm.image", "trainer.sif"), ", or remove it")
 ACCOUNT_NAME = re.compile(r"[\w.,@-]+", re.ASCII)
 TIME = re.compile(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}")
 OPTION = re.compile(r"--([a-z][a-z-]*)(=[\x20-\x7e]+)?")
@@ -122,35 +122,35 @@ OWN = (
     "job-name", "mem", "mem-per-cpu", "ntasks", "output", "partition", "requeue", "signal", "time",
     "wait", "wrap",
 )  # fmt: skip
-"""Options of sbatch that the kit gives itself, or that its script cannot live with."""
+"""Options of sbatch that the kit sets, or that do not work with its script."""
 _IN_LIMITS: dict[str, tuple[str, HintText]] = {
     "gpus": (
         "Slurm decides which GPUs a task gets",
-        ("take it out, or give each worker some: ", REQUIRE),
+        ("remove it, or set a number for each worker: ", REQUIRE),
     ),
     "ports": (
-        "tasks have the nodes' own network: nothing is published on this host",
-        "take it out: `ssh -L PORT:NODE:PORT` does that while it runs",
+        "tasks use the nodes' network: nothing is published on this host",
+        "remove it, and use `ssh -L PORT:NODE:PORT`",
     ),
-    "bandwidth": ("shaping it takes rights that a Slurm job does not have", HERE),
+    "bandwidth": ("limiting it needs rights that a Slurm job does not have", HERE),
     "ulimits": (
         "Slurm gives tasks the limits of the shell that submits them: `ulimit` sets them",
-        "take it out, and run `ulimit` before `sbatch`",
+        "remove it, and run `ulimit` before `sbatch`",
     ),
-    "shm_size": ("tasks have the /dev/shm of their nodes", "take it out"),
+    "shm_size": ("tasks use the /dev/shm of their nodes", "remove it"),
     "env_file": (
-        "its format is that of Compose, which the nodes do not have",
+        "the file has Compose's format, and nodes do not have Compose",
         "write its names in `secrets`, or `set -a; . FILE; set +a` in `setup` of [slurm]",
     ),
     "nodes": (
-        "nodes of Slurm have features, not labels",
-        'write under [slurm]: `options = ["--constraint=FEATURE"]`',
+        "Slurm's nodes have features instead of labels",
+        'set features under [slurm]: `options = ["--constraint=FEATURE"]`',
     ),
 }
 
 
 def check_slurm(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what a Slurm job cannot keep."""
+    """Yields problems of keys that Slurm does not support."""
     yield from _addresses(manifest)
     yield from _of_this_host(manifest)
     if not manifest.table(NAME, SlurmTable).image:
@@ -163,13 +163,13 @@ def check_slurm(manifest: Manifest) -> Iterator[Problem]:
 
 def _addresses(manifest: Manifest) -> Iterator[Problem]:
     hint = "write {{ ps_hosts }}, {{ worker_hosts }} or {{ master }}, or read TF_CONFIG"
-    rule = "a task has the address of its node, which is known when the job starts, not now"
+    rule = "a task has its node's address, which is unknown until the job starts"
     yield from refusals.addresses(manifest, rule, hint)
     for number, argument in enumerate(manifest.args):
         if "port" in names_in([argument]):
-            rule = "a task's port is known when the job starts, not now"
+            rule = "a task's port is unknown until the job starts"
             yield refused(f"args.{number}", to_toml(argument), rule, hint)
-    own = "the network is that of the nodes"
+    own = "tasks use the nodes' network"
     yield from refusals.own_network(manifest, own)
     for key in ("encrypted", "internal"):
         if getattr(manifest.network, key):
@@ -177,29 +177,29 @@ def _addresses(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
-    rule = "its nodes and Slurm bound that, and /tmp is a directory of the node's"
+    rule = "Slurm and the nodes set these limits, and /tmp is a directory of the node"
     yield from refusals.bounds(manifest, ("pids", "tmp_size", "log_size"), rule)
-    rule = "whether the nodes have GPUs, and which, is not known here"
+    rule = "the nodes' GPUs are unknown here"
     yield from refusals.of_this_host(manifest, rule)
     if manifest.share_gpus:
-        yield refused("share_gpus", "true", "Slurm gives a GPU to one task at a time")
+        yield refused("share_gpus", "true", "Slurm cannot share a GPU between tasks")
     if isinstance(manifest.data, DataTable):
-        rule = "data are fetched on this host, which the nodes do not see"
-        hint = "fetch them into a directory that all nodes share, and name it: `data = DIRECTORY`"
+        rule = "data is fetched on this host, which the nodes cannot access"
+        hint = "fetch it into a directory that all nodes share, and set `data = DIRECTORY`"
         yield refused("data.fetch", to_toml(manifest.data.fetch), rule, hint)
     if manifest.tensorboard:
-        rule = "the kit starts TensorBoard beside tasks of this host only"
-        hint = "take it out: `tensorboard --logdir runs/NAME/latest/output/tensorboard` shows it"
+        rule = "the kit starts TensorBoard only for tasks on this host"
+        hint = "remove it, and run `tensorboard --logdir runs/NAME/latest/output/tensorboard`"
         yield refused("tensorboard", "true", rule, hint)
     for name in manifest.secret:
-        rule = "a Slurm job has no secrets that are files"
-        hint = 'write names of variables, e.g. `secrets = ["TOKEN"]`, under [role.worker]'
+        rule = "a Slurm job has no secret files"
+        hint = 'use variables instead, e.g. `secrets = ["TOKEN"]` under [role.worker]'
         yield refused(f"secret.{name}", "", rule, hint)
 
 
 def _without_image(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what takes a container: without `slurm.image` tasks run in the nodes' own Python."""
-    rule = "without an image of Apptainer tasks run in the nodes' own Python"
+    """Yields problems of keys that need a container: without `slurm.image` there is none."""
+    rule = "without an Apptainer image, tasks run in the nodes' Python"
     for key in ("build", "tensorflow"):
         if value := getattr(manifest, key):
             yield refused(key, to_toml(value), rule, IMAGE)
@@ -209,35 +209,40 @@ def _without_image(manifest: Manifest) -> Iterator[Problem]:
         yield refused(f"mount.{number}.target", to_toml(mount.target), rule, IMAGE)
     if _reads_data_set(manifest) and not manifest.table(NAME, SlurmTable).datasets:
         hint: HintText = (
-            "name the directory that has it on the nodes: ",
+            "set the directory that has it on the nodes: ",
             Setting("slurm.datasets", "/shared/datasets"),
-            "; docs/slurm.md says how it is made",
+            "; docs/slurm.md shows how to make it",
         )
-        yield refused("data", to_toml(str(manifest.data)), f"{rule}, which has no data sets", hint)
+        yield refused(
+            "data",
+            to_toml(str(manifest.data)),
+            f"{rule}, which does not have the kit's data sets",
+            hint,
+        )
 
 
 def _reads_data_set(manifest: Manifest) -> bool:
-    """Whether the program reads a data set of the kit's image; one of the user's own might."""
+    """Whether the program reads a data set of the kit's image; a user's program might."""
     own = manifest.program not in PROGRAMS
     reads = "data" in manifest.model_fields_set if own else PROGRAMS[manifest.program].sample
     return str(manifest.data) in DATA_SETS and bool(reads)
 
 
 def _table(table: SlurmTable) -> Iterator[Problem]:
-    """Yields what is wrong in `[slurm]`."""
+    """Yields the problems in the table `[slurm]`."""
     for key in ("partition", "account"):
         if (value := getattr(table, key)) and not ACCOUNT_NAME.fullmatch(value):
-            rule = "not a name of Slurm: letters, digits, _, -, ., @ and commas"
+            rule = "not a valid Slurm name: letters, digits, _, -, ., @ and commas"
             yield Problem(f"slurm.{key}", to_toml(value), rule, "fix it")
     if table.time and not TIME.fullmatch(table.time):
         hint: HintText = ("for example ", Setting("slurm.time", "2:00:00"), " or `1-12`")
-        rule = "not a time as Slurm writes it: minutes, H:M:S or DAYS-H:M:S"
+        rule = "not a Slurm time: minutes, H:M:S or DAYS-H:M:S"
         yield Problem("slurm.time", to_toml(table.time), rule, hint)
     for key in ("image", "trainer", "datasets", "python", "output"):
         value = getattr(table, key)
         if value.startswith("~") or not value.isprintable() or {*':,"\\'} & {*value}:
-            rule = 'no path that the script can use: no ~ at its start, none of : , " \\ in it'
-            yield Problem(f"slurm.{key}", to_toml(value), rule, "write the whole path")
+            rule = 'not a valid path for the script: it must not begin with ~ or contain : , " \\'
+            yield Problem(f"slurm.{key}", to_toml(value), rule, "write a full path")
     for key, usual in (("python", "python3"), ("output", "runs")):
         if not getattr(table, key):
             yield Problem(
@@ -247,8 +252,10 @@ def _table(table: SlurmTable) -> Iterator[Problem]:
         yield from _option(f"slurm.options.{number}", option)
     for number, line in enumerate(table.setup):
         if "\n" in line or not line.strip():
-            rule = "not one line of shell"
-            yield Problem(f"slurm.setup.{number}", to_toml(line), rule, "write one line for each")
+            rule = "must be a single line of shell"
+            yield Problem(
+                f"slurm.setup.{number}", to_toml(line), rule, "write one list entry per line"
+            )
 
 
 def _option(key_path: str, option: str) -> Iterator[Problem]:
@@ -257,7 +264,7 @@ def _option(key_path: str, option: str) -> Iterator[Problem]:
         hint = 'for example `options = ["--constraint=ssd"]`'
         yield Problem(key_path, to_toml(option), "not a long option of sbatch: --name=value", hint)
     elif match[1] in OWN:
-        hint = "take it out"
+        hint = "remove it"
         if match[1] in ("account", "partition", "time", "output"):
             hint = f"write `{match[1]}` itself under [slurm]"
-        yield Problem(key_path, to_toml(option), "the kit gives sbatch this option itself", hint)
+        yield Problem(key_path, to_toml(option), "the kit sets this option of sbatch", hint)

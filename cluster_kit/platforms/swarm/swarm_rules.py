@@ -1,4 +1,4 @@
-"""Rules: what a swarm can keep of a manifest. Pure."""
+"""Rules for a manifest that runs on a swarm. Pure."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
 from cluster_kit.util.toml_text import to_toml
 
 LONGEST_NAME = 39
-"""Of a cluster on a swarm: the name of a service there has at most 63 characters."""
+"""The longest name of a cluster on a swarm: a service's name has at most 63 characters."""
 _ON_SWARM: dict[str, tuple[str, HintText]] = {
     "gpus": (
-        "which GPUs the nodes have is not known here; workers get theirs by their number",
+        "the nodes' GPUs are unknown here; workers get theirs by number",
         ("write ", REQUIRE),
     ),
-    "ports": ("a swarm publishes ports at every address of its nodes, not at 127.0.0.1", HERE),
+    "ports": ("a swarm publishes ports at every address of its nodes, not only at 127.0.0.1", HERE),
 }
 
 
 def check_swarm_manifest(manifest: Manifest) -> Iterator[Problem]:
-    """Yields what a swarm cannot keep."""
+    """Yields problems of keys that a swarm does not support."""
     if len(manifest.name) > LONGEST_NAME:
         rule = f"a cluster's name has at most {LONGEST_NAME} characters on a swarm"
         example = Setting("name", manifest.name[:LONGEST_NAME].rstrip("-"))
         yield refused("name", to_toml(manifest.name), rule, ("for example ", example))
-    rule = "a swarm gives a task another address at each start"
-    hint = "write {{ name }}: a task is found by its name there"
+    rule = "on a swarm, a task gets a new address at each start"
+    hint = "write {{ name }}: on a swarm, tasks find each other by name"
     yield from refusals.addresses(manifest, rule, hint)
-    rule = "which GPUs the nodes have is not known here: a swarm chooses them by their number"
+    rule = "the nodes' GPUs are unknown here: a swarm chooses GPUs by number"
     yield from refusals.of_this_host(manifest, rule)
     if manifest.share_gpus and manifest.gpus != "none":
-        rule = "a swarm gives a GPU to one task at a time"
+        rule = "a swarm cannot share a GPU between tasks"
         yield refused("share_gpus", "true", rule, ("write ", Setting("share_gpus", False)))
     for table, limits in manifest.limits_by_table():
         yield from refusals.in_limits(table, limits, _ON_SWARM)

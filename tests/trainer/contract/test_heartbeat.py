@@ -30,10 +30,10 @@ def test_a_silence_has_one_sentence_and_a_servers_another():
         "worker-1 has been silent for 11 s (frozen or cut off; last heard 03:04:05)"
     )
     assert heartbeat.sentence("ps-0", 21, at, server=True) == (
-        "ps-0's server has not answered for 21 s (its process lives; last answer 03:04:05)"
+        "ps-0's server has not answered for 21 s (its process runs; last answer 03:04:05)"
     )
     assert heartbeat.sentence("ps-0", 21, at, server=True, gone=True) == (
-        "ps-0's server has not answered for 21 s (its process is gone; last answer 03:04:05)"
+        "ps-0's server has not answered for 21 s (its process has ended; last answer 03:04:05)"
     )
 
 

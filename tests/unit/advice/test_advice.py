@@ -129,7 +129,7 @@ def test_flags_for_a_chief_that_runs_alone_are_questioned(tmp_path: Path) -> Non
 def test_flags_that_leave_out_the_chiefs_address_are_questioned(tmp_path: Path) -> None:
     keys = {"style": "all-tasks", "chief_job": "master"}
     (hint,) = hints("", tmp_path, args=FLAGS, **keys)
-    assert "chief-0 gets the role `master`" in hint.what
+    assert "chief-0 has the role `master`" in hint.what
     assert not hints("", tmp_path, args=[*FLAGS, "{{ chief_hosts }}"], **keys)
     assert not hints("", tmp_path, args=FLAGS, style="all-tasks", chief=0)
     assert not hints("", tmp_path, args=["--name={{ name }}"])

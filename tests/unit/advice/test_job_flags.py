@@ -45,8 +45,8 @@ def test_a_program_without_its_flags_is_not_started_and_the_option_is_told(tmp_p
     )
     assert text == (
         "--args: the program takes --job_name, --task_index, --ps_hosts, "
-        "--worker_hosts (train.py:2), and no argument gives them, so no task knows its place in "
-        f"the cluster\n    → write `--args '{arguments}'`"
+        "--worker_hosts (train.py:2), and no argument sets them, so no task knows its role and "
+        f"index\n    → write `--args '{arguments}'`"
     )
     assert values({"args": arguments})["extra_args"] == arguments.replace(" --", "\n--").split("\n")
 

@@ -125,7 +125,7 @@ def test_estimators_are_told_of_in_a_tensorflow_without_them(
 ) -> None:
     (hint,) = hints(text, tmp_path, **KEYS)
     assert (hint.location, hint.what) == ("train.py:2", f"`{name}`")
-    assert hint.rule == "TensorFlow 2.21.0 has no Estimators: they went after 2.15"
+    assert hint.rule == "TensorFlow 2.21.0 has no Estimators: the last version with them is 2.15"
     assert 'write `tensorflow = "2.15"`' in hint.fix
     assert len(hints(text, tmp_path, tensorflow="2.16", **KEYS)) == 1
     assert len(hints(text, tmp_path, tf1=True, **KEYS)) == 1, "once, with the key as well"

@@ -73,7 +73,7 @@ def test_an_ended_cluster_is_known_though_its_manifest_is_broken_or_gone(
             "ended 2025-03-01 10:20:30: failed: ps-0 ended with exit code 1\n",
         ),
         ({"success": False, "blame": None, "message": ""}, "ended 2025-03-01 10:20:30: failed\n"),
-        ({}, "has no verdict: it was cut off"),
+        ({}, "has no verdict: it was interrupted"),
     ],
 )
 def test_status_of_an_ended_cluster_tells_of_its_newest_run(

@@ -20,7 +20,7 @@ ENGINES = {"kubernetes.yaml": "kubernetes", "sbatch.sh": "slurm"}
         ("kubernetes.yaml", ("--set", "kubernetes.namespce=a"), "did you mean `namespace`?"),
         ("kubernetes.yaml", ("--set", 'kubernetes.pull_policy="never"'), "Never"),
         ("sbatch.sh", ("--portable",), "--portable is for Docker Compose"),
-        ("sbatch.sh", ("--set", "slurm.time=soon"), "not a time as Slurm writes it"),
+        ("sbatch.sh", ("--set", "slurm.time=soon"), "not a Slurm time"),
         ("sbatch.sh", ("--set", "slurm.partitoin=a"), "did you mean `partition`?"),
         ("sbatch.sh", ("--set", "slurm.setup=module"), "slurm.setup"),
         ("sbatch.sh", ("--set", "slurm.options=[1]"), "slurm.options.0"),

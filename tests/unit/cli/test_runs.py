@@ -159,7 +159,7 @@ def test_what_cannot_be_removed_is_named_and_the_others_go(
     assert said.code == 3 and not closed.path.exists() and not plain.path.exists()
     assert "\n2 runs, " in said.err
     assert f"removed: {foreign.path} (Permission denied)\n" in said.err
-    assert f"only that user or root can remove: `sudo rm -rf {foreign.path}`" in said.err
+    assert f"can remove their files: `sudo rm -rf {foreign.path}`" in said.err
 
 
 def test_a_run_that_containers_have_mounted_stays(cli: Cli, root: Path, machine: Machine) -> None:

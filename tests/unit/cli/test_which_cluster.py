@@ -95,7 +95,7 @@ def test_a_strangers_cluster_is_entered_without_a_name_and_not_ended(
     for verb in (("down",), ("stop",), ("start",), ("restart", "chief-0")):
         said = cli(*verb)
         assert said.code == 2, verb
-        assert "no cluster of this directory is up, only others: theirs" in said.err
+        assert "no cluster of this directory is up, only those of others: theirs" in said.err
         assert "`--name theirs`" in said.err
     assert engine.done == ["exec id-theirs"]
 

@@ -32,7 +32,7 @@ def test_a_user_who_may_not_use_the_engine_is_not_offered_another_one(
     words = "permission denied while trying to connect to the Docker daemon socket"
     monkeypatch.setattr(engine_install.shutil, "which", lambda name: f"/usr/bin/{name}")
     machine.starts(run=lambda c, **_: Completed(tuple(c), 1, "", words))
-    with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
+    with pytest.raises(HostError, match="this user has no access to the Docker engine") as told:
         engine_install.ensure_engine(
             machine.host, lambda _: None, lambda _: pytest.fail("it was offered")
         )

@@ -80,7 +80,7 @@ def test_what_stands_in_the_file_is_still_told_as_the_files(cli: Cli, root: Path
     assert "  port = 1: " in said.err
     assert "write `port = 2222`" in said.err
     assert "  task.worker-1: no such task: worker = 1" in said.err
-    assert "write `--workers 2`, or take the table out" in said.err
+    assert "write `--workers 2`, or remove the table" in said.err
     alone = cli("render", "demo", "--workers", "2")
     assert "demo.toml: 1 problem" in alone.err
 

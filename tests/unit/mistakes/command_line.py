@@ -18,7 +18,7 @@ MISTAKES: dict[str, CommandLine] = {
         "`--workers 2`",
     ),
     "more workers than addresses": (
-        (*RENDER, "--workers", "100000"), "= 100000", "fit in no subnet", "fewer tasks",
+        (*RENDER, "--workers", "100000"), "= 100000", "too many tasks", "fewer tasks",
     ),
     "a number in words": (
         (*RENDER, "--ps", "two"), '--ps = "two"', "a whole number", "`--ps 2`",

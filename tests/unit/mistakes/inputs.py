@@ -29,15 +29,15 @@ MISTAKES = {
     "user nobody has": ('data = "~no-such-user/x"', "data", '"~no-such-user/x"', "nor a", "fix"),
     "the kit's own variable": (
         '[role.worker.environment]\nTF_CONFIG = "{}"',
-        "role.worker.environment.TF_CONFIG", "", "the kit's own", "take it out",
+        "role.worker.environment.TF_CONFIG", "", "the kit sets this variable", "remove it",
     ),
     "the kit's own prefix": (
         '[task.ps-0.environment]\nCLUSTER_KIT_TASK = "x"',
-        "task.ps-0.environment.CLUSTER_KIT_TASK", "", "the kit's own", "take it out",
+        "task.ps-0.environment.CLUSTER_KIT_TASK", "", "the kit sets this variable", "remove it",
     ),
     "GPU choice by environment": (
         '[role.ps.environment]\nNVIDIA_VISIBLE_DEVICES = "all"',
-        "role.ps.environment.NVIDIA_VISIBLE_DEVICES", "", "the kit's own", "take it out",
+        "role.ps.environment.NVIDIA_VISIBLE_DEVICES", "", "the kit sets this variable", "remove it",
     ),
     "variable with a dash": (
         '[role.ps.environment]\nA-B = "x"',

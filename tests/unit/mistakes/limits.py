@@ -23,7 +23,7 @@ MISTAKES = {
     ),
     "more memory in sum": (
         'worker = 5\n[role.worker]\nmemory = "3g"\n[task.worker-0]\nmemory = "5g"',
-        "memory", "", "add up to 17.0 GiB, this host has 16.0 GiB", "lower the limits",
+        "memory", "", "is 17.0 GiB, but this host has 16.0 GiB", "lower the limits",
     ),
     "memory without a meaning": (
         '[role.ps]\nmemory = "much"', "role.ps.memory", '"much"', "a size is a number", "Memory"

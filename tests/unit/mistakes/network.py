@@ -4,8 +4,8 @@ from __future__ import annotations
 
 FIXED = 'subnet = "172.28.0.0/24"\n'
 MISTAKES = {
-    "a billion workers": ("worker = 1000000000", "worker", "1000000000", "no subnet", "fewer"),
-    "a billion ps": ("ps = 1000000000", "ps", "1000000000", "no subnet", "fewer tasks"),
+    "a billion workers": ("worker = 1000000000", "worker", "1000000000", "too many tasks", "fewer"),
+    "a billion ps": ("ps = 1000000000", "ps", "1000000000", "too many tasks", "fewer tasks"),
     "low port": ("port = 80", "port", "80", "1024 to 65534", "`port = 2222`"),
     "last port": ("port = 65535", "port", "65535", "1024 to 65534", "`port = 2222`"),
     "negative port": ("port = -1", "port", "-1", "1024 to 65534", "`port = 2222`"),

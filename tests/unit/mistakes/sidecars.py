@@ -19,7 +19,7 @@ MISTAKES = {
         '[sidecar.My_Board]\nimage = "redis:7"',
         "sidecar.My_Board", "", "must be a DNS label", "[sidecar.my-board]",
     ),
-    "nine sidecars": (NINE, "sidecar", "9", "addresses for 8 sidecars", "take some of them out"),
+    "nine sidecars": (NINE, "sidecar", "9", "at most 8 sidecars", "remove some of them"),
     "sidecar without command": (
         "[sidecar.board]\n",
         "sidecar.board", "", "with the image of the tasks it needs a command", "command = [",
@@ -42,11 +42,11 @@ MISTAKES = {
     ),
     "sidecar with the kit's variable": (
         ONE + 'environment = { TF_CONFIG = "{}" }',
-        "sidecar.metrics.environment.TF_CONFIG", "", "the kit's own", "take it out",
+        "sidecar.metrics.environment.TF_CONFIG", "", "the kit sets this variable", "remove it",
     ),
     "sidecar with one variable twice": (
         ONE + 'secrets = ["A"]\nenvironment = { A = "1" }',
-        "sidecar.metrics.secrets", '"A"', "a value in `environment`, too", "take one of them out",
+        "sidecar.metrics.secrets", '"A"', "a value in `environment`, too", "remove one of them",
     ),
     "sidecar with a secret of no name": (
         ONE + 'secrets = ["a b"]',
@@ -54,11 +54,11 @@ MISTAKES = {
     ),
     "sidecar on a task's port": (
         '[role.chief]\nports = [6006]\n' + ONE + "ports = [6006]",
-        "sidecar.metrics.ports", "6006", "that of role.chief.ports", "another port",
+        "sidecar.metrics.ports", "6006", "role.chief.ports already publishes", "another port",
     ),
     "sidecar's port on an internal network": (
         "[network]\ninternal = true\n" + ONE + "ports = [6006]",
-        "network.internal", "true", "publishes no ports: 6006", "take this out",
+        "network.internal", "true", "cannot publish ports: 6006", "remove this",
     ),
     "sidecar's mount of nothing": (
         ONE + '[[sidecar.metrics.mount]]\nsource = "gone"\ntarget = "/x"',
@@ -66,7 +66,7 @@ MISTAKES = {
     ),
     "sidecar's mount at the root": (
         ONE + '[[sidecar.metrics.mount]]\nsource = "."\ntarget = "/"',
-        "sidecar.metrics.mount.0.target", '"/"', "at the root", "another directory",
+        "sidecar.metrics.mount.0.target", '"/"', "mounted at /", "another directory",
     ),
     "sidecar's mount at no path": (
         ONE + '[[sidecar.metrics.mount]]\nsource = "."\ntarget = "x"',
@@ -82,7 +82,7 @@ MISTAKES = {
     ),
     "sidecar in a small subnet": (
         'subnet = "172.28.0.0/26"\n' + ONE,
-        "subnet", '"172.28.0.0/26"', "in a /24 or larger only", 'use a /24, or "auto"',
+        "subnet", '"172.28.0.0/26"', "a subnet of /24 or larger", 'use a /24, or "auto"',
     ),
     "address of a sidecar": (
         'subnet = "172.28.0.0/24"\n[task.worker-0]\nip = "172.28.0.12"\n' + ONE,

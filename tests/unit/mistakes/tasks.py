@@ -42,9 +42,9 @@ MISTAKES = {
     ),
     "override for a task that does not exist": (
         "[task.worker-5]\ncpus = 1", "task.worker-5", "", "no such task: worker = 2",
-        "write `worker = 6`, or take the table out",
+        "write `worker = 6`, or remove the table",
     ),
     "override for a second chief": (
-        "[task.chief-1]\ncpus = 1", "task.chief-1", "", "chief = 1", "take the table out"
+        "[task.chief-1]\ncpus = 1", "task.chief-1", "", "chief = 1", "remove the table"
     ),
 }  # fmt: skip

@@ -22,7 +22,7 @@ def test_how_long_and_since_when() -> None:
 def test_of_a_task_that_was_killed_it_is_not_said_that_its_process_lives() -> None:
     fields = {"of": "ps-0", "last_heard": 979.0, "server": True, "gone": True}
     entry = as_entry("chief-0", 1000.0, "silent", fields)
-    assert "has not answered for 21 s (its process is gone;" in sentence(entry)
+    assert "has not answered for 21 s (its process has ended;" in sentence(entry)
 
 
 @pytest.mark.parametrize("odd", ["x", None, True, 10**400, 1e29, float("nan"), -5])

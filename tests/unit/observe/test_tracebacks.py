@@ -255,28 +255,31 @@ KNOWN_ERRORS = [
     ),
     ("urllib.error.URLError: <urlopen error [Errno -2] Name or service>", '`data = "DIR"`'),
     ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='h')", "`[[mount]]`"),
-    ("FileNotFoundError: [Errno 2] No such file or directory: '/tmp/vocab.txt'", "/tmp of its"),
+    (
+        "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/vocab.txt'",
+        "/tmp is not shared",
+    ),
     (
         "NotFoundError: {{node}} /tmp/a/b; No such file or directory [Op:ReadFile]",
-        "/tmp of its",
+        "/tmp is not shared",
     ),
     (
         "NotFoundError: Unsuccessful TensorSliceReader constructor: Failed to find any "
         "matching files for /tmp/x/ckpt",
-        "/tmp of its",
+        "/tmp is not shared",
     ),
-    ("OSError: No file or directory found at /tmp/x/model.h5", "/tmp of its"),
+    ("OSError: No file or directory found at /tmp/x/model.h5", "/tmp is not shared"),
     ("FileNotFoundError: [Errno 2] No such file or directory: '/output/tmp/a'", ""),
     ("FileNotFoundError: [Errno 2] No such file or directory: 'vocab.txt'", ""),
     (
         "RuntimeError: Collective ops must be configured at program startup",
-        "make the strategy first",
+        "create the strategy first",
     ),
     ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),
     (
         "ValueError: Batch-level `Callback`s are not supported with `ParameterServerStrategy`. "
         "Found unsupported callbacks: [<__main__.Losses object at 0x7fa4457009d0>]",
-        "no loss of a single step",
+        "not get the loss of single steps",
     ),
     (
         "TypeError: RemoteValueImpl.get() takes 1 positional argument but 2 were given",
@@ -349,7 +352,7 @@ def test_an_error_that_people_meet_often_has_a_hint(subtests: pytest.Subtests) -
 )
 def test_a_program_inside_of_its_package_is_told_where_to_start(words: str) -> None:
     hint = known_hint(words, [Mount("/home/you/trainer", "/program")])
-    assert "put a program beside `trainer`" in hint
+    assert "next to the directory `trainer`" in hint
     assert "beside `" not in known_hint(words, [Mount("/home/you/src", "/program")])
     assert "beside `" not in known_hint(words, [Mount("/home/you/trainer", "/cache")])
 

@@ -72,8 +72,8 @@ def test_a_directory_with_others_names_them(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "key_path", "words"),
     [
-        ({"image": "mine:1"}, "image", "take out `image` or `build`"),
-        ({"image": "trainer"}, "image", "take out `image` or `build`"),
+        ({"image": "mine:1"}, "image", "remove `image` or `build`"),
+        ({"image": "trainer"}, "image", "remove `image` or `build`"),
         ({"requirements": "more.txt"}, "requirements", "install them in your Dockerfile"),
         ({"tensorflow": "2.16"}, "tensorflow", "install it in your Dockerfile"),
     ],

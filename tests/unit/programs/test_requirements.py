@@ -93,7 +93,7 @@ def test_what_counts_reaches_the_plan_and_names_the_image(tmp_path: Path) -> Non
 def test_an_image_of_the_users_own_is_not_added_to() -> None:
     (problem,) = problems(image="mine:1", requirements="req.txt")
     assert problem.key_path == "requirements"
-    assert "in the kit's own image only" in problem.rule
+    assert "only in its own image" in problem.rule
 
 
 ERRORS = """\

@@ -41,7 +41,7 @@ def test_any_other_is_refused_with_the_rule(version: str, rule: str) -> None:
 
 def test_it_does_not_go_with_an_image_of_ones_own() -> None:
     (problem,) = problems(tensorflow="2.16", image="mine:1")
-    assert "in the kit's own image only, not in mine:1" in problem.text()
+    assert "only in its own image, not in mine:1" in problem.text()
 
 
 @pytest.mark.parametrize(

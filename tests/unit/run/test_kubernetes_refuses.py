@@ -39,7 +39,7 @@ pytestmark = pytest.mark.processes
         ({"refuses": {("POST", "configmaps"): (404, 'namespaces "mine" not found')}}, 4,
          'namespaces "mine" not found', "kubectl create namespace"),
         ({"refuses": {("GET", "jobs"): (401, "Unauthorized")}}, 4,
-         "Kubernetes does not know you", "log in"),
+         "Kubernetes does not accept your credentials", "log in"),
         ({"denied": {"networkpolicies"}}, 3, "you may not create networkpolicies", "Role"),
         ({"minor": "30"}, 3, "v1.30.0", "needs 1.33 or newer"),
         ({"evicted": {"chief-0": "The node was low on resource: memory."}}, 4,

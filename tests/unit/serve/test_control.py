@@ -22,7 +22,7 @@ def made(tmp_path: Path) -> MadeUp:
 def test_each_verb_does_what_it_says(made: MadeUp) -> None:
     do = lambda verb: to_task(fake_host(), made, "demo", "worker-0", verb)  # type: ignore[arg-type]  # noqa: E731
     assert do("freeze") == "worker-0: frozen: `thaw` lets it continue"
-    assert do("thaw") == "worker-0: goes on"
+    assert do("thaw") == "worker-0: continues"
     assert do("kill") == "worker-0: killed, as if it had crashed"
     assert do("stop") == "worker-0: stopped: `restart` starts it again"
     assert made.done == [
@@ -39,7 +39,7 @@ def test_each_verb_does_what_it_says(made: MadeUp) -> None:
         ("worker-0", "thaw", HostError, "worker-0 is not frozen"),
         ("worker-0", "explode", UsageError, "explode was not found"),
         ("worker-9", "kill", UsageError, "demo has no task worker-9"),
-        ("worker-1", "freeze", HostError, "worker-1 is exited: only one that runs can be frozen"),
+        ("worker-1", "freeze", HostError, "worker-1 is exited: only a running task can be frozen"),
         ("worker-1", "kill", HostError, "worker-1 of demo has ended"),
         ("ps-0", "kill", HostError, "ps-0 of demo is paused"),
     ],

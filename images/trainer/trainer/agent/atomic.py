@@ -1,4 +1,4 @@
-"""Small files, read and written whole: never half of one."""
+"""Reads and writes small files as a whole, so that a reader never sees part of one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def replace(file: Path, text: str) -> None:
 
 
 def write_new(file: Path, content: bytes) -> None:
-    """Make a file that its user alone may read.
+    """Create a file that only its owner can read.
 
     Raises:
-        OSError: it cannot be written, or its name is taken, if only by a link.
+        OSError: it cannot be written, or the name exists, even as a broken link.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(file, flags, 0o600), "wb") as made:
@@ -29,10 +29,10 @@ def write_new(file: Path, content: bytes) -> None:
 
 
 def read_untrusted(file: Path, most: int, start: int = 0) -> bytes:
-    """Returns at most so many bytes, from `start`, of a file that any task can have put there.
+    """Returns at most `most` bytes from `start` of a file that any task can have written.
 
     Raises:
-        OSError: it cannot be read, or is a link, a FIFO or anything else that is no plain file.
+        OSError: it cannot be read, or is a link, a FIFO or anything else that is not a plain file.
     """
     opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -44,14 +44,14 @@ def read_untrusted(file: Path, most: int, start: int = 0) -> bytes:
 
 
 def read(file: str | Path) -> bytes:
-    """What a file of the kernel's has, which is small; raises OSError.
+    """Returns the content of a small file of the kernel; raises OSError.
 
-    Each task reads several of them every second: a file object takes three times as long.
+    Each task reads several of them every second, and file objects would take three times as long.
     """
     opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
         text = b""
-        while part := os.read(opened, AT_ONCE):  # the kernel may give a page of it at a time
+        while part := os.read(opened, AT_ONCE):  # the kernel may return one page at a time
             text += part
         return text
     finally:

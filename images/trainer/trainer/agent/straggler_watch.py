@@ -1,4 +1,4 @@
-"""Looks for stragglers once a second, and reports when each begins and ends."""
+"""Looks for stragglers once a second, and reports when a task becomes one and stops being one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer.agent.usage import Usage
 
 
 def begin_sentence(found: Straggling, others: str) -> str:
-    """The message, one line; `others` names the other tasks: `workers`."""
+    """One line that reports a straggler; `others` names the other tasks: `workers`."""
     if found.steps_per_s is None:
         slowed = f", which makes it {found.slowed:.1f} times slower" if found.slowed else ""
         return (
@@ -31,13 +31,13 @@ def begin_sentence(found: Straggling, others: str) -> str:
 
 
 def end_sentence(over: Straggled) -> str:
-    """One line."""
+    """One line that reports the end of a straggler."""
     share = f", with {over.share:.0%} of the steps" if over.share is not None else ""
     return f"{over.task} was a straggler for {over.seconds:.0f} s{share}"
 
 
 def cause_sentence(found: Straggling) -> str:
-    """Why it is slow, as far as it shows."""
+    """Why the task is slow, as far as its usage shows it."""
     if found.cause == CPU:
         return f"its CPU limit of {found.limit:g} is reached"
     if found.cause == BANDWIDTH:
@@ -50,15 +50,16 @@ def cause_sentence(found: Straggling) -> str:
 LOOK_S = 1.0
 TRAINING = "training"
 _ANEW = ("start", "ready", "end", "silent")
-"""After these a task has to be looked at anew; the last one is said of another."""
+"""Events after which a task's measurement starts again; the last one names another task."""
 
 
 class StragglerWatch:
-    """Of one attempt at the leader's program, until `end`.
+    """Watches one attempt at the leader's program, until `end`.
 
     Args:
-        used: what each task has used, by name.
-        finished: the closures that each worker has finished, by name; {} without a coordinator.
+        used: each task's usage, by name.
+        finished: the number of closures that each worker has finished, by name; {} without a
+        coordinator.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class StragglerWatch:
             self._thread.start()
 
     def end(self) -> None:
-        """No word after this one."""
+        """End the watch: nothing is reported after this."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -101,7 +102,7 @@ class StragglerWatch:
             self._tell(over)
 
     def _reported(self, now: float, name: str, event: Mapping[str, Any]) -> None:
-        """One line of a task's progress file."""
+        """Handle one line of a task's progress file."""
         kind = event.get("event")
         if kind == "step":
             step, own = event.get("step"), event.get("own_steps")
@@ -116,7 +117,7 @@ class StragglerWatch:
             self._tell(over)
 
     def _tell(self, found: Straggling | Straggled) -> None:
-        """Write it down, and say it."""
+        """Write the event, and print it."""
         values = {key: rounded(value) for key, value in asdict(found).items() if key != "task"}
         if isinstance(found, Straggled):
             text = end_sentence(found)
@@ -129,7 +130,7 @@ class StragglerWatch:
 
 
 def groups(task: Task) -> dict[str, tuple[str, ...]]:
-    """The tasks that do the same work, by what they are called together; groups of one left out."""
+    """The tasks that do the same work, by the group's name; groups of one task are left out."""
     found = {"tasks": (task.name, *sorted(task.peers))}
     for role, called in (("worker", "workers"), ("ps", "parameter servers")):
         found[called] = tuple(name for name in task.servers if name.startswith(f"{role}-"))

@@ -1,4 +1,4 @@
-"""The environment of a task: variables that all tasks share, and secrets that become files."""
+"""Completes a task's environment: adds the shared variables, and writes secrets to files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SHARED = "CLUSTER_KIT_SHARED"
 
 
 def start_anew_with_shared(arguments: Sequence[str]) -> None:
-    """Start the trainer anew with what its environment lacks; return if it has everything.
+    """Execute the trainer again with the variables that it lacks; return if none is missing.
 
-    A changed `os.environ` is not enough: what runs in TensorFlow reads /proc/self/environ.
+    Changing `os.environ` is not enough: code in TensorFlow reads /proc/self/environ.
     """
     if more := missing_variables(os.environ):
         start_anew(arguments, {**os.environ, **more})
@@ -26,7 +26,7 @@ def start_anew_with_shared(arguments: Sequence[str]) -> None:
 def missing_variables(env: Mapping[str, str]) -> dict[str, str]:
     """The variables that the file adds to this environment; {} if no file is named.
 
-    What the environment has stays as it is: an evaluator has a TF_CONFIG of its own. Raises
+    It overrides no variable: an evaluator, for example, has a different TF_CONFIG. Raises
     ContractError if the file or the task's name is wrong.
     """
     path = env.get(SHARED, "")
@@ -48,7 +48,7 @@ def missing_variables(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _config(cluster: Mapping[str, object], name: str) -> str:
-    """TF_CONFIG of the task with this name; the job of a chief may be called `master`."""
+    """The TF_CONFIG of the task with this name; the chief's job can be called `master`."""
     role, _, index = name.rpartition("-")
     job = next((job for job in cluster if role_of(job) == role), role)
     return json.dumps({"cluster": cluster, "task": {"type": job, "index": int(index)}})
@@ -61,9 +61,10 @@ SECRETS_FOLDER = Path("/run/secrets")
 def write_secrets(
     environment: MutableMapping[str, str] = os.environ, folder: Path = SECRETS_FOLDER
 ) -> None:
-    """Write each secret into a file of its name that only this user may read.
+    """Write each secret to a file with its name that only this user can read.
 
-    Its variable is taken out of the environment, unless the task has it as a variable, too.
+    Remove the secret's variable from the environment, unless the task should have it as a variable,
+    too.
 
     Raises:
         ContractError: a variable is missing, or a file cannot be written.
@@ -75,7 +76,9 @@ def write_secrets(
         raise ContractError(f"{SECRETS} = {text[:200]!r}: must be JSON") from problem
     for name, (variable, _) in wanted.items():
         if variable not in environment:
-            raise ContractError(f"{variable} is not set: the secret {name} is its value")
+            raise ContractError(
+                f"{variable} is not set: it must hold the value of the secret {name}"
+            )
         try:
             _write(folder / name, environment[variable])
         except OSError as problem:
@@ -86,7 +89,7 @@ def write_secrets(
 
 
 def _write(path: Path, value: str) -> None:
-    path.unlink(missing_ok=True)  # of an attempt before
+    path.unlink(missing_ok=True)  # left by an earlier attempt
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(value)

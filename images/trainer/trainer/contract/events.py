@@ -1,9 +1,9 @@
 """The events that tasks write into `/output/progress/<task>.jsonl`: one JSON object per line.
 
-Each event is a frozen class. A line has its name (`event`), its `time` in Unix seconds, and its
-fields, any of which may be absent. Any program can write into these files. So `decode`, which alone
-reads a line, checks everything: a value of another kind than its field's counts as absent, and
-so does a field that the event does not have.
+Each event is a frozen class. A line has the event's name (`event`), its `time` in Unix seconds, and
+its fields, any of which may be absent. Any program can write into these files. So `decode`, the
+only reader, checks everything: a value of the wrong kind counts as absent; unknown fields are
+ignored.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 from .endings import REASONS
 
 HUGE = 1e30
-"""Every valid number of an event is smaller."""
+"""Valid numbers in events are smaller than this."""
 MOST_NAMES = 20_000
-"""The most names that are read from a list; further ones are left out."""
+"""The maximum number of names that are read from a list; further ones are ignored."""
 TASK_NAME = re.compile(r"[a-z]+-\d{1,6}")
 
 
@@ -44,8 +44,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """An event. `needed`: the fields without which it is ignored; `open`: its line may have any
-    keys, and all of them are in `values`."""
+    """An event; without its `needed` fields it is ignored.
+
+    If it is `open`, its line can have any keys, and `values` has all of them.
+    """
 
     needed: ClassVar[tuple[str, ...]] = ()
     open: ClassVar[bool] = False
@@ -64,64 +66,66 @@ _counts = partial(_field, Kind.COUNTS)
 
 @dataclass(frozen=True)
 class Start(Event):
-    """Written by programs' supervisors, before each attempt."""
+    """Written by a program's supervisor before each attempt."""
 
     attempt: float | None = _number("1, 2, …")
 
 
 @dataclass(frozen=True)
 class Failure(Event):
-    """Written by the leader's supervisor, when its program has failed, before it is known why."""
+    """Written by the leader's supervisor when its program has failed, before the cause is known."""
 
     exit_code: float | None = _number()
 
 
 @dataclass(frozen=True)
 class Ready(Event):
-    """Written by a server that listens; a leader whose servers all answer."""
+    """Written by a server that listens, and by a leader whose servers all answer."""
 
 
 @dataclass(frozen=True)
 class Devices(Event):
-    """Written by the leader, for each server with a promise, before `ready`; a program, for
-    itself, when it has imported TensorFlow.
+    """Written by the leader before `ready`, for each server with promised GPUs; by a program, for
+    itself, after it has imported TensorFlow.
     """
 
     of: str | None = _task("a task's name")
     promised: tuple[str, ...] | None = _names("device ids")
     sees: tuple[str, ...] | None = _names('`["NVIDIA H200 (pci 0000:3b:00.0)"]`')
-    broken: str | None = _text('how they differ, `""` if they do not')
+    broken: str | None = _text('how the devices differ from the promise, `""` if they do not')
 
 
 @dataclass(frozen=True)
 class Training(Event):
-    """Written by the leader's built-in program, when it knows."""
+    """Written by the leader's built-in program when it knows the last step."""
 
     strategy: str | None = _line()
     images_per_step: float | None = _number()
-    steps: float | None = _number("the global step at which it ends")
+    steps: float | None = _number("the global step at which training ends")
 
 
 @dataclass(frozen=True)
 class Step(Event):
-    """Written by the leader's program, about once a second and at the first step; in graph mode
-    the other workers', too. By the leader's supervisor for a coordinator whose program writes none.
+    """Written by the leader's program at the first step and about once a second; in graph mode by
+    the other workers' programs, too. For a coordinator whose program writes none, by the leader's
+    supervisor.
     """
 
     step: float | None = _number()
     steps_per_s: float | None = _number()
-    loss: float | None = _figure("if it is known")
+    loss: float | None = _figure("the loss, if it is known")
     own_steps: float | None = _number(
-        "the steps that this task itself has made since its program started: stragglers "
-        "are found by them"
+        "the steps that this task has made since its program started; used to find stragglers"
     )
-    counted: bool | None = _flag("the kit has counted the steps: the program reports none")
+    counted: bool | None = _flag(
+        "whether the kit has counted the steps, since the program reports none"
+    )
 
 
 @dataclass(frozen=True)
 class Phase(Event):
-    """Written by built-in programs: what begins now, if it is not training: no steps are
-    expected.
+    """Written by built-in programs: the phase that begins now. Steps are expected only in
+    `training`.
     """
 
     name: str | None = _line("`training`, `validation`, `finishing`")
@@ -129,10 +133,10 @@ class Phase(Event):
 
 @dataclass(frozen=True)
 class Placement(Event):
-    """Written by the leader's built-in program, when it begins to train."""
+    """Written by the leader's built-in program when it begins to train."""
 
     variables: Any = _json(  # noqa: RUF009
-        'which task holds which: `[{"name": "dense/kernel", "on": "ps-1", "bytes": '
+        'which task holds which variable: `[{"name": "dense/kernel", "on": "ps-1", "bytes": '
         "4096}]`, the largest first"
     )
 
@@ -146,15 +150,15 @@ class Epoch(Event):
     loss: float | None = _figure()
     accuracy: float | None = _number()
     learning_rate: float | None = _number()
-    staleness: float | None = _number("mean of the epoch's updates, where there can be any")
+    staleness: float | None = _number("mean of the epoch's updates, if updates can be stale")
 
 
 @dataclass(frozen=True)
 class Evaluation(Event):
-    """Written by the evaluator."""
+    """Written by the evaluator for each checkpoint."""
 
-    checkpoint: str | None = _line("its name")
-    written: float | None = _number("when, Unix seconds")
+    checkpoint: str | None = _line("the checkpoint's name")
+    written: float | None = _number("when it was written, Unix seconds")
     step: float | None = _number()
     loss: float | None = _figure()
     accuracy: float | None = _number("classifier")
@@ -164,7 +168,7 @@ class Evaluation(Event):
 
 @dataclass(frozen=True)
 class Metrics(Event):
-    """Written by programs: final figures, such as `test_accuracy` or `steps_per_second`."""
+    """Written by programs: final metrics, such as `test_accuracy` or `steps_per_second`."""
 
     open = True
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -172,9 +176,9 @@ class Metrics(Event):
 
 @dataclass(frozen=True)
 class Retry(Event):
-    """Written by the leader's supervisor."""
+    """Written by the leader's supervisor before another attempt."""
 
-    attempt: float | None = _number("the one that begins")
+    attempt: float | None = _number("the number of the attempt that begins")
     reason: str | None = _text("a sentence")
 
 
@@ -185,17 +189,17 @@ class Silent(Event):
     needed = ("of",)
     of: str | None = _task("a task's name")
     last_heard: float | None = _number("Unix seconds")
-    server: bool | None = _flag("it is its server that does not answer")
+    server: bool | None = _flag("whether its server is what does not answer")
     gone: bool | None = _flag("its process has ended, and none has come in its place")
 
 
 @dataclass(frozen=True)
 class Heard(Event):
-    """Written by the leader's supervisor: a silent task has spoken again."""
+    """Written by the leader's supervisor: a silent task sends heartbeats again."""
 
     needed = ("of",)
     of: str | None = _task("a task's name")
-    seconds: float | None = _number("of silence")
+    seconds: float | None = _number("how long it was silent")
 
 
 @dataclass(frozen=True)
@@ -206,34 +210,34 @@ class Unanswered(Event):
 
     needed = ("of", "by")
     of: str | None = _task("a task's name")
-    by: str | None = _task("the task that has had no answer from it")
-    seconds: float | None = _number("for which it has had none")
+    by: str | None = _task("the task that gets no answer from it")
+    seconds: float | None = _number("how long it has got no answer")
 
 
 @dataclass(frozen=True)
 class Waiting(Event):
-    """Written by the leader's supervisor: no task has made a step since one was lost."""
+    """Written by the leader's supervisor: no task has made a step since a task was lost."""
 
     of: str | None = _task("a task's name")
-    seconds: float | None = _number("since it was lost")
+    seconds: float | None = _number("the time since it was lost")
 
 
 @dataclass(frozen=True)
 class Waited(Event):
-    """Written by the leader's supervisor: training goes on."""
+    """Written by the leader's supervisor: training continues."""
 
     of: str | None = _task("a task's name")
-    seconds: float | None = _number("for which training waited for it")
+    seconds: float | None = _number("how long training waited for it")
 
 
 @dataclass(frozen=True)
 class Functions(Event):
-    """Written by the leader's supervisor, while the program of a coordinator waits for what it
-    has scheduled.
+    """Written by the leader's supervisor while a coordinator's program waits for scheduled
+    functions.
     """
 
     done: float | None = _number("functions that the workers have finished")
-    of: float | None = _number("scheduled, since it has last waited for all of them")
+    of: float | None = _number("functions scheduled since it last waited for all of them")
 
 
 @dataclass(frozen=True)
@@ -255,67 +259,73 @@ class Straggling(Event):
 
     needed = ("of",)
     of: str | None = _task("a task's name")
-    seconds: float | None = _number("for which it has been one already")
-    steps_per_s: float | None = _number("its own; unknown: `null`, like all that follows")
+    seconds: float | None = _number("how long it has been a straggler")
+    steps_per_s: float | None = _number(
+        "its steps per second; `null` if unknown, like all fields below"
+    )
     others_steps_per_s: float | None = _number("the median of the others")
-    share: float | None = _number("of the steps of all, 0 to 1")
-    slowed: float | None = _number("so many times, by its CPU limit, where steps do not show it")
+    share: float | None = _number("its share of all steps, 0 to 1")
+    slowed: float | None = _number(
+        "the factor by which its CPU limit slows it down, if steps do not show it"
+    )
     cause: str | None = _line("`cpu-limit`, `bandwidth-limit`, `memory` or `unknown`")
-    limit: float | None = _number("of the cause: CPUs, or bits per second")
+    limit: float | None = _number("the limit that is the cause: CPUs, or bits per second")
     message: str | None = _text("a sentence")
 
 
 @dataclass(frozen=True)
 class Straggled(Event):
-    """Written by the leader's supervisor: a task is a straggler no longer, or the attempt is
-    over.
+    """Written by the leader's supervisor: a task is no longer a straggler, or the attempt has
+    ended.
     """
 
     of: str | None = _task("a task's name")
-    seconds: float | None = _number("for which it was one")
-    share: float | None = _number("of the steps that all made in this time")
+    seconds: float | None = _number("how long it was a straggler")
+    share: float | None = _number("its share of all steps in this time")
     message: str | None = _text("a sentence")
 
 
 @dataclass(frozen=True)
 class Profiled(Event):
-    """Written by the leader's supervisor: the trace that the manifest asks for was taken, or
-    could not be.
+    """Written by the leader's supervisor: the trace of the manifest's `profile` was taken, or
+    failed.
     """
 
-    folder: str | None = _line('of the trace, below the output; `""`: there is none')
-    missing: tuple[str, ...] | None = _tasks("names of the tasks that it lacks")
-    message: str | None = _text("why there is none")
+    folder: str | None = _line('path of the trace below the output; `""` if there is none')
+    missing: tuple[str, ...] | None = _tasks("names of the tasks that are missing in it")
+    message: str | None = _text("why there is no trace")
 
 
 @dataclass(frozen=True)
 class Usage(Event):
-    """Written by every task, into a file of its own, `<task>.usage`: what it uses, once a
-    second (after an hour every five).
+    """Written by every task into the separate file `<task>.usage`: what it uses, once a second, and
+    every five seconds after an hour.
     """
 
     cpu_s: float | None = _number("CPU seconds since the container's start")
     memory: float | None = _number("bytes in use")
-    rx_bytes: float | None = _number("of this container's network since its start")
+    rx_bytes: float | None = _number("bytes on this container's network since its start")
     tx_bytes: float | None = _number("likewise")
     sent_to: Any = _json(  # noqa: RUF009
-        "bytes sent to each other task since its start, by task; every tenth time"
+        "bytes sent to each other task since its start, by task; in every tenth event"
     )
     gpus: Any = _json(  # noqa: RUF009
-        "of each GPU: `busy`, the share of time in which it computed, and `memory` in bytes"
+        "for each GPU: `busy`, the share of time in which it computed, and `memory` in bytes"
     )
 
 
 @dataclass(frozen=True)
 class End(Event):
-    """Written by every supervisor: the last line."""
+    """Written by every supervisor as its last line."""
 
     exit_code: float | None = _number()
     reason: str | None = _reason("see below")
-    message: str | None = _text("its first line says what it is about")
+    message: str | None = _text("a text; its first line is the summary")
     tasks: tuple[str, ...] | None = _tasks("names of the tasks to blame, or `[]`")
-    after_job: bool | None = _flag("the program failed, but over the end of a job that went well")
-    rx_bytes: float | None = _number("of this container's network, if it counts them")
+    after_job: bool | None = _flag(
+        "whether the program failed only because the job had ended successfully"
+    )
+    rx_bytes: float | None = _number("bytes on this container's network, if they were counted")
     tx_bytes: float | None = _number("likewise")
 
 
@@ -325,7 +335,7 @@ EVENTS: Mapping[str, type[Event]] = {one.__name__.lower(): one for one in Event.
 
 @dataclass(frozen=True)
 class Own(Event):
-    """An event that only the program knows, with the fields that are read of it."""
+    """An event that only the program defines, with the fields that the kit reads."""
 
     name: str | None = _line()
     step: float | None = _number()
@@ -343,17 +353,17 @@ class Own(Event):
 
 
 def name_of(event: Event) -> str:
-    """The name of an event, as it is in its line."""
+    """The name of an event in its line."""
     return event.name or "" if isinstance(event, Own) else type(event).__name__.lower()
 
 
 def keys_of(event: type[Event]) -> tuple[Field[Any], ...]:
-    """The fields of an event that are keys of its line: all but `values`."""
+    """The fields of an event that are keys in its line: all but `values`."""
     return tuple(one for one in fields(event) if one.metadata)
 
 
 def number(value: object) -> float | None:
-    """The value if it is a finite number below HUGE; else None."""
+    """The value if it is a finite number below HUGE, else None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if abs(value) < HUGE and math.isfinite(value) else None
@@ -399,7 +409,7 @@ CHECKS: Checks = {
     Kind.COUNTS: _counts_of,
     Kind.JSON: lambda value: value,
 }
-"""For each kind a function that returns a valid value, and None for an invalid one."""
+"""For each kind, a function that returns a valid value, or None for an invalid one."""
 
 
 KINDS: Mapping[type[Event], Mapping[str, Kind]] = {
@@ -410,7 +420,7 @@ KINDS: Mapping[type[Event], Mapping[str, Kind]] = {
 
 
 def decode(name: str, values: Mapping[str, Any], checks: Checks = CHECKS) -> Event | None:
-    """The event of this name, an `Own` if the name is unknown; None if a needed field is absent.
+    """The event with this name, `Own` if the name is unknown; None if a needed field is absent.
 
     Args:
         values: the line's JSON object.

@@ -1,7 +1,7 @@
-"""When a task is silent, and what is said of it: the same rule and words on both sides.
+"""The rule for silent tasks and its message, for the host and the image.
 
-Tasks give a sign of life every BEAT_S: a leader and its followers each other, by the beacon; a
-leader and an evaluator the host, by touching a file. `is_silent` decides when a task that gives
+Tasks send a heartbeat every BEAT_S: a leader and its followers to each other, by the beacon; a
+leader and an evaluator to the host, by touching a file. `is_silent` decides when a task that sends
 none is frozen or cut off.
 """
 
@@ -12,14 +12,13 @@ import time
 from .times import BEAT_S
 
 LONGEST_LOOK_S = 2.0 * BEAT_S
-"""Of a longer time between two looks, the rest is the looking process's own silence."""
+"""The longest time between two checks that counts; the rest is the checking process's own pause."""
 SERVER_PATIENCE = 2.0
-"""How many times longer a TensorFlow server may be silent: its own threads answer, and they
-compute."""
+"""The factor by which a TensorFlow server may be silent longer, since its threads also compute."""
 
 
 def limit_s(silent_s: float, *, server: bool = False) -> float:
-    """Returns the seconds for which a task, or its TensorFlow server, may be silent; 0: forever.
+    """Returns the seconds for which a task, or its TensorFlow server, may be silent; 0: no limit.
 
     Args:
         silent_s: the manifest's `deadline.silent`.
@@ -28,19 +27,20 @@ def limit_s(silent_s: float, *, server: bool = False) -> float:
 
 
 def is_silent(seconds: float, silent_s: float, *, server: bool = False) -> bool:
-    """Returns whether a task that has given no sign of life for these seconds is frozen or cut off.
+    """Returns whether a task without a heartbeat for these seconds is frozen or cut off.
 
     Args:
-        silent_s: the manifest's `deadline.silent`; with 0 a task never is.
-        server: it is its TensorFlow server that does not answer.
+        silent_s: the manifest's `deadline.silent`; if 0, no task is.
+        server: whether its TensorFlow server is what does not answer.
     """
     return bool(silent_s) and seconds > limit_s(silent_s, server=server)
 
 
 def passed(looked_at: float, now: float) -> float:
-    """Returns the seconds between two looks that count as the silence of others.
+    """Returns the seconds between two checks that count as the silence of other tasks.
 
-    A process that is frozen or starved itself hears nobody, and nobody else is to blame for that.
+    A process that is itself frozen or starved receives no heartbeats; other tasks are not to blame
+    for that.
     """
     return min(now - looked_at, LONGEST_LOOK_S)
 
@@ -48,15 +48,15 @@ def passed(looked_at: float, now: float) -> float:
 def sentence(
     task: str, seconds: float, last_heard: float, *, server: bool = False, gone: bool = False
 ) -> str:
-    """Returns what is said of a silent task.
+    """Returns the message about a silent task.
 
     Args:
-        last_heard: Unix seconds, shown as the time of day here.
-        server: it is its TensorFlow server that does not answer.
-        gone: its process has ended, and none has come in its place.
+        last_heard: Unix seconds, shown as local time.
+        server: whether its TensorFlow server is what does not answer.
+        gone: whether its process has ended, and no new one has started.
     """
     at = time.strftime("%H:%M:%S", time.localtime(last_heard))
     if server:
-        process = "its process is gone" if gone else "its process lives"
+        process = "its process has ended" if gone else "its process runs"
         return f"{task}'s server has not answered for {seconds:.0f} s ({process}; last answer {at})"
     return f"{task} has been silent for {seconds:.0f} s (frozen or cut off; last heard {at})"

@@ -64,19 +64,19 @@ def test_the_job_does_not_wait_for_a_silent_evaluator_and_does_not_end_with_it(s
 
 def test_a_server_that_does_not_answer_though_its_process_lives(silent, capsys):
     silent.heard(Silent("ps-0", 21, server=True))
-    assert "ps-0's server has not answered for 21 s (its process lives;" in capsys.readouterr().err
+    assert "ps-0's server has not answered for 21 s (its process runs;" in capsys.readouterr().err
 
 
 def test_of_a_server_whose_process_was_killed_it_is_not_said_that_it_lives(silent, file, capsys):
     silent.moved(Left("ps-0", LOST, ""))
     silent.heard(Silent("ps-0", 21, server=True))
-    assert "for 21 s (its process is gone; last answer" in capsys.readouterr().err
+    assert "for 21 s (its process has ended; last answer" in capsys.readouterr().err
     ended = silent.heard(Silent("ps-0", 20 + HELP_S, server=True))
     assert (ended.reason, ended.tasks) == ("silent", ("ps-0",))
-    assert "for 30 s (its process is gone;" in ended.message
+    assert "for 30 s (its process has ended;" in ended.message
     silent.moved(Joined("ps-0"))
     silent.heard(Silent("ps-0", 21, server=True))
-    assert "(its process lives;" in capsys.readouterr().err
+    assert "(its process runs;" in capsys.readouterr().err
     assert [event["gone"] for event in written(file)] == [True, False]
 
 

@@ -30,7 +30,7 @@ def test_whichever_are_free_are_those_that_nobody_uses(asked: str) -> None:
     facts = used(4, 0, 2)
     assert [task.gpus for task in cluster(facts, gpus=asked).of("worker")] == [("1",), ("3",)]
     assert [note.splitlines()[0] for note in notes(facts, gpus=asked)] == [
-        "gpus: GPU 0 is left out", "gpus: GPU 2 is left out",
+        "gpus: GPU 0 is skipped", "gpus: GPU 2 is skipped",
     ]  # fmt: skip
     assert BUSY in notes(facts, gpus=asked)[0]
 

@@ -28,7 +28,7 @@ def test_no_subnet_at_all_is_said_with_the_hint() -> None:
     taken = host(networks=tuple(network(str(pool)) for pool in addresses.POOLS))
     (problem,) = problems(taken)
     assert problem.key_path == "subnet"
-    assert "every slot" in problem.rule
+    assert "use all of" in problem.rule
     assert "docker network prune" in problem.hint_text()
 
 

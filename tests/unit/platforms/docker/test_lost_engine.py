@@ -123,7 +123,7 @@ def test_a_user_who_may_not_use_the_engine_is_told_how_to(
     monkeypatch.setenv("DOCKER_HOST", host)
     monkeypatch.setattr(docker, "from_env", lambda **_: Broken(error))
     monkeypatch.setattr(DockerEngine, "__init__", CONNECTS)
-    with pytest.raises(HostError, match="this user may not use the Docker engine") as told:
+    with pytest.raises(HostError, match="this user has no access to the Docker engine") as told:
         DockerEngine()
     assert told.value.message.endswith(host or "/var/run/docker.sock")
     assert "usermod -aG docker $USER" in told.value.hint and "log in again" in told.value.hint

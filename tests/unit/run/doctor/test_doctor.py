@@ -96,14 +96,14 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         {"facts": {"networks": EVERYWHERE}, "of": cluster(subnet="172.28.0.0/24")},
     ),
     "a proxy that is the container itself": (
-        "proxy", "warn", "an address that containers reach",
+        "proxy", "warn", "containers can reach",
         {"config": {"proxies": {"default": {"httpsProxy": "http://127.0.0.1:3128"}}}},
     ),
     "the same by name, without a scheme": (
-        "proxy", "warn", "an address that containers reach",
+        "proxy", "warn", "containers can reach",
         {"config": {"proxies": {"default": {"allProxy": "localhost:3128"}}}},
     ),
-    "a configuration that is no table": ("proxy", "warn", "fix it", {"config": ["a"]}),
+    "a configuration that is no table": ("proxy", "warn", "fix the file", {"config": ["a"]}),
     "secrets that are not set": (
         "secrets", "fail", "export HUSH_HUSH=",
         {"of": cluster(role={"chief": {"secrets": ["HUSH_HUSH"]}})},

@@ -86,7 +86,7 @@ def test_gpus_that_others_use_have_a_line_of_their_own() -> None:
     found = lines(gpus=there, gpus_reserved=(("1", "jupyter"),))
     assert found["gpus"] == ("ok", "")
     assert found["gpus in use"][0] == "warn"
-    assert "end it" in found["gpus in use"][1]
+    assert "end that program" in found["gpus in use"][1]
     (check,) = [c for c in gpu_checks(host(gpus=there, gpus_reserved=(("1", "jupyter"),)))
                 if c.name == "gpus in use"]  # fmt: skip
     assert check.found == "1 is used by container jupyter"

@@ -20,8 +20,8 @@ def test_nothing_is_said_of_the_usual_engine() -> None:
         (EngineKind(desktop=True), "desktop", "no route to the tasks' addresses"),
         (EngineKind(remote="ssh://far"), "remote", "on another machine (ssh://far)"),
         (EngineKind(unlimited=("cpus",)), "limits", "cannot limit cpus"),
-        (EngineKind(machine="aarch64"), "processor", "are locked for it; it was not tried"),
-        (EngineKind(machine="ppc64le"), "processor", "locked for x86_64 and aarch64"),
+        (EngineKind(machine="aarch64"), "processor", "can be built for it, but was not tested"),
+        (EngineKind(machine="ppc64le"), "processor", "built for x86_64 and aarch64 only"),
     ],
 )
 def test_each_difference_has_its_line(kind: EngineKind, name: str, words: str) -> None:

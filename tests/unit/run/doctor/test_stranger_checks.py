@@ -62,7 +62,7 @@ def test_an_engine_before_28_is_told(
 
 @pytest.mark.parametrize(
     ("forward", "state", "words"),
-    [("DROP", "ok", "drops"), ("ACCEPT", "warn", "is ACCEPT"), ("", "warn", "not known")],
+    [("DROP", "ok", "drops"), ("ACCEPT", "warn", "is ACCEPT"), ("", "warn", "unknown")],
 )
 def test_what_the_firewall_lets_through_is_told_and_never_guessed(
     machine: Machine, users: Path, forward: str, state: str, words: str

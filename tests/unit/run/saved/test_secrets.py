@@ -289,7 +289,7 @@ def test_render_warns_of_one_in_clear_and_refuses_it_in_a_portable_file(
     (root / "compose" / "demo.toml").write_text(MANIFEST + more)
     said = cli("render", "demo")
     assert said.code == 0
-    assert "role.chief.environment.API_TOKEN: it looks like a secret" in said.err
+    assert "role.chief.environment.API_TOKEN: its name looks like a secret's" in said.err
     assert 'write `secrets = ["API_TOKEN"]`' in said.err and "in-clear" not in said.err
     said = cli("render", "demo", "--portable")
     assert said.code == 2

@@ -52,7 +52,7 @@ def test_it_is_told_where_it_waits_and_nothing_ends_the_job(
     port = free_port()
     outcome = debug(stage, f"chief-0:{port}", deadline={"start": "10s", "job": "60s"})
     assert outcome.success, outcome.message
-    said = f"chief-0 waits for a debugger on 127.0.0.1:{port}; no deadline counts"
+    said = f"chief-0 waits for a debugger on 127.0.0.1:{port}; deadlines are off"
     assert any(phase.startswith(said) for phase in stage.view.phases)
     assert fetched == ["fetched"]
     text = stage.docker.ups[-1].read_text()

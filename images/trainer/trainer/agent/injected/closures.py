@@ -1,7 +1,7 @@
-"""How many closures a coordinator has scheduled and each worker has finished: TensorFlow does not
-tell.
+"""Counts the closures that a coordinator has scheduled and that each worker has finished.
 
-A thread puts the counts into the mailbox once a second, for the supervisor.
+TensorFlow does not report these. A thread writes the counts into the mailbox once a second, for the
+supervisor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SCHEDULED, JOINED = "scheduled", "joined"
 
 
 def count(mailbox: ModuleType) -> bool:
-    """Count from now on; False if this TensorFlow does not have the classes any more."""
+    """Start to count; returns False if this TensorFlow no longer has the classes."""
     try:
         from tensorflow.python.distribute.coordinator import cluster_coordinator
     except ModuleNotFoundError:
@@ -33,11 +33,11 @@ def count(mailbox: ModuleType) -> bool:
     def execute_on(self: object, worker: object) -> None:
         execute(self, worker)
         if not isinstance(self, cluster_coordinator.ResourceClosure):
-            # Each worker has one thread, and a key of its own.
+            # Each worker has one thread and one key.
             counts[f"worker-{worker.worker_index}"] += 1
 
     def schedule_one(self: object, *args: object, **kwargs: object) -> object:
-        # Counted before: a worker may have finished it before `schedule` returns.
+        # Count it before the call: a worker may have finished it before `schedule` returns.
         counts[SCHEDULED] += 1
         try:
             return schedule(self, *args, **kwargs)
@@ -57,11 +57,11 @@ def count(mailbox: ModuleType) -> bool:
 
 
 def say(counts: Counter[str], mailbox: ModuleType) -> None:
-    """For ever: write down what has changed."""
+    """Write the counts whenever they have changed; never returns."""
     said = 0
     while True:
         time.sleep(SAY_S)
-        # All of them only grow, so that the same sum is the same counts.
+        # Counts only grow, so the same sum means the same counts.
         if (now := counts.total()) != said:
             said = now
             finished = dict(list(counts.items()))

@@ -1,7 +1,8 @@
-"""Python's garbage collector around an import that makes a million objects which all stay.
+"""Pauses Python's garbage collector during an import that creates a million lasting objects.
 
-Collecting while they are made costs 15 % of the import, and every later full collection would walk
-them all again. Also loaded by its path (on_path/): imports nothing of this package.
+Collections during the import take 15 % of its time, and every later full collection would visit all
+of the objects again. This module is also loaded by its path (on_path/), so it imports nothing of
+this package.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def left_alone() -> Iterator[None]:
-    """No collection meanwhile, and none ever looks at what exists at the end."""
+    """Pause collections in the block; later ones skip the objects that exist at its end."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -29,10 +29,10 @@ keras = tf.keras
 def callbacks(
     options: Options, schedule: Schedule, progress: Progress | None, *, leads: bool
 ) -> tuple[EpochReport, list]:
-    """All of them, in an order that matters: a diverged epoch must not reach the checkpoint.
+    """Returns all callbacks, in this order: a diverged epoch must not reach the checkpoint.
 
-    Tasks that do not lead say nothing. They save all the same: reading a variable may take all
-    tasks together. tf_keras puts what they save into a folder of their own and removes it.
+    Only the leader prints and reports. All tasks save, since reading a variable can need all tasks
+    together; tf_keras saves those of the other tasks in a temporary folder and removes it.
     """
     report = EpochReport(options, schedule, progress if leads else None, speaks=leads)
     return report, [
@@ -48,7 +48,7 @@ def callbacks(
 
 
 class KeepNewest(keras.callbacks.Callback):
-    """After each epoch, only so many checkpoints as --keep says are left."""
+    """After each epoch, deletes old checkpoints until --keep are left."""
 
     def __init__(self, options: Options) -> None:
         super().__init__()
@@ -59,11 +59,10 @@ class KeepNewest(keras.callbacks.Callback):
 
 
 class EpochReport(keras.callbacks.Callback):
-    """One line and one event per epoch, a step event a second, and the steps per second.
+    """Reports one line and one event per epoch, one step event a second, and the steps per second.
 
-    steps_per_s covers the epochs after the first (which traces the functions and fills caches),
-    from the begin of each epoch until its last step is done, without the saving in between. Of
-    a single epoch: from its first step on.
+    steps_per_s leaves out the first epoch, which traces functions and fills caches, and the time to
+    save checkpoints. If there is only one epoch, it counts from the first step on.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class EpochReport(keras.callbacks.Callback):
         self._reached = STEPS
 
     def figures(self) -> dict[str, object]:
-        """How the training went: speed, updates, why it ended, staleness if it was measured."""
+        """Returns the final metrics: speed, updates, why it ended, staleness if it was measured."""
         figures: dict[str, object] = {"updates": self._updates, "reached": self._reached}
         steps, seconds = self._measured
         if steps and seconds:
@@ -139,7 +138,7 @@ class EpochReport(keras.callbacks.Callback):
             )
         threshold = self._options.graph.loss_threshold
         if threshold is not None and loss <= threshold:
-            self.model.stop_training = True  # all trainers see the same loss
+            self.model.stop_training = True  # all trainers have the same loss
             self._reached = THRESHOLD
         if not self._speaks:
             return
@@ -160,8 +159,8 @@ class EpochReport(keras.callbacks.Callback):
 
     def on_train_end(self, logs: dict | None = None) -> None:
         self._ticker.stop()
-        # When fit returns and drops its locals, TensorFlow takes their functions back from every
-        # worker, which has taken from one second to forty. This frame keeps them all alive.
+        # When `fit` returns, TensorFlow removes the functions of its local variables from every
+        # worker, which took between 1 s and 40 s. Keeping the frame alive avoids this.
         self._keeps_fit_alive = inspect.currentframe()
 
     def _step(self) -> int:
@@ -180,9 +179,9 @@ class EpochReport(keras.callbacks.Callback):
 
 
 class StepTicker(threading.Thread):
-    """Reads the step counter from its own thread: batch-level callbacks are refused here.
+    """Reads the step counter in a thread, since Keras refuses batch-level callbacks here.
 
-    Every 50 ms until the first step is seen, then once a second.
+    It reads every 50 ms until the first step, then once a second.
     """
 
     def __init__(self, read: Callable[[], int], progress: Progress | None) -> None:
@@ -212,7 +211,7 @@ class StepTicker(threading.Thread):
                 before, since = step, now
 
     def _step(self) -> int | None:
-        """None if the counter is lost with its ps: the training itself will say so."""
+        """The step; None if the ps with the counter is lost, which the training itself reports."""
         try:
             return self._read()
         except tf.errors.OpError:
@@ -220,13 +219,14 @@ class StepTicker(threading.Thread):
 
 
 LIMIT = 256
-"""More updates than this between pull and push count as this many."""
+"""The largest staleness that the histogram holds; larger values count as this one."""
 
 
 class Staleness(keras.metrics.Metric):
-    """Mean and maximum over the steps since the last reset.
+    """Mean and maximum staleness over the steps since the last reset.
 
-    A histogram, because workers add to it at the same time: adding is atomic, a maximum is not.
+    It is a histogram, because workers update it at the same time: addition is atomic, a maximum is
+    not.
     """
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ class Staleness(keras.metrics.Metric):
         self.pushes = self.add_weight("pushes", shape=(), initializer="zeros", dtype=tf.int64)
 
     def update_state(self, pulled: tf.Tensor) -> None:
-        """Count a step at its push; `pulled` (int64 scalar) is what `pushes` was at its pull."""
+        """Count a step at its push; `pulled` (int64 scalar): the value of `pushes` at its pull."""
         since = self.pushes.read_value() - pulled
         self.pushes.assign_add(tf.constant(1, tf.int64))
         self.counts.assign_add(tf.one_hot(tf.clip_by_value(since, 0, LIMIT - 1), LIMIT))
@@ -256,10 +256,10 @@ class Staleness(keras.metrics.Metric):
 
 
 class AsynchronousModel(Resumable):
-    """A model whose steps count the updates that others make while it computes its gradient.
+    """A model whose steps count the updates by other workers during their gradient's computation.
 
-    The optimizer's own counter does not tell: nothing keeps TensorFlow from raising it before the
-    gradient is there, and it does.
+    The optimizer's counter does not show this: TensorFlow can increase it before the gradient is
+    computed.
     """
 
     def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:

@@ -153,7 +153,7 @@ class Interruption(keras.callbacks.Callback):
         self.model.resume_at = (self._epoch, steps_made)
         if self._task.is_leader:
             print(
-                f"going on at global step {step} (epoch {self._epoch + 1}, step {steps_made} of"
+                f"continuing at global step {step} (epoch {self._epoch + 1}, step {steps_made} of"
                 f" {self._schedule.steps_per_epoch})",
                 flush=True,
             )

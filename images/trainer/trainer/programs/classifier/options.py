@@ -13,39 +13,42 @@ from trainer.programs.training.graph_mode import options as graph_options
 from trainer.programs.training.graph_mode.options import GraphOptions, positive
 
 IN_EVERY_MODE = frozenset({"num_clones", "clone_on_cpu", "loss_threshold", "keep"})
-"""Options of graph mode that every way of training knows."""
+"""Options of graph mode that every strategy has."""
 PLACES = ("data", "output", "given", "graph")
 KEEP = 5
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to train, on what, and for how long. The same for the chief and the evaluator."""
+    """What to train, on which data, and for how long; the same for the chief and the evaluator."""
 
     data: Path
     output: Path
     strategy: str
-    """One of mode.STRATEGIES; `auto` is decided by the tasks there are (see mode.decide)."""
+    """One of mode.STRATEGIES; mode.decide chooses one for `auto`, by the cluster's tasks."""
     update: str
     """`async` or `sync`: how parameter servers take gradients. All-reduce is always sync."""
     model: str
     image_size: int
-    """Pixels, height and width."""
+    """Height and width in pixels."""
     batch_size: int
-    """Images of one worker in one step; its devices or clones share them."""
+    """Images per worker and step; a worker's devices or clones share them."""
     epochs: int
     steps_per_epoch: int | None
-    """A step is one update of the variables. None: as many as show every training image once."""
+    """A step is one update of the variables.
+
+    None: enough steps to show every training image once.
+    """
     steps_per_call: int
-    """Steps that a worker does per message of the chief."""
+    """Steps that a worker makes per message from the chief."""
     learning_rates: tuple[tuple[int, float], ...]
-    """(first epoch, rate), by epoch, from 0."""
+    """(first epoch, rate), ordered by epoch; epochs count from 0."""
     dropout: float
     bn_momentum: float | None
     rotation: float
-    """Degrees either way."""
+    """Degrees, in both directions."""
     shift: float
-    """Fraction of the image's side, either way."""
+    """Fraction of the image's side, in both directions."""
     zoom: float
     shear: float
     flip: bool
@@ -55,52 +58,57 @@ class Options:
     peer_timeout: float
     """Seconds that an all-reduce waits for the slowest task in one step."""
     graph: GraphOptions
-    """What graph mode takes besides, and others in part; its steps are for graph mode to work
-    out."""
+    """Options of graph mode, which computes its own number of steps; other strategies use some."""
     given: frozenset[str] = frozenset()
-    """Names of the options that the command line had; the others have their defaults."""
+    """Names of the options on the command line; the others have their defaults."""
 
     @property
     def clones(self) -> int | None:
-        """Copies of the model in each task, if the command line says how many."""
+        """Copies of the model in each task; None if the command line does not give it."""
         return self.graph.num_clones if "num_clones" in self.given else None
 
     @property
     def hyperparameters(self) -> dict[str, object]:
-        """Without places in the container; of the graph's options only those that were given."""
+        """The options without paths; of those of graph mode, only the ones that were given."""
         values = {key: value for key, value in vars(self).items() if key not in PLACES}
         chosen = {key: value for key, value in vars(self.graph).items() if key in self.given}
         rates = " ".join(f"{epoch}:{rate:g}" for epoch, rate in self.learning_rates)
         return {**values, **chosen, "learning_rates": rates}
 
     def learning_rate(self, epoch: int) -> float:
-        """The rate in `epoch` (from 0)."""
+        """The learning rate of `epoch` (from 0)."""
         return [rate for first, rate in self.learning_rates if first <= epoch][-1]
 
 
 def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
-    """Options from the command line; argparse ends the process with 2 if they are wrong."""
+    """The options on the command line; argparse exits with code 2 if they are invalid."""
     parser = argparse.ArgumentParser(
         prog="classifier", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     add = parser.add_argument
     add("--strategy", choices=mode.STRATEGIES, default=mode.AUTO, help="who holds the variables;"
-        " auto: parameter-server where there are ps, all-reduce between several tasks without ps,"
-        " the devices of this task where it is alone")  # fmt: skip
+        " auto: parameter-server if there are ps, all-reduce between several tasks without ps,"
+        " the devices of this task if it is the only one")  # fmt: skip
     add("--update", choices=mode.UPDATES, default=mode.ASYNC,
-        help="on parameter servers: each gradient as it arrives, or the mean of all")  # fmt: skip
+        help="how parameter servers apply gradients: each as it arrives, or the "
+            "mean of all")  # fmt: skip
     add("--model", choices=("mobilenet_v2", "cnn"), default="mobilenet_v2", help="architecture")
-    add("--image-size", type=positive, default=224, help="pixels a side")
-    add("--batch-size", type=positive, default=32, help="images of a worker in a step")
-    add("--epochs", type=positive, default=10, help="epochs in all, resumed ones counted")
-    add("--steps-per-epoch", type=positive, help="steps (default: every image once)")
-    add("--steps-per-call", type=positive, default=1, help="steps a worker does per message")
+    add("--image-size", type=positive, default=224, help="height and width in pixels")
+    add("--batch-size", type=positive, default=32, help="images per worker and step")
+    add(
+        "--epochs",
+        type=positive,
+        default=10,
+        help="number of epochs, including those before a resume",
+    )
+    add("--steps-per-epoch", type=positive, help="steps per epoch (default: every image once)")
+    add("--steps-per-call", type=positive, default=1, help="steps that a worker makes per message")
     add("--learning-rates", nargs="+", type=rate_from, metavar="EPOCH:RATE", help="schedule",
         default=[(0, 1e-3), (3, 1e-4), (7, 1e-5)])  # fmt: skip
     add("--dropout", type=fraction, default=0.2, help="before the last layer")
     add("--bn-momentum", type=fraction, help="BatchNorm; MobileNetV2's own 0.999 needs long runs")
     add("--rotation", type=float, default=40.0, help="degrees either way")
-    add("--shift", type=fraction, default=0.2, help="fraction of the side, either way")
+    add("--shift", type=fraction, default=0.2, help="fraction of the side, in both directions")
     add("--zoom", type=fraction, default=0.2, help="scale between 1-ZOOM and 1+ZOOM")
     add("--shear", type=float, default=0.2, help="x moves by up to SHEAR times y")
     add("--flip", action=argparse.BooleanOptionalAction, default=True, help="left to right")
@@ -134,12 +142,12 @@ def names_given(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> fr
 
 
 def check(arguments: Sequence[str]) -> None:
-    """As `parse`, for who only wants to know whether they are right."""
+    """Validate the arguments; argparse exits with code 2 if they are invalid."""
     parse(arguments, Path("/data"), Path("/output"))
 
 
 def seconds(text: str) -> float:
-    """A number above 0."""
+    """The number in `text`, which must be above 0."""
     value = float(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text}: must be a number above 0")
@@ -147,7 +155,7 @@ def seconds(text: str) -> float:
 
 
 def fraction(text: str) -> float:
-    """A number from 0 up to, not including, 1."""
+    """The number in `text`, at least 0 and below 1."""
     value = float(text)
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text}: must be at least 0 and below 1")
@@ -155,12 +163,12 @@ def fraction(text: str) -> float:
 
 
 def rate_from(text: str) -> tuple[int, float]:
-    """`3:1e-4` is rate 1e-4 from epoch 3 (counted from 0) on."""
+    """(epoch, rate) from `3:1e-4`: rate 1e-4 from epoch 3 on, counted from 0."""
     epoch, _, rate = text.partition(":")
     try:
         pair = int(epoch), float(rate)
     except ValueError as problem:
         raise argparse.ArgumentTypeError(f"{text}: must be EPOCH:RATE, as in 3:1e-4") from problem
     if pair[0] < 0 or pair[1] <= 0:
-        raise argparse.ArgumentTypeError(f"{text}: epoch from 0, rate above 0")
+        raise argparse.ArgumentTypeError(f"{text}: the epoch must be at least 0, the rate above 0")
     return pair

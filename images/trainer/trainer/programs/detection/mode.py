@@ -1,6 +1,6 @@
-"""Who trains: every task its replica in graph mode, or the chief through served workers. Pure.
+"""Decides who trains: all tasks in graph mode, or the chief through the workers' servers. Pure.
 
-In graph mode also how replicas update, from the configuration and the command line together.
+In graph mode it also decides how replicas update, from the configuration and the command line.
 """
 
 from __future__ import annotations
@@ -21,22 +21,20 @@ AS_IT_ARRIVES = "a coordinator applies each worker's gradient as it arrives"
 def decide(
     mode: str, task: Task, options: GraphOptions, train: TrainConfig, given: Collection[str]
 ) -> str:
-    """GRAPH or COORDINATOR.
-
-    What graph mode needs, it asks for itself.
+    """Returns GRAPH or COORDINATOR; graph mode checks its own requirements.
 
     Args:
         given: the arguments that the command line has, as `num_clones`.
     Raises:
-        ContractError: the tasks do not allow it, or what is asked for would do nothing in it.
+        ContractError: the tasks do not allow the mode, or an option would have no effect in it.
     """
     served = [name for name in task.servers if name.startswith("worker-")]
     if mode == AUTO:
         mode = COORDINATOR if served else GRAPH
     if mode == COORDINATOR and (not served or not task.cluster.get("ps")):
         raise ContractError(
-            "--mode coordinator: the chief sends steps to workers that serve, and there are none;"
-            ' write `style = "coordinator"` with a chief and a ps in the manifest, or take'
+            "--mode coordinator: the chief sends steps to workers' servers, and there are none;"
+            ' write `style = "coordinator"` with a chief and a ps in the manifest, or use'
             " --mode graph"
         )
     wrong = not_in_graph(given) if mode == GRAPH else not_in_coordinator(options, train, given)
@@ -46,7 +44,7 @@ def decide(
 
 
 def not_in_graph(given: Collection[str]) -> Iterator[str]:
-    """What a coordinator alone can do; each with the way out."""
+    """Yields options that only a coordinator has, each with a fix."""
     if "round_steps" in given:
         yield (
             "--round-steps: only a coordinator sends steps in rounds; in graph mode --log-steps"
@@ -58,7 +56,7 @@ def not_in_graph(given: Collection[str]) -> Iterator[str]:
 def not_in_coordinator(
     options: GraphOptions, train: TrainConfig, given: Collection[str]
 ) -> Iterator[str]:
-    """What graph mode alone can do; each with the way out."""
+    """Yields options that only graph mode has, each with a fix."""
     asked = (
         (f"--update {options.update}", options.update == SYNC, AS_IT_ARRIVES),
         (f"--num-clones {options.num_clones}", options.num_clones > 1,
@@ -66,24 +64,24 @@ def not_in_coordinator(
         (f"--backup-workers {options.backup_workers}", options.backup_workers > 0, AS_IT_ARRIVES),
         ("--clone-on-cpu", "clone_on_cpu" in given, "there are no clones"),
         (f"--pause-ms {options.pause_ms:g}", options.pause_ms > 0,
-         "workers take the next step at once"),
+         "workers begin the next step at once"),
         ("train_config.sync_replicas = true", train.sync_replicas is True, AS_IT_ARRIVES),
         (f"train_config.replicas_to_aggregate = {train.replicas_to_aggregate}",
          train.replicas_to_aggregate > 0, AS_IT_ARRIVES),
         (f"train_config.startup_delay_steps = {train.startup_delay_steps:g}",
-         train.startup_delay_steps > 0, "a coordinator gives steps to any free worker"),
+         train.startup_delay_steps > 0, "a coordinator sends steps to any free worker"),
         ("train_config.optimizer.use_moving_average = true", train.optimizer.use_moving_average,
          "a coordinator keeps no averages"),
     )  # fmt: skip
     for what, is_asked, why in asked:
         if is_asked:
             option = what.startswith("--")
-            out = "leave it out" if option else f"add `--set {off(what)}`"
-            yield f'{what}: {why}; {out}, or take --mode graph (`style = "all-tasks"`)'
+            out = "remove it" if option else f"add `--set {off(what)}`"
+            yield f'{what}: {why}; {out}, or use --mode graph (`style = "all-tasks"`)'
 
 
 def off(setting: str) -> str:
-    """The setting with the value that asks for nothing."""
+    """The setting with the value that turns it off."""
     key = setting.partition(" = ")[0]
     return f"{key}={'false' if setting.endswith('true') else 0}"
 
@@ -95,13 +93,13 @@ DELAY_KEY = "train_config.startup_delay_steps"
 def decided(
     options: GraphOptions, train: TrainConfig, given: Collection[str], replicas: int
 ) -> GraphOptions:
-    """`options` with what the configuration says of the updates.
+    """`options`, completed with the configuration's settings for updates.
 
     Args:
         given: the arguments that the command line has, as `backup_workers`.
-        replicas: how many tasks train.
+        replicas: the number of tasks that train.
     Raises:
-        ContractError: the two contradict each other, or cannot be done by so many replicas.
+        ContractError: the two contradict each other, or do not fit the number of replicas.
     """
     options = replace(options, update=update(options, train, given))
     if options.update == SYNC and train.startup_delay_steps:
@@ -115,7 +113,7 @@ def decided(
 
 
 def update(options: GraphOptions, train: TrainConfig, given: Collection[str]) -> str:
-    """ASYNC or SYNC; ContractError if the two say different things."""
+    """ASYNC or SYNC; raises ContractError if configuration and command line differ."""
     if train.sync_replicas is None:
         return options.update
     wanted = SYNC if train.sync_replicas else ASYNC
@@ -131,7 +129,7 @@ def update(options: GraphOptions, train: TrainConfig, given: Collection[str]) ->
 def backup_workers(
     options: GraphOptions, train: TrainConfig, given: Collection[str], replicas: int
 ) -> int:
-    """How many gradients of a round are not waited for; ContractError if it cannot be done."""
+    """The number of gradients that a round does not wait for; raises ContractError if invalid."""
     wanted = train.replicas_to_aggregate
     setting = f"{ROUND_KEY} = {wanted}"
     if options.update != SYNC:
@@ -141,12 +139,13 @@ def backup_workers(
         )
     if wanted > replicas:
         raise ContractError(
-            f"{setting}, but {replicas} replicas train: a round has one gradient of each; run more"
+            f"{setting}, but {replicas} replicas train: a round has one gradient per replica; run "
+            "more"
             f" workers (`--workers`), or add `--set {ROUND_KEY}={replicas}`"
         )
     if "backup_workers" in given and options.backup_workers != replicas - wanted:
         raise ContractError(
             f"--backup-workers {options.backup_workers}, but {setting} of {replicas} replicas"
-            f" leaves {replicas - wanted}: leave out one of them (`--set {ROUND_KEY}=0`)"
+            f" leaves {replicas - wanted}: remove one of the two (`--set {ROUND_KEY}=0`)"
         )
     return replicas - wanted

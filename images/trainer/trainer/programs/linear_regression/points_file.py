@@ -1,4 +1,4 @@
-"""Points from a CSV file: x and y of each line, with or without a heading."""
+"""Reads points from a CSV file: x and y of each line, with or without a heading."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from trainer.agent.errors import ContractError
 
 LEAST = 2
-"""Points that a line needs, of different x."""
+"""The number of points with different x that a line needs."""
 SHOWN = 10
 
 
 @dataclass(frozen=True)
 class Points:
-    """All points of a file, in its order."""
+    """All points of a file, in the order of its lines."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
 
     def line(self) -> tuple[float, float]:
-        """(w, b) of the line of least squares."""
+        """(w, b) of the least-squares line."""
         count = len(self.x)
         mean_x, mean_y = math.fsum(self.x) / count, math.fsum(self.y) / count
         spread = math.fsum((x - mean_x) ** 2 for x in self.x)
@@ -35,7 +35,8 @@ def read(file: Path) -> Points:
     """The points of a CSV file: its first two columns, or those that a heading calls x and y.
 
     Raises:
-        ContractError: it cannot be read; or every line that is wrong, with its number.
+        ContractError: the file cannot be read, or has invalid lines; the message names them by
+        number.
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as text:
@@ -63,13 +64,13 @@ def read(file: Path) -> Points:
         )
     if len({x for x, _ in points}) < LEAST:
         raise ContractError(
-            f"--csv {file}: {len(points)} points; a line needs two or more of different x"
+            f"--csv {file}: {len(points)} points; a line needs at least two points with different x"
         )
     return Points(*(tuple(side) for side in zip(*points)))
 
 
 def headed(file: Path, heading: list[str]) -> tuple[int, int]:
-    """The columns that a heading calls x and y, the first two if it has no such names."""
+    """The columns named x and y in the heading; the first two if it has no such names."""
     names = [name.strip().lower() for name in heading]
     if "x" in names and "y" in names:
         return names.index("x"), names.index("y")

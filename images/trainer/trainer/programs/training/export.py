@@ -1,4 +1,4 @@
-"""SavedModels that replace each other whole."""
+"""Writes SavedModels so that a reader never sees a partial one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ def saved_model(
     signature: tf.TensorSpec,
     also: Callable[[Path], None] = lambda directory: None,
 ) -> None:
-    """Write a SavedModel beside `target`, then put it in its place.
+    """Write a SavedModel next to `target`, then rename it to `target`.
 
     Args:
-        weights: every variable that `serve` reads.
-        serve: becomes the signature `serving_default`, and `serve` for tf.saved_model.load.
-        signature: of the one argument of `serve`.
-        also: puts further files into the directory that it is given.
+        weights: all variables that `serve` reads.
+        serve: the function of the signature `serving_default`; tf.saved_model.load returns it as
+            `serve`.
+        signature: the signature of `serve`'s only argument.
+        also: writes further files into the directory that it gets.
     """
     new, old = target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
     for left_over in (new, old):

@@ -74,7 +74,7 @@ def test_a_stop_within_an_epoch_costs_no_step(
     said = [task.communicate(timeout=120)[0] for task in tasks]
     assert [task.returncode for task in tasks] == [0] * len(tasks), said
     resumed = re.search(
-        rf"going on at global step (\d+) \(epoch 1, step (\d+) of {steps}\)", said[0]
+        rf"continuing at global step (\d+) \(epoch 1, step (\d+) of {steps}\)", said[0]
     )
     assert resumed, said[0]
     assert resumed[1] == resumed[2]

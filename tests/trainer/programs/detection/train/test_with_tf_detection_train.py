@@ -52,7 +52,7 @@ def test_alone_it_trains_to_a_threshold_saves_its_model_and_resumes(detection, e
     assert "num_steps = 500" in (tmp_path / "pipeline.toml").read_text()
     check_model(tmp_path / "model")
     said = detection("--steps", str(before + 4), "--no-final-score")
-    assert f"going on at global step {before}" in said
+    assert f"continuing at global step {before}" in said
     result = json.loads((tmp_path / "result.json").read_text())
     assert (result["reached"], result["updates"]) == ("steps", before + 4)
     metrics = [e for e in events("worker-0") if e["event"] == "metrics"]

@@ -43,7 +43,7 @@ def test_a_task_alone_trains_and_resumes_where_it_stopped(alone, capsys):
     assert first.staleness_max == 0
     assert first.checkpoint == alone.output / "checkpoints" / "model.ckpt-20"
     again = run(alone, small_job(), replace(QUICK, steps=30), None)
-    assert "going on at global step 20 (model.ckpt-20)" in capsys.readouterr().out
+    assert "continuing at global step 20 (model.ckpt-20)" in capsys.readouterr().out
     assert (again.step, again.steps_of) == (30, {"worker-0": 30})
     assert [saved.step for saved in checkpoint_saver.find(alone.output / "checkpoints")] == [30]
     done = run(alone, small_job(), replace(QUICK, steps=30), None)
@@ -171,7 +171,7 @@ def test_linear_regression_finds_its_line_or_says_how_far_off_it_is(run_task, ev
     assert "more than 0.02 off" in events("worker-0")[-1]["message"]
     code, said = run("--steps", "900", "--learning-rate", "0.02")
     assert code == 0, said
-    assert "going on at global step 100" in said
+    assert "continuing at global step 100" in said
     (*_, metrics) = [e for e in events("worker-0") if e["event"] == "metrics"]
     assert abs(metrics["w"] - 2) <= 0.02
     assert metrics["steps_of_worker-0"] == 900

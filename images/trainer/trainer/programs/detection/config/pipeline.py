@@ -26,14 +26,15 @@ from pydantic import (
 
 PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 DIRECTORY = "."
-"""Key of the configuration's own directory among the places."""
+"""The key of the configuration's directory in `places`."""
 
 
 def resolved(text: str, places: Mapping[str, Path]) -> str:
-    """`text` as an absolute path, its `{{ data }}` and the like replaced.
+    """`text` as an absolute path, with placeholders such as `{{ data }}` replaced.
 
     Args:
-        places: directories by placeholder, and the configuration's own under `"."`.
+        places: directories by placeholder, and the configuration's directory under `"."`.
+
     Raises:
         ValueError: an unknown placeholder.
     """
@@ -42,7 +43,7 @@ def resolved(text: str, places: Mapping[str, Path]) -> str:
         name = match[1]
         if name not in places or name == DIRECTORY:
             known = ", ".join(f"{{{{ {key} }}}}" for key in sorted(places) if key != DIRECTORY)
-            raise ValueError(f"{match[0]} stands for nothing; known: {known or 'none'}")
+            raise ValueError(f"{match[0]} is not a known placeholder; known: {known or 'none'}")
         return str(places[name])
 
     path = Path(PLACEHOLDER.sub(directory, text))
@@ -67,7 +68,7 @@ def filled(value: tuple[object, ...]) -> tuple[object, ...]:
 
 
 NotEmpty = AfterValidator(filled)
-"""For lists. pydantic's own min_length also complains if every item was refused."""
+"""For lists; pydantic's min_length would add a second error if all items are invalid."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -78,7 +79,7 @@ PlaceText = Annotated[str, Field(min_length=1), AfterValidator(path_from)]
 
 
 class Part(BaseModel):
-    """Frozen, and refuses keys that it does not know."""
+    """The base of all sections: frozen, and unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -130,12 +131,16 @@ class Anchors(Part):
 
 
 class Matcher(Part):
-    """Which anchors stand for which ground-truth box, by intersection over union."""
+    """Assigns anchors to ground-truth boxes by intersection over union."""
 
-    matched_threshold: Fraction = Field(0.5, description="An anchor is positive from this IoU on")
-    unmatched_threshold: Fraction = Field(0.5, description="An anchor is background below this IoU")
+    matched_threshold: Fraction = Field(
+        0.5, description="An anchor with at least this IoU is positive"
+    )
+    unmatched_threshold: Fraction = Field(
+        0.5, description="An anchor with a smaller IoU is background"
+    )
     force_match_for_each_row: bool = Field(
-        True, description="Every box gets its best anchor, whatever their IoU"
+        True, description="Every box gets its best anchor, even with a small IoU"
     )
 
     @model_validator(mode="after")
@@ -146,7 +151,7 @@ class Matcher(Part):
 
 
 class BoxCoder(Part):
-    """What the four numbers of an encoded box are multiplied by."""
+    """Factors of the four numbers of an encoded box."""
 
     y_scale: Positive = Field(10.0, description="Centre, vertical")
     x_scale: Positive = Field(10.0, description="Centre, horizontal")
@@ -167,7 +172,7 @@ class Loss(Part):
         3.0, description="Hard negatives kept for each positive anchor, softmax only"
     )
     min_negatives_per_image: CountOrNone = Field(
-        3, description="Hard negatives kept in every image, softmax only"
+        3, description="Minimum number of hard negatives in every image, softmax only"
     )
     focal_alpha: Fraction = Field(0.25, description="Weight of positives, focal loss only")
     focal_gamma: NotNegative = Field(2.0, description="Focusing exponent, focal loss only")
@@ -178,25 +183,29 @@ class PostProcessing(Part):
 
     score_threshold: Fraction = Field(0.01, description="Detections below this score are dropped")
     iou_threshold: Fraction = Field(
-        0.5, description="The weaker of two of a class with a larger IoU is dropped"
+        0.5, description="Of two detections of a class with a larger IoU, the weaker is dropped"
     )
-    max_detections_per_class: Count = Field(50, description="Detections of one class per image")
-    max_total_detections: Count = Field(50, description="Detections per image")
+    max_detections_per_class: Count = Field(
+        50, description="Maximum detections per class and image"
+    )
+    max_total_detections: Count = Field(50, description="Maximum detections per image")
 
 
 class Model(Part):
     """SSD on MobileNet."""
 
-    num_classes: Count = Field(description="Classes; the label map's ids are 1 to num_classes")
+    num_classes: Count = Field(
+        description="Number of classes; the label map's ids are 1 to num_classes"
+    )
     feature_extractor: Literal["mobilenet_v1", "mobilenet_v2"] = Field(
         "mobilenet_v2", description="The backbone"
     )
     depth_multiplier: Positive = Field(1.0, description="Width of the backbone's layers")
     image_size: Annotated[int, Field(ge=32, le=4096)] = Field(
-        300, description="Height and width in pixels that images are resized to"
+        300, description="Height and width in pixels to which images are resized"
     )
     batch_norm_momentum: Momentum01 = Field(
-        0.97, description="Of the moving averages; 0.99 and more need long runs"
+        0.97, description="Decay of BatchNorm's averages; 0.99 and more need long runs"
     )
     l2_weight: NotNegative = Field(4e-5, description="Weight decay of all kernels")
     anchors: Anchors = Field(Anchors(), description="Anchor boxes")
@@ -207,12 +216,12 @@ class Model(Part):
 
 
 class Averaging(Part):
-    """What every optimizer can do besides."""
+    """Options of every optimizer."""
 
     use_moving_average: bool = Field(
-        False, description="Keep a moving average of each variable, and score and save those"
+        False, description="Keep a moving average of each variable, and score and save the averages"
     )
-    moving_average_decay: Momentum01 = Field(0.9999, description="Of that average")
+    moving_average_decay: Momentum01 = Field(0.9999, description="Decay of that average")
 
 
 class Momentum(Averaging):
@@ -227,17 +236,17 @@ class RmsProp(Averaging):
 
     type: Literal["rmsprop"] = "rmsprop"
     momentum: Momentum01 = Field(0.9, description="Share of the last update that is kept")
-    decay: Momentum01 = Field(0.9, description="Of the moving mean of squared gradients")
-    epsilon: Positive = Field(1.0, description="Added to that mean")
+    decay: Momentum01 = Field(0.9, description="Decay of the moving mean of squared gradients")
+    epsilon: Positive = Field(1.0, description="Constant added to that mean")
 
 
 class Adam(Averaging):
     """Adam."""
 
     type: Literal["adam"] = "adam"
-    beta_1: Momentum01 = Field(0.9, description="Of the mean gradient")
-    beta_2: Momentum01 = Field(0.999, description="Of the mean squared gradient")
-    epsilon: Positive = Field(1e-7, description="Added to its root")
+    beta_1: Momentum01 = Field(0.9, description="Decay of the mean gradient")
+    beta_2: Momentum01 = Field(0.999, description="Decay of the mean squared gradient")
+    epsilon: Positive = Field(1e-7, description="Constant added to its root")
 
 
 class Rate(Part):
@@ -260,25 +269,29 @@ class ExponentialRate(Rate):
     type: Literal["exponential"] = "exponential"
     decay_steps: Count = Field(description="Steps in which the rate falls by decay_factor")
     decay_factor: Annotated[float, Field(gt=0, le=1)] = Field(0.95, description="See decay_steps")
-    staircase: bool = Field(True, description="In whole steps of decay_steps")
+    staircase: bool = Field(
+        True, description="Whether the rate falls in steps of decay_steps instead of continuously"
+    )
 
 
 class CosineRate(Rate):
     """From learning_rate to 0 along half a cosine."""
 
     type: Literal["cosine"] = "cosine"
-    total_steps: Count | None = Field(None, description="Step of rate 0; num_steps where absent")
+    total_steps: Count | None = Field(
+        None, description="Step at which the rate is 0; default: num_steps"
+    )
 
 
 class RateStep(Part):
-    """From this step on, this rate."""
+    """A rate from a step on."""
 
     step: Count
     learning_rate: Positive
 
 
 class ManualStepRate(Rate):
-    """Rates by hand."""
+    """Rates that are listed by step."""
 
     type: Literal["manual_step"] = "manual_step"
     schedule: Annotated[tuple[RateStep, ...], NotEmpty] = Field(description="Steps and their rates")
@@ -298,20 +311,20 @@ LearningRate = Annotated[
 
 
 class Crop(Part):
-    """Look at a window of the image instead of all of it: smaller ones crop, larger ones pad."""
+    """Replaces the image by a window of it: smaller windows crop, larger ones pad."""
 
-    probability: Fraction = Field(0.5, description="Share of the images it is done to")
+    probability: Fraction = Field(0.5, description="Share of the images that are changed")
     min_scale: Annotated[float, Field(gt=0, le=4)] = Field(
-        0.6, description="Least side of the window, as a fraction of the image's"
+        0.6, description="Smallest side of the window, as a fraction of the image's"
     )
     max_scale: Annotated[float, Field(gt=0, le=4)] = Field(
-        1.0, description="Greatest side; above 1 the image shrinks on a grey ground"
+        1.0, description="Largest side; above 1, the image shrinks on a grey background"
     )
     max_aspect_change: Annotated[float, Field(ge=1, le=4)] = Field(
-        1.25, description="Width may be stretched against height by this factor, either way"
+        1.25, description="Maximum factor by which width or height is stretched against the other"
     )
     min_visible: Fraction = Field(
-        0.5, description="Boxes of which a smaller share of the area is left are dropped"
+        0.5, description="Boxes that keep a smaller share of their area are dropped"
     )
 
     @model_validator(mode="after")
@@ -322,25 +335,29 @@ class Crop(Part):
 
 
 class Augmentation(Part):
-    """What is done at random to training images; absent or 0 means it is left out."""
+    """Random changes of training images; absent or 0: no such change."""
 
-    random_horizontal_flip: Fraction = Field(0.0, description="Share of images mirrored")
+    random_horizontal_flip: Fraction = Field(0.0, description="Share of images that are mirrored")
     random_crop: Crop | None = Field(None, description="Crop or pad")
-    brightness: Fraction = Field(0.0, description="Added, at most, either way (images are 0…1)")
+    brightness: Fraction = Field(
+        0.0, description="Largest value that is added or subtracted (images are 0…1)"
+    )
     contrast: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.0, description="Factor between 1 - contrast and 1 + contrast"
     )
-    saturation: Annotated[float, Field(ge=0, lt=1)] = Field(0.0, description="Factor, likewise")
-    hue: Annotated[float, Field(ge=0, le=0.5)] = Field(0.0, description="Turned, at most")
+    saturation: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0, description="Factor between 1 - saturation and 1 + saturation"
+    )
+    hue: Annotated[float, Field(ge=0, le=0.5)] = Field(0.0, description="Largest change of the hue")
 
 
 class TrainConfig(Part):
-    """How long, how fast, and from where."""
+    """The length of training, its speed, and its start."""
 
-    batch_size: Count = Field(32, description="Images per step of one replica (of one clone)")
+    batch_size: Count = Field(32, description="Images per step of one replica, or of one clone")
     num_steps: Count = Field(
         1200,
-        description="Training ends at this global step; without it at --default-steps, if given",
+        description="Training ends at this global step; default: --default-steps, if given",
     )
     loss_threshold: Positive | None = Field(
         None, description="Training ends as soon as the loss is below this"
@@ -348,10 +365,11 @@ class TrainConfig(Part):
     optimizer: Optimizer = Field(Momentum(), description="The optimizer, by its `type`")
     learning_rate: LearningRate = Field(description="The schedule, by its `type`")
     sync_replicas: bool | None = Field(
-        None, description="true: one update for a round of all replicas' gradients; as --update"
+        None,
+        description="true: one update per round, with the gradients of all replicas; as --update",
     )
     replicas_to_aggregate: CountOrNone = Field(
-        0, description="Gradients that a round waits for; 0: one from each replica"
+        0, description="Number of gradients that a round waits for; 0: one per replica"
     )
     startup_delay_steps: NotNegative = Field(
         0.0, description="Global step at which all replicas but the chief begin (asynchronous only)"
@@ -359,11 +377,17 @@ class TrainConfig(Part):
     gradient_clipping_by_norm: NotNegative = Field(0.0, description="0 for no clipping")
     fine_tune_checkpoint: PlaceText | None = Field(None, description="Checkpoint to start from")
     fine_tune_checkpoint_type: Literal["detection", "classification"] = Field(
-        "detection", description="Load all variables that fit, or only the backbone's"
+        "detection", description="Whether to load all variables that fit, or only the backbone's"
     )
-    max_number_of_boxes: Count = Field(100, description="Boxes per image are padded to this")
-    augmentation: Augmentation = Field(Augmentation(), description="Done to training images")
-    seed: Annotated[int, Field(ge=0)] = Field(1, description="Weights and order")
+    max_number_of_boxes: Count = Field(
+        100, description="The number of boxes to which each image's are padded"
+    )
+    augmentation: Augmentation = Field(
+        Augmentation(), description="Random changes of training images"
+    )
+    seed: Annotated[int, Field(ge=0)] = Field(
+        1, description="Seed of the weights and of the order of images"
+    )
 
 
 class InputReader(Part):
@@ -378,23 +402,28 @@ class InputReader(Part):
 class EvalConfig(Part):
     """How checkpoints are scored."""
 
-    batch_size: Count = Field(32, description="Images at a time")
-    num_examples: CountOrNone = Field(0, description="Images at most; 0 for all")
-    num_visualizations: CountOrNone = Field(12, description="Images drawn with their detections")
-    min_score_threshold: Fraction = Field(0.4, description="Only detections above are drawn")
+    batch_size: Count = Field(32, description="Images per batch")
+    num_examples: CountOrNone = Field(0, description="Maximum number of images; 0: all")
+    num_visualizations: CountOrNone = Field(
+        12, description="Number of images that are drawn with their detections"
+    )
+    min_score_threshold: Fraction = Field(
+        0.4, description="Only detections with a higher score are drawn"
+    )
     use_moving_averages: bool | None = Field(
-        None, description="Score and save the averages; where absent: if the optimizer keeps them"
+        None,
+        description="Whether to score and save the averages; default: if the optimizer keeps them",
     )
 
 
 class Pipeline(Part):
-    """All of it."""
+    """The whole configuration."""
 
     model: Model
     train_config: TrainConfig
     train_input_reader: InputReader
     eval_input_reader: InputReader | None
-    """None only for a configuration in parts that has none: nothing can be scored then."""
+    """None only if a configuration in parts has none: then nothing can be scored."""
     eval_config: EvalConfig = EvalConfig()
 
     @field_validator("eval_config")

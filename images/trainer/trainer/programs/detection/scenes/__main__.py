@@ -2,8 +2,8 @@
 
     TARGET/{train,validate,test}-<shard>-of-<shards>.tfrecord, label_map.pbtxt
 
-DIGITS holds Train/, Validate/ and Test/ with a folder per digit. A part's scenes show digits of
-that part only. Nothing but the parts' own seeds is random: the same digits give the same files.
+DIGITS holds Train/, Validate/ and Test/ with a folder per digit. The scenes of a part show only
+digits of that part. Each part has a fixed seed: the same digits give the same files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trainer.programs.detection.scenes.scene import QUALITY, SIDE, Scene, jpeg, 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the set: where its digits come from, how many scenes and files."""
+    """One part of the set: the folder of its digits, and its number of scenes and files."""
 
     name: str
     folder: str
@@ -52,7 +52,7 @@ def main(digits: Path, target: Path) -> None:
 
 
 def labelled(part: Part, folder: Path) -> Iterator[LabelledImage]:
-    """The scenes of one part, made of the digits in `folder`."""
+    """The scenes of one part, made from the digits in `folder`."""
     random = np.random.default_rng(part.seed)
     stock = endless(read_digits(folder), random)
     for index in range(part.scenes):
@@ -61,7 +61,7 @@ def labelled(part: Part, folder: Path) -> Iterator[LabelledImage]:
 
 
 def read_digits(folder: Path) -> list[tuple[str, np.ndarray]]:
-    """(digit, ink [8, 8] in 0…1) of every file."""
+    """(digit, ink [8, 8] in 0…1) for every file."""
     return [
         (file.parent.name, np.asarray(Image.open(file), np.float32) / 255)
         for file in sorted(folder.glob("*/*.png"))
@@ -71,14 +71,14 @@ def read_digits(folder: Path) -> list[tuple[str, np.ndarray]]:
 def endless(
     digits: list[tuple[str, np.ndarray]], random: np.random.Generator
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Each once, in another order every time round."""
+    """Yields every item once, then again in another order, without end."""
     while True:
         for index in random.permutation(len(digits)):
             yield digits[index]
 
 
 def to_labelled(found: Scene, name: str) -> LabelledImage:
-    """A scene as a JPEG with its boxes, in fractions of the image."""
+    """The scene as a JPEG with its boxes, in fractions of the image."""
     boxes = tuple(
         Box(*(side / SIDE for side in digit.sides), label=digit.name, number=int(digit.name) + 1)
         for digit in found.digits

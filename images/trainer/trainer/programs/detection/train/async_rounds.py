@@ -1,4 +1,4 @@
-"""The coordinator's loop: rounds of steps, what is said about them, and checkpoints in between."""
+"""The coordinator's loop: rounds of steps, their reports, and the checkpoints between them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ SHOWN = ("loss", "localization", "classification")
 
 
 class AsyncRounds:
-    """Steps are counted by the optimizer, on the ps: a step that a lost worker made is made anew,
-    and may count twice."""
+    """Runs rounds of steps.
+
+    The optimizer counts steps on the ps: the step of a lost worker is repeated, and may count
+    twice.
+    """
 
     def __init__(
         self,
@@ -62,11 +65,11 @@ class AsyncRounds:
 
     @property
     def checkpoint(self) -> str:
-        """Prefix of the last one."""
+        """The prefix of the last checkpoint."""
         return self._manager.last.path
 
     def metrics(self) -> dict[str, float | int]:
-        """The speed leaves out the first round, which traces the functions and fills caches."""
+        """The final metrics; the speed leaves out the first round, which traces functions."""
         figures: dict[str, float | int] = {"updates": self.step}
         if self._loss is not None:
             figures["loss"] = self._loss
@@ -76,10 +79,10 @@ class AsyncRounds:
         return figures
 
     def run(self) -> str:
-        """To the last step, or until the mean loss of a round is not above the threshold; why."""
+        """Train to the last step or the loss threshold of a round; returns why training ended."""
         restored = self._manager.restore()
         if restored:
-            print(f"going on at global step {self.step} ({restored.name})", flush=True)
+            print(f"continuing at global step {self.step} ({restored.name})", flush=True)
         step, end = self.step, self._train.num_steps
         if step >= end:
             return NOTHING
@@ -104,12 +107,12 @@ class AsyncRounds:
         return STEPS
 
     def save_now(self) -> None:
-        """From another thread: a checkpoint that stays."""
+        """Save a checkpoint that is never removed; called from another thread."""
         if self._begun:
             print(f"saved by hand: {self._manager.save(self.step, by_hand=True).name}", flush=True)
 
     def stop(self) -> NoReturn:
-        """From another thread, on SIGTERM: save, and be gone."""
+        """Save, and end the process; called from another thread on SIGTERM."""
         said = "stopped by SIGTERM"
         if self._begun:
             mailbox.leave_last_words("", mailbox.SAVING)
@@ -119,7 +122,7 @@ class AsyncRounds:
         os._exit(EXIT_TERMINATED)
 
     def _round(self, count: int) -> np.ndarray:
-        """Make `count` steps; what each showed, [count, 3], as of SHOWN."""
+        """Make `count` steps; returns the values of SHOWN for each, [count, 3]."""
         try:
             sent = [
                 self._coordinator.schedule(self._function, args=(self._batches,))
@@ -138,7 +141,7 @@ class AsyncRounds:
             ) from problem
 
     def _tick(self) -> None:
-        """A `step` event about once a second, and at the first step."""
+        """Write a `step` event about once a second, and at the first step."""
         now = time.monotonic()
         if self._event and now - self._event[1] < EVENT_S:
             return
@@ -152,7 +155,7 @@ class AsyncRounds:
             self._progress.write("step", step=step, steps_per_s=speed, **loss)
 
     def _look(self, before: int, step: int, losses: np.ndarray) -> None:
-        """Note the loss of a round; print it, and write its summaries, as often as asked for."""
+        """Keep the loss of a round; print it and write summaries as often as the options say."""
         last, self._last = self._last, (step, time.monotonic())
         self._first = self._first or self._last
         means = dict(zip(SHOWN, map(float, losses.mean(0)), strict=True))
@@ -170,5 +173,5 @@ class AsyncRounds:
 
 
 def passed(every: int, before: int, step: int) -> bool:
-    """Whether a multiple of `every` lies between the two steps, or is the second."""
+    """Whether a multiple of `every` lies between the two steps, or is the second one."""
     return step // every > before // every

@@ -12,14 +12,14 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class ModelLoss:
-    """One clone's part of the graph."""
+    """The results of one clone in the graph."""
 
     total: tf.Tensor
-    """Scalar float: the mean loss of the clone's batch, with what else is minimised with it."""
+    """Float scalar: the clone's mean loss, including all other terms to minimize."""
     shown: Mapping[str, tf.Tensor] = field(default_factory=dict)
     """Scalars to print, to write to TensorBoard and to find in GraphResult.shown, by name."""
     updates: Sequence[tf.Operation] = ()
-    """Run with every step, such as BatchNorm's averages; only those of the first clone are."""
+    """Ops to run with every step, such as BatchNorm's averages; only the first clone's are run."""
 
 
 @dataclass(frozen=True)
@@ -27,37 +27,39 @@ class GraphJob:
     """A model to train. Every function runs once per replica (`loss` once per clone), while the
     graph is built, and must build the same on every replica: variables are found by their names.
 
-    Use tf_keras layers or compat.v1 variables, and TensorFlow ops. Random seeds are the job's own
-    business; nothing here sets one.
+    Use tf_keras layers or compat.v1 variables, and TensorFlow ops. The job sets random seeds
+    itself, if it needs any.
     """
 
     inputs: Callable[[int, int], tf.data.Dataset]
-    """(replica, replicas) to an endless dataset; an element is the batch of ONE clone."""
+    """(replica, replicas) to an endless dataset; an element is the batch of one clone."""
     build: Callable[[], Any]
-    """Makes the variables, once, outside of every clone: a Keras model, a dict of variables."""
+    """Creates the variables once, outside of the clones: a Keras model, a dict of variables."""
     loss: Callable[[Any, Any], ModelLoss]
-    """(what `build` made, one element of the dataset) to ModelLoss; makes no variables."""
+    """(what `build` made, one element of the dataset) to ModelLoss; creates no variables."""
     optimizer: Callable[[tf.Tensor], tf.compat.v1.train.Optimizer]
-    """From the global step, an int64 scalar, for schedules."""
+    """The optimizer, from the global step (int64 scalar), which schedules need."""
     examples_per_batch: int
     """Examples in one element of the dataset."""
     milestone_steps: int = 0
-    """Every so many global steps the chief also leaves `checkpoints/ckpt-<number>`, numbered from
-    1, for evaluators: these stay. 0: none."""
+    """Number of global steps between checkpoints for evaluators; 0: none.
+
+    The chief writes them as `checkpoints/ckpt-<number>`, numbered from 1, and keeps them.
+    """
     startup_delay_steps: int = 0
-    """Global step at which all replicas but the leader begin, the job's last at most."""
+    """Global step at which all replicas but the leader begin, at most the job's last step."""
     on_milestone: Callable[[], None] | None = None
-    """Only on the chief, after each of those."""
+    """Called only on the chief, after each of these checkpoints."""
     on_graph: Callable[[Any], None] | None = None
-    """Only on the chief, with what `build` made: further summaries (tf.compat.v1.summary)."""
+    """Called on the chief with the result of `build`: adds tf.compat.v1 summaries."""
 
 
 @dataclass(frozen=True)
 class GraphResult:
-    """How it went, as seen by this replica; figures of all replicas together if they say so."""
+    """The result of the training in this replica; fields for all replicas say so."""
 
     step: int
-    """The global step at the end."""
+    """The last global step."""
     reached: str
     """One of training.stop_reasons."""
     is_chief: bool
@@ -68,19 +70,19 @@ class GraphResult:
     checkpoint: Path | None
     """Prefix of the last checkpoint; None on all but the chief."""
     seconds: float
-    """From this replica's first finished step to its last."""
+    """Seconds from this replica's first finished step to its last."""
     updates_per_second: float | None
-    """Global steps in that time; None if there was one step or none."""
+    """Global steps per second in that time; None if there was at most one step."""
     images_per_second: float | None
-    """Examples of all replicas in that time."""
+    """Examples per second of all replicas in that time."""
     steps_of: Mapping[str, int]
-    """Task name to the steps it has made (batches of all its clones), earlier runs included."""
+    """The steps of each task by name (batches of all its clones), including earlier runs."""
     staleness_mean: float
-    """Updates by others between a replica's pull and its push, mean over all steps."""
+    """Mean number of updates by other replicas between a replica's pull and its push."""
     staleness_max: int
 
     def metrics(self) -> dict[str, float | int]:
-        """Flat, for a `metrics` event."""
+        """The values for a `metrics` event."""
         figures = {
             "updates": self.step,
             "steps_per_second": self.updates_per_second,

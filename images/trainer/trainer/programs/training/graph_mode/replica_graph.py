@@ -32,46 +32,46 @@ class Step:
     """One training step of this replica."""
 
     loss: tf.Tensor
-    """Float scalar: mean over the clones, with regularisation."""
+    """Float scalar: the mean over the clones, with regularization."""
     gradients: GradientsAndVariables
     shown: Mapping[str, tf.Tensor]
     """ModelLoss.shown, each the mean over the clones; float32 scalars."""
     position: tf.Tensor
-    """Makes the step: [global step (under sync the token), end_at], int64."""
+    """Running it makes the step; value: [global step (under sync the token), end_at], int64."""
     rounds: Rounds | None
-    """Under sync with several replicas."""
+    """Set under sync with several replicas."""
 
 
 @dataclass(frozen=True)
 class Controls:
-    """How a replica tells the others about the end."""
+    """How a replica announces the end to the others."""
 
     new_end: tf.Tensor
-    """To feed: the global step at which the job shall end; `end` sets it."""
+    """Feed the global step at which the job ends; running `end` sets it."""
     end: tf.Operation
     mark: tf.Tensor
-    """To feed: this replica's entry in SharedCounters.finished; `finish` sets it."""
+    """Feed this replica's entry in SharedCounters.finished; running `finish` sets it."""
     finish: tf.Operation
 
 
 @dataclass(frozen=True)
 class TrainingGraph:
-    """Built by build.build()."""
+    """The graph that `build` made."""
 
     graph: tf.Graph
     counters: SharedCounters
     step: Step
     summary: tf.Tensor | None
-    """Serialized summaries of a step; None if this replica writes none."""
+    """Serialized summaries of a step; None if this replica writes no summaries."""
     checkpoints: Checkpoints
     initialize: tf.Operation
-    """The model, the optimizer and the counts: what a checkpoint holds."""
+    """The variables in a checkpoint: model, optimizer and counters."""
     initialize_run: tf.Operation
-    """SharedCounters.of_this_run; the others begin when it and Rounds.base have values."""
+    """SharedCounters.of_this_run; the other replicas begin when it and Rounds.base have values."""
     initialize_local: tf.Operation
-    """This replica's own: input, tables, local variables."""
+    """Initializes what only this replica uses: input, tables, local variables."""
     uninitialized: tf.Tensor
-    """Names of the shared variables without a value, [n] string."""
+    """Names of the shared variables that have no value, [n] string."""
     now: tf.Tensor
     """[global step, end_at], int64, read only."""
     controls: Controls
@@ -93,7 +93,7 @@ def apply_at_once(
 ) -> tf.Tensor:
     """The op of one step of replica number `replica`: [global step, end_at], int64.
 
-    It applies the gradients, runs `updates`, and counts the step. Also for a replica that is alone.
+    It applies the gradients, runs `updates`, and counts the step. A single replica uses it, too.
     """
     with tf1.device(counters.device):
         before = counters.global_step.read_value()
@@ -104,11 +104,11 @@ def apply_at_once(
 
 
 NOT_FINITE = "the loss is not finite"
-"""Marks the error that ends a diverged training, in TensorFlow's own message."""
+"""Marks the error of a diverged training in TensorFlow's message."""
 
 
 def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) -> TrainingGraph:
-    """The graph; variables have the same names and places on every replica."""
+    """The graph; variables have the same names and devices on every replica."""
     config = replica.deployment
     placement = Placement(config)
     graph = tf.Graph()
@@ -144,7 +144,7 @@ def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) 
 
 
 def counters_device(config: DeploymentConfig) -> str:
-    """Where the shared counters live: on the first ps, or in a single process on its CPU."""
+    """The device of the shared counters: the first ps, or the CPU of a single process."""
     return f"{config.ps_device}/task:0/device:CPU:0" if config.distributed else "/device:CPU:0"
 
 
@@ -182,7 +182,7 @@ def one_clone(job: GraphJob, model: Any, inputs: Any, inputs_device: str) -> Mod
 def make_step(
     job: GraphJob, replica: Replica, counters: SharedCounters, clones: Sequence[Clone]
 ) -> Step:
-    """One step of this replica; on divergence nothing reaches a variable."""
+    """One step of this replica; if the loss diverges, no variable changes."""
     optimizer = job.optimizer(counters.global_step.read_value())
     loss, gradients = model_deploy.optimize_clones(clones, optimizer)
     gradients = only_if_finite(loss, gradients)
@@ -199,7 +199,7 @@ def make_step(
 
 
 def cached_on(device: str | None) -> Callable[..., tf.Variable]:
-    """A variable creator: a step pulls each variable once, however many clones use it."""
+    """A variable creator: a step reads each variable once, for all clones."""
 
     def create(make: Callable[..., tf.Variable], **keys: Any) -> tf.Variable:
         if device and keys.get("caching_device") is None:
@@ -210,7 +210,7 @@ def cached_on(device: str | None) -> Callable[..., tf.Variable]:
 
 
 def only_if_finite(loss: tf.Tensor, gradients: GradientsAndVariables) -> GradientsAndVariables:
-    """The gradients, which fail with NOT_FINITE instead of having a value if the loss is NaN."""
+    """The gradients; reading them raises NOT_FINITE if the loss is NaN."""
     with tf.control_dependencies([tf.debugging.check_numerics(loss, NOT_FINITE)]):
         return [(tf.identity(gradient), v) for gradient, v in gradients]
 
@@ -224,7 +224,7 @@ def mean_over(clones: Sequence[ModelLoss]) -> dict[str, tf.Tensor]:
 
 
 def make_controls(counters: SharedCounters, replica: int) -> Controls:
-    """The ops with which replica number `replica` moves the end and marks itself as finished."""
+    """The ops by which replica number `replica` sets the end and marks itself as finished."""
     new_end, mark = tf1.placeholder(tf.int64, ()), tf1.placeholder(tf.int64, ())
     with tf1.device(counters.device):
         finish = tf.raw_ops.ResourceScatterUpdate(
@@ -239,7 +239,7 @@ def summaries(job: GraphJob, model: Any, step: Step) -> tf.Tensor:
         name: value for name, value in step.shown.items() if name != "loss"
     }
     for name, value in shown.items():
-        # tf1.summary.scalar would call it w_1 where there is a variable w.
+        # tf1.summary.scalar would name it w_1 if there is a variable w.
         scalar = tf.raw_ops.ScalarSummary(tags=name, values=value)
         tf1.add_to_collection(tf1.GraphKeys.SUMMARIES, scalar)
     model_deploy.gradient_summaries(step.gradients)
@@ -249,25 +249,25 @@ def summaries(job: GraphJob, model: Any, step: Step) -> tf.Tensor:
 
 
 def initialize_local(inputs: Any) -> tf.Operation:
-    """Initialises what belongs to this replica alone."""
+    """An op that initializes what only this replica uses."""
     return tf.group(inputs.initializer, tf1.tables_initializer(), tf1.local_variables_initializer())
 
 
 def names_without_value(variables: Sequence[tf.Variable]) -> tf.Tensor:
-    """Names of those without a value when it is run, [n] string."""
+    """A tensor with the names of the variables that have no value when it is run, [n] string."""
     missing = tf1.report_uninitialized_variables(variables)
     missing.mark_used()
     return missing
 
 
 def initializers(variables: Iterable[tf.Variable]) -> tf.Operation:
-    """One op that initialises all of them."""
+    """One op that initializes all variables."""
     return tf.group(*[v.initializer for v in variables])
 
 
 def updates_of(model: tf.keras.Model, batch: tf.Tensor) -> list[tf.Operation]:
-    """What the call of `model` on `batch` wants updated with every step: BatchNorm's averages.
+    """The updates that `model` needs with every step, such as BatchNorm's averages.
 
-    For ModelLoss.updates. Outside of a graph (eager, tf.function) there is nothing to be done.
+    They are for ModelLoss.updates. Outside of a graph (eager, tf.function) there are none.
     """
     return list(model.get_updates_for([batch])) + list(model.get_updates_for(None))

@@ -36,7 +36,7 @@ def begin_as_chief(
         session.run(graph.initialize)
     session.run(graph.initialize_run)
     if restored:
-        print(f"going on at global step {restored.step} ({restored.name})", flush=True)
+        print(f"continuing at global step {restored.step} ({restored.name})", flush=True)
     manager.begin(session, restored)
     step, end_at = map(int, session.run(graph.now))
     if replica.deployment.distributed and step < end_at:  # else they may have left for good

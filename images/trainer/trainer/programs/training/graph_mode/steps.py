@@ -1,6 +1,6 @@
-"""One training step of this replica, and its reports: lines, progress events, TensorBoard.
+"""Makes the training steps of this replica and reports them: lines, progress events, TensorBoard.
 
-Everything that a replica needs to know after a step is returned by the step itself.
+A step returns everything that the replica needs after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ tf1 = tf.compat.v1
 
 @dataclass(frozen=True)
 class StepResult:
-    """After a step: the global step, where the job ends, the loss, and what was asked for."""
+    """The result of a step: global step, step at which the job ends, loss, fetched tensors."""
 
     step: int
     end_at: int
@@ -44,7 +44,10 @@ class Stepper:
         self._token = int(session.run(graph.rounds.replica.now)) if graph.rounds else 0
 
     def take(self, shown: bool = False, summary: bool = False) -> StepResult:
-        """Make one step. Under sync it ends with the round, or later ones if we were slow."""
+        """Make one step.
+
+        Under sync it ends with the round, or with a later one if this replica is slow.
+        """
         summary = summary and self._graph.summary is not None
         feeds = (self._token,) if self._graph.rounds else ()
         (position, end_at), loss, values, text = self._run(shown, summary)(*feeds)
@@ -56,7 +59,7 @@ class Stepper:
         return StepResult(step, int(end_at), float(loss), figures, text[0] if summary else None)
 
     def _run(self, shown: bool, summary: bool) -> object:
-        """A prepared run: the session looks at fetches and feeds once."""
+        """A prepared run: the session resolves fetches and feeds only once."""
         if (shown, summary) not in self._runs:
             graph = self._graph
             fetches = [
@@ -70,7 +73,7 @@ class Stepper:
         return self._runs[shown, summary]
 
     def _next_token(self, token: int, end_at: int) -> tuple[int, int]:
-        """(global step, end_at) by the next token; tokens as old as ours are an earlier chief's."""
+        """(global step, end_at) of the next token; older tokens are an earlier chief's."""
         while token <= self._token:
             token = int(self._session.run(self._graph.rounds.replica.next_token))
         if token == STOP:
@@ -85,7 +88,7 @@ EVENT_S = 1.0
 
 
 class Report:
-    """Knows before each step what the step has to bring, and afterwards says it."""
+    """Decides before each step what to fetch, and reports it after the step."""
 
     def __init__(self, options: GraphOptions, progress: Progress | None, logs: Path | None) -> None:
         self.shown: Mapping[str, float] = {}
@@ -103,12 +106,12 @@ class Report:
         self._writer = graph_writer(logs) if logs else None
 
     def show(self, graph: tf.Graph) -> None:
-        """The graph, for TensorBoard's tab of that name."""
+        """Write the graph for TensorBoard's tab Graphs."""
         if self._writer:
             self._writer.add_graph(graph)
 
     def begin(self, step: int, end_at: int) -> None:
-        """A session starts, or starts again, at this global step; training ends at `end_at`."""
+        """Note that a session starts at this global step; training ends at `end_at`."""
         if self._progress and self._writer:
             self._progress.write("training", steps=end_at)
         self._step = step
@@ -117,7 +120,7 @@ class Report:
 
     @property
     def loss(self) -> float | None:
-        """Mean of the last losses, None before the first."""
+        """The mean of the last losses, None before the first step."""
         return sum(self._losses) / len(self._losses) if self._losses else None
 
     @property
@@ -135,7 +138,7 @@ class Report:
         return threshold is not None and full and self.loss <= threshold
 
     def record(self, result: StepResult) -> None:
-        """Say what there is to say of one step."""
+        """Report one step."""
         now = time.monotonic()
         self._step = result.step
         self._own_steps += 1
