@@ -66,7 +66,7 @@ def state_of(container: Container) -> str:
 
 
 EXEC_S = 60
-MOST_LINES = 100_000
+MOST_LINES, MOST_CHARACTERS = 100_000, 16_000_000
 
 
 class RunningCluster:
@@ -116,11 +116,17 @@ class RunningCluster:
     def logs(self, task: str) -> str:
         """What a task has printed so far, stdout and stderr in order, each line with its time.
 
-        If a log has more than 100,000 lines, only the last 100,000.
+        If a log has more than 100,000 lines, or 16 million characters, only the last of them.
         """
         with self._engine() as engine:
             lines = engine.lines(container_of(engine, self._run, task).id)
-            return "".join(f"{line}\n" for line in deque(lines, MOST_LINES))
+            last, characters = deque[str](), 0
+            for line in lines:
+                last.append(f"{line}\n")
+                characters += len(last[-1])
+                while len(last) > MOST_LINES or characters > MOST_CHARACTERS:
+                    characters -= len(last.popleft())
+            return "".join(last)
 
     def exec(self, task: str, *command: str, within_s: int = EXEC_S) -> CommandOutput:
         """Run a command inside a task's container, and return what it prints, stdout and stderr.

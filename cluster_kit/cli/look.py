@@ -38,6 +38,7 @@ from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.history import PastRun, merged, newest_run, saved_logs
 from cluster_kit.run.verdict import crashed
 from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
+from cluster_kit.util.masking import masked
 from cluster_kit.util.paths import command
 from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
@@ -204,7 +205,9 @@ def _print_json_line(task: str, stamped: str) -> None:
 COMMAND = (*START, "stacks")
 PATIENCE_S = 20
 """A task that computes with a small share of a CPU takes its time."""
-AT_ONCE = 8
+AT_ONCE = 4
+LONGEST = 200_000
+"""Characters of a task's stacks that are printed: its program can answer in their place."""
 
 
 @app.command()
@@ -242,6 +245,5 @@ def stacks_of(engine: Engine, container: Container) -> str:
         return "paused: its threads stand where they were (`docker unpause` lets it continue)\n"
     if container.state != State.RUNNING:
         return f"{State.of_engine(container.state)}: nothing runs\n"
-    return (
-        harmless(reaching(engine).ask(container.id, COMMAND, PATIENCE_S)) or "no answer in time\n"
-    )
+    text = reaching(engine).ask(container.id, COMMAND, PATIENCE_S)[:LONGEST]
+    return harmless(masked(text, container.secrets)) or "no answer in time\n"

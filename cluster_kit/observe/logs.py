@@ -15,6 +15,7 @@ from cluster_kit.errors import EngineError
 from cluster_kit.host import Clock
 from cluster_kit.observe import log_patterns
 from cluster_kit.platforms.engine import Engine
+from cluster_kit.util.masking import LEFT_OUT
 
 Line = Callable[[str, str], None]
 """Shows a line of a task's log: the task's name, the line."""
@@ -27,7 +28,9 @@ LAST = 10
 
 HOLD_S = 5.0
 """An error is held back for so long: if the task ends of it, the outcome tells it, once."""
-MOST_HELD = 400
+MOST_HELD, MOST_HELD_CHARACTERS = 400, 1_000_000
+LONGEST = 20_000
+"""Characters of a line that are looked at and shown; the saved log has the rest."""
 _ERROR = re.compile(
     r"Traceback \(most recent call last\):|error: |usage: |\S+: error: "
     r"|\S+: the program (ended with|was killed)"
@@ -54,7 +57,8 @@ class Repeats:
     def __init__(self) -> None:
         self.count = 0
         """Of lines left out that were not told of yet."""
-        self._seen: set[str] = set()
+        self._seen: set[int] = set()
+        """Hashes of lines: a line can have a million characters."""
         self._last: deque[str] = deque(maxlen=3)
         self._stack = 0
         self._inside = 0
@@ -114,12 +118,12 @@ class Repeats:
             key = text.rstrip()
         else:
             return False
-        if key in self._seen:
+        if (seen := hash(key)) in self._seen:
             if log_patterns.STACK.match(text) and 'File "' in text:
                 self._inside = indent or 1
             return True
         if len(self._seen) < MOST_SEEN:
-            self._seen.add(key)
+            self._seen.add(seen)
         if not begins and not log_patterns.STACK.match(text) and not indent:
             self._stack = 0  # the stack is over, unless another line of it follows
         return False
@@ -145,6 +149,7 @@ class Shown:
         self._late: deque[str] = deque(maxlen=LAST)
         self._left_out = 0
         self._held: list[str] = []
+        self._held_characters = 0
         self._held_until = 0.0
         self._closed = False
 
@@ -182,19 +187,22 @@ class Shown:
 
     def _hold(self, text: str) -> None:
         """Show the line, or hold it back if it is of an error."""
+        text = _shortened(text)
         if not self._held and not _ERROR.match(text):
             self._put(text)
             return
         if not self._held:
             self._held_until = self._clock.monotonic() + HOLD_S
         self._held.append(text)
-        if len(self._held) > MOST_HELD:
+        self._held_characters += len(text)
+        if len(self._held) > MOST_HELD or self._held_characters > MOST_HELD_CHARACTERS:
             self._let_go()
 
     def _let_go(self) -> None:
         for text in self._held:
             self._put(text)
         self._held.clear()
+        self._held_characters = 0
 
     def _put(self, text: str) -> None:
         if not text.strip() or self._repeats.leaves_out(text, self._clock.monotonic()):
@@ -251,6 +259,15 @@ def _unsaid(held: Sequence[str], said: str) -> list[str]:
     if last >= 0:
         later = list(dropwhile(_OF_TRACEBACK.match, later))
     return [*kept, *later]
+
+
+def _shortened(line: str) -> str:
+    """The line, LONGEST characters at most: the first ones, or the last ones of a progress bar."""
+    if len(line) <= LONGEST:
+        return line
+    end = line[-LONGEST:]
+    redrawn = [at for at in (end.find("\r"), end.find("\b")) if at >= 0]
+    return end[min(redrawn) :] if redrawn else line[: LONGEST - len(LEFT_OUT)] + LEFT_OUT
 
 
 def _said(line: str) -> str:

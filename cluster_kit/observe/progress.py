@@ -33,6 +33,7 @@ from cluster_kit.contract.events import (
     Retry,
     Start,
     Step,
+    Usage,
     Worked,
     decode,
 )
@@ -78,7 +79,7 @@ def words(value: Any) -> Any:
 def weight(value: Any) -> int:
     """How much memory a value of JSON takes, in units of about 64 bytes."""
     if isinstance(value, str):
-        return 1 + len(value) // 32
+        return 1 + len(value) // (32 if value.isascii() else 16)
     if isinstance(value, dict):
         return 4 + sum(weight(key) + weight(inner) for key, inner in value.items())
     if isinstance(value, list | tuple):
@@ -111,15 +112,16 @@ LONGEST_LINE = 1 << 20
 """Bytes; a longer line is left out."""
 MOST_AT_FIRST, MOST_LATER = 64 << 20, 8 << 20
 """Bytes of one file that are read at once: of more, only the last LONGEST_LINE."""
-LINES, LINES_PER_S, MOST_LINES = 50_000, 20, 700_000
+LINES, LINES_PER_S, MOST_LINES, LAST_LINES = 50_000, 20, 700_000, 500
 """Lines of one file that are read, how many more for each second of the run, and how many at all: a
-line each second for a week. Of those beyond, the ones in the last LONGEST_LINE bytes are read."""
+line each second for a week. Of those beyond, the last LAST_LINES of each piece are read."""
 AT_ONCE = 10_000
 """Entries of one event in one file that one reading returns: of more, every second, fourth, ..."""
 KEPT, KEPT_PER_S = 2_000, 5
 """Entries of one event of one task that are kept, and how many more for each second of the run."""
-WEIGHT, WEIGHT_PER_S = 300_000, 300
-"""How heavy all entries of one task may be (see `weight`), and more for each second."""
+WEIGHT, WEIGHT_OF_ALL, WEIGHT_PER_S = 300_000, 1_200_000, 300
+"""How heavy all entries of one task may be (see `weight`), those of all tasks together, and more
+for each second and task."""
 HEAVIEST, HEAVIEST_OPEN = 150_000, 10_000
 """How heavy one entry may be, and one of an event with any keys."""
 VITAL, LIGHT = (Start, Failure, Ready, End, Retry), 64
@@ -216,6 +218,7 @@ class ProgressReader:
         self._lines_read: Counter[str] = Counter()
         self._kept: Counter[tuple[str, type[Event]]] = Counter()
         self._weights: Counter[str] = Counter()
+        self._weight = 0
 
     def poll(self) -> list[Entry]:
         """New entries of all tasks since the last call, oldest first.
@@ -292,10 +295,14 @@ class ProgressReader:
             *lines, rest = (rest + piece).split(b"\n")
             offset += sum(map(len, lines)) + len(lines)
             self._offsets[name] = offset
-            self._lines_read[name] += len(lines)
             if lines and name in self._cut:
                 self._cut.discard(name)
                 del lines[0]
+            most = max(LAST_LINES, int(most_lines) - self._lines_read[name])
+            if (beyond := len(lines) - most) > 0:
+                self.left_out += beyond
+                del lines[:beyond]
+            self._lines_read[name] += len(lines)
             yield from lines
             if len(rest) >= LONGEST_LINE:
                 self.left_out += name not in self._cut
@@ -321,13 +328,24 @@ class ProgressReader:
         if (
             self._kept[key] >= KEPT + KEPT_PER_S * seconds
             or heavy > (HEAVIEST_OPEN if entry.event.open else HEAVIEST)
-            or not (vital or self._weights[entry.task] + heavy <= WEIGHT + WEIGHT_PER_S * seconds)
+            or not (vital or self._has_room(entry.task, heavy, WEIGHT_PER_S * seconds))
         ):
             self.left_out += 1
             return False
         self._kept[key] += 1
-        self._weights[entry.task] += 0 if vital else heavy
+        if not vital:
+            self._weights[entry.task] += heavy
+            self._weight += heavy
         return True
+
+    def _has_room(self, task: str, heavy: int, more: float) -> bool:
+        """Whether so heavy an entry of a task is kept, beside all others.
+
+        Args:
+            more: what each task may have beyond what it may have at first.
+        """
+        of_all = self._weight + heavy <= WEIGHT_OF_ALL + more * len(self._weights)
+        return of_all and self._weights[task] + heavy <= WEIGHT + more
 
 
 def _thinned(entries: Iterator[Entry]) -> Iterator[Entry]:
@@ -458,4 +476,7 @@ def _among(event: Event, tasks: Collection[str]) -> Event | None:
             shorter[key] = {name: count for name, count in value.items() if name in tasks}
         elif value is not None and value not in tasks:
             return None
+    if isinstance(event, Usage) and isinstance(event.sent_to, dict):
+        known = {name: size for name, size in event.sent_to.items() if name in tasks}
+        event = replace(event, sent_to=known)
     return replace(event, **shorter) if shorter else event

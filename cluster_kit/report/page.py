@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ def samples_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> li
     return [sample for line in lines if (sample := sample_of(line))]
 
 
+MOST_CHECKPOINTS = 10_000
 INDEX = ".index"
 """TensorFlow writes this file of a checkpoint last."""
 OF_MODEL = "variables.index"
@@ -128,8 +130,12 @@ def _is_index(name: str) -> bool:
 
 
 def checkpoints_of(output: Path, since: float) -> list[tuple[float, str]]:
-    """The existing checkpoints that were completed since Unix time `since`, oldest first."""
-    return sorted(found for found in completed_checkpoints(output) if found[0] >= since)
+    """The existing checkpoints that were completed since Unix time `since`, oldest first.
+
+    Of very many the newest MOST_CHECKPOINTS.
+    """
+    found = (one for one in completed_checkpoints(output) if one[0] >= since)
+    return heapq.nlargest(MOST_CHECKPOINTS, found)[::-1]
 
 
 PROFILE_FOLDER, FACTS = "profile", "profile.json"
@@ -154,8 +160,8 @@ def profiles_of(output: Path, since: float) -> list[dict[str, Any]]:
     The last MOST are kept. One that is not whole is left out.
     """
     named = files(output, PROFILE_FOLDER, matches=FACTS.__eq__, deepest=1)
-    names = sorted(file.name for file in named if file.name.count("/") == 2)
-    newest = (_read(output, name) for name in reversed(names[-MOST_READ:]))
+    names = heapq.nlargest(MOST_READ, (file.name for file in named if file.name.count("/") == 2))
+    newest = (_read(output, name) for name in names)
     whole = (facts for facts in newest if facts and facts["began"] >= since)
     return list(islice(whole, MOST))[::-1]
 

@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -142,13 +142,9 @@ def _texts(
         states = [{key: getattr(one, key) for key in ("name", "state", "exit_code", "restarts")}
                   for one in containers]  # fmt: skip
         yield "containers.json", json.dumps(states, indent=2) + "\n"
-        for task, text in _logs(engine, containers).items():
-            yield f"logs-now/{task}.log", text
+        for one in containers:  # in turn: each may have many megabytes
+            yield f"logs-now/{one.name}.log", last_lines(engine, one, most=LARGEST)
     yield from _ends(run, names, math.inf)
-
-
-def _logs(engine: Engine, containers: list[Container]) -> Mapping[str, str]:
-    return {one.name: last_lines(engine, one, most=LARGEST) for one in containers}
 
 
 def _all_names(

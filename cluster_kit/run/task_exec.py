@@ -15,7 +15,7 @@ from cluster_kit.host import Host
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.container import START
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
-from cluster_kit.report.page import checked
+from cluster_kit.report.page import LARGEST, checked
 from cluster_kit.resolved import OUTPUT
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
@@ -202,7 +202,7 @@ def _who_is_asked(containers: Sequence[Container], cluster: str) -> Container:
 def _facts(output: str) -> dict[str, Any] | None:
     """The line of JSON in an output; None if there is none."""
     for line in reversed(output.splitlines()):
-        if line.startswith("{"):
+        if line.startswith("{") and len(line) <= LARGEST:
             try:
                 return checked(json.loads(line))
             except (ValueError, RecursionError):

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cluster_kit.errors import EngineError, UsageError
@@ -17,9 +18,11 @@ from cluster_kit.serve.site import Site
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
 
-MOST_LINES = 20_000
-"""The most lines of a task that are kept here; the engine and the run's directory have all."""
-MOST_SENT = 2_000
+MOST_LINES, MOST_CHARACTERS = 20_000, 2_000_000
+"""The most lines of a task that are kept here, and their characters, which are also the most of an
+answer; the engine and the run's directory have all."""
+MOST_SENT, LONGEST = 2_000, 20_000
+"""Lines of an answer; characters of a line."""
 IDLE_S = 30.0
 """Seconds without a request after which a log is no longer followed."""
 _NUMBER = re.compile("[0-9]{1,18}")
@@ -32,7 +35,7 @@ class Log:
 
     def __init__(self, engine: Engine, task: ContainerSummary) -> None:
         self._lines: deque[tuple[int, Line]] = deque(maxlen=MOST_LINES)
-        self._count = 0
+        self._count = self._characters = 0
         self._asked = time.monotonic()
         self.over = False
         (self.thread,) = follow_logs(engine, [task], self._take, times=True)
@@ -43,7 +46,16 @@ class Log:
             raise EngineError("this log is not read any more")  # this ends the thread
         at, _, text = stamped.partition(" ")
         self._count += 1
-        self._lines.append((self._count, Line(at, task, harmless(text))))
+        line = Line(at, task, harmless(text)[:LONGEST])
+        if len(self._lines) == MOST_LINES:
+            self._forget()
+        self._lines.append((self._count, line))
+        self._characters += len(line.text)
+        while self._characters > MOST_CHARACTERS:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._characters -= len(self._lines.popleft()[1].text)
 
     def after(self, number: int) -> list[tuple[int, Line]]:
         """The lines with higher numbers, which count from 1."""
@@ -128,12 +140,15 @@ def _chosen(names: Sequence[str], task: str, cluster: str) -> Sequence[str]:
 def _answer(
     tasks: Sequence[str], lines: Iterable[Line], words: str, following: str, *, goes_on: bool
 ) -> dict[str, Any]:
-    wanted, count = words.casefold(), 0
-    found: deque[Line] = deque(maxlen=MOST_SENT)
+    wanted, count, characters = words.casefold(), 0, 0
+    found: deque[Line] = deque()
     for one in lines:
         if wanted in one.text.casefold():
-            found.append(one)
+            found.append(replace(one, text=one.text[:LONGEST]))
+            characters += len(found[-1].text)
             count += 1
+        while len(found) > MOST_SENT or characters > MOST_CHARACTERS:
+            characters -= len(found.popleft().text)
     return {
         "tasks": list(tasks),
         "lines": [[one.time, one.task, one.text] for one in found],

@@ -144,7 +144,7 @@ class LiveView:
 
     def log(self, task: str, line: str) -> None:
         if text := said_by(task, line):
-            shown = Text.assemble((f"{task:>12} ", "bold cyan"), text)
+            shown = Text.assemble((f"{task:>12} ", "bold cyan"), bounded(text, LONGEST))
             self._console.print(shown, no_wrap=True, overflow="ellipsis")
 
     def close(self) -> None:

@@ -163,8 +163,9 @@ def _lines(stream: Any) -> Iterator[str]:
         yield rest.decode("utf-8", errors="replace")
 
 
-MOST_ASKED = 16 << 20
-"""Bytes that are read of what a command prints; 16 MB."""
+MOST_ASKED = 4 << 20
+"""Bytes that are read of what a command prints; 4 MB. A program of the task can write there, too.
+"""
 FOR_EXIT_S = 3
 """How much longer than its bound a command is waited for."""
 FREEZES, FREEZE_S = 3, 0.3
