@@ -124,7 +124,9 @@ class Limits(Strict):
         None, description='Limit of the network speed, each way, e.g. `"100mbit"`'
     )
     environment: dict[str, Text] = Field(
-        default_factory=dict, description="Environment variables, in addition to the kit's own"
+        default_factory=dict,
+        description="Environment variables, in addition to the kit's own; `{{ name }}` is filled "
+        "for each task, as in `args`",
     )
     env_file: Text | None = Field(
         None,

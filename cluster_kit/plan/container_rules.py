@@ -20,7 +20,7 @@ from cluster_kit.manifest.schema import (
     SidecarTable,
 )
 from cluster_kit.plan import addresses
-from cluster_kit.plan.tasks import shares_image
+from cluster_kit.plan.tasks import is_template, shares_image
 from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
@@ -105,7 +105,7 @@ def _check_start(manifest: Manifest, key_path: str, limits: Limits) -> Iterator[
         by_home = name in _LOADED_BY_HOME and not manifest.runs_in_kits_image
         places = [posixpath.normpath(word) for word in re.split("[: ]", value) if word]
         below = [p for p in places for top in written if PurePosixPath(p).is_relative_to(top)]
-        if below and (by_home or _LOADED.fullmatch(name)):
+        if (below or is_template(value)) and (by_home or _LOADED.fullmatch(name)):
             rule = (
                 "its container starts as root, and root would run files that programs have "
                 "written there"

@@ -34,12 +34,13 @@ from cluster_kit.plan.container_rules import (
 from cluster_kit.plan.gpus import GpuGrant, GpuRequest, devices, find, in_use, request_of
 from cluster_kit.plan.tasks import (
     MASTER,
-    check_arguments,
+    check_templates,
     fill,
     mounts_of,
     names_in,
     sidecars_of,
     tasks_of,
+    templates_of,
 )
 from cluster_kit.programs.resolve import EXTRA, Inputs, digest
 from cluster_kit.programs.style import check_pins, check_version, style_of
@@ -201,7 +202,7 @@ def check_manifest(manifest: Manifest, platform: PlannedFor) -> Iterator[Problem
     yield from check_counts(manifest)
     yield from check_port(manifest)
     yield from check_tasks_exist(manifest)
-    yield from check_arguments(manifest.args)
+    yield from check_templates(manifest)
     yield from check_mounts(manifest)
     yield from check_secret_files(manifest)
     yield from check_sidecars(manifest)
@@ -225,7 +226,7 @@ def _cluster(
         image=image,
         variant=("gpu" if gpu else "cpu") if manifest.runs_in_kits_image else None,
         tf1=manifest.tf1,
-        own_servers=MASTER in names_in(manifest.args),
+        own_servers=MASTER in names_in(text for _, text in templates_of(manifest)),
         requirements=inputs.requirements,
         tensorflow=manifest.tensorflow,
         user=facts.user,

@@ -229,6 +229,7 @@ NAMES = {
     MASTER: "`grpc://host:port` of its own server, which the kit then starts with the program",
     **{f"{role.name}_hosts": _hosts(role) for role in TRAINING},
     **{f"num_{role.plural}": f"number of {role.plural}" for role in TRAINING if role.plural},
+    "cluster_spec": "TensorFlow's cluster spec as JSON: a list of host:port for each job",
     "num_replicas": f"number of replicas: {_replicas()} tasks together",
     "data": "the data set's directory",
     "output": "the directory that all tasks share and write to",
@@ -253,14 +254,22 @@ def names_in(arguments: Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
-    """Yields arguments that are invalid templates or use an unknown name."""
-    for number, argument in enumerate(arguments):
-        if not is_template(argument):
-            continue
-        key_path, value = f"args.{number}", f'"{argument}"'
+def templates_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yields (key path, text) of each argument and environment variable that is filled for each
+    task."""
+    texts = [(f"args.{number}", argument) for number, argument in enumerate(manifest.args)]
+    for table, limits in manifest.limits_by_table():
+        of_table = limits.environment.items()
+        texts += [(f"{table}.environment.{name}", value) for name, value in of_table]
+    yield from ((key_path, text) for key_path, text in texts if is_template(text))
+
+
+def check_templates(manifest: Manifest) -> Iterator[Problem]:
+    """Yields arguments and variables that are invalid templates or use an unknown name."""
+    for key_path, text in templates_of(manifest):
+        value = f'"{text}"'
         try:
-            unknown = sorted(Text.parse(argument).names - NAMES.keys())
+            unknown = sorted(Text.parse(text).names - NAMES.keys())
         except TextError as error:
             yield Problem(key_path, value, f"invalid template: {error}", f"fix it; {LITERAL}")
             continue
@@ -269,10 +278,14 @@ def check_arguments(arguments: Iterable[str]) -> Iterator[Problem]:
 
 
 def fill(cluster: Cluster) -> tuple[Cluster, list[Problem]]:
-    """Returns the cluster with every task's arguments filled, and a problem for each template that
-    cannot be filled for a task."""
-    arguments = {argument for task in cluster.tasks for argument in task.arguments}
-    templates = {text: Text.parse(text) for text in filter(is_template, arguments)}
+    """Returns the cluster with every task's arguments and variables filled, and a problem for each
+    template that cannot be filled for a task."""
+    texts = {
+        text
+        for task in cluster.tasks
+        for text in (*task.arguments, *(value for _, value in task.environment))
+    }
+    templates = {text: Text.parse(text) for text in filter(is_template, texts)}
     if not templates:
         return cluster, []
     shared = _shared_values(cluster)
@@ -288,21 +301,33 @@ def _filled(
     shared: dict[str, object],
     problems: dict[str, Problem],
 ) -> Task:
-    """The task with its arguments filled; adds to `problems`, by argument, what cannot be."""
+    """The task with its texts filled; adds to `problems`, by their keys, those that cannot be.
+
+    An argument that is empty then is left out.
+    """
     values = shared | _task_values(cluster, task)
-    arguments = []
-    for number, argument in enumerate(task.arguments):
-        if argument not in templates:
-            arguments.append(argument)
-            continue
+
+    def filled(key_path: str, text: str) -> str:
+        if text not in templates:
+            return text
         try:
-            arguments += filter(None, [templates[argument].fill(values)])
+            return templates[text].fill(values)
         except TextError as error:
-            key_path, rule = f"args.{number}", f"cannot be filled for {task.name}: {error}"
-            problems.setdefault(
-                key_path, Problem(key_path, f'"{argument}"', rule, f"fix it; {LITERAL}")
-            )
-    return replace(task, command=(*task.command[:2], *arguments))
+            rule = f"cannot be filled for {task.name}: {error}"
+            found = Problem(key_path, f'"{text}"', rule, f"fix it; {LITERAL}")
+            problems.setdefault(key_path, found)
+            return ""
+
+    arguments = [
+        full
+        for number, text in enumerate(task.arguments)
+        if (full := filled(f"args.{number}", text)) or text not in templates
+    ]
+    key_path = f"role.{task.role}.environment"
+    environment = tuple(
+        (name, filled(f"{key_path}.{name}", value)) for name, value in task.environment
+    )
+    return replace(task, command=(*task.command[:2], *arguments), environment=environment)
 
 
 def _shared_values(cluster: Cluster) -> dict[str, object]:
@@ -311,6 +336,7 @@ def _shared_values(cluster: Cluster) -> dict[str, object]:
         "port": cluster.port,
         **{f"{role.name}_hosts": ",".join(map(cluster.address, tasks[role])) for role in TRAINING},
         **{f"num_{role.plural}": len(tasks[role]) for role in TRAINING if role.plural},
+        "cluster_spec": json.dumps(cluster_spec(cluster)),
         "num_replicas": sum(len(tasks[role]) for role in TRAINING if role.leads),
         "data": cluster.data,
         "output": OUTPUT,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.manifest.schema import Limits, Manifest
-from cluster_kit.plan.tasks import names_in
+from cluster_kit.plan.tasks import names_in, templates_of
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.toml_text import to_toml
 
@@ -27,9 +27,9 @@ def addresses(manifest: Manifest, rule: str, hint: str) -> Iterator[Problem]:
     """
     if manifest.addressing == "ip" and "addressing" in manifest.model_fields_set:
         yield refused("addressing", '"ip"', rule, ("write ", Setting("addressing", "name")))
-    for number, argument in enumerate(manifest.args):
-        if "ip" in names_in([argument]):
-            yield refused(f"args.{number}", to_toml(argument), rule, hint)
+    for key_path, text in templates_of(manifest):
+        if "ip" in names_in([text]):
+            yield refused(key_path, to_toml(text), rule, hint)
     for name, task in manifest.task.items():
         if task.ip is not None:
             yield refused(f"task.{name}.ip", to_toml(task.ip), rule)

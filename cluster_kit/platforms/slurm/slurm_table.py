@@ -12,7 +12,7 @@ from pydantic import Field
 from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.manifest.field_types import Strict, Text
 from cluster_kit.manifest.schema import DataTable, Manifest
-from cluster_kit.plan.tasks import names_in
+from cluster_kit.plan.tasks import names_in, templates_of
 from cluster_kit.platforms import refusals
 from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
@@ -165,10 +165,10 @@ def _addresses(manifest: Manifest) -> Iterator[Problem]:
     hint = "write {{ ps_hosts }}, {{ worker_hosts }} or {{ master }}, or read TF_CONFIG"
     rule = "a task has its node's address, which is unknown until the job starts"
     yield from refusals.addresses(manifest, rule, hint)
-    for number, argument in enumerate(manifest.args):
-        if "port" in names_in([argument]):
+    for key_path, text in templates_of(manifest):
+        if "port" in names_in([text]):
             rule = "a task's port is unknown until the job starts"
-            yield refused(f"args.{number}", to_toml(argument), rule, hint)
+            yield refused(key_path, to_toml(text), rule, hint)
     own = "tasks use the nodes' network"
     yield from refusals.own_network(manifest, own)
     for key in ("encrypted", "internal"):

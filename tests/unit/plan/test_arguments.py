@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def test_every_name_has_a_value() -> None:
         "role=worker", "index=0", "name=worker-0", "ip=172.28.0.100", "port=2222",
         "master=grpc://172.28.0.100:2222", "chief_hosts=",
         "worker_hosts=172.28.0.100:2222", "ps_hosts=", "num_workers=1", "num_ps=0",
-        "num_replicas=1", "data=/opt/datasets/digits", "output=/output",
+        'cluster_spec={"worker": ["172.28.0.100:2222"]}', "num_replicas=1",
+        "data=/opt/datasets/digits", "output=/output",
     )  # fmt: skip
 
 
@@ -79,6 +81,42 @@ def test_an_argument_that_comes_out_empty_is_left_out() -> None:
 def test_jinja_computes_and_a_literal_brace_can_be_had() -> None:
     args = ["{{ index + num_ps }}", "{{ '{{' }}x}}", "{{ worker_hosts.split(',') | length }}"]
     assert arguments(args=args)["chief-0"] == ("2", "{{x}}", "2")
+
+
+ANOTHER_LAUNCHERS = {
+    "CLUSTER_SPEC": "{{ cluster_spec }}",
+    "JOB_NAME": "{{ role }}",
+    "TASK_INDEX": "{{ index }}",
+    "EMPTY": "{{ chief_hosts }}",
+    "PLAIN": "$HOME",
+}
+
+
+def test_variables_of_another_launcher_are_filled_for_each_task() -> None:
+    role = {"worker": {"environment": ANOTHER_LAUNCHERS}}
+    planned = cluster(chief=0, worker=2, ps=1, role=role, **FIXED)
+    found = {task.name: dict(task.environment) for task in planned.tasks}
+    spec = '{"worker": ["172.28.0.100:2222", "172.28.0.101:2222"], "ps": ["172.28.0.20:2222"]}'
+    assert json.loads(found["worker-1"].pop("CLUSTER_SPEC")) == json.loads(spec)
+    assert found["worker-1"] == {
+        "JOB_NAME": "worker", "TASK_INDEX": "1", "EMPTY": "", "PLAIN": "$HOME",
+    }  # fmt: skip
+    assert found["worker-0"]["TASK_INDEX"] == "0"
+    assert found["ps-0"] == {}
+
+
+def test_a_variable_that_is_no_template_is_a_problem_at_its_place() -> None:
+    for text, words in (("{{ rank }}", "no such name: `rank`"), ("{{ 1 // index }}", "worker-0")):
+        role = {"worker": {"environment": {"RANK": text}}}
+        (problem,) = problems(chief=0, worker=1, ps=0, role=role)
+        assert problem.key_path == "role.worker.environment.RANK"
+        assert words in problem.rule
+
+
+def test_where_a_container_starts_as_root_no_template_says_what_it_loads() -> None:
+    of_worker = {"bandwidth": "1mbit", "environment": {"PYTHONPATH": "{{ output }}/lib"}}
+    (problem,) = problems(role={"worker": of_worker})
+    assert "starts as root" in problem.rule
 
 
 MISTAKES = {
