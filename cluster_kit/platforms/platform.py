@@ -270,13 +270,17 @@ class Platform(ABC):
         return "`docker compose up` there"
 
 
+WRITER = re.compile(r"^# cluster-kit (\S+) wrote this ", re.MULTILINE)
 SOURCES = re.compile(r"^# made of: manifest (\w+), kit (\w+), (host .*|any host)$", re.MULTILINE)
 
 
 def changed(old: str, new: str) -> tuple[str, ...]:
-    """Returns which of manifest, kit and host differ between two files, and which of its values."""
+    """Returns which of manifest, kit and host differ between two files, and which of its values.
+
+    Another version of the kit may make other hashes of the same manifest.
+    """
     before, after = SOURCES.search(old), SOURCES.search(new)
-    if before is None or after is None:
+    if before is None or after is None or WRITER.findall(old)[:1] != WRITER.findall(new)[:1]:
         return ("kit",)
     found = [
         name for place, name in enumerate(("manifest", "kit"), 1) if before[place] != after[place]

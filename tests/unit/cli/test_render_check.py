@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cluster_kit.version import __version__
 from tests.fakes.hosts import Machine
 from tests.make import gpus, host
 from tests.unit.cli.rendering import ELSEWHERE, PORTABLE, manifest, mine, on, stale
@@ -48,6 +50,9 @@ def test_check_tells_a_file_that_was_edited_or_is_of_an_older_kit(cli: Cli, root
     (root / PORTABLE).write_text(text.replace("init: true", "init: false"))
     assert stale(cli, "--portable") == "the file itself was edited"
     (root / PORTABLE).write_text(text.replace("# made of", "# of"))
+    assert stale(cli, "--portable") == "the kit has changed"
+    older = text.replace(f"cluster-kit {__version__} wrote", "cluster-kit 0.0.9 wrote")
+    (root / PORTABLE).write_text(re.sub("made of: manifest ........", "made of: manifest 0", older))
     assert stale(cli, "--portable") == "the kit has changed"
 
 
