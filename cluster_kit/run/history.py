@@ -52,11 +52,15 @@ def newest_run(runs: Path) -> PastRun | None:
 def verdict_of(outcome: Mapping[str, Any]) -> str:
     """`success`, `stopped`, or `failed` with the first line of the message.
 
-    The task to blame is before the message, unless the message begins with it.
+    The task to blame is before the message, unless the message begins with it. A line that ends
+    with `:` is followed by the next one.
     """
     if outcome.get("success"):
         return "success"
-    message = str(outcome.get("message", "")).partition("\n")[0]
+    message, _, rest = str(outcome.get("message", "")).partition("\n")
+    following = rest.partition("\n")[0].strip()
+    if message.endswith(":"):
+        message = f"{message} {following}".rstrip()
     to_blame = outcome.get("blame")
     blame = f", blame {to_blame}" if to_blame and not message.startswith(f"{to_blame} ") else ""
     word = "stopped" if outcome.get("reason") in ("stopped", "interrupted") else "failed"

@@ -59,6 +59,15 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     assert refused.code == 2 and "write it after `cluster-kit runs prune`" in refused.out
 
 
+def test_a_verdict_whose_first_line_announces_the_next_has_both(cli: Cli, root: Path) -> None:
+    message = "docker compose up failed (exit 1):\n  no such device\nmore"
+    saved(root, 9, success=False, message=message)
+    saved(root, 8, success=False, message="ValueError:")
+    lines = cli("runs").out.splitlines()
+    assert lines[1].endswith("failed: docker compose up failed (exit 1): no such device")
+    assert lines[2].endswith("failed: ValueError:")
+
+
 def test_one_long_verdict_cuts_nothing_but_itself(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
