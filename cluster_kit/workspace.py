@@ -308,7 +308,9 @@ def last_run(runs: Path) -> RunDirectory:
     newest = newest_run_directory(runs)
     if newest is None:
         raise UsageError(f"nothing to resume: {runs} holds no run", "run it without --resume first")
-    return _prepared(newest.path)
+    run = _prepared(newest.path)
+    ignore_in_git(runs.parent)  # an older kit has not
+    return run
 
 
 def newest_run_directory(runs: Path) -> RunDirectory | None:

@@ -81,6 +81,13 @@ def test_the_last_run_is_gone_on_with(tmp_path: Path) -> None:
     assert last_run(tmp_path).path == newest.path
 
 
+def test_a_resumed_run_of_an_older_kit_is_hidden_from_git(tmp_path: Path) -> None:
+    new_run(tmp_path / "runs" / "demo", NOW)
+    (tmp_path / "runs" / ".gitignore").unlink()
+    last_run(tmp_path / "runs" / "demo")
+    assert (tmp_path / "runs" / ".gitignore").read_text().endswith("*\n")
+
+
 def test_a_file_that_cannot_be_written_is_named_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
