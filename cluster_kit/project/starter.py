@@ -192,6 +192,8 @@ def _noted() -> Mapping[str, Any] | None:
     return noted
 
 
+LONGEST_STEM = 28
+"""Characters of a cluster's name before the number of CI's job; action.yml has as many."""
 ACTION = Path(".github", "actions", "cluster-kit")
 GITLAB = Path(".gitlab")
 
@@ -252,6 +254,7 @@ def _rendered(system: str, name: str, folder: Path, root: Path, kit: Source, whe
     return templating.kit_template(f"ci/{system}.yml.j2").render(
         name=name,
         manifest=json.dumps(name),
+        unique=json.dumps(f"{name[:LONGEST_STEM].rstrip('-')}-$CI_JOB_ID"),
         kit=json.dumps(requirement),
         folder=json.dumps(below),
         below=below != ".",
