@@ -85,7 +85,11 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
         if fault := style.too_new(text, name):
             hints.append(_version_hint(fault))
         sources[path] = source
-        modules = [file for file in _own_modules(source, path, program.parent) if file not in seen]
+        modules = [
+            file
+            for file in _own_modules(source, path, program.parent)
+            if file not in seen and _is_below(file, program.parent)
+        ]
         seen.update(modules)
         waiting += dict.fromkeys(modules)
     return list(sources.values()), hints
@@ -156,6 +160,12 @@ def _own_modules(source: Source, path: Path, folder: Path) -> Iterator[Path]:
                 yield from _files(start, parts)
                 for alias in node.names:
                     yield from _files(start, [*parts, alias.name])
+
+
+def _is_below(file: Path, folder: Path) -> bool:
+    """Whether a file is in a directory, and not only a link in it: tasks do not see what a link
+    leads to outside, and whoever reads the run must not."""
+    return file.resolve().is_relative_to(folder.resolve())
 
 
 def _files(folder: Path, parts: Sequence[str]) -> Iterator[Path]:

@@ -167,6 +167,21 @@ def test_circles_and_modules_that_cannot_be_read_are_passed_over(tmp_path: Path)
     assert len(hints(files, tmp_path)) == 1
 
 
+@pytest.mark.parametrize("text", ["TOKEN = 'of another directory'\n", "machine a login b\n"])
+def test_a_module_that_is_a_link_out_of_the_directory_is_neither_read_nor_kept(
+    text: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "program"
+    folder.mkdir()
+    (tmp_path / "private").write_text(text)
+    (folder / "train.py").write_text("import helper, inside\n")
+    (folder / "helper.py").symlink_to(tmp_path / "private")
+    (folder / "real.py").write_text("x = 1\n")
+    (folder / "inside.py").symlink_to("real.py")
+    assert advise(folder / "train.py", manifest(program="train.py")) == ()
+    assert [file.name for file in sources.files(folder / "train.py")] == ["train.py", "inside.py"]
+
+
 def test_a_built_in_program_is_not_looked_at() -> None:
     assert advise(None, manifest()) == ()
 
