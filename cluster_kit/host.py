@@ -72,6 +72,7 @@ class Processes(Protocol):
         cwd: str | None = None,
         show: bool = False,
         timeout_s: float | None = None,
+        most: int | None = None,
     ) -> Completed: ...
 
     def stream(self, command: Sequence[str], each: Callable[[str], None]) -> Completed: ...

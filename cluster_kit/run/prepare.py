@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -44,6 +45,7 @@ from cluster_kit.run.request import Request
 from cluster_kit.util.nearest import did_you_mean
 from cluster_kit.util.paths import CLONE
 from cluster_kit.util.process import Completed
+from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import Workspace
 
 KINDS: tuple[Variant, Variant] = ("cpu", "gpu")
@@ -215,6 +217,8 @@ def prepare_again(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
 
 HELP = ("--help", "-h")
 HELP_TIMEOUT_S = 120.0
+LONGEST_HELP = 1_000_000
+"""Characters."""
 _USAGE = 2
 _ERROR = re.compile(r"^\S+: error: (.*)", re.MULTILINE | re.DOTALL)
 _OF_ONE = re.compile(r"argument (\S+?): (.*)", re.DOTALL)
@@ -274,7 +278,7 @@ def program_help(host: Host, cluster: Cluster) -> str:
     if not done.ok:
         words = f"{program} --help ended with exit code {done.code}:\n{done.tail()}"
         raise UsageError(words, "it may take no --help: see its source")
-    return done.output or done.errors
+    return harmless(done.output or done.errors)
 
 
 def _place(cluster: Cluster) -> dict[str, str]:
@@ -304,12 +308,15 @@ def _run(host: Host, cluster: Cluster, program: str) -> Completed:
         # The engine would make what is not there yet: data that a first start fetches.
         if Path(mount.source).exists() and not mount.target.startswith(SECRETS)
     ]
+    name = f"cluster-kit-help-{secrets.token_hex(4)}"
     command = (
-        *("docker", "run", *CONFINED, "--init", f"--user={cluster.user}", TMP),
+        *("docker", "run", *CONFINED, f"--name={name}", "--init", f"--user={cluster.user}", TMP),
         *("--env=HOME=/tmp", *mounts, "--workdir=/tmp", "--entrypoint=python3"),
         *(cluster.image, program, HELP[0]),
     )
-    return host.processes.run(command, timeout_s=HELP_TIMEOUT_S)
+    # A program that hears no signal would outlive the command.
+    with host.processes.afterwards(["docker", "rm", "--force", name]):
+        return host.processes.run(command, timeout_s=HELP_TIMEOUT_S, most=LONGEST_HELP)
 
 
 def build_of(cluster: Cluster, root: Path, folder: Path) -> Build | None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from types import FrameType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 
 from cluster_kit.util import debug_log
 from cluster_kit.util.masking import without_option_values
@@ -182,6 +182,7 @@ def run(
     cwd: str | None = None,
     show: bool = False,
     timeout_s: float | None = None,
+    most: int | None = None,
 ) -> Completed:
     """Run a command to its end and return how it ended; a non-zero exit code does not raise.
 
@@ -194,6 +195,8 @@ def run(
         show: let the command write to this terminal instead of capturing its output. If stderr is
             no terminal, the output is relayed to it, so that a reader who closes the pipe (see
             `stdio`) does not end the command.
+        most: characters that are read of its output, and of its errors, if they are captured. A
+            command that writes more gets no further.
     Raises:
         subprocess.TimeoutExpired: it ran longer than `timeout_s` seconds and was ended. If output
             is relayed, the time counts from the end of the output.
@@ -220,11 +223,36 @@ def run(
                 last.append(line)
                 sys.stderr.write(line)
                 sys.stderr.flush()
-        output, errors = child.communicate(timeout=timeout_s)
+        if most is not None and captured is not None:
+            output, errors = _first(child, most, timeout_s)
+        else:
+            output, errors = child.communicate(timeout=timeout_s)
     except BaseException:
         _end(child)
         raise
     return Completed(tuple(command), child.returncode, output or "", errors or "".join(last))
+
+
+def _first(child: subprocess.Popen[str], most: int, timeout_s: float | None) -> tuple[str, str]:
+    """The first characters of what a command prints on stdout and on stderr, when it has ended.
+
+    Raises:
+        subprocess.TimeoutExpired: it has not ended by then.
+    """
+    found = ["", ""]
+
+    def read(at: int, stream: IO[str]) -> None:
+        found[at] = stream.read(most)
+        stream.close()
+
+    pipes = [(at, pipe) for at, pipe in enumerate((child.stdout, child.stderr)) if pipe is not None]
+    readers = [threading.Thread(target=read, args=pair, daemon=True) for pair in pipes]
+    for reader in readers:
+        reader.start()
+    child.wait(timeout_s)
+    for reader in readers:
+        reader.join(PATIENCE_S)
+    return found[0], found[1]
 
 
 @_logged

@@ -61,6 +61,7 @@ class FakeDocker(NoProcesses):
         cwd: str | None = None,
         show: bool = False,
         timeout_s: float | None = None,
+        most: int | None = None,
     ) -> Completed:
         """How a command ends, as `process.run` tells it."""
         words = tuple(command)

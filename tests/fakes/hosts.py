@@ -36,6 +36,7 @@ class NoProcesses:
         cwd: str | None = None,
         show: bool = False,
         timeout_s: float | None = None,
+        most: int | None = None,
     ) -> Completed:
         return _refused(command)
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.util import process
+
 MOST_S = 5.0
 NO_ENGINE = {**os.environ, "DOCKER_HOST": "unix:///nonexistent/docker.sock"}
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -119,6 +121,13 @@ def test_a_command_that_ignores_sigterm_is_killed() -> None:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
             time.sleep(0.3)
             assert ends(process, signal.SIGTERM) != 0
+
+
+def test_of_a_command_that_prints_without_end_the_beginning_is_read() -> None:
+    done = process.run(["sh", "-c", "yes; echo after >&2"], most=1000, timeout_s=60)
+    assert done.output == "y\n" * 500
+    done = process.run(["sh", "-c", "echo out; echo wrong >&2; exit 3"], most=1000, timeout_s=60)
+    assert (done.code, done.output, done.errors) == (3, "out\n", "wrong\n")
 
 
 AFTERWARDS = """

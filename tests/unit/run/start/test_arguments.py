@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +109,15 @@ def test_help_of_a_program_of_ones_own_comes_from_its_image(
     cli: Cli, root: Any, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     (root / "mine.py").write_text("print(1)\n")
-    parser = Parser(0, "usage: mine.py\n")
-    machine.starts(run=parser.run)
+    parser = Parser(0, "usage: \x1b]0;a title\x07mine.py\x1b[2J\n")
+    removed: list[Sequence[str]] = []
+
+    @contextlib.contextmanager
+    def afterwards(command: Sequence[str]) -> Iterator[None]:
+        yield
+        removed.append(command)
+
+    machine.starts(run=parser.run, afterwards=afterwards)
     monkeypatch.setattr(verbs, "ensure_image", lambda *_: None)
     (root / "token").write_text("secret")
     (root / "fetch.py").write_text("print()\n")
@@ -120,6 +128,7 @@ def test_help_of_a_program_of_ones_own_comes_from_its_image(
     assert command[:3] == ("docker", "run", "--rm") and "--network=none" in command
     assert f"--volume={root}:/program:ro" in command
     assert command[-2:] == ("/program/mine.py", "--help")
+    assert f"--name={removed[0][-1]}" in command, "a program that hears no signal is removed"
     # What a first start fetches is not there yet, and the engine would make a directory of it.
     assert not [word for word in command if word.endswith((":/data:ro", "token:ro"))]
 
