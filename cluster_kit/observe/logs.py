@@ -42,6 +42,8 @@ _OF_TRACEBACK = re.compile(
 _WRAPPED = re.compile(r"\{\{function_node [^{}]*\}\} ")
 MOST_INNER = 20
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+_GRPC = re.compile(r"Additional GRPC error information|:[A-Z_]+:Error received ")
+"""What TensorFlow adds to an error of a connection: the same message once more."""
 MOST_OF_ERROR = 8
 """Lines of one of TensorFlow's errors that are shown: it prints stacks of a hundred into some."""
 MOST_SEEN = 10_000
@@ -109,6 +111,8 @@ class Repeats:
             return True
         if log_patterns.NATIVE.match(text):  # the view leaves these out
             return False
+        if _GRPC.match(text):
+            return True
         begins = log_patterns.ERRORS.match(text)
         if begins or log_patterns.STACK.match(text):
             self._stack = 1 if begins else self._stack + 1

@@ -208,18 +208,34 @@ Additional GRPC error information from remote target /job:worker/task:{0} while 
 
 
 def test_an_error_that_each_worker_has_is_shown_once(clock: Clock) -> None:
-    """Its frames in the kit and in the image's packages, never."""
+    """Its frames in the kit and in the image's packages, and what gRPC adds, never."""
     screen = Screen(clock)
     first, again = STACK.format(1, 10).splitlines(), STACK.format(0, 10).splitlines()
     screen.takes(*first, *again, *again, "step 1: loss nan")
-    shown = [*first[:2], *first[4:]]
+    shown = [*first[:2], *first[4:-2]]
     assert screen.lines == [*shown, "step 1: loss nan"]
     screen.takes(*STACK.format(1, 12).splitlines(), first=1 + 3 * len(first) + 1)
     screen.shown.finish(())
     assert screen.lines[len(shown) + 1] == '  File "/program/train.py", line 12, in step'
-    left_out = 2 + 2 * len(first) + len(first) - 1
+    left_out = 4 + 2 * len(first) + len(first) - 1
     told = f"… {left_out} lines of errors left out, all in logs/chief-0.log"
     assert screen.lines[-1] == told
+
+
+LOST = "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.101:2222"
+WORKER_LOST = (
+    f"ERROR:tensorflow:Worker /job:worker/replica:0/task:1 failed with UnavailableError():{LOST}",
+    "Additional GRPC error information from remote target /job:worker/task:1 while calling X:",
+    f':UNKNOWN:Error received from peer  {{grpc_message:"{LOST}", grpc_status:14}} [Op:__train_2]',
+)
+
+
+def test_a_lost_worker_is_one_line(clock: Clock) -> None:
+    screen = Screen(clock)
+    screen.takes(*WORKER_LOST, *WORKER_LOST, "step 40")
+    assert screen.lines == [WORKER_LOST[0], "step 40"]
+    screen.shown.finish(())
+    assert screen.lines[2:] == ["… 4 lines of errors left out, all in logs/chief-0.log"]
 
 
 def test_of_a_long_error_of_tensorflows_the_beginning_is_shown(clock: Clock) -> None:
