@@ -311,6 +311,8 @@ def _saved(
     if verdict.blame:
         words = parts.make("last words", lambda: without_message(said, verdict.message), "")
         told = f"{words}\n{verdict.message}"
+    elif verdict.reason in (Reason.DISK_FULL, Reason.OUTPUT_LOST):
+        told = f"{said}\n{verdict.message}"  # it has another message below, with the host's path
     known = f"{verdict.message}\n{words}"
     hint = parts.make(
         "known hint",

@@ -44,6 +44,19 @@ def test_a_full_disk_is_named_with_its_room(stage: Stage) -> None:
     assert stage.is_clean()
 
 
+@pytest.mark.usefixtures("full_disk")
+def test_what_a_program_says_of_a_full_disk_is_not_shown_before_the_verdict(stage: Stage) -> None:
+    error = "OSError: [Errno 28] No space left on device"
+    ended = f"the disk of /output is full (0 of 64 MB free): {error}"
+    lines = ("saving", "Traceback (most recent call last):", '  File "/program/a.py", line 1, in x',
+             error, f"chief-0: {ended}")  # fmt: skip
+    said = [prints(0.5 + at / 100, line) for at, line in enumerate(lines)]
+    outcome = stage.up({"chief-0": [Life((*said, ends(1.0, 4, "disk-full", ended)))]})
+    assert [line for _, line in stage.view.lines] == ["saving"]
+    assert outcome.reason == "disk-full" and "MB free)" in outcome.message
+    assert error in (stage.directory.logs / "chief-0.log").read_text()
+
+
 def test_a_leader_that_could_not_say_why_is_understood(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
