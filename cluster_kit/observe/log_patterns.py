@@ -27,3 +27,5 @@ FOREIGN = re.compile(r'^\s*File "/(opt/(trainer|venv)|usr)/')
 """A stack frame of the image's files, not of the program."""
 ANY = re.compile(rf"^({_NATIVE}|WARNING:tensorflow|INFO:tensorflow|WARNING:absl|INFO:absl)")
 """Lines of its Python part that TensorFlow 1 programs also use to log progress."""
+INSTRUCTIONS = "Instructions for updating:"
+"""The second line of a warning of its Python part that a name is deprecated; a third follows."""

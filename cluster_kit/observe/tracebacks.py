@@ -11,7 +11,7 @@ from pathlib import PurePath
 from cluster_kit.errors import TOML_STYLE, HintText, KeyStyle, Setting, hint_text
 from cluster_kit.observe import log_patterns
 from cluster_kit.resolved import Mount
-from cluster_kit.roles import CHIEF
+from cluster_kit.roles import CHIEF, PS
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _IGNORED = "Exception ignored in"
@@ -33,6 +33,7 @@ _NOT_OWN = re.compile(
 """The beginning of a frame's path in TensorFlow, another package, Python or the kit."""
 _LEFT_OUT = "  …"
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
+_KIND = re.compile(r"^[\w.]*(Error|Exception): ")
 _MISSING = (
     r"^(?=.*(?:No such file or directory|[Nn]ot found|No file or directory found"
     r"|Failed to find any matching files|No files matched|[Uu]nable to open file))"
@@ -66,8 +67,12 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
         ),
         (
             _MISSING + r"/tmp/",
-            "/tmp is not shared between tasks: write files for other tasks below /output, which "
-            "all tasks share",
+            (
+                "/tmp is not shared between tasks, and empty at their start: write files for other "
+                "tasks below /output, which all tasks share; files of this host come by ",
+                DATA,
+                " or a `[[mount]]`",
+            ),
         ),
         (
             r"module 'tensorflow[\w.]*' has no attribute 'estimator'"
@@ -95,6 +100,17 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
             _TF1,
         ),
         (
+            r"No module named 'horovod[.']|No such file or directory: '(mpirun|horovodrun)'",
+            "Horovod's tasks are started by its own launcher, which the kit does not have: "
+            "MultiWorkerMirroredStrategy trains in the same way, and is in the image",
+        ),
+        (
+            r"\AKeyError: '((LOCAL_)?RANK|WORLD_SIZE|(LOCAL|OMPI|PMI|HOROVOD|SLURM)_[A-Z_]+)'"
+            r"(?=[\s\S]*\benviron\b)|SLURM_\w+ not found in environment",
+            "set it in the manifest's `[role.worker.environment]`: there `{{ index }}` is the "
+            "task's number, and `{{ num_workers }}` the number of workers",
+        ),
+        (
             r"ModuleNotFoundError: No module named '(?!tensorflow\.)",
             (
                 "list its package in a file, and run with ",
@@ -104,13 +120,20 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
         ),
         (
             r"URL fetch failure on |<urlopen error |HTTPS?ConnectionPool\(|NameResolutionError"
-            r"|DownloadError",
+            r"|DownloadError|gaierror|Temporary failure in name resolution"
+            r"|[Cc]ould(n't| not) resolve host|(?<!\w)(wget|curl|gsutil): (command )?not found"
+            r"|No such file or directory: '(wget|curl|gsutil|aws|kaggle)'"
+            r"|Nothing is downloaded in a cluster",
             (
                 "the task could not download that: let `[data] fetch` in the manifest fetch it "
                 "before the start, or run with ",
                 DATA,
                 " or mount an existing copy by `[[mount]]`",
             ),
+        ),
+        (
+            r"the cluster spec has \d+ ps: MultiWorkerMirroredStrategy would wait",
+            ("run with ", Setting("style", "all-tasks"), " and ", Setting(PS.name, 0)),
         ),
         (
             r"Collective ops must be configured at program startup",
@@ -138,7 +161,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
         ),
         (
             r"(Could not satisfy (explicit )?device specification|unknown device).*GPU"
-            r"|GPU.*(unknown device)|explicitly assigned to \S*(GPU|gpu):\d",
+            r"|GPU.*(unknown device)|explicitly assigned to \S*(GPU|gpu):\d"
+            r"|\AIndexError: list index out of range(?=[\s\S]*\bgpus?\w*\[)",
             (
                 "the program names a GPU that its task does not have: run with ",
                 Setting("gpus", "auto"),
@@ -149,6 +173,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
 )
 _NO_MODULE = re.compile(r"No module named '(\w+)|from '(\w+)' \(/opt/trainer/")
 """The image's package `trainer` is imported if a user's package of this name is not found."""
+_NO_PARENT = "attempted relative import with no known parent package"
 _RELATIVE = re.compile(
     r"No such file or directory: '([^/'\n][^'\n]*)'"
     r"|(?<![\w./-])([\w.-][\w./-]*); No such file or directory"
@@ -182,7 +207,13 @@ def last_words(log: str, limit: int = 12, *, error: str = "", stderr: str = "") 
 
 def _relevant(log: str) -> list[str]:
     lines = [_STAMP.sub("", line).rstrip() for line in log.splitlines()]
-    return [line for line in lines if line.strip() and not log_patterns.ANY.match(line)]
+    relevant: list[str] = []
+    instructs = False
+    for line in filter(str.strip, lines):
+        if line != log_patterns.INSTRUCTIONS and not instructs and not log_patterns.ANY.match(line):
+            relevant.append(line)
+        instructs = line == log_patterns.INSTRUCTIONS
+    return relevant
 
 
 def _begins(lines: Sequence[str], index: int, line: str) -> bool:
@@ -296,10 +327,13 @@ def without_message(words: str, message: str) -> str:
     """The lines of `words`, the end of a log, that are not in the message of the task's end.
 
     Programs print that message, and supervisors print its first line after `error: ` or a task's
-    name.
+    name. A refusal of the kit is printed with the kind of its exception.
     """
     repeated = {_SPEAKER.sub("", line).rstrip() for line in message.splitlines()}
-    return "\n".join(line for line in words.splitlines() if _SPEAKER.sub("", line) not in repeated)
+    lines = ((line, _SPEAKER.sub("", line)) for line in words.splitlines())
+    return "\n".join(
+        line for line, said in lines if repeated.isdisjoint((said, _KIND.sub("", said)))
+    )
 
 
 def on_host(text: str, mounts: Sequence[Mount]) -> str:
@@ -327,14 +361,20 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
     words = "\n".join(lines)  # matching takes more than linear time
     if _MISSING_DATA.search(words) and not any(mount.target == "/data" for mount in mounts):
         return hint_text(("nothing is mounted at /data: run with ", DATA), caller)
-    for name in {found[1] or found[2] for found in _NO_MODULE.finditer(words)}:
-        if any(m.target == PROGRAM and PurePath(m.source).name == name for m in mounts):
-            return (
-                f"the program is inside its package `{name}`, which tasks have as {PROGRAM}: "
-                f"write a program next to the directory `{name}` that imports and calls the "
-                "package, and run it"
-            )
+    missing = {found[1] or found[2] for found in _NO_MODULE.finditer(words)}
+    for folder in (PurePath(mount.source).name for mount in mounts if mount.target == PROGRAM):
+        if folder in missing or _NO_PARENT in words:
+            return in_package(folder)
     return next((hint_text(hint, caller) for pattern, hint in _HINTS if pattern.search(words)), "")
+
+
+def in_package(name: str) -> str:
+    """The hint for a program inside its package, which imports from that package."""
+    return (
+        f"the program is inside its package `{name}`, which tasks have as {PROGRAM}: "
+        f"write a program next to the directory `{name}` that imports and calls the "
+        "package, and run it"
+    )
 
 
 def relative_paths(words: str) -> list[str]:

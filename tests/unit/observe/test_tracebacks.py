@@ -62,6 +62,15 @@ def test_noise_alone_says_nothing() -> None:
     assert last_words(stamped(NOISE)) == ""
 
 
+def test_a_warning_of_a_deprecated_name_says_nothing() -> None:
+    warning = (
+        "WARNING:tensorflow:From /program/train.py:7: experimental_run (from tf) is deprecated.\n"
+        "Instructions for updating:\nuse distribute.MultiWorkerMirroredStrategy instead\n"
+    )
+    assert last_words(stamped(warning)) == ""
+    assert last_words(stamped(f"{warning}{warning}waits\n")) == "waits"
+
+
 KERAS = "/opt/venv/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py"
 CALLED_BACK = f"""\
 Traceback (most recent call last):
@@ -255,6 +264,19 @@ KNOWN_ERRORS = [
     ),
     ("urllib.error.URLError: <urlopen error [Errno -2] Name or service>", '`data = "DIR"`'),
     ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='h')", "`[[mount]]`"),
+    ("socket.gaierror: [Errno -2] Name or service not known", "`[data] fetch`"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: 'wget'", "`[data] fetch`"),
+    ("sh: 1: curl: not found", "`[data] fetch`"),
+    (
+        "FileNotFoundError: train-images-idx3-ubyte.gz: not in MNIST_data/ nor in /opt/datasets"
+        "/digits. Nothing is downloaded in a cluster: put the four files",
+        '`data = "DIR"`',
+    ),
+    ("ModuleNotFoundError: No module named 'horovod'", "Horovod's tasks"),
+    ("ModuleNotFoundError: No module named 'horovod.tensorflow'", "Horovod's tasks"),
+    ("KeyError: 'RANK'\n    os.environ['RANK']", "[role.worker.environment]"),
+    ("KeyError: 'OMPI_COMM_WORLD_SIZE'\n    environ['OMPI_COMM_WORLD_SIZE']", "num_workers"),
+    ("KeyError: 'RANK'\n    table['RANK']", ""),
     (
         "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/vocab.txt'",
         "/tmp is not shared",
@@ -274,6 +296,10 @@ KNOWN_ERRORS = [
     (
         "RuntimeError: Collective ops must be configured at program startup",
         "create the strategy first",
+    ),
+    (
+        "the cluster spec has 2 ps: MultiWorkerMirroredStrategy would wait for ever. Run it",
+        '`style = "all-tasks"` and `ps = 0`',
     ),
     ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),
     (
@@ -311,6 +337,12 @@ KNOWN_ERRORS = [
         " was explicitly assigned to /job:worker/task:0/device:GPU:0 but available devices are",
         '`gpus = "auto"`',
     ),
+    (
+        'IndexError: list index out of range\n  File "/program/a.py", line 3, in <module>\n'
+        '    tf.config.set_visible_devices(gpus[0], "GPU")',
+        '`gpus = "auto"`',
+    ),
+    ("IndexError: list index out of range\n    print(rows[3])", ""),
     (
         "InvalidArgumentError: allow_missing_files was set to false and "
         "/output/model/ckpt_temp/part-00000-of-00001 did not exist.NOT_FOUND: no",
@@ -357,6 +389,12 @@ def test_a_program_inside_of_its_package_is_told_where_to_start(words: str) -> N
     assert "beside `" not in known_hint(words, [Mount("/home/you/trainer", "/cache")])
 
 
+def test_a_relative_import_of_the_program_is_told_where_to_start() -> None:
+    words = "ImportError: attempted relative import with no known parent package"
+    assert "next to the directory `src`" in known_hint(words, [Mount("/home/you/src", "/program")])
+    assert not known_hint(words)
+
+
 def test_relative_paths_of_missing_files() -> None:
     words = (
         "FileNotFoundError: [Errno 2] No such file or directory: 'conf/lr.json'\n"
@@ -393,6 +431,10 @@ def test_what_the_message_says_is_not_said_again(blamed: str) -> None:
     headline = PROBLEMS.splitlines()[0]
     log = f"reading 3 files\nerror: {PROBLEMS}\nworker-1: {headline}\n"
     assert without_message(last_words(stamped(log)), blamed) == "reading 3 files"
+
+
+def test_a_refusal_that_the_message_says_is_not_said_again_with_its_kind() -> None:
+    assert without_message("step 1\nValueError: there are 2 ps", "there are 2 ps") == "step 1"
 
 
 def test_a_traceback_stays_whole() -> None:
