@@ -137,23 +137,24 @@ def _starved_twice(seen: RunState, task: str) -> bool:
     killed = [time for life in seen.lives_of(task) for time in life.ooms]
     if len(killed) < 2:
         return False
-    task_entries = [entry for entry in seen.entries if entry.task == task]
-    starts = [entry.time for entry in task_entries if isinstance(entry.event, Start)][-2:]
-    if len(starts) < 2:
-        return False
-    for start, until in zip(starts, (starts[1], math.inf), strict=True):
-        ends = [
-            e.time
-            for e in task_entries
-            if isinstance(e.event, Failure | End)
-            and start <= e.time < until
-            and e.event.exit_code == KILLED
-        ]
-        if not ends or ends[0] - start > SOON_S:
+    attempts: list[tuple[float, float | None]] = []
+    for entry in seen.entries:
+        if entry.task == task and isinstance(entry.event, Start):
+            attempts.append((entry.time, None))
+        elif entry.task == task and isinstance(entry.event, Failure | End) and attempts:
+            start, end = attempts[-1]
+            if end is None and entry.event.exit_code == KILLED:
+                attempts[-1] = start, entry.time
+    if attempts and attempts[-1][1] is None:
+        attempts.pop()  # a supervisor begins the next one at once
+    for start, end in attempts[-2:]:
+        if end is None or end - start > SOON_S:
             return False
-        if not any(start <= time <= ends[0] + HEARD_S for time in killed):
+        if not any(start <= time <= end + HEARD_S for time in killed):
             return False
-    return not any(is_work(entry) for entry in seen.entries if entry.time >= starts[0])
+    return len(attempts) > 1 and not any(
+        is_work(entry) for entry in seen.entries if entry.time >= attempts[-2][0]
+    )
 
 
 def _starved_server(cluster: Cluster, seen: RunState) -> str:

@@ -206,7 +206,8 @@ STORIES = {
     "the leader's program runs out of memory twice before anybody has made a step": Story(
         {"worker-0": [Life((*STARTED, Step(2.0, oom=True), says(2.1, "failure", exit_code=137),
                             says(3.0, "start", attempt=2), Step(5.0, oom=True),
-                            says(5.1, "failure", exit_code=137), ends(60.0, 1, "failed")))],
+                            says(5.1, "failure", exit_code=137),
+                            says(5.1, "start", attempt=3), ends(60.0, 1, "failed")))],
          "worker-1": [Life(STARTED)]},
         Reason.FAILED, 5, "worker-0", "worker-0 ran out of memory twice, soon after its start",
         overrides={**ALL_TASKS, **SMALL},
