@@ -6,6 +6,7 @@ through TensorFlow's C API in its own process, asked who it is, then given a pro
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -57,9 +58,14 @@ def import_tensorflow() -> str:
 
 
 def import_tf_keras() -> str:
+    import tensorflow as tf
     import tf_keras
 
-    return str(tf_keras.__version__)
+    package = tf.keras.Model.__module__.partition(".")[0]
+    version = importlib.import_module(package).__version__
+    if not version.startswith("2."):
+        raise RuntimeError(f"tf.keras is Keras {version}; parameter servers need Keras 2")
+    return f"{tf_keras.__version__}; tf.keras is Keras {version} ({package})"
 
 
 def train_one_step() -> str:
