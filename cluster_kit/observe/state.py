@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar, overload
 
-from cluster_kit.contract.endings import CUT_OFF, FAILED, FINISHED
+from cluster_kit.contract.endings import FAILED, FINISHED
 from cluster_kit.contract.events import End, Metrics
 from cluster_kit.observe import lives, task_view
 from cluster_kit.observe.lives import Life, Lives
@@ -233,16 +234,21 @@ class RunState:
         return None if end is None else end[1]
 
     def final_failures(self, task: str) -> list[End]:
-        """The task's failures, oldest first; [] if it worked again after the last one."""
+        """The task's failures, oldest first; [] if it worked again after the last one.
+
+        A task ends well, too, if it is stopped because the leader has failed: that is no work.
+        """
         failures: list[End] = []
         works = False
+        leaders_end = self.ended(self.leader)
+        stopped_from = leaders_end[0] if leaders_end and leaders_end[1].exit_code else math.inf
         for entry in self.entries:
             if entry.task != task:
                 continue
             if isinstance(entry.event, End) and entry.event.reason == FAILED:
                 failures.append(entry.event)
                 works = False
-            else:
+            elif not isinstance(entry.event, End) or entry.time < stopped_from:
                 works = works or _is_success(entry)
         return [] if works else failures
 
@@ -286,4 +292,4 @@ def _is_success(entry: Entry) -> bool:
     """Whether the entry shows training, or a good end; an end because the job ended is none."""
     if not isinstance(entry.event, End):
         return is_work(entry)
-    return entry.event.reason in (FINISHED, CUT_OFF) and not entry.event.after_job
+    return entry.event.reason == FINISHED and not entry.event.after_job

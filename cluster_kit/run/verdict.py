@@ -231,6 +231,8 @@ def _judge_evaluators(seen: RunState) -> Verdict:
         reason, message, _ = _end_report(seen.end_of(name))
         if code is None:
             message = message or f"{name} was still running after its grace"
+            if failures := seen.final_failures(name):
+                message += f", after it had failed {_times(failures)}: {failures[-1].message or ''}"
             late = Reason.EVALUATOR_GRACE
             return Verdict(False, CODES[late], late, name, message)
         if reason in CODES:
@@ -358,7 +360,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             notes.append(f"{task.name} {NO_PART}")
         end, failures = seen.end_of(task.name), seen.final_failures(task.name)
         if end is not None and end.reason == CUT_OFF:
-            notes.append(f"{task.name}: {end.message or ''}")
+            before = f"; it {_left_out(failures, cluster)}" if failures else ""
+            notes.append(f"{task.name}: {end.message or ''}{before}")
         elif failures and succeeded and task.name not in seen.evaluators:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
         elif end is not None and (late := _late_failure(end, cluster)):
@@ -417,11 +420,16 @@ def _first_line(message: str, cluster: Cluster) -> str:
     return f"{line[: LONGEST - 1]}…" if len(line) > LONGEST else line
 
 
+def _times(failures: Sequence[End]) -> str:
+    return {1: "once", 2: "twice"}.get(len(failures), f"{len(failures)} times")
+
+
 def _left_out(failures: Sequence[End], cluster: Cluster) -> str:
-    count, last = len(failures), failures[-1]
-    times = {1: "once", 2: "twice"}.get(count, f"{count} times")
+    last = failures[-1]
     message = _first_line(last.message or "", cluster)
-    note = f"failed {times} (exit code {last.exit_code}), and the leader ended without it"
+    note = (
+        f"failed {_times(failures)} (exit code {last.exit_code}), and the leader ended without it"
+    )
     return f"{note}; its last words: {message}" if message else note
 
 

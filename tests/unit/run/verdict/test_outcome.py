@@ -59,6 +59,15 @@ def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
     assert (found["success"], found["notes"]) == (True, [f"worker-1: {words}"])
 
 
+def test_a_worker_that_was_cut_off_after_a_failure_is_noted_with_the_failure() -> None:
+    story = worker_fails(1).ends(50, "worker-0", 0, "finished")
+    (note,) = told_after(story.ends(60, "worker-1", 0, "cut-off", "it was stopped"))[0]
+    assert note == (
+        "worker-1: it was stopped; it failed once (exit code 1), and the leader ended without it; "
+        "its last words: ValueError: no"
+    )
+
+
 def test_a_cut_between_two_tasks_is_noted_with_both_names() -> None:
     story = (
         Story.of(WITHOUT_CHIEF)

@@ -181,3 +181,31 @@ def test_who_ran_out_of_memory_before_the_leaders_program_failed_is_to_blame() -
     )
     verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
     assert verdict.blame == "worker-1" and "out of memory" in verdict.message
+
+
+def test_a_task_that_failed_first_is_not_excused_by_its_stop_with_the_job() -> None:
+    """It was started again, and then stopped since the leader had failed in the same way."""
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .ends(8, "worker-1", 1, "failed", "FileNotFoundError: no MNIST")
+        .start(8.5, "worker-1")
+        .says(9, "worker-0", "failure", exit_code=1)
+        .ends(10, "worker-0", 1, "failed", "FileNotFoundError: no MNIST")
+        .ends(11, "worker-1", 0, "finished", "the job ended (exit code 1 of worker-0)")
+    )
+    verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
+    assert (verdict.blame, verdict.message) == ("worker-1", "FileNotFoundError: no MNIST")
+
+
+def test_an_evaluator_that_failed_until_its_grace_was_over_is_told_with_its_error() -> None:
+    story = Story.of().ends(5, "evaluator-0", 1, "failed", "InternalError: no such job")
+    story = chief_succeeds(story.start(6, "evaluator-0"))
+    for time in (70, 90):
+        story = story.ends(time, "evaluator-0", 1, "failed", "InternalError: no such job")
+        story = story.start(time + 1, "evaluator-0")
+    verdict = judge(CLUSTER, story.seen, "ended")
+    assert (verdict.reason, verdict.blame) == ("evaluator-grace", "evaluator-0")
+    assert verdict.message == (
+        "evaluator-0 was still running after its grace, after it had failed 3 times: "
+        "InternalError: no such job"
+    )
