@@ -347,7 +347,11 @@ AnyCluster = Annotated[
     str,
     typer.Argument(help="A cluster's name. Default: all clusters.", autocompletion=clusters),
 ]
-BARE = {"--keep": ("always", "failed", "no"), "--ready": ("servers", "step")}
+BARE = {
+    "--keep": ("always", "failed", "no"),
+    "--ready": ("servers", "step"),
+    "--diff": ("file", "running"),
+}
 """Options that may stand without a value, with their values; the first is meant then."""
 
 

@@ -7,18 +7,21 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, print_json, say, short
-from cluster_kit.cli.manifest_options import requested
+from cluster_kit.cli.manifest_options import WithBareOptions, requested
 from cluster_kit.errors import UsageError
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.platforms.platform import platform_of
+from cluster_kit.platforms.variables import without_secrets
+from cluster_kit.run.find import reach
 from cluster_kit.run.prepare import Prepared, build_of, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
+from cluster_kit.run.run_directory import run_of
 from cluster_kit.util.paths import command
 from cluster_kit.workspace import RENDERED, Workspace, here, ignore_in_git
 
@@ -34,7 +37,7 @@ class Rendered:
     portable: bool
 
 
-@app.command()
+@app.command(cls=WithBareOptions)
 @requested
 def render(
     request: Request,
@@ -55,8 +58,16 @@ def render(
         bool, typer.Option("--dry-run", help="Print the file instead of writing it.")
     ] = False,
     diff: Annotated[
-        bool, typer.Option("--diff", help="Show the difference from the existing file.")
-    ] = False,
+        Literal["no", "file", "running"],
+        typer.Option(
+            "--diff",
+            metavar="[running]",
+            show_choices=False,
+            show_default=False,
+            help="Show the difference from the existing file; with =running from the cluster "
+            "that is up.",
+        ),
+    ] = "no",
     json_: manifest_options.Json = False,
 ) -> None:
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone.
@@ -69,13 +80,15 @@ def render(
         say(f"warning: {hint}")
     if dry_run:
         typer.echo(rendered.text, nl=False)
-    elif diff:
+    elif diff == "running":
+        typer.echo(_from_running(rendered, workspace), nl=False)
+    elif diff == "file":
         typer.echo(_diff(rendered.old, rendered.text, short(rendered.file)), nl=False)
     elif check:
         _refuse_stale(rendered)
     else:
         _write(rendered, workspace)
-    if not (dry_run or diff):
+    if not dry_run and diff == "no":
         _tell(rendered, request, as_json=json_)
 
 
@@ -150,6 +163,31 @@ def _tell(rendered: Rendered, request: Request, *, as_json: bool) -> None:
 def _same_without_check() -> str:
     """The command line of this call without `--check`, which writes the checked file."""
     return shlex.join(["cluster-kit", *(word for word in sys.argv[1:] if word != "--check")])
+
+
+def _from_running(rendered: Rendered, workspace: Workspace) -> str:
+    """The difference from the file of the run that is up; neither side has values of secrets.
+
+    Raises:
+        UsageError: no cluster of this name is up, or `up` did not start it.
+    """
+    cluster = rendered.prepared.cluster
+    name = cluster.name
+    if rendered.portable:
+        raise UsageError("--diff=running with --portable", "compare without --portable")
+    containers = reach(current_host(), name, workspace).containers(name)
+    if not containers:
+        raise UsageError(f"no cluster {name} is up", f"`cluster-kit up {name}` starts it")
+    file = run_of(containers).path / rendered.file.name
+    try:
+        old = file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(
+            f"the file of the cluster {name} cannot be read: {error}",
+            "compare with the file of the manifest: `--diff`",
+        ) from error
+    new = platform_of(cluster.engine).render(without_secrets(cluster))
+    return _diff(old, new, short(file))
 
 
 def _diff(old: str, new: str, name: str) -> str:

@@ -185,3 +185,15 @@ def test_keep_needs_no_value(cli: Cli, stage: Stage) -> None:
 
 def test_values_of_options_without_a_value_are_those_of_their_kinds() -> None:
     assert BARE["--ready"] == tuple(Milestone)
+
+
+def test_a_render_shows_how_it_differs_from_what_runs(cli: Cli, stage: Stage) -> None:
+    refused = cli("render", NAME, "--diff=running")
+    assert (refused.code, refused.err.splitlines()[0]) == (2, "error: no cluster demo is up")
+    cli("up", NAME, "--detach")
+    assert cli("render", NAME, "--diff=running").out == ""
+    shown = cli("render", NAME, "--workers", "3", "--diff", "running").out.splitlines()
+    assert shown[0] == f"--- runs/demo/{stage.directory.path.name}/compose.yaml"
+    assert any(line.startswith("+  worker-2:") for line in shown)
+    assert "worker-2" not in (stage.workspace.root / "compose/demo/compose.yaml").read_text()
+    assert cli("render", NAME, "--portable", "--diff=running").code == 2
