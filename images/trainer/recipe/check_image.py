@@ -81,8 +81,8 @@ def train_one_step() -> str:
 def train_on_gpu() -> str:
     import tensorflow as tf
 
-    found = tf.config.list_physical_devices("GPU")
-    if not found:
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
         raise RuntimeError("TensorFlow sees no GPU in this container")
     with tf.device("/GPU:0"):
         weights = tf.Variable(tf.ones((256, 256)))
@@ -91,7 +91,7 @@ def train_on_gpu() -> str:
         step = tape.gradient(loss, weights)
     if "GPU:0" not in step.device:
         raise RuntimeError(f"the step was made on {step.device}")
-    return str(tf.config.experimental.get_device_details(found[0]).get("device_name", "GPU 0"))
+    return str(tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU 0"))
 
 
 def compute_on_server() -> str:

@@ -21,8 +21,8 @@ SITE = Path(sysconfig.get_path("purelib"))
 
 def main(requirements: str, options: list[str]) -> int:
     have = {
-        re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower(): found.version
-        for found in metadata.distributions(path=[str(SITE)])
+        re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower(): distribution.version
+        for distribution in metadata.distributions(path=[str(SITE)])
     }
     if "tensorflow" not in have and "tensorflow-cpu" in have:
         call_it("tensorflow", have["tensorflow-cpu"])

@@ -27,9 +27,9 @@ LONGEST = 80
 
 def main() -> None:
     print(line("python", "python", platform.python_version(), "PSF-2.0"))
-    for found in sorted(metadata.distributions(), key=lambda d: d.metadata["Name"].lower()):
-        licence = licence_of(found.metadata) or by_its_file(found)
-        print(line("pypi", found.metadata["Name"], found.version, licence))
+    for distribution in sorted(metadata.distributions(), key=lambda d: d.metadata["Name"].lower()):
+        licence = licence_of(distribution.metadata) or by_its_file(distribution)
+        print(line("pypi", distribution.metadata["Name"], distribution.version, licence))
     if STATUS.exists():
         for name, version, licence in debian(STATUS.read_text(), DOCUMENTS):
             print(line("deb", name, version, licence, system()))
@@ -104,8 +104,8 @@ def copyright_of(package: str, documents: Path) -> str:
         text = (documents / package / "copyright").read_text(errors="replace")
     except OSError:
         return ""
-    given = (name.strip() for name in re.findall(r"^License: *(\S.*)$", text, re.MULTILINE))
-    short = (name for name in given if len(name.split()) <= MOST_WORDS)
+    licenses = (name.strip() for name in re.findall(r"^License: *(\S.*)$", text, re.MULTILINE))
+    short = (name for name in licenses if len(name.split()) <= MOST_WORDS)
     names = dict.fromkeys(f"({n})" if re.search(r" (or|and) ", n) else n for n in short)
     common = dict.fromkeys(
         re.findall(r"/usr/share/common-licenses/([A-Za-z0-9.-]*[A-Za-z0-9])", text)

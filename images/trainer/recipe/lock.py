@@ -25,10 +25,10 @@ NIGHTLY = "nightly"
 def main(version: str, variant: str, target: Path, options: list[str]) -> int:
     print(f"resolving for Python {sys.version_info[0]}.{sys.version_info[1]}", file=sys.stderr)
     framework, keras = names(version, variant)
-    found = resolve([framework, *PROGRAMS], options)
-    found |= resolve([keras, "packaging"], [*options, "--no-deps"])
+    pins = resolve([framework, *PROGRAMS], options)
+    pins |= resolve([keras, "packaging"], [*options, "--no-deps"])
     text = [f"# TensorFlow {version} and what it needs. Remove this file to resolve it anew.\n"]
-    for name, (release, digest) in sorted(found.items()):
+    for name, (release, digest) in sorted(pins.items()):
         if name not in LEFT_OUT:
             text.append(f"{name}=={release} \\\n    --hash={digest}\n")
     target.write_text("".join(text))
@@ -60,12 +60,12 @@ def resolve(requirements: list[str], options: list[str]) -> dict[str, tuple[str,
     )
     if code := subprocess.run(command, check=False).returncode:
         sys.exit(code)
-    found = {}
+    pins = {}
     for package in json.loads(report.read_text())["install"]:
         name = re.sub(r"[-_.]+", "-", package["metadata"]["name"]).lower()
         digest = package["download_info"]["archive_info"]["hashes"]["sha256"]
-        found[name] = (package["metadata"]["version"], f"sha256:{digest}")
-    return found
+        pins[name] = (package["metadata"]["version"], f"sha256:{digest}")
+    return pins
 
 
 if __name__ == "__main__":

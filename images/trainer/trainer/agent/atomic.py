@@ -24,8 +24,8 @@ def write_new(file: Path, content: bytes) -> None:
         OSError: it cannot be written, or the name exists, even as a broken link.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(file, flags, 0o600), "wb") as made:
-        made.write(content)
+    with os.fdopen(os.open(file, flags, 0o600), "wb") as file_object:
+        file_object.write(content)
 
 
 def read_untrusted(file: Path, most: int, start: int = 0) -> bytes:

@@ -69,10 +69,10 @@ def watch(task: Task, then: Callable[[Outcome], None], over: threading.Event) ->
     """Call `then` once if nothing can be written for LOOKS seconds; returns then or with `over`."""
     failed = 0
     while not over.wait(LOOK_S):
-        found = trouble(task)
-        failed = failed + 1 if found else 0
-        if found and failed >= LOOKS:
-            then(found)
+        problem = trouble(task)
+        failed = failed + 1 if problem else 0
+        if problem and failed >= LOOKS:
+            then(problem)
             return
 
 
@@ -83,9 +83,9 @@ def instead(task: Task, ended: Outcome) -> Outcome:
     """
     if ended.reason not in (endings.FINISHED, endings.FAILED):
         return ended
-    found = trouble(task)
+    problem = trouble(task)
     if ended.reason == endings.FINISHED:
-        return found if found and found.reason == endings.OUTPUT_LOST else ended
-    if found is None and any(words in ended.message for words in FULL_WORDS):
-        found = of(task, OSError(errno.ENOSPC, "")) if "/tmp/" not in ended.message else None
-    return replace(found, message=f"{found.message}: {ended.headline}") if found else ended
+        return problem if problem and problem.reason == endings.OUTPUT_LOST else ended
+    if problem is None and any(words in ended.message for words in FULL_WORDS):
+        problem = of(task, OSError(errno.ENOSPC, "")) if "/tmp/" not in ended.message else None
+    return replace(problem, message=f"{problem.message}: {ended.headline}") if problem else ended

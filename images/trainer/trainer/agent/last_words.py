@@ -34,10 +34,10 @@ def telling(text: str) -> str:
     if lines and _FRAME.match(lines[0]):  # a syntax error: where it is, and then what
         lines = [lines[-1], *lines[:-1]]
     elif lines and (head := _HEAD.match(lines[0])):
-        own: list[str] = []
-        rest = _dedented(list(_without_frames(lines[1:], own)))
+        own_frames: list[str] = []
+        rest = _dedented(list(_without_frames(lines[1:], own_frames)))
         context = [head["context"]] if head["context"] else []
-        lines = _begun_with(head["kind"], [*context, *own], rest) or lines
+        lines = _begun_with(head["kind"], [*context, *own_frames], rest) or lines
     return _bounded("\n".join(lines))
 
 
@@ -75,13 +75,15 @@ def _dedented(lines: Sequence[str]) -> list[str]:
 
 def _begun_with(kind: str, where: Sequence[str], lines: Sequence[str]) -> list[str]:
     """The lines with the telling one first, after the exception's kind; then where it was."""
-    found = next((i for i, line in enumerate(lines) if not _UNSAID.match(line)), None)
-    if found is None:
+    begin = next((i for i, line in enumerate(lines) if not _UNSAID.match(line)), None)
+    if begin is None:
         return []
-    said = _NUMBERED.sub("", lines[found].strip())
+    first_line = _NUMBERED.sub("", lines[begin].strip())
     name = kind.rpartition(".")[2]
-    first = said if said.startswith((f"{name}: ", f"{kind}: ")) else f"{kind}: {said}"
-    return [first, *where, *lines[:found], *lines[found + 1 :]]
+    first = (
+        first_line if first_line.startswith((f"{name}: ", f"{kind}: ")) else f"{kind}: {first_line}"
+    )
+    return [first, *where, *lines[:begin], *lines[begin + 1 :]]
 
 
 def _bounded(text: str) -> str:

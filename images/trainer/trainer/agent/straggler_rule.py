@@ -169,7 +169,9 @@ class Pace:
     def is_slow(self) -> bool:
         """More than STRAGGLER_FACTOR times slower than the others' median, in each part."""
         medians = map(statistics.median_low, zip(*self.others.values()))
-        return all(own * STRAGGLER_FACTOR < others for own, others in zip(self.own, medians))
+        return all(
+            own_steps * STRAGGLER_FACTOR < others for own_steps, others in zip(self.own, medians)
+        )
 
     @property
     def keeps_up(self) -> bool:
@@ -200,10 +202,10 @@ def pace(task: str, group: Sequence[str], windows: Sequence[Window]) -> Pace | N
     or has ended. Whether it is silent or hangs is asked elsewhere. `windows`: of WINDOWS_S.
     """
     for seconds, steps in zip(WINDOWS_S, windows):
-        own = steps.get(task)
-        if own and all(own):
+        own_steps = steps.get(task)
+        if own_steps and all(own_steps):
             others = {name: steps[name] for name in group if name != task and name in steps}
-            return Pace(seconds, own, others) if others else None
+            return Pace(seconds, own_steps, others) if others else None
     return None
 
 
@@ -301,24 +303,31 @@ class Stragglers:
         strains = self._strains(borders) if borders else {}
         for group in self._groups:
             for task in group:
-                found = self._judged(task, group, now, windows, strains)
-                if isinstance(found, Straggling) and task not in self._since:
-                    self._since[task] = (now - found.seconds, self._made_before(group, found, now))
-                    yield found
-                elif found is False and (over := self._over(now, task)):
+                judgment = self._judged(task, group, now, windows, strains)
+                if isinstance(judgment, Straggling) and task not in self._since:
+                    self._since[task] = (
+                        now - judgment.seconds,
+                        self._made_before(group, judgment, now),
+                    )
+                    yield judgment
+                elif judgment is False and (over := self._over(now, task)):
                     yield over
 
     def end(self, now: float) -> list[Straggled]:
         """The attempt is over: all that are stragglers now."""
-        found = [self._over(now, task) for task in list(self._since)]
-        return [over for over in found if over]
+        remarks = [self._over(now, task) for task in list(self._since)]
+        return [over for over in remarks if over]
 
     def _over(self, now: float, task: str) -> Straggled | None:
         if task not in self._since:
             return None
         since, before = self._since.pop(task)
-        made = {name: self._made[name] - count for name, count in before.items()}
-        share = made[task] / sum(made.values()) if made and sum(made.values()) else None
+        steps_made = {name: self._made[name] - count for name, count in before.items()}
+        share = (
+            steps_made[task] / sum(steps_made.values())
+            if steps_made and sum(steps_made.values())
+            else None
+        )
         return Straggled(task, now - since, share)
 
     def _made_before(self, group: Sequence[str], found: Straggling, now: float) -> Counter[str]:
@@ -337,12 +346,12 @@ class Stragglers:
         strains: Mapping[str, Sequence[Strain]],
     ) -> Straggling | bool | None:
         """A Straggling; False if the task is no straggler, None if that is unknown."""
-        found = pace(task, group, windows)
-        if found and not found.is_alike:
-            if found.is_slow:
-                return self._by_steps(task, found, now)
-            return False if found.keeps_up else None
-        if not found and task in self._steps:
+        own_pace = pace(task, group, windows)
+        if own_pace and not own_pace.is_alike:
+            if own_pace.is_slow:
+                return self._by_steps(task, own_pace, now)
+            return False if own_pace.keeps_up else None
+        if not own_pace and task in self._steps:
             return None
         return self._by_limits(task, group, strains)
 
@@ -357,15 +366,19 @@ class Stragglers:
     def _by_limits(
         self, task: str, group: Sequence[str], strains: Mapping[str, Sequence[Strain]]
     ) -> Straggling | bool | None:
-        own = strains.get(task)
+        task_strain = strains.get(task)
         others = [strains[name] for name in group if name != task and name in strains]
-        if not own or not others or are_idle(others):
+        if not task_strain or not others or are_idle(others):
             return None
-        held = {cause: reached_alone(cause, own, others) for cause in (CPU, BANDWIDTH)}
+        held = {cause: reached_alone(cause, task_strain, others) for cause in (CPU, BANDWIDTH)}
         for cause, of_parts in held.items():
             if all(of_parts):
-                slowed = sum(part.slowed for part in own) / len(own) if cause == CPU else None
-                seconds = sum(part.seconds for part in own)
+                slowed = (
+                    sum(part.slowed for part in task_strain) / len(task_strain)
+                    if cause == CPU
+                    else None
+                )
+                seconds = sum(part.seconds for part in task_strain)
                 return Straggling(task, seconds, cause, self._limit(task, cause), slowed=slowed)
         return None if any(map(any, held.values())) else False
 
@@ -383,14 +396,14 @@ class Stragglers:
 
     def _strains(self, borders: Sequence[float]) -> dict[str, list[Strain]]:
         """The differences between these times, for tasks that were connected all the time."""
-        found = {task: series.at(borders) for task, series in self._used.items()}
+        usage = {task: series.at(borders) for task, series in self._used.items()}
         spans = list(zip(borders, borders[1:]))
         return {
             task: [
                 strain(before, after, end - begin)
                 for (before, after), (begin, end) in zip(zip(used, used[1:]), spans)
             ]
-            for task, used in found.items()
+            for task, used in usage.items()
             if used is not None
         }
 

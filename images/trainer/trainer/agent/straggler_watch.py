@@ -96,8 +96,8 @@ class StragglerWatch:
             for name, count in self._finished().items():
                 self._rule.made(now, name, count)
             self._rule.used(now, self._used())
-            for found in self._rule.look(now):
-                self._tell(found)
+            for change in self._rule.look(now):
+                self._tell(change)
         for over in self._rule.end(time.monotonic()):
             self._tell(over)
 
@@ -105,9 +105,9 @@ class StragglerWatch:
         """Handle one line of a task's progress file."""
         kind = event.get("event")
         if kind == "step":
-            step, own = event.get("step"), event.get("own_steps")
-            if isinstance(own, int) and own >= 0:
-                self._rule.made(now, name, own)
+            step, own_steps = event.get("step"), event.get("own_steps")
+            if isinstance(own_steps, int) and own_steps >= 0:
+                self._rule.made(now, name, own_steps)
             if self._steps.get(name) != step:
                 self._steps[name] = step
                 self._rule.moved(now)
@@ -131,12 +131,12 @@ class StragglerWatch:
 
 def groups(task: Task) -> dict[str, tuple[str, ...]]:
     """The tasks that do the same work, by the group's name; groups of one task are left out."""
-    found = {"tasks": (task.name, *sorted(task.peers))}
+    by_name = {"tasks": (task.name, *sorted(task.peers))}
     for role, called in (("worker", "workers"), ("ps", "parameter servers")):
-        found[called] = tuple(name for name in task.servers if name.startswith(f"{role}-"))
-    if all(name.startswith("worker-") for name in found["tasks"]) and not found["workers"]:
-        found["workers"] = found.pop("tasks")
-    return {called: names for called, names in found.items() if len(names) > 1}
+        by_name[called] = tuple(name for name in task.servers if name.startswith(f"{role}-"))
+    if all(name.startswith("worker-") for name in by_name["tasks"]) and not by_name["workers"]:
+        by_name["workers"] = by_name.pop("tasks")
+    return {called: names for called, names in by_name.items() if len(names) > 1}
 
 
 def rounded(value: object) -> object:

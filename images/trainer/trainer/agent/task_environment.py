@@ -34,17 +34,17 @@ def missing_variables(env: Mapping[str, str]) -> dict[str, str]:
         return {}
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-        found = {str(name): str(value) for name, value in content["variables"].items()}
+        variables = {str(name): str(value) for name, value in content["variables"].items()}
         name = env.get("CLUSTER_KIT_TASK", "")
-        found["TF_CONFIG"] = _config(content["cluster"], name)
+        variables["TF_CONFIG"] = _config(content["cluster"], name)
         if name.startswith(EVALUATOR):
-            found["CLUSTER_KIT_TRAINING"] = json.dumps(content["cluster"])
+            variables["CLUSTER_KIT_TRAINING"] = json.dumps(content["cluster"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ContractError(
             f"{SHARED} = {path!r}: must be a JSON file with cluster and variables"
             f" ({type(problem).__name__}: {problem})"
         ) from problem
-    return {name: value for name, value in found.items() if name not in env}
+    return {name: value for name, value in variables.items() if name not in env}
 
 
 def _config(cluster: Mapping[str, object], name: str) -> str:

@@ -80,8 +80,8 @@ def _asked(kernel: socket.socket) -> Iterator[Connection]:
         for kind, message in messages:
             if kind in (DONE, ERROR):
                 return
-            if one := parsed(message):
-                yield one
+            if connection := parsed(message):
+                yield connection
 
 
 def split(answer: bytes) -> Iterator[tuple[int, bytes]]:

@@ -168,7 +168,7 @@ class Recorder:
 def tasks_by_ip(task: Task) -> dict[str, str]:
     """Names of the cluster's other tasks by IP address; {} if several share one."""
     addresses = addresses_by_task(task.cluster)
-    found = {Address.parse(text, "TF_CONFIG").host: name for name, text in addresses.items()}
-    if len(found) < len(addresses):
+    tasks = {Address.parse(text, "TF_CONFIG").host: name for name, text in addresses.items()}
+    if len(tasks) < len(addresses):
         return {}
-    return {ip: name for ip, name in found.items() if name != task.name}
+    return {ip: name for ip, name in tasks.items() if name != task.name}

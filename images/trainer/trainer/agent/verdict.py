@@ -34,30 +34,30 @@ class Verdict:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the run's `outcome.json`, print the verdict, and return the kit's exit code."""
-    given = _parser().parse_args(arguments)
-    verdict = judge(given.run, given.leader, given.evaluator, stopped=given.stopped)
+    options = _parser().parse_args(arguments)
+    verdict = judge(options.run, options.leader, options.evaluator, stopped=options.stopped)
     success = verdict.exit_code == SUCCESS
-    run_path = given.shown or str(given.run)
+    run_path = options.shown or str(options.run)
     facts = {
         "format": 1,
-        "id": given.id,
-        "cluster": given.cluster,
+        "id": options.id,
+        "cluster": options.cluster,
         "success": success,
         "exit_code": verdict.exit_code,
         "reason": verdict.reason,
         "blame": verdict.blame,
         "message": verdict.message,
         "run": run_path,
-        "timings_s": {"total": given.seconds},
+        "timings_s": {"total": options.seconds},
         "last_words": "",
         "notes": [],
         "tasks": [],
         "metrics": {},
         "cure": "",
     }
-    replace(given.run / "outcome.json", json.dumps(facts) + "\n")
+    replace(options.run / "outcome.json", json.dumps(facts) + "\n")
     if success:
-        print(f"success in {given.seconds} s; everything is in {run_path}")
+        print(f"success in {options.seconds} s; everything is in {run_path}")
     else:
         reason, blame, message = map(json.dumps, (verdict.reason, verdict.blame, verdict.message))
         print(f"failed: reason {reason}, blame {blame}: {message}")

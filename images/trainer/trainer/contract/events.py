@@ -434,5 +434,5 @@ def decode(name: str, values: Mapping[str, Any], checks: Checks = CHECKS) -> Eve
         values = {**values, "name": name}
     kinds = KINDS[event]
     checked = ((key, checks[kinds[key]](value)) for key, value in values.items() if key in kinds)
-    found = {key: value for key, value in checked if value is not None}
-    return None if any(key not in found for key in event.needed) else event(**found)
+    fields_found = {key: value for key, value in checked if value is not None}
+    return None if any(key not in fields_found for key in event.needed) else event(**fields_found)

@@ -16,14 +16,14 @@ DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tf-nightly", "tf-nightly-cpu",
 def main(needs, output="/output"):
     """Print Python's version, TensorFlow's, what is not there, and why nothing can be written."""
     folder = folder_of("tensorflow")
-    found = {
+    facts = {
         "python": list(sys.version_info[:3]),
         "tensorflow": version() if folder else None,
         "native": all(Path(folder, name).exists() for name in LIBRARIES),
         "lacks": [name for name in needs if not there(name)],
         "output": refusal(output),
     }
-    print(json.dumps(found))
+    print(json.dumps(facts))
 
 
 def there(name):

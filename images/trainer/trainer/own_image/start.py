@@ -31,10 +31,10 @@ def environment(given: Mapping[str, str], trainer: str = TRAINER) -> dict[str, s
     path = given.get("PYTHONPATH", "").split(os.pathsep)
     if trainer not in path:
         path.insert(0, trainer)
-    found = {**USUAL, **given, "PYTHONPATH": os.pathsep.join(filter(None, path))}
-    if not os.access(found.get("HOME", ""), os.W_OK):
-        found["HOME"] = "/tmp"
-    return found
+    variables = {**USUAL, **given, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    if not os.access(variables.get("HOME", ""), os.W_OK):
+        variables["HOME"] = "/tmp"
+    return variables
 
 
 if __name__ == "__main__":

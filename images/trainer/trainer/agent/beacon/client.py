@@ -71,8 +71,8 @@ class UnansweredTasks:
             tables: the texts of TABLES.
         """
         passed, self._looked_at = heartbeat.passed(self._looked_at, now), now
-        asked = {address_of for table in tables for address_of in retransmitted_to(table)}
-        here = {self._tasks[address_of] for address_of in asked if address_of in self._tasks}
+        addresses = {address_of for table in tables for address_of in retransmitted_to(table)}
+        here = {self._tasks[address_of] for address_of in addresses if address_of in self._tasks}
         for task in here:
             self._last[task] = now
         for task in [task for task, last in self._last.items() if now - last > GAP_S]:
@@ -83,8 +83,12 @@ class UnansweredTasks:
 
 def others(task: Task) -> dict[str, str]:
     """Names by address of the cluster's other tasks, the leader left out."""
-    found = addresses_by_task(task.cluster).items()
-    return {address_of: name for name, address_of in found if name not in (task.name, task.leader)}
+    tasks_by_address = addresses_by_task(task.cluster).items()
+    return {
+        address_of: name
+        for name, address_of in tasks_by_address
+        if name not in (task.name, task.leader)
+    }
 
 
 def read_tables() -> list[str]:
@@ -98,12 +102,12 @@ def retransmitted_to(table: str) -> set[str]:
     Args:
         table: as /proc/net/tcp, see proc_net_tcp.rst in the kernel's documentation.
     """
-    found = set()
+    addresses = set()
     for line in table.splitlines()[1:]:
         _, _, remote, state, _, _, again, *_ = line.split()
         if again != "00000000" and state in (ESTABLISHED, SYN_SENT):
-            found.add(address_of(remote))
-    return found
+            addresses.add(address_of(remote))
+    return addresses
 
 
 def address_of(remote: str) -> str:
@@ -234,13 +238,13 @@ class BeaconClient:
         while True:
             *lines, unread = unread.split(b"\n")
             for line in lines:
-                said = decode(line)
-                if isinstance(said, End):
+                message = decode(line)
+                if isinstance(message, End):
                     leader.close()
-                    return said.exit_code, 0.0
-                if isinstance(said, Stopping):
+                    return message.exit_code, 0.0
+                if isinstance(message, Stopping):
                     self._then(LeaderStopping())
-                elif isinstance(said, Stacks):
+                elif isinstance(message, Stacks):
                     self._then(StacksWanted())
             if len(unread) > LONGEST_LINE:
                 return None, 0.0

@@ -41,8 +41,8 @@ def make_secret(task: Task, env: Mapping[str, str] = os.environ) -> bytes:
     Raises:
         OSError: the file cannot be written.
     """
-    if given := env.get(VARIABLE):
-        return given.encode()
+    if secret_text := env.get(VARIABLE):
+        return secret_text.encode()
     secret = os.urandom(NONCE_BYTES).hex()
     file = task.progress_file.with_name(FILE)
     new = file.with_name(f"{FILE}.{os.urandom(8).hex()}")
@@ -57,8 +57,8 @@ def read_secret(task: Task, env: Mapping[str, str] = os.environ) -> bytes:
     Raises:
         OSError: the host gave none, and the leader has made none yet.
     """
-    if given := env.get(VARIABLE):
-        return given.encode()
+    if secret_text := env.get(VARIABLE):
+        return secret_text.encode()
     file = task.progress_file.with_name(FILE)
     return read_untrusted(file, LONGEST_SECRET)
 
@@ -97,20 +97,20 @@ def join(leader: socket.socket, secret: bytes, patience_s: float = PATIENCE_S) -
         OSError: it closed, was too slow, or does not know the secret.
     """
     until = time.monotonic() + patience_s
-    said, rest = _line(leader, b"", until)
-    leaders, followers = said[len(CHALLENGE) :], nonce()
+    line, rest = _line(leader, b"", until)
+    leaders, followers = line[len(CHALLENGE) :], nonce()
     proof = _proof(secret, FOLLOWER, leaders, followers)
     leader.sendall(ANSWER + followers + b" " + proof + b"\n")
-    said, rest = _line(leader, rest, until)
+    line, rest = _line(leader, rest, until)
     expected = ANSWER + _proof(secret, LEADER, leaders, followers)
-    if not (secret and hmac.compare_digest(said, expected)):
+    if not (secret and hmac.compare_digest(line, expected)):
         raise ConnectionAbortedError("what listens there does not know this run's secret")
     return rest
 
 
 def _proof(secret: bytes, side: bytes, leaders: bytes, followers: bytes) -> bytes:
-    said = b" ".join((side, leaders, followers))
-    return hmac.new(secret, said, "sha256").hexdigest().encode()
+    message = b" ".join((side, leaders, followers))
+    return hmac.new(secret, message, "sha256").hexdigest().encode()
 
 
 def _line(leader: socket.socket, unread: bytes, until: float) -> tuple[bytes, bytes]:

@@ -58,12 +58,12 @@ def count(mailbox: ModuleType) -> bool:
 
 def say(counts: Counter[str], mailbox: ModuleType) -> None:
     """Write the counts whenever they have changed; never returns."""
-    said = 0
+    counted = 0
     while True:
         time.sleep(SAY_S)
         # Counts only grow, so the same sum means the same counts.
-        if (now := counts.total()) != said:
-            said = now
+        if (now := counts.total()) != counted:
+            counted = now
             finished = dict(list(counts.items()))
             all_of_them = {key: finished.pop(key, 0) for key in (SCHEDULED, JOINED)}
             text = json.dumps({**all_of_them, "finished": finished})

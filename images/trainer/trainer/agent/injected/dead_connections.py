@@ -54,17 +54,17 @@ def watch(port: int, milliseconds: int) -> None:
 
 def look(port: int, milliseconds: int, known: set[str]) -> set[str]:
     """Limit the connections that are not known yet; those that are known now."""
-    found = set()
+    sockets = set()
     for number in os.listdir(FOLDER):  # noqa: PTH208 - pathlib is not imported in programs
         try:
             link = os.readlink(f"{FOLDER}/{number}")  # noqa: PTH115
             if link.startswith("socket:"):
                 if link not in known:
                     limit_one(int(number), port, milliseconds)
-                found.add(link)
+                sockets.add(link)
         except OSError:
             continue  # closed by now, or not connected yet: the next look sees to that
-    return found
+    return sockets
 
 
 def limit_one(number: int, port: int, milliseconds: int) -> None:
@@ -73,11 +73,14 @@ def limit_one(number: int, port: int, milliseconds: int) -> None:
     Raises:
         OSError: it is not connected.
     """
-    with socket.socket(fileno=os.dup(number)) as one:
-        if one.family not in (socket.AF_INET, socket.AF_INET6) or one.type != socket.SOCK_STREAM:
+    with socket.socket(fileno=os.dup(number)) as duplicate:
+        if (
+            duplicate.family not in (socket.AF_INET, socket.AF_INET6)
+            or duplicate.type != socket.SOCK_STREAM
+        ):
             return
-        if port in (one.getsockname()[1], one.getpeername()[1]):
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_S)
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, IDLE_S)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if port in (duplicate.getsockname()[1], duplicate.getpeername()[1]):
+            duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+            duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_S)
+            duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, IDLE_S)
+            duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -76,10 +76,10 @@ def _pairs(ours: Sequence[str], theirs: Sequence[str]) -> bool:
     one begins is all that a longer one begins, and more."""
     left = list(theirs)
     for one in sorted(ours, key=len, reverse=True):
-        found = next((other for other in left if other.startswith(one)), None)
-        if found is None:
+        match = next((other for other in left if other.startswith(one)), None)
+        if match is None:
             return False
-        left.remove(found)
+        left.remove(match)
     return True
 
 

@@ -126,8 +126,8 @@ def alone() -> object:
 def resolver_in(arguments: tuple[object, ...], keys: dict[str, object]) -> object:
     """The cluster resolver among a strategy's arguments, None without one."""
     first = arguments[0] if arguments else None
-    found = keys.get("cluster_resolver", first)
-    return found if hasattr(found, "cluster_spec") else None
+    resolver = keys.get("cluster_resolver", first)
+    return resolver if hasattr(resolver, "cluster_spec") else None
 
 
 def jobs_of(resolver: object) -> dict[str, int]:

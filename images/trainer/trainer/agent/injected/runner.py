@@ -165,11 +165,11 @@ def flush_what_is_open() -> None:
         if writer is not None:
             writer.flush()
     gc.unfreeze()
-    for found in gc.get_objects():
+    for candidate in gc.get_objects():
         # By its type: isinstance would wake up the lazy modules among them.
-        if issubclass(type(found), _io._IOBase):
+        if issubclass(type(candidate), _io._IOBase):
             with contextlib.suppress(Exception):  # closed or read-only, or nobody reads it
-                found.flush()
+                candidate.flush()
     if "ctypes" in sys.modules:
         sys.modules["ctypes"].CDLL(None).fflush(None)
 

@@ -25,8 +25,8 @@ def prepare(tf: ModuleType, promises: ModuleType, mailbox: ModuleType, hidden: b
     limit = number("CLUSTER_KIT_GPU_MEMORY_MB")
     for gpu in gpus:
         if limit:
-            one = tf.config.LogicalDeviceConfiguration(memory_limit=limit)
-            tf.config.set_logical_device_configuration(gpu, [one])
+            logical = tf.config.LogicalDeviceConfiguration(memory_limit=limit)
+            tf.config.set_logical_device_configuration(gpu, [logical])
         else:
             tf.config.experimental.set_memory_growth(gpu, True)
     simulated = number("CLUSTER_KIT_SIMULATE_GPUS")

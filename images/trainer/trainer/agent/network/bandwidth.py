@@ -149,9 +149,9 @@ def shape(address: str, bucket: Bucket) -> None:
 
 def interface_of(ip: IPRoute, address: str) -> int:
     """The index of the interface with `address`: after a reconnect it is not eth0 any more."""
-    for found in ip.get_addr(family=socket.AF_INET):
-        if found.get_attr("IFA_LOCAL") == address:
-            return int(found["index"])
+    for entry in ip.get_addr(family=socket.AF_INET):
+        if entry.get_attr("IFA_LOCAL") == address:
+            return int(entry["index"])
     raise CannotShape(f"no interface of this container has the address {address}")
 
 

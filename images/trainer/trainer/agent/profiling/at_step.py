@@ -28,11 +28,11 @@ def begin(task: Task, progress: Progress, environment: Mapping[str, str] = os.en
     Raises:
         ContractError: the variable is wrong.
     """
-    asked = read(environment.get(VARIABLE, ""))
-    if asked:
+    request = read(environment.get(VARIABLE, ""))
+    if request:
         reports = Reports(task.progress_file.parent)
         threading.Thread(
-            target=watch, args=(task, progress, reports, *asked), name="profile", daemon=True
+            target=watch, args=(task, progress, reports, *request), name="profile", daemon=True
         ).start()
 
 
@@ -41,8 +41,8 @@ def read(text: str) -> tuple[int, float] | None:
     if not text:
         return None
     try:
-        found = json.loads(text)
-        return int(found["at_step"]), float(found["seconds"])
+        content = json.loads(text)
+        return int(content["at_step"]), float(content["seconds"])
     except (ValueError, TypeError, KeyError) as problem:
         raise ContractError(f"{VARIABLE} = {text[:200]!r}: {problem!r}") from problem
 
@@ -87,7 +87,7 @@ def command(seconds: float) -> subprocess.CompletedProcess[str]:
 def facts_of(said: str) -> dict[str, Any] | None:
     """The facts that the command has printed, None if it has not."""
     try:
-        found = json.loads((said.splitlines() or [""])[-1])
+        facts = json.loads((said.splitlines() or [""])[-1])
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return facts if isinstance(facts, dict) else None

@@ -86,12 +86,12 @@ def waits_for(task: str, works: Sequence[Work]) -> str:
 
 def longest(works: Iterable[Work]) -> list[dict[str, Any]]:
     """The ops on which most time was spent altogether, the longest first."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0])
+    totals: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0])
     for work in works:
-        one = found[work.name, work.op]
-        one[0] += 1
-        one[1] += work.end - work.begin
-    ordered = sorted(found.items(), key=lambda item: (-item[1][1], item[0]))
+        entry = totals[work.name, work.op]
+        entry[0] += 1
+        entry[1] += work.end - work.begin
+    ordered = sorted(totals.items(), key=lambda item: (-item[1][1], item[0]))
     return [
         {"name": name, "op": op, "count": int(count), "ms": round(total / 1e6, 3)}
         for (name, op), (count, total) in ordered[:MOST_OPS]
@@ -104,15 +104,15 @@ Point = tuple[float, float]
 
 def points_of(events: Iterable[Mapping[str, Any]]) -> list[Point]:
     """(Unix seconds, step) of the `step` events, by time; of a run that began anew, the last."""
-    found: list[Point] = []
+    points: list[Point] = []
     for event in events:
         at, step = event.get("time"), event.get("step")
         if event.get("event") != "step" or not _number(at) or not _number(step):
             continue
-        if found and step < found[-1][1]:
-            found = []
-        found.append((float(at), float(step)))
-    return found
+        if points and step < points[-1][1]:
+            points = []
+        points.append((float(at), float(step)))
+    return points
 
 
 def steps_per_s(points: Sequence[Point], begin: float, end: float) -> float | None:

@@ -205,8 +205,8 @@ def parse(task: Task, arguments: Sequence[str]) -> tuple[float, list[str]]:
 
 def reachable(task: Task) -> dict[str, str]:
     """The address of each task that can have a TensorFlow server: not the evaluator's."""
-    found = addresses_by_task(task.cluster)
-    return {name: at for name, at in found.items() if not name.startswith(EVALUATOR)}
+    by_address = addresses_by_task(task.cluster)
+    return {name: at for name, at in by_address.items() if not name.startswith(EVALUATOR)}
 
 
 def give_way() -> None:
@@ -229,14 +229,14 @@ def profile(task: Task, seconds: float, tasks: Sequence[str]) -> dict[str, Any]:
     try:
         root.mkdir(parents=True, exist_ok=True)
         answers = ask_all(addresses, root, name, seconds)
-        missing = {one: answer for one, answer in answers.items() if answer}
+        missing = {failed: answer for failed, answer in answers.items() if answer}
         if len(missing) == len(answers):
             raise TrainerError("no task could be traced: " + sentences(missing))
         time.sleep(max(0.0, began + seconds + LATE_S - time.time()))
         folder = task.output / FOLDER / name
         folder.mkdir(parents=True)
-        traced = [one for one in answers if not answers[one]]
-        files = {one: root / name / f"{one}.xplane.pb" for one in traced}
+        traced = [failed for failed in answers if not answers[failed]]
+        files = {failed: root / name / f"{failed}.xplane.pb" for failed in traced}
         facts = written(folder, files, began, seconds)
         points = breakdown.points_of(reports(task))
         facts.update(

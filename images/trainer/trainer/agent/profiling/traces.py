@@ -68,9 +68,9 @@ def read_trace(file: Path, task: str, asked_at: float, seconds: float) -> Trace:
     began, duration = int(asked_at * 1e9), seconds * 1e9
     for plane in space.planes:
         if plane.name == ENVIRONMENT:
-            told = {_key(plane, stat): stat.uint64_value for stat in plane.stats}
-            began = told.get("profile_start_time") or began
-            stop = told.get("profile_stop_time") or 0
+            stats = {_key(plane, stat): stat.uint64_value for stat in plane.stats}
+            began = stats.get("profile_start_time") or began
+            stop = stats.get("profile_stop_time") or 0
             duration = float(stop - began) if stop > began else duration
     threads = [
         Thread(
@@ -91,10 +91,10 @@ def xplane_messages() -> ModuleType:
     for place in PLACES:
         for folder in (spec.submodule_search_locations or ()) if spec else ():
             file = Path(folder) / place / "profiler" / "protobuf" / "xplane_pb2.py"
-            found = importlib.util.spec_from_file_location("_cluster_kit_xplane_pb2", file)
-            if file.is_file() and found and found.loader:
-                module = importlib.util.module_from_spec(found)
-                found.loader.exec_module(module)
+            module_spec = importlib.util.spec_from_file_location("_cluster_kit_xplane_pb2", file)
+            if file.is_file() and module_spec and module_spec.loader:
+                module = importlib.util.module_from_spec(module_spec)
+                module_spec.loader.exec_module(module)
                 return module
     raise TrainerError("this TensorFlow cannot describe profiles: xplane_pb2 is missing")
 
@@ -157,10 +157,10 @@ class Work:
 
 def op_of(name: str) -> tuple[str, str]:
     """(node, type) of an op's event, such as `cnn/conv2d/Relu:_FusedConv2D`; ("", "") if none."""
-    found = _OP.match(name)
-    if not found or name.startswith(_NO_OPS) or "::" in name:
+    match = _OP.match(name)
+    if not match or name.startswith(_NO_OPS) or "::" in name:
         return "", ""
-    return found["node"], found["kind"]
+    return match["node"], match["kind"]
 
 
 def receiver(key: str) -> str:
@@ -174,17 +174,17 @@ def receiver(key: str) -> str:
 
 def works_of(trace: Trace) -> list[Work]:
     """All that the task did and waited for, in no order."""
-    found = list(_awaited(trace))
+    waits = list(_awaited(trace))
     for thread in trace.threads:
         background = thread.name.startswith(BACKGROUND)
         for event in thread.events:
             if event.name.startswith(NOT_WORK) or event.duration <= 0:
                 continue
             if thread.gpu:
-                found.append(Work(COMPUTE, event.begin, event.end, event.name, "GPU"))
+                waits.append(Work(COMPUTE, event.begin, event.end, event.name, "GPU"))
             elif not background:  # prefetched beside the step: it costs the step nothing
-                found.append(_work(event))
-    return found
+                waits.append(_work(event))
+    return waits
 
 
 def _work(event: Event) -> Work:

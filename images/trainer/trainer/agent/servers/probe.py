@@ -175,8 +175,8 @@ class Prober:
         return [task for task, call in done.items() if self._answer(task, call).found is not None]
 
     def _has_moved(self, task: str) -> bool:
-        found = ip_addresses(self._servers[task])
-        return bool(found) and found != self._found[task]
+        addresses = ip_addresses(self._servers[task])
+        return bool(addresses) and addresses != self._found[task]
 
     def _answer(self, task: str, call: object) -> Answer:
         address = self._servers[task]

@@ -111,8 +111,8 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 def devices(status: bytes) -> list[Device]:
     """The devices in a tensorflow.GetStatusResponse."""
     return [
-        Device(_text(found, 1), _int(found, 6), _text(found, 2), _text(found, 7))
-        for found in (
+        Device(_text(device, 1), _int(device, 6), _text(device, 2), _text(device, 7))
+        for device in (
             dict(fields(value))
             for field, value in fields(status)
             if field == 1 and isinstance(value, bytes)

@@ -215,11 +215,13 @@ class SilentTasks:
             self._said.discard(event.task)
             return None
         last_heard = time.time() - event.seconds
-        what = {"server": event.server, "gone": event.task in self._gone}
-        message = heartbeat.sentence(event.task, event.seconds, last_heard, **what)
+        details = {"server": event.server, "gone": event.task in self._gone}
+        message = heartbeat.sentence(event.task, event.seconds, last_heard, **details)
         if event.task not in self._said:
             self._said.add(event.task)
-            self._progress.write("silent", of=event.task, last_heard=round(last_heard, 3), **what)
+            self._progress.write(
+                "silent", of=event.task, last_heard=round(last_heard, 3), **details
+            )
             print(f"{self._leader}: {message}", file=sys.stderr, flush=True)
         limit_s = heartbeat.limit_s(self._silent_s, server=event.server)
         if event.task.startswith(EVALUATOR) or event.seconds < limit_s + HELP_S:

@@ -235,17 +235,17 @@ def written(folder: Path) -> frozenset[tuple[str, int, int]]:
 
     The newest time would not do: somebody may set the clock back.
     """
-    found: set[tuple[str, int, int]] = set()
+    facts: set[tuple[str, int, int]] = set()
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in NOT_LOOKED_AT]
         for name in files:
             path = Path(root) / name
             with contextlib.suppress(OSError):
                 status = path.stat()
-                found.add((str(path), status.st_size, status.st_mtime_ns))
-        if len(found) > MOST_FILES:
+                facts.add((str(path), status.st_size, status.st_mtime_ns))
+        if len(facts) > MOST_FILES:
             break
-    return frozenset(found)
+    return frozenset(facts)
 
 
 def ended(reason: str, tasks: tuple[str, ...], *, again: bool) -> Outcome:

@@ -39,8 +39,8 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
         flush=True,
     )
     if task.is_leader:
-        told = {**options.hyperparameters, "strategy": mode.GRAPH}
-        write_hyperparameters(options.output, task.cluster, told)
+        hyperparameters = {**options.hyperparameters, "strategy": mode.GRAPH}
+        write_hyperparameters(options.output, task.cluster, hyperparameters)
     if progress:
         progress.write("training", strategy=mode.GRAPH, images_per_step=schedule.images_per_step)
     outcome = run(

@@ -216,8 +216,8 @@ def train_eagerly(how: str, task: Task, options: Options, progress: Progress | N
     )
     mailbox.wait_for_servers()
     if task.is_leader:
-        told = {**options.hyperparameters, "strategy": how}
-        write_hyperparameters(options.output, task.cluster, told)
+        hyperparameters = {**options.hyperparameters, "strategy": how}
+        write_hyperparameters(options.output, task.cluster, hyperparameters)
     figures: Mapping[str, float] = {}
     if first_epoch < options.epochs:
         network = prepared(schedule, task, options, len(classes))

@@ -123,13 +123,13 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
     graph_options.add_arguments(group, without=(*IN_EVERY_MODE, "steps", "update"))
     parsed = parser.parse_args(arguments)
     graph = graph_options.from_arguments(parsed)
-    given = {name: value for name, value in vars(parsed).items() if name not in in_graph}
-    rates = tuple(sorted(given.pop("learning_rates")))
+    values = {name: value for name, value in vars(parsed).items() if name not in in_graph}
+    rates = tuple(sorted(values.pop("learning_rates")))
     if rates[0][0] != 0:
         parser.error(f"--learning-rates starts at epoch {rates[0][0]}: the first must be 0")
     return Options(
         data=data, output=output, learning_rates=rates, graph=graph,
-        given=names_given(parser, arguments), **given,
+        given=names_given(parser, arguments), **values,
     )  # fmt: skip
 
 
@@ -137,8 +137,8 @@ def names_given(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> fr
     """Names of the options in `arguments`; the parser's defaults are gone afterwards."""
     absent = object()
     parser.set_defaults(**dict.fromkeys(vars(parser.parse_args([])), absent))
-    found = vars(parser.parse_args(arguments))
-    return frozenset(name for name, value in found.items() if value is not absent)
+    values = vars(parser.parse_args(arguments))
+    return frozenset(name for name, value in values.items() if value is not absent)
 
 
 def check(arguments: Sequence[str]) -> None:

@@ -78,19 +78,19 @@ CLAIMS = {
 
 def claims_of(given: argparse.Namespace) -> dict[str, str]:
     """What the parsed command line says of the cluster, by option."""
-    said = {option: getattr(given, option.replace("-", "_")) for option in CLAIMS}
-    return {option: value for option, value in said.items() if value is not None}
+    claims = {option: getattr(given, option.replace("-", "_")) for option in CLAIMS}
+    return {option: value for option, value in claims.items() if value is not None}
 
 
 def check(claims: Mapping[str, str], task: Task) -> None:
     """ContractError if `claims` (see claims_of) are not true of this task."""
     facts = facts_of(task)
     wrong = []
-    for option, said in claims.items():
-        if option not in facts or said in facts[option]:
+    for option, claim in claims.items():
+        if option not in facts or claim in facts[option]:
             continue
         wrong.append(
-            f"--{option.replace('-', '_')} {said}: of {task.name} it is {facts[option][0] or '0'};"
+            f"--{option.replace('-', '_')} {claim}: of {task.name} it is {facts[option][0] or '0'};"
             f" leave it out, or write {CLAIMS[option].rpartition(': ')[2]}"
         )
     if wrong:
@@ -105,9 +105,9 @@ def facts_of(task: Task) -> dict[str, tuple[str, ...]]:
         return facts
     names = addresses_by_task(task.cluster)
     ps = sum(name.startswith("ps-") for name in names)
-    own = str(task.address)
+    own_address = str(task.address)
     return facts | {
-        "master": (f"grpc://{own}", own, ""),
+        "master": (f"grpc://{own_address}", own_address, ""),
         "worker-replicas": (str(len(names) - ps),),
         "ps-tasks": (str(ps),),
         "worker-job-name": ("worker",),

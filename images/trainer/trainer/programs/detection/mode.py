@@ -118,9 +118,9 @@ def update(options: GraphOptions, train: TrainConfig, given: Collection[str]) ->
         return options.update
     wanted = SYNC if train.sync_replicas else ASYNC
     if "update" in given and options.update != wanted:
-        said, other = str(train.sync_replicas).lower(), str(not train.sync_replicas).lower()
+        sync, other = str(train.sync_replicas).lower(), str(not train.sync_replicas).lower()
         raise ContractError(
-            f"--update {options.update}, but {SYNC_KEY} = {said}: take --update {wanted} (in the"
+            f"--update {options.update}, but {SYNC_KEY} = {sync}: take --update {wanted} (in the"
             f" manifest detection-{wanted} it is), or add `--set {SYNC_KEY}={other}`"
         )
     return wanted

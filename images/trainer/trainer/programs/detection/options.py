@@ -48,26 +48,26 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
         PipelineError: everything that is wrong in the pipeline configuration.
     """
     arguments = classic.modern(arguments)
-    given = parser().parse_args(arguments)
-    overrides = list(given.set)
+    values = parser().parse_args(arguments)
+    overrides = list(values.set)
     for key in ("num_steps", "loss_threshold"):
-        if getattr(given, key) is not None:
-            overrides.append(f"train_config.{key}={getattr(given, key)}")
-    output = classic.train_directory(given.train_dir, output)
-    loaded = configuration(given, data, {"data": data, "output": output}, overrides)
+        if getattr(values, key) is not None:
+            overrides.append(f"train_config.{key}={getattr(values, key)}")
+    output = classic.train_directory(values.train_dir, output)
+    loaded = configuration(values, data, {"data": data, "output": output}, overrides)
     train = loaded.pipeline.train_config
     return Options(
         output=output,
         pipeline=loaded.pipeline,
         left_aside=loaded.left_aside,
-        mode=given.mode,
-        round_steps=given.round_steps,
-        final_score=given.final_score,
+        mode=values.mode,
+        round_steps=values.round_steps,
+        final_score=values.final_score,
         graph=graph_options.from_arguments(
-            given, steps=train.num_steps, loss_threshold=train.loss_threshold
+            values, steps=train.num_steps, loss_threshold=train.loss_threshold
         ),
         given=names_given(arguments),
-        claims=classic.claims_of(given),
+        claims=classic.claims_of(values),
     )
 
 
@@ -99,8 +99,8 @@ def names_given(arguments: Sequence[str]) -> frozenset[str]:
     empty = argparse.Namespace(
         **{action.dest: nothing for action in known._actions if action.dest != "set"}, set=[]
     )
-    found = vars(known.parse_args(arguments, empty))
-    return frozenset(name for name, value in found.items() if value is not nothing)
+    values = vars(known.parse_args(arguments, empty))
+    return frozenset(name for name, value in values.items() if value is not nothing)
 
 
 def check(arguments: Sequence[str]) -> None:

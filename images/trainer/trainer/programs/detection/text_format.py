@@ -77,14 +77,14 @@ def tokens(text: str) -> Iterator[Token]:
     """Ends with a token of kind `end`."""
     at, line = 0, 1
     while at < len(text):
-        found = TOKEN.match(text, at)
-        if not found:
-            what = "a text that does not end on its line" if text[at] in "\"'" else repr(text[at])
-            raise TextFormatError(f"line {line}: {what} cannot be read here")
-        if found.lastgroup != "space":
-            yield Token(str(found.lastgroup), found[0], line)
-        line += found[0].count("\n")
-        at = found.end()
+        match = TOKEN.match(text, at)
+        if not match:
+            shown = "a text that does not end on its line" if text[at] in "\"'" else repr(text[at])
+            raise TextFormatError(f"line {line}: {shown} cannot be read here")
+        if match.lastgroup != "space":
+            yield Token(str(match.lastgroup), match[0], line)
+        line += match[0].count("\n")
+        at = match.end()
     yield Token("end", "the end of the file", line)
 
 

@@ -65,18 +65,18 @@ def parse(arguments: Sequence[str], data: Path) -> Options:
         ContractError: what is wrong with the CSV file, or with the arguments beside it.
     """
     known = parser()
-    given = known.parse_args(arguments)
+    values = known.parse_args(arguments)
     names = ("w", "b", "noise", "batch_size", "learning_rate", "tolerance", "seed")
-    chosen = {name: getattr(given, name) for name in names}
+    chosen = {name: getattr(values, name) for name in names}
     points = None
-    if given.csv:
+    if values.csv:
         made_up = [f"--{name}" for name in ("w", "b", "noise")
                    if chosen[name] != known.get_default(name)]  # fmt: skip
         if made_up:
             raise ContractError(
-                f"{', '.join(made_up)}: of made-up points, and --csv {given.csv} has its own; leave"
-                " out one of them"
+                f"{', '.join(made_up)}: of made-up points, and --csv {values.csv} has its own;"
+                " leave out one of them"
             )
-        points = points_file.read(data / given.csv)
+        points = points_file.read(data / values.csv)
         chosen |= dict(zip("wb", points.line()))
-    return Options(graph=graph_options.from_arguments(given), points=points, **chosen)
+    return Options(graph=graph_options.from_arguments(values), points=points, **chosen)

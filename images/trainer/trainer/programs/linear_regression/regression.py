@@ -73,8 +73,12 @@ def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> Mo
 def train(task: Task, options: Options, progress: Progress | None) -> None:
     """Find the line; Missed if it is not the one that the points were made with."""
     if task.is_leader:
-        told = {**asdict(options), "points": None, "from_file": options.points is not None}
-        write_hyperparameters(task.output, task.cluster, told)
+        hyperparameters = {
+            **asdict(options),
+            "points": None,
+            "from_file": options.points is not None,
+        }
+        write_hyperparameters(task.output, task.cluster, hyperparameters)
     outcome = run(
         task,
         GraphJob(

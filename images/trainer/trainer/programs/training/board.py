@@ -64,9 +64,9 @@ def write_hyperparameters(
     from tensorboard.plugins.hparams import summary_v2
 
     counts = {f"number of {role}": len(tasks) for role, tasks in cluster.items()}
-    told = summary_v2.hparams_pb(dict(flat(counts | values)), start_time_secs=time.time())
+    summary = summary_v2.hparams_pb(dict(flat(counts | values)), start_time_secs=time.time())
     with graph_writer(output / FOLDER) as writer:
-        writer.add_summary(told.SerializeToString())
+        writer.add_summary(summary.SerializeToString())
 
 
 def graph_writer(folder: Path) -> tf1.summary.FileWriter:
@@ -81,15 +81,15 @@ def graph_writer(folder: Path) -> tf1.summary.FileWriter:
 
 def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, bool | int | float | str]]:
     """The entries of nested mappings that can be told; tuples as words, what is None left out."""
-    found: list[tuple[str, bool | int | float | str]] = []
+    pairs: list[tuple[str, bool | int | float | str]] = []
     for key, value in values.items():
         if isinstance(value, Mapping):
-            found += flat(value, f"{before}{key}.")
+            pairs += flat(value, f"{before}{key}.")
         elif isinstance(value, bool | int | float | str):
-            found.append((f"{before}{key}", value))
+            pairs.append((f"{before}{key}", value))
         elif isinstance(value, list | tuple | set | frozenset) and value:
-            found.append((f"{before}{key}", " ".join(map(str, value))))
-    return found
+            pairs.append((f"{before}{key}", " ".join(map(str, value))))
+    return pairs
 
 
 keras = tf.keras

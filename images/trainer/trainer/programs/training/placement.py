@@ -16,8 +16,8 @@ ON = re.compile(r"/job:(\w+).*?/task:(\d+)")
 
 def tell(progress: Progress | None, variables: Iterable[Any]) -> None:
     """Write the event `placement`: name, task and bytes of each variable, the largest first."""
-    if progress and (found := placement(variables)):
-        progress.write("placement", variables=found)
+    if progress and (parts := placement(variables)):
+        progress.write("placement", variables=parts)
 
 
 def placement(variables: Iterable[Any]) -> list[dict[str, object]]:
@@ -35,9 +35,9 @@ def placement(variables: Iterable[Any]) -> list[dict[str, object]]:
         key = part.name.partition(":")[0], f"{on[1]}-{on[2]}"
         sizes[key] = sizes.get(key, 0) + size
     ranked = sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))
-    told, rest = ranked[:MOST], ranked[MOST:]
+    named, rest = ranked[:MOST], ranked[MOST:]
     left: dict[tuple[str, str], int] = {}
     for (_, on), size in rest:
         left[REST, on] = left.get((REST, on), 0) + size
-    found = [*told, *sorted(left.items())]
-    return [{"name": name, "on": on, "bytes": size} for (name, on), size in found]
+    shown = [*named, *sorted(left.items())]
+    return [{"name": name, "on": on, "bytes": size} for (name, on), size in shown]

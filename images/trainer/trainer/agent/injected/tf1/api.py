@@ -190,10 +190,10 @@ class Finder:
         """Raises ModuleNotFoundError with what to use instead, for what is gone."""
         if name.partition(".")[0] in FOR_TENSORFLOW_2:
             return self._seeing_tensorflow_2(name, path, target)
-        found = self._found(name)
-        if found is None:
+        module = self._found(name)
+        if module is None:
             return None
-        return spec_from_loader(name, Found(found), is_package=hasattr(found, "__path__"))
+        return spec_from_loader(name, Found(module), is_package=hasattr(module, "__path__"))
 
     def _seeing_tensorflow_2(
         self, name: str, path: object, target: ModuleType | None
@@ -229,10 +229,10 @@ class Finder:
             return self._example(below)
         if first != "compat" and (self._folder / first).is_dir():
             return None
-        found = _module_of(self._tensorflow, below)
-        if found is None and self._contrib.reason(below):
+        module = _module_of(self._tensorflow, below)
+        if module is None and self._contrib.reason(below):
             raise ModuleNotFoundError(self._contrib.gone(below))
-        return found
+        return module
 
     def _example(self, below: str) -> ModuleType | None:
         """TensorFlow's examples: of them there are MNIST's `input_data` and `mnist`."""
@@ -259,10 +259,10 @@ class Found(Loader):
 
 def _module_of(tensorflow: ModuleType, below: str) -> ModuleType | None:
     """The module that is an attribute, or an attribute's attribute, of the API."""
-    found: object = tensorflow
+    module: object = tensorflow
     for part in below.split("."):
-        found = getattr(found, part, None)
-    if "LazyLoader" in type(found).__name__:
-        dir(found)  # before that it does not know where its module is
-        return importlib.import_module(found.__name__)
-    return found if isinstance(found, ModuleType) else None
+        module = getattr(module, part, None)
+    if "LazyLoader" in type(module).__name__:
+        dir(module)  # before that it does not know where its module is
+        return importlib.import_module(module.__name__)
+    return module if isinstance(module, ModuleType) else None

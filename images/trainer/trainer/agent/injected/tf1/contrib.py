@@ -37,12 +37,12 @@ class Contrib:
         name = f"tensorflow.contrib.{path}".rstrip(".")
         if name in sys.modules:
             return sys.modules[name]
-        made = self._made(path, name)
-        if made is None:
+        module = self._made(path, name)
+        if module is None:
             problem = self.gone(f"contrib.{path}")
             # Without its name: `from … import` would say in its own words that it is not there.
             raise ModuleNotFoundError(problem) if imported else AttributeError(problem)
-        return sys.modules.setdefault(name, made)
+        return sys.modules.setdefault(name, module)
 
     def _made(self, path: str, name: str) -> ModuleType | None:
         """A module by its own row, by that of a package above it, or as a package of others."""
@@ -91,10 +91,10 @@ class Contrib:
             return self._load_file(f"tf1/{home.removeprefix(OWN)}.py")
         parts = home.split(".")
         if parts[0] == API:
-            found: object = sys.modules["tensorflow"]
+            value: object = sys.modules["tensorflow"]
             for part in parts[1:]:
-                found = getattr(found, part)
-            return found
+                value = getattr(value, part)
+            return value
         module, _, last = home.rpartition(".")
         try:
             return importlib.import_module(home)
@@ -121,8 +121,8 @@ class Contrib:
     def gone(self, path: str) -> str:
         """The message about a name that is not there."""
         reason = self.reason(path)
-        said = f"module 'tensorflow' has no attribute '{path}'"
-        return f"tf.{path}: {reason}" if reason else said
+        message = f"module 'tensorflow' has no attribute '{path}'"
+        return f"tf.{path}: {reason}" if reason else message
 
 
 class Part(ModuleType):

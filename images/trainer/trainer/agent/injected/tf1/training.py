@@ -28,9 +28,9 @@ class HParams:
             raise ValueError(f"Unknown hyperparameter: {name}")
         before = getattr(self, name)
         if isinstance(before, list):
-            given = value if isinstance(value, (list, tuple)) else [value]
+            values = value if isinstance(value, (list, tuple)) else [value]
             kind = before[0] if before else ""
-            setattr(self, name, [_like(kind, each, name) for each in given])
+            setattr(self, name, [_like(kind, each, name) for each in values])
         else:
             setattr(self, name, _like(before, value, name))
 
@@ -91,13 +91,15 @@ def _like(before: object, value: object, name: str) -> object:
             raise ValueError(f"Could not parse hyperparameter {name}: {value!r} is not a bool")
         return known[str(value).lower()]
     try:
-        made = type(before)(value)
+        converted = type(before)(value)
     except (TypeError, ValueError):
-        made = None
-    if made is None or (isinstance(before, int) and isinstance(value, float) and made != value):
+        converted = None
+    if converted is None or (
+        isinstance(before, int) and isinstance(value, float) and converted != value
+    ):
         kind = type(before).__name__
         raise ValueError(f"Could not parse hyperparameter {name}: {value!r} is no {kind}")
-    return made
+    return converted
 
 
 class GreedyLoadBalancingStrategy:

@@ -86,8 +86,8 @@ def problem(detail: Any, model: type[BaseModel], written: Mapping[str, str]) -> 
         return Problem(shown, value, "no such key", nearest(key_path[-1], fields))
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         tags = detail["ctx"].get("expected_tags") or tags_of(fields, key_path[-1])
-        given = "" if kind == "union_tag_not_found" else f'"{detail["ctx"]["tag"]}"'
-        return Problem(f"{shown}.type", given, f"must be one of {tags}", "choose one of them")
+        tag = "" if kind == "union_tag_not_found" else f'"{detail["ctx"]["tag"]}"'
+        return Problem(f"{shown}.type", tag, f"must be one of {tags}", "choose one of them")
     if kind == "value_error":
         rule = str(detail["msg"]).removeprefix("Value error, ")
     elif kind == "literal_error":

@@ -56,9 +56,10 @@ def load(
     """
     text = content(path)
     classic = path.suffix in CLASSIC
-    given = translated(path, text) if classic else Translated(toml(path, text))
-    return checked(str(path), given, {**placeholders, DIRECTORY: path.absolute().parent}, overrides,
-                   default_steps)  # fmt: skip
+    translation = translated(path, text) if classic else Translated(toml(path, text))
+    directory = path.absolute().parent
+    known = {**placeholders, DIRECTORY: directory}
+    return checked(str(path), translation, known, overrides, default_steps)
 
 
 def checked(
@@ -214,14 +215,14 @@ def load_parts(
             for option in absent
         ])  # fmt: skip
     parts = [section(path, SECTIONS[option]) for option, path in files.items()]
-    given = Translated(
+    translation = Translated(
         {"eval_input_reader": None} | merged(part.tables for part in parts),
         merged(part.written for part in parts),
         tuple(line for part in parts for line in part.left_aside),
         tuple(problem for part in parts for problem in part.problems),
     )
     context = {**placeholders, DIRECTORY: next(iter(files.values())).absolute().parent}
-    return checked(name, given, context, overrides, default_steps)
+    return checked(name, translation, context, overrides, default_steps)
 
 
 def section(path: Path, name: str) -> Translated:

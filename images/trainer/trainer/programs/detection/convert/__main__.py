@@ -20,9 +20,9 @@ MAP_FILE = "label_map.pbtxt"
 
 def main(arguments: Sequence[str]) -> int:
     """Convert; the exit code."""
-    given = parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
-        run(given)
+        run(options)
     except TrainerError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return problem.exit_code
@@ -36,13 +36,13 @@ def parser() -> argparse.ArgumentParser:
         description="Write TFRecords with the Object Detection API's features, and a label map.",
     )
     forms = top.add_subparsers(dest="form", required=True, metavar="coco|voc")
-    one = forms.add_parser("coco", help="a COCO JSON file and a folder of images")
-    one.add_argument("annotations", type=Path, help="instances_train.json, say")
-    one.add_argument("images", type=Path, help="the folder of the images")
+    coco = forms.add_parser("coco", help="a COCO JSON file and a folder of images")
+    coco.add_argument("annotations", type=Path, help="instances_train.json, say")
+    coco.add_argument("images", type=Path, help="the folder of the images")
     two = forms.add_parser("voc", help="a Pascal VOC directory")
     two.add_argument("directory", type=Path, help="it has Annotations/ and JPEGImages/")
     two.add_argument("--split", help="only the images of ImageSets/Main/<split>.txt")
-    for form in (one, two):
+    for form in (coco, two):
         form.add_argument("--to", type=Path, required=True, help="directory to write to")
         form.add_argument("--name", default="train", help="of the files (default: train)")
         form.add_argument("--shards", type=count, default=4, help="files (default: 4)")
@@ -107,13 +107,13 @@ def report(problems: list[str], *, skip_bad: bool) -> None:
     """Print the problems if they are to be skipped, else raise ContractError with them."""
     shown = "\n  ".join(problems[:MOST_SHOWN])
     more = f"\n  … and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""
-    what = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    counted = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     if not skip_bad:
         raise ContractError(
-            f"{what} in the annotations; nothing was written\n  {shown}{more}\n"
+            f"{counted} in the annotations; nothing was written\n  {shown}{more}\n"
             "    → repair them, or add --skip-bad to leave these images out"
         )
-    print(f"{what}, left out:\n  {shown}{more}", file=sys.stderr)
+    print(f"{counted}, left out:\n  {shown}{more}", file=sys.stderr)
 
 
 def no_others(folder: Path, name: str, shards: int) -> None:

@@ -124,9 +124,9 @@ def decoded(record: tf.Tensor, most: int) -> Example:
         records.SOURCE_ID: tf.io.FixedLenFeature([], tf.string, ""),
         records.FILENAME: tf.io.FixedLenFeature([], tf.string, ""),
     }
-    found = tf.io.parse_single_example(record, {**variable, **single_ones})
-    column = {key: found[key].values for key in variable}
-    image = tf.io.decode_image(found[records.ENCODED], channels=3, expand_animations=False)
+    parsed = tf.io.parse_single_example(record, {**variable, **single_ones})
+    column = {key: parsed[key].values for key in variable}
+    image = tf.io.decode_image(parsed[records.ENCODED], channels=3, expand_animations=False)
     image = tf.ensure_shape(image, (None, None, 3))
     sides = tf.minimum(tf.shape(image)[:2], most)
     image = tf.cond(
@@ -135,14 +135,14 @@ def decoded(record: tf.Tensor, most: int) -> Example:
         lambda: to_octets(tf.image.resize(image, sides, antialias=True)),
     )
     boxes = tf.clip_by_value(tf.stack([column[key] for key in records.SIDES], 1), 0.0, 1.0)
-    source = found[records.SOURCE_ID]
+    source = parsed[records.SOURCE_ID]
     return Example(
         image,
         boxes,
         tf.cast(column[records.LABEL], tf.int32),
         flags(column[records.DIFFICULT], tf.shape(boxes)[0]),
         flags(column[records.CROWD], tf.shape(boxes)[0]),
-        tf.where(tf.strings.length(source) > 0, source, found[records.FILENAME]),
+        tf.where(tf.strings.length(source) > 0, source, parsed[records.FILENAME]),
     )
 
 

@@ -111,21 +111,21 @@ def read_item(item: Field) -> tuple[int, str, str]:
     """(id, name, display name or "") of one `item { … }`."""
     if item.name != "item" or not isinstance(item.value, Message):
         raise TextFormatError(f"line {item.line}: {item.name} where an item belongs")
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for field in item.value:
         if field.name in IGNORED:
             continue
         if field.name not in ("id", *NAMES):
             raise TextFormatError(f"line {field.line}: an item has no field {field.name}")
-        if field.name in found:
+        if field.name in values:
             raise TextFormatError(f"line {field.line}: {field.name} is there twice")
         right = int if field.name == "id" else str
         if not isinstance(field.value, right) or isinstance(field.value, bool):
             kind = "a whole number" if right is int else "a text in quotes"
             raise TextFormatError(f"line {field.line}: {field.name} must be {kind}")
-        found[field.name] = field.value
-    number, display = found.get("id"), str(found.get("display_name", ""))
-    label = str(found.get("name", display))
+        values[field.name] = field.value
+    number, display = values.get("id"), str(values.get("display_name", ""))
+    label = str(values.get("name", display))
     if not isinstance(number, int) or not label:
         missing = "name" if isinstance(number, int) else "id"
         raise TextFormatError(f"line {item.line}: the item has no {missing}")

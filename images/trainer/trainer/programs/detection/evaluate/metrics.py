@@ -84,9 +84,9 @@ def full(flags: np.ndarray | None, truth: Truth) -> np.ndarray:
 
 def placed(boxes: np.ndarray, classes: np.ndarray) -> list[tuple[list[float], int]]:
     """([x, y, width, height], class) of each box."""
-    found = np.asarray(boxes, float).reshape(-1, 4)
-    sizes = found[:, 2:] - found[:, :2]
-    rows = np.stack([found[:, 1], found[:, 0], sizes[:, 1], sizes[:, 0]], 1).tolist()
+    array = np.asarray(boxes, float).reshape(-1, 4)
+    sizes = array[:, 2:] - array[:, :2]
+    rows = np.stack([array[:, 1], array[:, 0], sizes[:, 1], sizes[:, 0]], 1).tolist()
     return list(zip(rows, np.asarray(classes).astype(int).tolist(), strict=True))
 
 
@@ -167,7 +167,7 @@ class Scorer:
         self._look = tf.function(self._looked_at, reduce_retracing=True)
 
     def score(self) -> Score:
-        losses, truths, found, seen = [], [], [], []
+        losses, truths, per_image, seen = [], [], [], []
         for tensors in self._batches:
             of_images, detections = self._look(tensors)
             batch = ScoredBatch(*(tensor.numpy() for tensor in tensors))
@@ -175,13 +175,13 @@ class Scorer:
             losses.append(of_images.numpy())
             for index in range(len(batch.count)):
                 truths.append(truth_of(batch, index))
-                found.append(detected_of(detections, index))
+                per_image.append(detected_of(detections, index))
                 if len(seen) < self._pipeline.eval_config.num_visualizations:
                     image = np.clip(np.round(batch.images[index]), 0, 255).astype(np.uint8)
-                    seen.append((image, truths[-1], found[-1]))
+                    seen.append((image, truths[-1], per_image[-1]))
         return Score(
             round(float(np.mean(np.concatenate(losses))), 6),
-            average_precision(truths, found, self._names),
+            average_precision(truths, per_image, self._names),
             tuple(seen),
         )
 
@@ -199,8 +199,8 @@ class Scorer:
         """The images of `score`, or the first so many, with their detections, all of one size."""
         least = self._pipeline.eval_config.min_score_threshold
         return [
-            draw.drawn(image, found, truth, self._names, least)
-            for image, truth, found in score.seen[:most]
+            draw.drawn(image, detections, truth, self._names, least)
+            for image, truth, detections in score.seen[:most]
         ]
 
     def _looked_at(self, batch: ScoredBatch) -> tuple[tf.Tensor, ssd.Detections]:

@@ -42,15 +42,15 @@ def slim_scope(layer: str) -> str:
     """The scope that slim gives a layer of the backbone; "" for a layer of another kind."""
     if layer == "conv1":
         return "MobilenetV1/Conv2d_0"
-    if found := re.fullmatch(r"conv_(dw|pw)_(\d+)", layer):
-        kind = {"dw": "depthwise", "pw": "pointwise"}[found[1]]
-        return f"MobilenetV1/Conv2d_{found[2]}_{kind}"
+    if match := re.fullmatch(r"conv_(dw|pw)_(\d+)", layer):
+        kind = {"dw": "depthwise", "pw": "pointwise"}[match[1]]
+        return f"MobilenetV1/Conv2d_{match[2]}_{kind}"
     if layer in ("Conv1", "Conv_1"):
         return f"MobilenetV2/{'Conv' if layer == 'Conv1' else layer}"
-    if found := re.fullmatch(r"expanded_conv_(depthwise|project)", layer):
-        return f"MobilenetV2/expanded_conv/{found[1]}"
-    if found := re.fullmatch(r"block_(\d+)_(expand|depthwise|project)", layer):
-        return f"MobilenetV2/expanded_conv_{found[1]}/{found[2]}"
+    if match := re.fullmatch(r"expanded_conv_(depthwise|project)", layer):
+        return f"MobilenetV2/expanded_conv/{match[1]}"
+    if match := re.fullmatch(r"block_(\d+)_(expand|depthwise|project)", layer):
+        return f"MobilenetV2/expanded_conv_{match[1]}/{match[2]}"
     return ""
 
 
@@ -61,13 +61,13 @@ def found_as(names: Iterable[str], there: Iterable[str]) -> dict[str, str]:
     the name of a model.
     """
     by_end = endings(there)
-    found = {}
+    names_by_variable = {}
     for name in names:
         for wanted in filter(None, (name, slim_name(name))):
             if wanted in by_end:
-                found[name] = by_end[wanted]
+                names_by_variable[name] = by_end[wanted]
                 break
-    return found
+    return names_by_variable
 
 
 def endings(there: Iterable[str]) -> Mapping[str, str]:

@@ -142,10 +142,10 @@ def scene(random: np.random.Generator, stock: Iterator[tuple[str, np.ndarray]]) 
     placed: list[Placed] = []
     for _ in range(int(random.integers(1, MOST_DIGITS + 1))):
         name, ink = next(stock)
-        found = free_position(ink, random, placed)
-        if found is None:
+        position = free_position(ink, random, placed)
+        if position is None:
             continue
-        cover, sides = found
+        cover, sides = position
         pixels = written(pixels, cover, sides, placed, random)
         placed.append(Placed(name, sides))
     if random.random() < 0.3:

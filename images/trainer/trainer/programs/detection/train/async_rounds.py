@@ -113,12 +113,12 @@ class AsyncRounds:
 
     def stop(self) -> NoReturn:
         """Save, and end the process; called from another thread on SIGTERM."""
-        said = "stopped by SIGTERM"
+        message = "stopped by SIGTERM"
         if self._begun:
             mailbox.leave_last_words("", mailbox.SAVING)
             with contextlib.suppress(tf.errors.OpError, Diverged):
-                said += f"; saved {self._manager.save(self.step).name}"
-        print(said, flush=True)
+                message += f"; saved {self._manager.save(self.step).name}"
+        print(message, flush=True)
         os._exit(EXIT_TERMINATED)
 
     def _round(self, count: int) -> np.ndarray:

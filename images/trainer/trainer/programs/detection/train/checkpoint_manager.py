@@ -63,15 +63,17 @@ class CheckpointManager:
             CheckpointError: all are damaged, or they are another model's.
         """
         damaged = []
-        for found in reversed(weights.find(self._output)):
+        for checkpoint in reversed(weights.find(self._output)):
             try:
-                self._snapshot.read(found.path)
+                self._snapshot.read(checkpoint.path)
             except DAMAGED as problem:
-                damaged.append(f"{found.name} is damaged ({str(problem).splitlines()[0][:200]})")
+                damaged.append(
+                    f"{checkpoint.name} is damaged ({str(problem).splitlines()[0][:200]})"
+                )
                 print(f"error: {damaged[-1]}", file=sys.stderr, flush=True)
             else:
-                self.last = found
-                return found
+                self.last = checkpoint
+                return checkpoint
         if damaged:
             raise CheckpointError(
                 f"{'; '.join(damaged)}, and there is no other in"
@@ -142,10 +144,10 @@ def tell(options: Options, task: Task, mode: str) -> None:
 
 def to_score(checked: Checked) -> str:
     """How many images are scored, in words."""
-    found = checked.evaluation
-    if found is None:
+    evaluation = checked.evaluation
+    if evaluation is None:
         return "none to score: no --eval_input_config_path was given"
-    return f"{found.images} to score with {found.boxes}"
+    return f"{evaluation.images} to score with {evaluation.boxes}"
 
 
 def finish(

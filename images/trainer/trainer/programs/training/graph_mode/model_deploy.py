@@ -37,13 +37,15 @@ class Placement:
         `device`. What an op or an inner tf.device says itself comes first."""
 
         def choose(op: tf.Operation) -> str:
-            asked = tf.compat.v1.DeviceSpec.from_string(op.device or "")
+            requested = tf.compat.v1.DeviceSpec.from_string(op.device or "")
             wanted = device
             if op.type in VARIABLE_OPS:
                 wanted = self._config.variables_device()
-                if self._config.distributed and asked.job is None:
+                if self._config.distributed and requested.job is None:
                     wanted += f"/task:{self._lightest(op)}"
-            return tf.compat.v1.DeviceSpec.from_string(wanted).make_merged_spec(asked).to_string()
+            return (
+                tf.compat.v1.DeviceSpec.from_string(wanted).make_merged_spec(requested).to_string()
+            )
 
         return choose
 

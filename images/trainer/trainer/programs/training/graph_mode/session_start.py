@@ -56,12 +56,12 @@ def wait_for_others(replica: Replica) -> None:
 
 def wait_for_chief(session: tf1.Session, graph: TrainingGraph, replica: Replica) -> None:
     """Block until every shared variable has a value."""
-    said, since = False, time.monotonic()
+    is_shown, since = False, time.monotonic()
     while len(session.run(graph.uninitialized)):
         time.sleep(POLL_S)
-        if not said and time.monotonic() - since > QUIET_S:
+        if not is_shown and time.monotonic() - since > QUIET_S:
             print(f"waiting for {replica.chief} to initialise", flush=True)
-            said = True
+            is_shown = True
 
 
 def wait_for_step(session: tf1.Session, graph: TrainingGraph, begin: int) -> None:
