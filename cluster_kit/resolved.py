@@ -313,8 +313,8 @@ class Cluster:
     @property
     def all_mounts(self) -> tuple[Mount, ...]:
         """All mounts of all tasks."""
-        own = (mount for task in self.tasks for mount in task.mounts)
-        return tuple(dict.fromkeys((*self.mounts, *own)))
+        of_tasks = (mount for task in self.tasks for mount in task.mounts)
+        return tuple(dict.fromkeys((*self.mounts, *of_tasks)))
 
     @property
     def evaluators(self) -> tuple[Task, ...]:

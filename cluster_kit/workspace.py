@@ -62,8 +62,8 @@ class Workspace:
 
     def latest_runs(self) -> dict[str, Path]:
         """The newest run of each cluster that has run here, by the cluster's name."""
-        found = {path.name: newest_run_directory(path) for path in self.root.glob("runs/*")}
-        return {name: run.path for name, run in found.items() if run is not None}
+        newest = {path.name: newest_run_directory(path) for path in self.root.glob("runs/*")}
+        return {name: run.path for name, run in newest.items() if run is not None}
 
     def known(self) -> list[str]:
         """Names of clusters that have run or have been rendered here."""
@@ -168,19 +168,19 @@ def write_new(files: Mapping[Path, str | bytes]) -> None:
                 f"{path} exists already, and nothing is overwritten",
                 "choose another name, or move it away first",
             )
-    made: list[Path] = []
+    directories: list[Path] = []
     try:
         for path, content in files.items():
             for folder in reversed((path, *path.parents)):
                 if folder != path and not folder.exists():
                     folder.mkdir()
-                    made.append(folder)
+                    directories.append(folder)
             data = content.encode() if isinstance(content, str) else content
             with path.open("xb") as file:
-                made.append(path)
+                directories.append(path)
                 file.write(data)
     except OSError as error:
-        for path in reversed(made):
+        for path in reversed(directories):
             with contextlib.suppress(OSError):
                 path.rmdir() if path.is_dir() else path.unlink()
         raise HostError(
@@ -259,9 +259,9 @@ class RunDirectory:
 
     def kept_files(self) -> list[Path]:
         """The files that the kit itself has written about the run: logs, events, verdict."""
-        copies = (self.path / found.name for found in files(self.path, self.program.name))
-        found = [*self.path.glob("*"), *self.logs.glob("*"), *copies]
-        return sorted(path for path in found if path.is_file() and not path.is_symlink())
+        copies = (self.path / paths.name for paths in files(self.path, self.program.name))
+        paths = [*self.path.glob("*"), *self.logs.glob("*"), *copies]
+        return sorted(path for path in paths if path.is_file() and not path.is_symlink())
 
     def give_to_owner(self) -> None:
         """If root has continued another user's run, give the new files to that user."""
@@ -318,8 +318,8 @@ def newest_run_directory(runs: Path) -> RunDirectory | None:
     latest = runs / "latest"
     if latest.is_dir():
         return RunDirectory(latest.resolve())
-    found = sorted(output.parent for output in runs.glob("*/output"))
-    return RunDirectory(found[-1].resolve()) if found else None
+    directories = sorted(output.parent for output in runs.glob("*/output"))
+    return RunDirectory(directories[-1].resolve()) if directories else None
 
 
 def _prepared(path: Path) -> RunDirectory:

@@ -63,10 +63,10 @@ def convert(host: Host, wanted: Conversion, say: Say) -> str:
     )
     if done.ok:
         return done.output.strip() + (f"\n{done.errors.strip()}" if done.errors.strip() else "")
-    said = done.errors.strip().removeprefix("error: ")
+    stderr = done.errors.strip().removeprefix("error: ")
     if done.code == REFUSED:
-        message, _, hint = said.rpartition("\n    → ")
-        raise UsageError(message or said, hint if message else "")
+        message, _, hint = stderr.rpartition("\n    → ")
+        raise UsageError(message or stderr, hint if message else "")
     raise EngineError(f"the converter ended with {done.code}:\n{done.tail()}", BUILD_IT)
 
 

@@ -60,11 +60,11 @@ def ensure(host: Host, say: Callable[[str], None]) -> None:
 
 def _installed(host: Host, folder: Path) -> Path:
     """The directory below `folder` into which pip has installed it."""
-    made, requirement = folder / "made", folder / "requirements.txt"
+    marker, requirement = folder / "made", folder / "requirements.txt"
     hashes = " ".join(f"--hash=sha256:{digest}" for digest in HASHES.values())
     requirement.write_text(f"debugpy=={VERSION} {hashes}\n", encoding="utf-8")
     common = ["--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]
-    common += ["--python-version=3.11", f"--target={made}", f"--requirement={requirement}"]
+    common += ["--python-version=3.11", f"--target={marker}", f"--requirement={requirement}"]
     wheel = f"--platform={COMPILED.get(platform.machine(), 'any')}"
     command = [*PIP, "install", *common, wheel]
     done = host.processes.run(command, timeout_s=TIMEOUT_S)
@@ -77,4 +77,4 @@ def _installed(host: Host, folder: Path) -> Path:
             f"the debugger, debugpy {VERSION}, cannot be fetched:\n{done.tail(5)}",
             f"`{sys.executable} -m ensurepip` installs pip" if lacks_pip else fix,
         )
-    return made
+    return marker

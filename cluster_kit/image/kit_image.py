@@ -336,9 +336,9 @@ def _resolved(host: Host, cluster: Cluster, variant: Variant, say: Say) -> str:
 
 
 def _failure(cluster: Cluster, output: str, tail: str) -> ManifestError | EngineError:
-    found, python = _FROM.search(output), _PYTHON.search(output)
-    if found and found[2] != "none":
-        available = list(dict.fromkeys(re.findall(r"\d+\.\d+(?=\.\d)", found[2])))
+    base, python = _FROM.search(output), _PYTHON.search(output)
+    if base and base[2] != "none":
+        available = list(dict.fromkeys(re.findall(r"\d+\.\d+(?=\.\d)", base[2])))
         rule = (
             f"the index has no such TensorFlow for Python {python[1] if python else '?'}, which "
             f"the base image has; it has {', '.join(available)}"
@@ -346,7 +346,7 @@ def _failure(cluster: Cluster, output: str, tail: str) -> ManifestError | Engine
         newest = Setting("tensorflow", available[-1] if available else "")
         other = ", or name a base with another Python in CLUSTER_KIT_BASE"
         return _problem(cluster, rule, ("write ", newest, other))
-    if found and cluster.tensorflow == NIGHTLY:
+    if base and cluster.tensorflow == NIGHTLY:
         rule = "the package index of this host has no nightly TensorFlow"
         hint = "name an index that has it in pip's configuration, or write "
         return _problem(cluster, rule, (hint, Setting("tensorflow", "2.21")))

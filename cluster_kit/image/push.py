@@ -103,8 +103,8 @@ def _to(host: Host, target: str, image: str, here: _Image, say: Callable[[str], 
         ["docker", "save", image], ["docker", *engine, "load", "--quiet"], tell
     )
     if saved.code not in (0, CUT_OFF):  # what was loaded then ends too early, and says so
-        said = f"docker save ended here with exit code {saved.code}: {saved.tail(3)}"
-        return Pushed(target, "failed", message=said, hint=disk_hint(said) or HERE)
+        failure = f"docker save ended here with exit code {saved.code}: {saved.tail(3)}"
+        return Pushed(target, "failed", message=failure, hint=disk_hint(failure) or HERE)
     if not loaded.ok:
         return _failed(target, loaded.tail(3))
     there = _ask(host, engine, image)

@@ -124,8 +124,8 @@ def _problems(found: Found, cluster: Cluster) -> Iterator[Problem]:
     program = PROGRAMS.get(_program(cluster))
     oldest = max(OLDEST_PYTHON, program.python if program else OLDEST_PYTHON)
     if found.python < oldest:
-        what = program.name if program and oldest > OLDEST_PYTHON else "the trainer"
-        rule = f"it has Python {_dotted(found.python)}; {what} needs {_dotted(oldest)} or newer"
+        subject = program.name if program and oldest > OLDEST_PYTHON else "the trainer"
+        rule = f"it has Python {_dotted(found.python)}; {subject} needs {_dotted(oldest)} or newer"
         yield _of_image(cluster, rule, "build the image on a newer Python")
     if found.tensorflow is None:
         rule = f"its `python3` (Python {_dotted(found.python)}) has no TensorFlow"

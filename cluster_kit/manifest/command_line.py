@@ -107,20 +107,20 @@ def _without_values_of_options(
 
     Added arguments follow those of the file, a sidecar's `command` its `entrypoint`.
     """
-    found, sidecars = dict(overrides), merged.get("sidecar")
-    if "extra_args" in found and _is_words(merged.get("args")):
-        begin = merged["args"][: len(merged["args"]) - len(found["extra_args"])]
-        found["extra_args"] = _after(begin, found["extra_args"])
-    tables = found.get("sidecar")
+    masked, sidecars = dict(overrides), merged.get("sidecar")
+    if "extra_args" in masked and _is_words(merged.get("args")):
+        begin = merged["args"][: len(merged["args"]) - len(masked["extra_args"])]
+        masked["extra_args"] = _after(begin, masked["extra_args"])
+    tables = masked.get("sidecar")
     if not (isinstance(tables, dict) and isinstance(sidecars, dict)):
-        return found
-    found["sidecar"] = dict(tables)
+        return masked
+    masked["sidecar"] = dict(tables)
     for name, table in tables.items():
         entry = sidecars.get(name)
         begin = entry.get("entrypoint") if isinstance(entry, dict) else None
         if isinstance(table, dict) and _is_words(begin) and _is_words(table.get("command")):
-            found["sidecar"][name] = {**table, "command": _after(begin, table["command"])}
-    return found
+            masked["sidecar"][name] = {**table, "command": _after(begin, table["command"])}
+    return masked
 
 
 def _after(begin: Any, words: Any) -> list[str]:

@@ -183,11 +183,11 @@ class Tally:
             return State.PAUSED
         if self._container and self._container[-1].ended is not None:
             return State.ENDED
-        told, state = self._reported or (0.0, State.RUNNING)
+        since, state = self._reported or (0.0, State.RUNNING)
         if not self._container and self.last_told is None:
             return State.CREATED
         started = max(lives.starts(self._container)[-1:], default=0.0)
-        return state if told >= started - CLOCK_SLACK_S else State.RUNNING
+        return state if since >= started - CLOCK_SLACK_S else State.RUNNING
 
     def happened(self, event: Event) -> None:
         """Add an event of its container."""
@@ -371,13 +371,13 @@ class Seen:
     def state(self) -> str:
         if self.run.over:
             return State.ENDED
-        told, usage = self.tally.state, self.tally.usage
+        reported, usage = self.tally.state, self.tally.usage
         engine = self.run.engine.get(self.facts.name)
         if engine is not None:
-            works = engine == State.RUNNING and told in _UP and told != State.PAUSED
-            return told if works else engine
+            works = engine == State.RUNNING and reported in _UP and reported != State.PAUSED
+            return reported if works else engine
         stale = usage is not None and self.now - usage.time > SILENT_S
-        return SILENT if stale and told in _UP and told != State.PAUSED else told
+        return SILENT if stale and reported in _UP and reported != State.PAUSED else reported
 
     @property
     def up(self) -> bool:
@@ -401,8 +401,8 @@ class Seen:
         yield from self._progress()
 
     def _exit_code(self) -> float | None:
-        told = (self.outcome.get("exit_code"), self.tally.exit_code)
-        return next((code for one in told if (code := number(one)) is not None), None)
+        codes = (self.outcome.get("exit_code"), self.tally.exit_code)
+        return next((code for one in codes if (code := number(one)) is not None), None)
 
     def _use(self) -> Iterator[Named]:
         tally, usage = self.tally, self.tally.usage

@@ -28,9 +28,9 @@ def node_text(seen: RunState, task: str) -> str:
 def node_notes(seen: RunState) -> Iterator[str]:
     """Yields a line for each node that went down, with the tasks that were on it."""
     lost = [
-        (life.lost, life.lost_node, task, bool(starts(own[place + 1 :])))
-        for task, own in seen.lives.items()
-        for place, life in enumerate(own)
+        (life.lost, life.lost_node, task, bool(starts(lives_of_task[place + 1 :])))
+        for task, lives_of_task in seen.lives.items()
+        for place, life in enumerate(lives_of_task)
         if life.lost is not None
     ]
     lost.sort(key=lambda one: one[0])
@@ -81,10 +81,10 @@ def pending_request(seen: RunState) -> Asked | None:
 
     None if nobody has asked for one, or it has been started again since, or is to be removed.
     """
-    one = user_requests.last(seen.requests, seen.leader)
-    if one is None or one.what not in user_requests.ENDS:
+    request = user_requests.last(seen.requests, seen.leader)
+    if request is None or request.what not in user_requests.ENDS:
         return None
-    return one if one.time > seen.started_at(seen.leader) else None
+    return request if request.time > seen.started_at(seen.leader) else None
 
 
 def was_asked_for(seen: RunState, task: str, moment: float) -> bool:
@@ -128,14 +128,14 @@ def restarted(one: Asked, seen: RunState) -> str:
 
 def request_notes(seen: RunState) -> list[str]:
     """A sentence for each restart and stop, and for what was done from a page, oldest first."""
-    told = (*user_requests.ENDS, *FROM_PAGE)
-    return [request_text(one, seen) for one in seen.requests if one.what in told and one.tasks]
+    noted = (*user_requests.ENDS, *FROM_PAGE)
+    return [request_text(one, seen) for one in seen.requests if one.what in noted and one.tasks]
 
 
 def request_before_blame(seen: RunState, blame: str) -> str:
     """What a person had asked of the task that is to blame, "" if it has worked since."""
-    one = user_requests.last(seen.requests, blame)
-    if one is None or one.what not in user_requests.ENDS:
+    request = user_requests.last(seen.requests, blame)
+    if request is None or request.what not in user_requests.ENDS:
         return ""
-    works = any(e.task == blame and e.time > one.time and is_work(e) for e in seen.entries)
-    return "" if works else request_text(one, seen)
+    works = any(e.task == blame and e.time > request.time and is_work(e) for e in seen.entries)
+    return "" if works else request_text(request, seen)

@@ -129,6 +129,6 @@ def ran(lives: Sequence[Life], until: float) -> Iterator[tuple[float, float, Lif
 
 def by_task(lives: Mapping[str, Lives]) -> Iterator[tuple[str, Life]]:
     """Yields every task's lives with its name."""
-    for task, own in lives.items():
-        for life in own:
+    for task, lives_of_task in lives.items():
+        for life in lives_of_task:
             yield task, life

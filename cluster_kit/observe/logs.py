@@ -232,8 +232,8 @@ class Shown:
         if self._repeats.count:
             lines = "line" if self._repeats.count == 1 else "lines"
             file = f"logs/{self._task}.log"
-            what = f"… {self._repeats.count:,} {lines} of errors left out, all in {file}"
-            self._line(self._task, what)
+            remark = f"… {self._repeats.count:,} {lines} of errors left out, all in {file}"
+            self._line(self._task, remark)
             self._repeats.count = 0
             self._tell_at = self._clock.monotonic() + TELL_EVERY_S
 
@@ -253,9 +253,9 @@ def _unsaid(held: Sequence[str], said: str) -> list[str]:
 
     All of them if the outcome tells of something else.
     """
-    told = {_said(line) for line in said.splitlines()} - {""}
-    last = max((i for i, line in enumerate(held) if _said(line) in told), default=-1)
-    rest = [(i, line) for i, line in enumerate(held) if _said(line) not in told]
+    shown = {_said(line) for line in said.splitlines()} - {""}
+    last = max((i for i, line in enumerate(held) if _said(line) in shown), default=-1)
+    rest = [(i, line) for i, line in enumerate(held) if _said(line) not in shown]
     inner = [line for i, line in rest if i < last and not _OF_TRACEBACK.match(line)]
     # A few lines that are told otherwise are of the error; many were printed at the same moment.
     kept = inner if len(inner) > MOST_INNER else []

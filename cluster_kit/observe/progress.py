@@ -72,8 +72,8 @@ def text(value: Any) -> Any:
 
 def words(value: Any) -> Any:
     """The same on one line, for what stands in a table."""
-    found = text(value)
-    return None if found is None else found.replace("\n", " ").replace("\t", " ")
+    as_text = text(value)
+    return None if as_text is None else as_text.replace("\n", " ").replace("\t", " ")
 
 
 def weight(value: Any) -> int:
@@ -227,10 +227,12 @@ class ProgressReader:
         """
         try:
             with Folder(self._output, FOLDER) as folder:
-                found = [one for name in self._names() for one in _thinned(self._new(folder, name))]
+                entries = [
+                    one for name in self._names() for one in _thinned(self._new(folder, name))
+                ]
         except OSError:
             return []  # not there yet, or removed by now: the next call looks again
-        return sorted(found, key=lambda entry: entry.time)
+        return sorted(entries, key=lambda entry: entry.time)
 
     def each(self) -> Iterator[Entry]:
         """Yields the new entries one by one, task after task, each task's as it has written them.
@@ -244,7 +246,7 @@ class ProgressReader:
     def _names(self) -> list[str]:
         if self._tasks is not None:
             return sorted(f"{task}{self._suffix}" for task in self._tasks)
-        return sorted(found.name.partition("/")[2] for found in _files(self._output, self._suffix))
+        return sorted(file.name.partition("/")[2] for file in _files(self._output, self._suffix))
 
     def _new(self, folder: Folder, name: str) -> Iterator[Entry]:
         """The new entries of one file: this is asked five times a second, and most have none."""
@@ -363,8 +365,10 @@ def _thinned(entries: Iterator[Entry]) -> Iterator[Entry]:
         if len(those) > AT_ONCE:
             del those[1::2]
             every[kind] += 1
-    found = {number: entry for those in (*kept.values(), last.values()) for number, entry in those}
-    return (found[number] for number in sorted(found))
+    by_number = {
+        number: entry for those in (*kept.values(), last.values()) for number, entry in those
+    }
+    return (by_number[number] for number in sorted(by_number))
 
 
 def without_values(entry: Entry, mask: Mask) -> Entry:
@@ -382,8 +386,8 @@ def without_values(entry: Entry, mask: Mask) -> Entry:
 
 def sizes(output: Path) -> dict[str, int]:
     """The size in bytes of each progress file and usage file, by its name."""
-    found = (*_files(output, SUFFIX), *_files(output, USAGE))
-    return {file.name.partition("/")[2]: file.size for file in found}
+    progress_files = (*_files(output, SUFFIX), *_files(output, USAGE))
+    return {file.name.partition("/")[2]: file.size for file in progress_files}
 
 
 def _files(output: Path, suffix: str) -> list[Found]:

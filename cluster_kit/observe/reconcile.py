@@ -31,7 +31,7 @@ def from_containers(
         requests: what a person has asked since then.
     """
     uses = of_samples(sample for entry in usage if (sample := sample_of(entry)))
-    lag, found = task_view.current(entries), task_view.by_task(entries)
+    lag, devices = task_view.current(entries), task_view.by_task(entries)
     wishes = [one for one in requests if one.what in ENDS]
     views = [
         _view(
@@ -42,7 +42,7 @@ def from_containers(
         )
         for c in containers
     ]
-    views = [replace(view, **found.get(view.name, {})) for view in views]
+    views = [replace(view, **devices.get(view.name, {})) for view in views]
     return [
         replace(view, usage=uses[view.name].now)
         if view.name in uses and view.state not in NOT_THERE
@@ -124,11 +124,11 @@ def is_told(event: Event, known: Sequence[Event]) -> bool:
     """
     if event.action not in _LIFE:
         return event in known
-    own = [one for one in known if one.task == event.task and one.action in _LIFE]
-    others = [one.time for one in own if one.action != event.action]
+    of_task = [one for one in known if one.task == event.task and one.action in _LIFE]
+    others = [one.time for one in of_task if one.action != event.action]
     return any(
         not any(min(one.time, event.time) < at < max(one.time, event.time) for at in others)
-        for one in own
+        for one in of_task
         if one.action == event.action
     )
 
@@ -166,23 +166,23 @@ def _starts(seen: RunState, container: Container, view: TaskView, asked: float) 
     count how many there were.
     """
     heard = seen.starts(container.name)
-    found, before = list[float](), -1.0
+    times, before = list[float](), -1.0
     for born in births([entry for entry in seen.entries if entry.task == container.name]):
         if born >= asked:
             break
         if not any(before < start <= born for start in heard):
             exact = before < container.started <= born
-            found.append(container.started if exact else born)
+            times.append(container.started if exact else born)
         before = born
     ends = seen.ends(container.name)
-    if ends and not any(start <= min(ends) for start in (*heard, *found)):
-        found.append(min(container.created, min(ends) - BARE_RESTART_S))
-    if max((*heard, *found), default=0.0) < container.started < asked:
-        found.append(container.started)
-    lacking = view.restarts + 1 - len(heard) - len(found) if found else 0
+    if ends and not any(start <= min(ends) for start in (*heard, *times)):
+        times.append(min(container.created, min(ends) - BARE_RESTART_S))
+    if max((*heard, *times), default=0.0) < container.started < asked:
+        times.append(container.started)
+    lacking = view.restarts + 1 - len(heard) - len(times) if times else 0
     # A life that has left no word was a short one.
-    found += [max(*heard, *found, 0.0) - BARE_RESTART_S * n for n in range(1, lacking + 1)]
-    return sorted(found)
+    times += [max(*heard, *times, 0.0) - BARE_RESTART_S * n for n in range(1, lacking + 1)]
+    return sorted(times)
 
 
 def _lives(seen: RunState, name: str, starts: Sequence[float]) -> Iterator[Event]:
@@ -205,7 +205,7 @@ def _last_word(
     """When, and with which exit code, the task itself said that it ended, between two of its
     starts; None if it said nothing."""
     for entry in reversed(seen.entries):
-        said = entry.event
-        if entry.task == name and isinstance(said, End) and begin <= entry.time < end:
-            return entry.time, said.exit_code if isinstance(said.exit_code, int) else None
+        event = entry.event
+        if entry.task == name and isinstance(event, End) and begin <= entry.time < end:
+            return entry.time, event.exit_code if isinstance(event.exit_code, int) else None
     return None

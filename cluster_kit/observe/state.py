@@ -111,10 +111,10 @@ class RunState:
         task = self.tasks.get(event.task)
         if task is None:
             return self
-        own = lives.after(self.lives_of(task.name), event)
-        now = replace(self, lives={**self.lives, task.name: own})
+        lives_of_task = lives.after(self.lives_of(task.name), event)
+        now = replace(self, lives={**self.lives, task.name: lives_of_task})
         if event.action == Action.START:
-            restarts, state = lives.restarts(own), now._reported_state(task.name)
+            restarts, state = lives.restarts(lives_of_task), now._reported_state(task.name)
             task = replace(task, state=state, exit_code=None, restarts=restarts)
         elif event.action == Action.DIE:
             state = State.RESTARTING if self._comes_back(event) else State.ENDED
@@ -225,8 +225,8 @@ class RunState:
         end = self.last(task, End)
         if end is None or end[0] < self.started_at(task) - CLOCK_SLACK_S:
             return None
-        own = lives.since_start(self.lives_of(task))
-        return None if any(_is_void(end[0], life) for life in own) else end
+        lives_of_task = lives.since_start(self.lives_of(task))
+        return None if any(_is_void(end[0], life) for life in lives_of_task) else end
 
     def end_of(self, task: str) -> End | None:
         """The same without the time."""

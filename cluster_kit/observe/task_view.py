@@ -89,34 +89,34 @@ def after(found: Mapping[str, Straggler], entry: Entry) -> Mapping[str, Straggle
 
 def current(entries: Iterable[Entry]) -> Mapping[str, Straggler]:
     """The stragglers by name after these entries, oldest first."""
-    found: Mapping[str, Straggler] = {}
+    stragglers: Mapping[str, Straggler] = {}
     for entry in entries:
-        found = after(found, entry)
-    return found
+        stragglers = after(stragglers, entry)
+    return stragglers
 
 
 def periods(entries: Sequence[Entry]) -> list[Period]:
     """Every time in which a task was a straggler, oldest first."""
-    found: list[Period] = []
+    all_periods: list[Period] = []
     lasting: dict[str, list[int]] = {}  # by task: where in `found` are those that are not over
     for entry in entries:
         event = entry.event
         if not isinstance(event, (Straggling, Straggled, *_ANEW)):
             continue
         for task, at_all in lasting.items():
-            over = [at for at in at_all if _ends(entry, task, found[at].begin.by)]
+            over = [at for at in at_all if _ends(entry, task, all_periods[at].begin.by)]
             for at in over:
-                share = found[at].share
+                share = all_periods[at].share
                 if isinstance(event, Straggled):
                     share = number(event.share)
-                found[at] = replace(found[at], until=entry.time, share=share)
+                all_periods[at] = replace(all_periods[at], until=entry.time, share=share)
             lasting[task] = [at for at in at_all if at not in over]
         if isinstance(event, Straggling):
             task, begin = str(event.of), straggler(entry, event)
             if len(lasting.setdefault(task, [])) < MOST_LASTING:
-                lasting[task].append(len(found))
-                found.append(Period(task, begin, None, begin.share))
-    return found
+                lasting[task].append(len(all_periods))
+                all_periods.append(Period(task, begin, None, begin.share))
+    return all_periods
 
 
 def _ends(entry: Entry, task: str, leader: str) -> bool:
@@ -230,14 +230,14 @@ def state_after(state: State, entry: Entry) -> State:
 
 def figures(entry: Entry) -> dict[str, Any]:
     """The values of an entry that a table shows, by field of TaskView; {} if there are none."""
-    found, event = figures_of(entry.event), entry.event
+    reported_figures, event = figures_of(entry.event), entry.event
     numbers = {
-        "step": found.step,
-        "own_steps": found.own_steps,
-        "steps_per_s": found.steps_per_s,
-        "loss": found.loss,
-        "accuracy": found.accuracy,
-        "map_50": found.map_50,
+        "step": reported_figures.step,
+        "own_steps": reported_figures.own_steps,
+        "steps_per_s": reported_figures.steps_per_s,
+        "loss": reported_figures.loss,
+        "accuracy": reported_figures.accuracy,
+        "map_50": reported_figures.map_50,
     }
     shown: dict[str, Any] = {
         key: value for key, value in numbers.items() if value is not None and abs(value) < HUGE
@@ -264,4 +264,4 @@ def reported(entry: Entry) -> tuple[str, dict[str, Any]] | None:
 
 def by_task(entries: Sequence[Entry]) -> dict[str, dict[str, Any]]:
     """The newest such fields of each task that was asked."""
-    return dict(found for entry in entries if (found := reported(entry)))
+    return dict(fields for entry in entries if (fields := reported(entry)))

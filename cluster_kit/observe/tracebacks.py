@@ -199,9 +199,11 @@ def last_words(log: str, limit: int = 12, *, error: str = "", stderr: str = "") 
     traceback = relevant[starts[-1] :] if starts else []
     end = _end_of_traceback(traceback)
     if traceback[end:] and len(traceback) - end <= _RECENT:
-        said = list(takewhile(lambda line: not line.startswith(_IGNORED), traceback[end:]))
-        room = max(2, limit - min(len(said), 6))
-        return "\n".join([*_last_frames(traceback[:end], room), *said])
+        after_traceback = list(
+            takewhile(lambda line: not line.startswith(_IGNORED), traceback[end:])
+        )
+        room = max(2, limit - min(len(after_traceback), 6))
+        return "\n".join([*_last_frames(traceback[:end], room), *after_traceback])
     return "\n".join(_last_lines(relevant, _relevant(_late(stderr, log)), limit))
 
 
@@ -266,16 +268,19 @@ def _last_frames(frames: Sequence[str], room: int) -> list[str]:
     At most `room` lines, the last ones; if no frame is the program's, the last frames of all.
     """
     starts = [i for i, line in enumerate(frames) if _FRAME.match(line)]
-    own: list[str] = []
+    user_frames: list[str] = []
     ends = [*starts[1:], len(frames)] if starts else []  # a program can print an invalid one
     for start, end in zip(starts, ends, strict=True):
         if _is_own(frames[start]):
-            own += frames[start:end]
-        elif own and own[-1] != _LEFT_OUT:
-            own.append(_LEFT_OUT)
-    if not own:
+            user_frames += frames[start:end]
+        elif user_frames and user_frames[-1] != _LEFT_OUT:
+            user_frames.append(_LEFT_OUT)
+    if not user_frames:
         return list(dropwhile(lambda line: line.startswith("    "), frames[-room:]))
-    return list(dropwhile(lambda line: not _FRAME.match(line), own[-room:])) or own[-room:]
+    return (
+        list(dropwhile(lambda line: not _FRAME.match(line), user_frames[-room:]))
+        or user_frames[-room:]
+    )
 
 
 def _is_own(line: str) -> bool:
@@ -361,7 +366,7 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
     words = "\n".join(lines)  # matching takes more than linear time
     if _MISSING_DATA.search(words) and not any(mount.target == "/data" for mount in mounts):
         return hint_text(("nothing is mounted at /data: run with ", DATA), caller)
-    missing = {found[1] or found[2] for found in _NO_MODULE.finditer(words)}
+    missing = {match[1] or match[2] for match in _NO_MODULE.finditer(words)}
     for folder in (PurePath(mount.source).name for mount in mounts if mount.target == PROGRAM):
         if folder in missing or _NO_PARENT in words:
             return in_package(folder)
@@ -380,4 +385,4 @@ def in_package(name: str) -> str:
 def relative_paths(words: str) -> list[str]:
     """The relative paths that an error reports as missing files."""
     lines = "\n".join(line[:_LONGEST] for line in words[:_MOST].splitlines())
-    return [found[1] or found[2] for found in _RELATIVE.finditer(lines)]
+    return [match[1] or match[2] for match in _RELATIVE.finditer(lines)]

@@ -153,10 +153,10 @@ def of_samples(samples: Iterable[Sample]) -> dict[str, Use]:
     Args:
         samples: of all tasks, oldest first.
     """
-    found: dict[str, Use] = {}
+    uses: dict[str, Use] = {}
     for sample in samples:
-        found[sample.task] = after(found.get(sample.task), sample)
-    return found
+        uses[sample.task] = after(uses.get(sample.task), sample)
+    return uses
 
 
 def _most(one: float | None, other: float | None) -> float | None:
@@ -177,5 +177,5 @@ def _bytes_by_task(told: Mapping[Any, Any]) -> dict[str, float]:
 
 
 def _number(value: Any) -> float | None:
-    found = number(value)
-    return found if found is not None and 0 <= found < MOST else None
+    as_number = number(value)
+    return as_number if as_number is not None and 0 <= as_number < MOST else None

@@ -60,12 +60,12 @@ def read(run: Path) -> list[Asked]:
         lines = (run / FILE).read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
-    found = []
+    requests = []
     for line in lines:
         with contextlib.suppress(ValueError, LookupError, TypeError):  # the disk was full
             fields = json.loads(line)
-            found.append(Asked(fields["time"], fields["what"], tuple(fields["tasks"])))
-    return found
+            requests.append(Asked(fields["time"], fields["what"], tuple(fields["tasks"])))
+    return requests
 
 
 def of_containers(containers: Sequence[Container]) -> list[Asked]:

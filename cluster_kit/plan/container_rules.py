@@ -327,8 +327,8 @@ def _check_command(key_path: str, table: SidecarTable) -> Iterator[Problem]:
     if table.command or table.entrypoint:
         return
     if shares_image(table) or table.entrypoint == []:
-        what = "the image of the tasks" if shares_image(table) else "no entry point"
-        rule = f"with {what} it needs a command"
+        whose_command = "the image of the tasks" if shares_image(table) else "no entry point"
+        rule = f"with {whose_command} it needs a command"
         yield Problem(
             key_path, "", rule, 'for example `command = ["python3", "-m", "http.server"]`'
         )

@@ -63,7 +63,7 @@ def origin_of(
     Args:
         images: tags of the kit's own for CPUs and for GPUs, and of the one that `build` makes.
     """
-    *own, built = images
+    *manifest_sources, built = images
     command = loaded.command or f"cluster-kit render {loaded.path.stem}"
     written = loaded.manifest.model_dump(mode="json", exclude_defaults=True)
     for key in loaded.command_line.keys & set(PATHS):
@@ -73,7 +73,7 @@ def origin_of(
     return Origin(
         command=f"{command} --portable" if portable else command,
         manifest=_hash(command, written, inputs.requirements, built),
-        kit=_hash(__version__, own),
+        kit=_hash(__version__, manifest_sources),
         host=() if portable else tuple(_host(loaded, inputs, facts, subnet).items()),
         portable=portable,
     )

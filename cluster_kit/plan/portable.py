@@ -174,17 +174,17 @@ def debugged(cluster: Cluster, request: str, debugger: str) -> Cluster:
 
 
 def _task(cluster: Cluster, name: str) -> Task:
-    found = next((task for task in cluster.tasks if task.name == name), None)
+    match = next((task for task in cluster.tasks if task.name == name), None)
     programs = [task.name for task in cluster.tasks if not task.serves]
-    if found is None:
+    if match is None:
         raise UsageError(f"--debug: task {name} was not found", proposal(name, programs))
-    if found.serves:
+    if match.serves:
         raise UsageError(
             f"--debug: {name} runs a TensorFlow server, no program",
             f"these run one: {', '.join(programs)}. What a coordinator sends to a worker is run by "
             "TensorFlow, where no Python debugger can stop",
         )
-    return found
+    return match
 
 
 def _refuse_port(cluster: Cluster, task: Task, port: int) -> None:

@@ -88,15 +88,17 @@ def tasks_of(
 
 def mounts_of(manifest: Manifest, inputs: Inputs, role: str) -> tuple[Mount, ...]:
     """The mounts of a role, or those of all roles for ""; includes secrets in files."""
-    own = [
+    user_mounts = [
         (mount, set(table.roles))
         for table, mount in zip(manifest.mount, inputs.own_mounts, strict=True)
     ]
-    own += [(file, set(manifest.secret[key].roles)) for key, file in inputs.secret_files.items()]
+    user_mounts += [
+        (file, set(manifest.secret[key].roles)) for key, file in inputs.secret_files.items()
+    ]
     every: tuple[set[str], ...] = (set(), set(ROLES))
     return tuple(
         mount
-        for mount, roles in own
+        for mount, roles in user_mounts
         if (role in roles if role else roles in every) and not (role and roles in every)
     )
 

@@ -239,7 +239,7 @@ def _plain(value: object) -> object:
     """A part of a cluster as JSON can have it; `asdict` would copy all of it first."""
     if is_dataclass(value):
         values = ((field, getattr(value, field.name)) for field in fields(value))
-        return {field.name: own for field, own in values if own != _default(field)}
+        return {field.name: of_field for field, of_field in values if of_field != _default(field)}
     return str(value)
 
 

@@ -181,10 +181,10 @@ def parts_of(texts: Sequence[str]) -> list[str] | None:
     if len(first) != len(second):
         return None
     parts = [""]
-    for one, other in zip(first, second, strict=True):
-        if one == other:
-            parts[-1] += one
-        elif (one, other) == ("0", "1"):
+    for character, other in zip(first, second, strict=True):
+        if character == other:
+            parts[-1] += character
+        elif (character, other) == ("0", "1"):
             parts.append("")
         else:
             return None
@@ -212,9 +212,9 @@ def file_secrets(cluster: Cluster, task: Task | None = None) -> tuple[FileSecret
     """Returns the secrets of a task, or of all tasks, by name."""
     mounts = cluster.all_mounts if task is None else (*cluster.mounts, *task.mounts)
     uid, _, gid = cluster.user.partition(":")
-    found = {PurePosixPath(m.target).name: m.source for m in mounts if is_secret(m)}
+    sources = {PurePosixPath(m.target).name: m.source for m in mounts if is_secret(m)}
     return tuple(
-        FileSecret(name, source, uid, gid or uid) for name, source in sorted(found.items())
+        FileSecret(name, source, uid, gid or uid) for name, source in sorted(sources.items())
     )
 
 
@@ -245,10 +245,10 @@ def without_shared(task: Task, own: Mapping[str, str]) -> dict[str, str]:
 def why_stale(file: Path, wanted: str) -> str:
     """What is wrong with a file that lies beside a cluster's; "" if it has the text wanted."""
     try:
-        found = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
     except (OSError, ValueError):
         return f"{file.name} beside it is missing"
-    return "" if found == wanted else f"{file.name} beside it was edited"
+    return "" if text == wanted else f"{file.name} beside it was edited"
 
 
 LOG_FILES = 2
@@ -265,12 +265,12 @@ def logging(bounds: Bounds) -> OneLine | None:
 
 def limits(container: Container) -> dict[str, Any]:
     """Returns the limits of CPU and memory; {} without any."""
-    found = {}
+    of_container = {}
     if container.cpus is not None:
-        found["cpus"] = f"{container.cpus:.15g}"
+        of_container["cpus"] = f"{container.cpus:.15g}"
     if container.memory is not None:
-        found["memory"] = f"{container.memory}b"
-    return found
+        of_container["memory"] = f"{container.memory}b"
+    return of_container
 
 
 def ulimits(container: Container) -> dict[str, OneLine]:

@@ -196,8 +196,8 @@ def shown(environment: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]
 
 def has_secrets(words: Iterable[str]) -> bool:
     """Whether a command line has the value of an option to hide, or a password in an address."""
-    given = tuple(words)
-    return _words_without(given) != given
+    command_line = tuple(words)
+    return _words_without(command_line) != command_line
 
 
 def _commands(cluster: Cluster) -> Iterator[tuple[str, Sequence[str]]]:
@@ -276,16 +276,16 @@ def secret_in(source: str, target: str) -> set[str]:
 
 def secret_variables(env_file: str) -> set[str]:
     """The values in an `env_file` whose names look like secrets; nothing of one that is gone."""
-    found = set()
+    values = set()
     with contextlib.suppress(OSError, ValueError), Path(env_file).open("rb") as file:
         text = file.read(MOST_BYTES).decode("utf-8-sig", errors="replace")
         for name, written in _VARIABLE.findall(text):
             value = written.strip()
             if looks_secret(name) and value[:1] in ("'", '"') and value[-1] == value[0]:
-                found.add(value[1:-1])
+                values.add(value[1:-1])
             elif looks_secret(name):
-                found |= {value, value.partition(" #")[0].rstrip()}
-    return found - {""}
+                values |= {value, value.partition(" #")[0].rstrip()}
+    return values - {""}
 
 
 LEAST_MIXED, LEAST = 8, 12
@@ -301,13 +301,13 @@ def known_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
     Args:
         options: whether to add those in arguments (`--token VALUE`) and in addresses.
     """
-    found = {**_options(cluster), **_in_addresses(cluster)} if options else dict[str, str]()
+    sources = {**_options(cluster), **_in_addresses(cluster)} if options else dict[str, str]()
     for task in cluster.tasks:
-        found |= {value: name for name, value in task.environment if looks_secret(name)}
-        found |= dict.fromkeys(secret_variables(task.env_file), task.env_file)
+        sources |= {value: name for name, value in task.environment if looks_secret(name)}
+        sources |= dict.fromkeys(secret_variables(task.env_file), task.env_file)
     for one in cluster.sidecars:
-        found |= {value: name for name, value in one.environment if looks_secret(name)}
-    return _values(found) | _declared(cluster)
+        sources |= {value: name for name, value in one.environment if looks_secret(name)}
+    return _values(sources) | _declared(cluster)
 
 
 def refused_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
@@ -327,10 +327,10 @@ def refused_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]
 
 def _declared(cluster: Cluster) -> dict[str, str]:
     """Where the values of `secrets` and `[secret]` come from, by the value."""
-    found = {os.environ.get(name, ""): name for name in cluster.from_caller}
+    sources = {os.environ.get(name, ""): name for name in cluster.from_caller}
     for mount in cluster.all_mounts:
-        found |= dict.fromkeys(secret_in(mount.source, mount.target), mount.source)
-    return _values(found)
+        sources |= dict.fromkeys(secret_in(mount.source, mount.target), mount.source)
+    return _values(sources)
 
 
 def _values(found: Mapping[str, str]) -> dict[str, str]:

@@ -419,7 +419,9 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
         name: find_mounts(_mounts_beside(name, sidecar), folder)
         for name, sidecar in manifest.sidecar.items()
     }
-    not_there = [problem for _, found in beside.values() for problem in found]
+    not_there = [
+        problem for _, problems_of_mounts in beside.values() for problem in problems_of_mounts
+    ]
     problems = (*program_problems, *faults, *data_problems)
     return Inputs(
         program,
@@ -432,7 +434,7 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
         env_files,
         step,
         dockerfile,
-        {name: found for name, (found, _) in beside.items()},
+        {name: problems_of_mounts for name, (problems_of_mounts, _) in beside.items()},
     )
 
 

@@ -85,10 +85,12 @@ class Curves:
 
     def told(self, entry: Entry) -> None:
         """Add a task's report; a task that both trains and scores has a curve for each."""
-        if entry.task not in self._places or not (told := _TOLD.get(type(entry.event), ())):
+        if entry.task not in self._places or not (
+            figures_of_event := _TOLD.get(type(entry.event), ())
+        ):
             return
         figures = figures_of(entry.event)
-        for figure in told:
+        for figure in figures_of_event:
             if figure.told and (value := number(figure.told(figures))) is not None:
                 epochs = isinstance(entry.event, Epoch) and figure.id != "accuracy"
                 name = f"{entry.task}, epochs" if epochs else entry.task
@@ -115,13 +117,13 @@ class Curves:
     def charts(self) -> list[Chart]:
         """All charts that have a point, with every point."""
         keys = sorted(self.points, key=lambda key: self._places[key[1].partition(",")[0]])
-        found = [
+        charts = [
             Chart(figure.id, figure.title, figure.unit, tuple(
                 Curve(name, tuple(self.points[id_, name])) for id_, name in keys if id_ == figure.id
             ))
             for figure in FIGURES
         ]  # fmt: skip
-        return [chart for chart in found if chart.curves]
+        return [chart for chart in charts if chart.curves]
 
 
 def charts_of(
@@ -279,7 +281,7 @@ def facts_with(
         "charts": [_chart(chart, began) for chart in charts],
         "traffic": traffic_facts(edges),
         "placement": placement_of(run.entries),
-        "profiles": [profile_facts(found, began) for found in run.profiles],
+        "profiles": [profile_facts(profile, began) for profile in run.profiles],
         "metrics": dict(run.outcome.get("metrics") or {}),
         "timings_s": dict(run.outcome.get("timings_s") or {}),
         "subnet": str(run.cluster.subnet),

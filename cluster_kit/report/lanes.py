@@ -223,38 +223,38 @@ def _heard(word: str, entry: Entry) -> str:
 
 def _served(spans: Sequence[Span], training: Sequence[Span], word: str) -> tuple[Span, ...]:
     """A server's spans: it works while the leader trains, else it is ready."""
-    found = []
+    lane = []
     for span in spans:
         if span.state != State.READY:
-            found.append(span)
+            lane.append(span)
             continue
         at = span.begin
         for busy in training:
             begin, end = max(busy.begin, at), min(busy.end, span.end)
             if begin >= end:
                 continue
-            found += [replace(span, begin=at, end=begin), Span(word, begin, end)]
+            lane += [replace(span, begin=at, end=begin), Span(word, begin, end)]
             at = end
-        found.append(replace(span, begin=at))
-    return tuple(span for span in found if span.end > span.begin)
+        lane.append(replace(span, begin=at))
+    return tuple(span for span in lane if span.end > span.begin)
 
 
 def _scoring(spans: Sequence[Span], entries: Sequence[Entry]) -> tuple[Span, ...]:
     """An evaluator's spans: it scores from the moment a checkpoint was written, else it waits."""
     scores = [(e.time, e.event) for e in entries if isinstance(e.event, Evaluation)]
-    found = []
+    lane = []
     for span in spans:
         at, first = span.begin, True
         for time, scored in scores:
             begin = max(at if scored.written is None else scored.written, at)
             if not at <= time <= span.end:
                 continue
-            found.append(Span(STARTING if first and span.state == STARTING else WAITING, at, begin))
-            found.append(Span(State.SCORING, begin, time, score(scored)))
+            lane.append(Span(STARTING if first and span.state == STARTING else WAITING, at, begin))
+            lane.append(Span(State.SCORING, begin, time, score(scored)))
             at, first = time, False
         word = span.state if first else WAITING
-        found.append(Span(word, at, span.end))
-    return tuple(span for span in found if span.end > span.begin)
+        lane.append(Span(word, at, span.end))
+    return tuple(span for span in lane if span.end > span.begin)
 
 
 def _silences(

@@ -121,8 +121,8 @@ def completed_checkpoints(output: Path, below: str = "") -> Iterator[tuple[float
     Args:
         below: a directory in the output to which the search is limited.
     """
-    for found in files(output, below, matches=_is_index):
-        yield found.changed, found.name.rpartition("/")[2].removesuffix(INDEX)
+    for file in files(output, below, matches=_is_index):
+        yield file.changed, file.name.rpartition("/")[2].removesuffix(INDEX)
 
 
 def _is_index(name: str) -> bool:
@@ -134,8 +134,8 @@ def checkpoints_of(output: Path, since: float) -> list[tuple[float, str]]:
 
     Of very many the newest MOST_CHECKPOINTS.
     """
-    found = (one for one in completed_checkpoints(output) if one[0] >= since)
-    return heapq.nlargest(MOST_CHECKPOINTS, found)[::-1]
+    checkpoint = (one for one in completed_checkpoints(output) if one[0] >= since)
+    return heapq.nlargest(MOST_CHECKPOINTS, checkpoint)[::-1]
 
 
 PROFILE_FOLDER, FACTS = "profile", "profile.json"

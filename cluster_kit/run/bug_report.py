@@ -151,8 +151,8 @@ def _all_names(
     run: RunDirectory, folders: Iterable[tuple[str, tuple[str, ...]]]
 ) -> tuple[list[str], int]:
     """The names of these files, and how many more there are."""
-    found = [_names(run, folder, suffixes) for folder, suffixes in folders]
-    return [name for names, _ in found for name in names], sum(more for _, more in found)
+    all_names = [_names(run, folder, suffixes) for folder, suffixes in folders]
+    return [name for names, _ in all_names for name in names], sum(more for _, more in all_names)
 
 
 def _names(run: RunDirectory, folder: str, suffixes: tuple[str, ...]) -> tuple[list[str], int]:

@@ -278,5 +278,5 @@ class Sidecars:
 
 def _is_to_end(seen: RunState) -> bool:
     """Whether a user has stopped or removed the cluster."""
-    one = user_requests.last(seen.requests, seen.leader)
-    return one is not None and one.time > seen.started_at(seen.leader)
+    request = user_requests.last(seen.requests, seen.leader)
+    return request is not None and request.time > seen.started_at(seen.leader)

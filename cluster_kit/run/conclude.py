@@ -304,15 +304,15 @@ def _saved(
     bare = replace(verdict, message="", hint="")
     verdict = parts.make("message", lambda: mask_verdict(verdict, secrets), bare)
     task = verdict.blame or seen.leader
-    said = parts.make(
+    tail = parts.make(
         "last words", lambda: _last_words(launch.engine, containers, verdict, task, mask), ""
     )
-    words, told = "", ""
+    words, shown = "", ""
     if verdict.blame:
-        words = parts.make("last words", lambda: without_message(said, verdict.message), "")
-        told = f"{words}\n{verdict.message}"
+        words = parts.make("last words", lambda: without_message(tail, verdict.message), "")
+        shown = f"{words}\n{verdict.message}"
     elif verdict.reason in (Reason.DISK_FULL, Reason.OUTPUT_LOST):
-        told = f"{said}\n{verdict.message}"  # it has another message below, with the host's path
+        shown = f"{tail}\n{verdict.message}"  # it has another message below, with the host's path
     known = f"{verdict.message}\n{words}"
     hint = parts.make(
         "known hint",
@@ -321,9 +321,9 @@ def _saved(
     )
     message = parts.make("path", lambda: on_host(verdict.message, mounts), verdict.message)
     verdict = replace(verdict, message=message)
-    verdict = parts.make("room of the disk", lambda: explained(verdict, said, directory), verdict)
+    verdict = parts.make("room of the disk", lambda: explained(verdict, tail, directory), verdict)
     logs = _logs(launch.engine, containers, mask)
-    parts.make("rest of the logs", lambda: launch.followed.finish(logs, told), None)
+    parts.make("rest of the logs", lambda: launch.followed.finish(logs, shown), None)
     run_directory.release(directory)
     with failures:
         save_events(directory, seen.events)

@@ -449,8 +449,8 @@ def _buildx(host: Host, cluster: Cluster | None) -> Check:
     done = host.processes.run(["docker", "buildx", "version"])
     if done.ok:
         return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
-    found, hint = "the Buildx plugin was not found", "install it: building images needs it"
-    return Check("buildx", "fail" if _lacks(host, cluster) else "warn", found, hint)
+    problem, hint = "the Buildx plugin was not found", "install it: building images needs it"
+    return Check("buildx", "fail" if _lacks(host, cluster) else "warn", problem, hint)
 
 
 def _lacks(host: Host, cluster: Cluster | None) -> str:

@@ -63,9 +63,9 @@ def of_workspace(engine: Engine, workspace: Workspace, up: Iterable[str]) -> lis
     roots = {workspace.root, workspace.root.resolve()}
     return [
         name
-        for name, found in outputs.items()
-        if any(path.is_relative_to(root) for path in found for root in roots)
-        or (not found and name in workspace.known())
+        for name, output in outputs.items()
+        if any(path.is_relative_to(root) for path in output for root in roots)
+        or (not output and name in workspace.known())
     ]
 
 

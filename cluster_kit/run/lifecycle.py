@@ -95,8 +95,10 @@ def is_stopped(containers: Sequence[Container]) -> bool:
     leader = _leader(containers)
     if leader is None or State.of_engine(leader.state) is not State.ENDED:
         return False
-    one = user_requests.last(user_requests.of_containers(containers), leader.name)
-    return one is not None and one.what in user_requests.ENDS and one.time > leader.started
+    request = user_requests.last(user_requests.of_containers(containers), leader.name)
+    return (
+        request is not None and request.what in user_requests.ENDS and request.time > leader.started
+    )
 
 
 def _leader(containers: Sequence[Container]) -> Container | None:

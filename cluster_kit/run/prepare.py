@@ -246,13 +246,13 @@ def told(program: str, output: str, caller: Caller = Caller.SHELL) -> tuple[str,
         return f"`{word}`: the {program} has no such argument", did_you_mean(
             word, options
         ) + lists_all
-    one = _OF_ONE.fullmatch(rule)
-    if one is None:
+    of_one_key = _OF_ONE.fullmatch(rule)
+    if of_one_key is None:
         return f"arguments of the {program}: {rule}", lists_all
-    name = one[1].partition("/")[0]
-    if value := _VALUE.fullmatch(one[2]):
+    name = of_one_key[1].partition("/")[0]
+    if value := _VALUE.fullmatch(of_one_key[2]):
         return f"`{value[1]}`: no valid value of the {program}'s `{name}`{value[2]}", lists_all
-    return f"`{name}` of the {program}: {one[2]}", lists_all
+    return f"`{name}` of the {program}: {of_one_key[2]}", lists_all
 
 
 def wants_help(arguments: Sequence[str]) -> bool:

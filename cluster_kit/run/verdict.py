@@ -389,8 +389,8 @@ def profile_notes(asked: ProfileAt | None, seen: RunState) -> Iterator[str]:
 
 
 def _why_no_profile(asked: ProfileAt, seen: RunState) -> str:
-    told = (entry.event.step for entry in seen.entries if isinstance(entry.event, Step))
-    steps = [step for step in told if step is not None]
+    reported = (entry.event.step for entry in seen.entries if isinstance(entry.event, Step))
+    steps = [step for step in reported if step is not None]
     if not steps:
         return f"the program reported no steps, so step {asked.at_step} was never reached"
     if max(steps) < asked.at_step:

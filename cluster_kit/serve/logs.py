@@ -141,18 +141,18 @@ def _answer(
     tasks: Sequence[str], lines: Iterable[Line], words: str, following: str, *, goes_on: bool
 ) -> dict[str, Any]:
     wanted, count, characters = words.casefold(), 0, 0
-    found: deque[Line] = deque()
+    newest: deque[Line] = deque()
     for one in lines:
         if wanted in one.text.casefold():
-            found.append(replace(one, text=one.text[:LONGEST]))
-            characters += len(found[-1].text)
+            newest.append(replace(one, text=one.text[:LONGEST]))
+            characters += len(newest[-1].text)
             count += 1
-        while len(found) > MOST_SENT or characters > MOST_CHARACTERS:
-            characters -= len(found.popleft().text)
+        while len(newest) > MOST_SENT or characters > MOST_CHARACTERS:
+            characters -= len(newest.popleft().text)
     return {
         "tasks": list(tasks),
-        "lines": [[one.time, one.task, one.text] for one in found],
-        "left_out": count - len(found),
+        "lines": [[one.time, one.task, one.text] for one in newest],
+        "left_out": count - len(newest),
         "next": following,
         "goes_on": goes_on,
     }

@@ -163,13 +163,13 @@ class Feed:
         self._up = {c.name: c.state for c in known if c.role != SIDECAR}
         run = self._site.newest(self._cluster)
         stamp = _stamp(run) if run else None
-        if (found := (stamp, dict(self._up))) == self._found:
+        if (state := (stamp, dict(self._up))) == self._found:
             return False
         before = self._reading, self._fixed
         self._reading, self._fixed = self._open(run, stamp)
         if before[0] is not None and before[0] is not self._reading:
             before[0].close()
-        self._stamp, self._found = stamp, found
+        self._stamp, self._found = stamp, state
         return (self._reading, self._fixed) != before
 
     def _open(self, run: RunDirectory | None, stamp: Stamp | None) -> tuple[Reading | None, str]:

@@ -152,10 +152,10 @@ def _is_own(host: str, address: str, machine: str) -> bool:
     if name in (*LOOPBACK_NAMES, address.lower(), *([] if only_here else [machine.lower()])):
         return bool(name)
     try:
-        found = ipaddress.ip_address(name)
+        ip_address = ipaddress.ip_address(name)
     except ValueError:
         return False
-    return found.is_loopback or not only_here
+    return ip_address.is_loopback or not only_here
 
 
 def _without_port(host: str) -> str:
@@ -258,14 +258,14 @@ class Server(ThreadingHTTPServer):
     def answers(self, request: Any) -> None:
         """A request with the token is complete: its answer takes as long as it takes."""
         with self._lock:
-            if one := self._connections.get(request):
-                one.has_token, one.until = True, float("inf")
+            if connection := self._connections.get(request):
+                connection.has_token, connection.until = True, float("inf")
 
     def has_answered(self, request: Any) -> None:
         """The next request of this connection may come."""
         with self._lock:
-            if one := self._connections.get(request):
-                one.until = time.monotonic() + IDLE_S
+            if connection := self._connections.get(request):
+                connection.until = time.monotonic() + IDLE_S
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print the traceback of a bug; a page that was closed meanwhile is none."""

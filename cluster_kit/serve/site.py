@@ -188,10 +188,10 @@ class Site:
         newest = self.newest(cluster)
         if newest is not None and newest.path.name == run:
             return newest
-        found = RunDirectory(self.workspace.runs(cluster) / run)
-        if not (_is_name(cluster) and _is_name(run) and found.output.is_dir()):
+        directory = RunDirectory(self.workspace.runs(cluster) / run)
+        if not (_is_name(cluster) and _is_name(run) and directory.output.is_dir()):
             raise UsageError(f"no run {run} of {cluster} here", "the page of all runs is /")
-        return found
+        return directory
 
     def channel(self, name: str, source: Callable[[], Source]) -> Channel:
         """The channel of this name, made at the first call."""

@@ -178,14 +178,14 @@ class Span:
 def spans(events: Sequence[Event], order: Sequence[str] = ()) -> list[Span]:
     """The time from start to end of every container, grouped by task, tasks in this order."""
     lives = {**dict.fromkeys(order, ()), **lives_of(sorted(events, key=lambda event: event.time))}
-    begun = [start for own in lives.values() for start in starts(own)]
+    begun = [start for lives_of_task in lives.values() for start in starts(lives_of_task)]
     if not begun:
         return []
     zero, last = min(begun), max(event.time for event in events)
     return [
         Span(task, begin - zero, end - zero, life.exit_code)
-        for task, own in lives.items()
-        for begin, end, life in ran(own, last)
+        for task, lives_of_task in lives.items()
+        for begin, end, life in ran(lives_of_task, last)
     ]
 
 

@@ -36,8 +36,8 @@ HERE_ONLY = "It is for this host and this user; with --portable the command make
 
 def own_lines(cluster: Cluster, build: Build | None) -> list[str]:
     """Returns the lines: where it runs, who gets the results, how its image comes."""
-    own = _portable(cluster, build) if cluster.origin.portable else [HERE_ONLY]
-    return [*own, *_beside(cluster)]
+    lines = _portable(cluster, build) if cluster.origin.portable else [HERE_ONLY]
+    return [*lines, *_beside(cluster)]
 
 
 def _beside(cluster: Cluster) -> list[str]:
@@ -167,8 +167,8 @@ def _task(cluster: Cluster, shared: Data, common: Container, container: Containe
         **container.besides(common.environment),
         **dict.fromkeys(container.secrets),
     }
-    own = {name: value for name, value in body.items() if shared.get(name) != value}
-    return {MERGE: Verbatim("*task"), **own}
+    differs = {name: value for name, value in body.items() if shared.get(name) != value}
+    return {MERGE: Verbatim("*task"), **differs}
 
 
 EMPTY = Verbatim("[]")
@@ -197,13 +197,13 @@ def _with_build(service: Data, build: Build) -> Data:
     arguments: Data = dict(build.arguments)
     if "BASE" in arguments:
         arguments["BASE"] = Verbatim("${CLUSTER_KIT_BASE:-" + build.arguments["BASE"] + "}")
-    made = {
+    recipe = {
         "context": build.context,
         "dockerfile": build.dockerfile,
         "network": Verbatim("${CLUSTER_KIT_BUILD_NETWORK:-default}"),
         "args": dict(sorted(arguments.items())),
     }
-    return {**service, "build": present(made)}
+    return {**service, "build": present(recipe)}
 
 
 def _network(spec: NetworkSpec) -> Data:

@@ -47,25 +47,25 @@ def broken(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
     Both are as `docker compose config` prints them, without and with the override.
     """
-    found = [] if before["name"] == after["name"] else ["the project's name"]
+    problems = [] if before["name"] == after["name"] else ["the project's name"]
     for name, service in before["services"].items():
         other = after["services"].get(name)
         if other is None:
-            found.append(f"{name}: it is not started")
+            problems.append(f"{name}: it is not started")
             continue
-        found += [f"{name}: its {what}" for what in _changed(_of_service(service, other))]
+        problems += [f"{name}: its {key}" for key in _changed(_of_service(service, other))]
     for name in sorted(after["services"].keys() - before["services"].keys()):
-        found.append(f"{name}: a service of its own, which the kit would leave behind")
-    network, other = (made["networks"]["cluster"] for made in (before, after))
+        problems.append(f"{name}: a service of its own, which the kit would leave behind")
+    network, other = (project["networks"]["cluster"] for project in (before, after))
     compared = {
         "subnet": (network.get("ipam"), other.get("ipam")),
         "labels": (_labels(network), _labels(other)),
     }
-    return [*found, *(f"the network: its {what}" for what in _changed(compared))]
+    return [*problems, *(f"the network: its {key}" for key in _changed(compared))]
 
 
 def _changed(compared: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
-    yield from (what for what, (old, new) in compared.items() if old != new)
+    yield from (key for key, (old, new) in compared.items() if old != new)
 
 
 def _of_service(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -148,7 +148,7 @@ def _refuse_if_broken(host: Host, file: Path, override: Path, variables: Mapping
 
     Raises EngineError if Compose fails otherwise.
     """
-    found = []
+    problems = []
     for files in ([file], [file, override]):
         named = [word for path in files for word in ("-f", str(path))]
         done = host.processes.run(
@@ -159,8 +159,8 @@ def _refuse_if_broken(host: Host, file: Path, override: Path, variables: Mapping
             if files == [file]:
                 raise EngineError(f"docker compose config failed:\n{words}", _hint(words))
             raise UsageError(f"{override} cannot be merged:\n{words}", f"fix {override}")
-        found.append(json.loads(done.output))
-    if faults := broken(*found):
+        problems.append(json.loads(done.output))
+    if faults := broken(*problems):
         lines = "\n".join(f"  {fault}" for fault in faults)
         raise UsageError(
             f"{override} changes what the kit needs:\n{lines}",

@@ -10,8 +10,8 @@ from docker.utils.build import Pattern
 
 def ignore_file(dockerfile: Path, context: Path) -> Path:
     """The file that says what is left out: the Dockerfile's own, else that of the directory."""
-    own = dockerfile.with_name(f"{dockerfile.name}.dockerignore")
-    return own if own.is_file() else context / ".dockerignore"
+    beside_dockerfile = dockerfile.with_name(f"{dockerfile.name}.dockerignore")
+    return beside_dockerfile if beside_dockerfile.is_file() else context / ".dockerignore"
 
 
 def patterns_of(text: str) -> list[Pattern]:
@@ -51,5 +51,5 @@ def _below(
 
 def _last(patterns: Sequence[Pattern], matches: Sequence[bool]) -> bool:
     """Whether the last pattern that matches leaves out; `!` takes in again."""
-    verdicts = [not pattern.exclusion for pattern, one in zip(patterns, matches) if one]  # noqa: B905
+    verdicts = [not pattern.exclusion for pattern, matched in zip(patterns, matches) if matched]  # noqa: B905
     return verdicts[-1] if verdicts else False

@@ -36,8 +36,8 @@ def address() -> str:
 
 def sdk(**options: Any) -> docker.DockerClient:
     """An SDK client for the engine that `docker` would use; raises DockerException."""
-    found = address()
-    environment = {**os.environ, "DOCKER_HOST": found} if found else dict(os.environ)
+    socket = address()
+    environment = {**os.environ, "DOCKER_HOST": socket} if socket else dict(os.environ)
     client = docker.from_env(environment=environment, **options)
     client.api.send = _logged(client.api.send)
     return client
@@ -84,12 +84,12 @@ def caller(kind: EngineKind) -> str:
 
 def _remote(address: str) -> str:
     """The address without the user name if it is another machine's, else ""."""
-    found = urlsplit(address)
-    if found.scheme not in ("ssh", "tcp", "http", "https"):
+    parts = urlsplit(address)
+    if parts.scheme not in ("ssh", "tcp", "http", "https"):
         return ""
-    if found.scheme != "ssh" and (found.hostname or "") in _LOOPBACK:
+    if parts.scheme != "ssh" and (parts.hostname or "") in _LOOPBACK:
         return ""
-    return f"{found.scheme}://{found.hostname}"
+    return f"{parts.scheme}://{parts.hostname}"
 
 
 _LOST = (DockerException, urllib3.exceptions.HTTPError, OSError)

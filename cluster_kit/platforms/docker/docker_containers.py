@@ -122,18 +122,18 @@ def gpus_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
 
     By `--gpus` or a device request, or by NVIDIA's runtime and its variable.
     """
-    found = list(reserved_gpus(attributes))
+    ids_of_gpus = list(reserved_gpus(attributes))
     for request in attributes["HostConfig"].get("DeviceRequests") or []:
         kinds = {kind for kinds in request.get("Capabilities") or [] for kind in kinds}
         count = request.get("Count", 0)
         if kinds & {"gpu", "nvidia"} or request.get("Driver") == "nvidia":
-            found += [ALL_GPUS] if count == -1 else map(str, range(count))
-    if attributes["HostConfig"].get("Runtime") == "nvidia" and not found:
+            ids_of_gpus += [ALL_GPUS] if count == -1 else map(str, range(count))
+    if attributes["HostConfig"].get("Runtime") == "nvidia" and not ids_of_gpus:
         variables = attributes["Config"].get("Env") or []
         named = dict(text.partition("=")[::2] for text in variables)
         ids = named.get("NVIDIA_VISIBLE_DEVICES", "")
-        found += [id_ for id_ in ids.split(",") if id_ not in ("", "void", "none")]
-    return tuple(found)
+        ids_of_gpus += [id_ for id_ in ids.split(",") if id_ not in ("", "void", "none")]
+    return tuple(ids_of_gpus)
 
 
 def reserved_by_others(containers: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:

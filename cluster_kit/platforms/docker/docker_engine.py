@@ -203,8 +203,8 @@ class DockerReaches:
 
     @as_engine_errors()
     def memory_used(self, container_id: str) -> int:
-        told = self._client.api.stats(container_id, stream=False, one_shot=True)
-        return int(told["memory_stats"]["usage"])
+        stats = self._client.api.stats(container_id, stream=False, one_shot=True)
+        return int(stats["memory_stats"]["usage"])
 
     @as_engine_errors()
     def limit_memory(self, container_id: str, memory: int, *, swap: bool) -> None:
@@ -255,12 +255,12 @@ def _confined(attributes: Mapping[str, Any]) -> dict[str, str]:
 
 def _first(blocks: Iterator[bytes], most: int) -> bytes:
     """Returns the first `most` bytes of a stream; the rest is not read."""
-    found = bytearray()
+    line = bytearray()
     for block in blocks:
-        found += block
-        if len(found) >= most:
+        line += block
+        if len(line) >= most:
             break
-    return bytes(found[:most])
+    return bytes(line[:most])
 
 
 _NO_PROGRAM = "/none"
@@ -309,16 +309,16 @@ def payloads(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """
     rest = b""
     for block in blocks:
-        data, at, found = rest + block, 0, []
+        data, at, frames = rest + block, 0, []
         while at + _HEADER <= len(data):
             end = at + _HEADER + int.from_bytes(data[at + 4 : at + _HEADER], "big")
             if end > len(data):
                 break
-            found.append(data[at + _HEADER : end])
+            frames.append(data[at + _HEADER : end])
             at = end
         rest = data[at:]
-        if found:
-            yield b"".join(found)
+        if frames:
+            yield b"".join(frames)
 
 
 def lines_of(blocks: Iterable[bytes]) -> Iterator[list[str]]:
@@ -379,8 +379,8 @@ class DockerConnection:
 
     def answers(self) -> bool:
         try:
-            with as_engine_errors(), contextlib.closing(sdk(timeout=ANSWER_S)) as asked:
-                return bool(asked.ping())
+            with as_engine_errors(), contextlib.closing(sdk(timeout=ANSWER_S)) as client:
+                return bool(client.ping())
         except EngineError:
             return False
 
@@ -421,8 +421,8 @@ class DockerConnection:
 
     @as_engine_errors()
     def sidecars(self, cluster: str, run: str = "") -> list[Container]:
-        found = [container_of(c.attrs) for c in self._list(of_cluster(cluster, run))]
-        return sorted((c for c in found if c.role == SIDECAR), key=lambda c: c.name)
+        containers = [container_of(c.attrs) for c in self._list(of_cluster(cluster, run))]
+        return sorted((c for c in containers if c.role == SIDECAR), key=lambda c: c.name)
 
     @as_engine_errors()
     def glance(self) -> list[ContainerSummary]:
@@ -430,15 +430,15 @@ class DockerConnection:
         return [summary_of(one) for one in listed]
 
     def _networks(self, label: str | list[str]) -> list[Any]:
-        found = self._client.networks.list(filters={"label": label})
-        return [one for one in found if one.attrs.get("Scope") != "swarm"]
+        networks = self._client.networks.list(filters={"label": label})
+        return [one for one in networks if one.attrs.get("Scope") != "swarm"]
 
     def _list(self, filters: Filters) -> list[Any]:
         while True:
             # A container that is removed between the list and its inspection answers 404.
             with contextlib.suppress(NotFound):
-                found: list[Any] = self._client.containers.list(all=True, filters=filters)
-                return [one for one in found if not of_a_swarm(one.attrs)]
+                containers: list[Any] = self._client.containers.list(all=True, filters=filters)
+                return [one for one in containers if not of_a_swarm(one.attrs)]
 
     def events(
         self, cluster: str, since: float, run: str = "", until: Subscription | None = None

@@ -47,8 +47,8 @@ def host_mounts(cluster: Cluster) -> tuple[Mount, ...]:
 
 def secret_files(cluster: Cluster) -> dict[str, str]:
     """Returns the paths on this host of the secrets that are files, by name."""
-    found = {PurePosixPath(m.target).name: m.source for m in cluster.all_mounts if is_secret(m)}
-    return dict(sorted(found.items()))
+    sources = {PurePosixPath(m.target).name: m.source for m in cluster.all_mounts if is_secret(m)}
+    return dict(sorted(sources.items()))
 
 
 def carried(cluster: Cluster, read: Callable[[Mount], Files]) -> tuple[Carried, ...]:
@@ -103,7 +103,7 @@ def _looked_through(source: Path, apart: Collection[Path]) -> tuple[dict[str, Pa
 
     No link is followed out of the directory, nor to what is left out, nor to a directory.
     """
-    found, links, left = dict[str, Path](), list[Path](), list[str]()
+    files, links, left = dict[str, Path](), list[Path](), list[str]()
     folders = [source]
     while folders:
         for path in sorted(folders.pop().iterdir()):
@@ -120,14 +120,14 @@ def _looked_through(source: Path, apart: Collection[Path]) -> tuple[dict[str, Pa
                 if looks_secret_file(path.name) or path.resolve() in apart:
                     left.append(str(path))
                 else:
-                    found[str(path.relative_to(source))] = path
-    packed = {path.resolve() for path in found.values()}
+                    files[str(path.relative_to(source))] = path
+    packed = {path.resolve() for path in files.values()}
     for link in links:
         if seen_from(link.parent, link.name) in packed and not looks_secret_file(link.name):
-            found[str(link.relative_to(source))] = link
+            files[str(link.relative_to(source))] = link
         else:
             left.append(str(link))
-    return dict(sorted(found.items())), sorted(left)
+    return dict(sorted(files.items())), sorted(left)
 
 
 def refuse_secrets(found: Iterable[Carried], sources: Mapping[str, str], cluster: Cluster) -> None:

@@ -110,8 +110,8 @@ class Api:
 
     def items(self, path: str, selector: str, **query: str) -> list[Object]:
         """The objects of this namespace that have these labels."""
-        found = self.get(path, labelSelector=selector, **query)["items"]
-        return list(found)
+        objects = self.get(path, labelSelector=selector, **query)["items"]
+        return list(objects)
 
     def text(self, path: str, **query: str) -> str:
         """The server's answer as text, such as a log."""
@@ -128,7 +128,7 @@ class Api:
 
     def may(self, verb: str, group: str, kind: str, part: str = "") -> bool:
         """Whether the caller has this right in the namespace."""
-        asked = {
+        attributes = {
             "namespace": self.namespace,
             "verb": verb,
             "group": group,
@@ -138,7 +138,7 @@ class Api:
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": asked},
+            "spec": {"resourceAttributes": attributes},
         }
         answer = self.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
         return bool(answer.get("status", {}).get("allowed"))
@@ -207,7 +207,7 @@ def refused(status: int, data: bytes, what: str) -> Refused:
     if status == 401:
         message = f"Kubernetes does not accept your credentials: {words}"
         hint = "log in to the cluster again: your credentials are expired or wrong"
-    elif status == 403 and any(said in words for said in OF_QUOTA):
+    elif status == 403 and any(quota_words in words for quota_words in OF_QUOTA):
         hint = QUOTA
     elif status == 403 and "violates PodSecurity" in words:
         hint = "the namespace's Pod Security level forbids this: choose another namespace"

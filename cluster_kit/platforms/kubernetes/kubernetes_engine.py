@@ -72,7 +72,7 @@ class Watching(Listing):
     def events(
         self, cluster: str, since: float, run: str = "", until: Subscription | None = None
     ) -> Iterator[Event]:
-        told, ended = Told(), dict[str, tuple[int, float]]()
+        already, ended = Told(), dict[str, tuple[int, float]]()
         until = until or Subscription()
         while True:
             pods = self.pods(cluster, run)
@@ -80,7 +80,7 @@ class Watching(Listing):
             self.bring(cluster, run)
             ready = [pod for pod in pods if self._is_read(cluster, pod, ended)]
             gone_too = [pod for pod in pods if pod not in ready]
-            yield from told.events([*ready, *map(_running, gone_too)], time.time())
+            yield from already.events([*ready, *map(_running, gone_too)], time.time())
             if until.wait(max(POLL_S, len(pods) * EACH_S)):
                 return
 
@@ -184,8 +184,8 @@ class PodLogs(PolledLogs):
     def _pods_of(self, container_id: str) -> list[Record]:
         """The pods of a task, oldest first."""
         job, _, _ = container_id.partition("/")
-        found = self._api.items(self._api.of("v1", "pods"), f"batch.kubernetes.io/job-name={job}")
-        return by_task(found).get(container_id, [])
+        pods = self._api.items(self._api.of("v1", "pods"), f"batch.kubernetes.io/job-name={job}")
+        return by_task(pods).get(container_id, [])
 
     def _is_over(self, container_id: str) -> bool:
         pods = self._pods_of(container_id)
@@ -268,15 +268,15 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
 
     def containers(self, cluster: str, run: str = "") -> list[Container]:
         jobs, pods = self._jobs(cluster, run), by_task(self.pods(cluster, run))
-        found = []
+        containers = []
         for job in jobs:
             secrets = self._secrets_of(job["metadata"], job["spec"]["template"]["spec"])
             for index in range(job["spec"]["completions"]):
-                one = container_of(job, index, pods.get(id_of(job, index), ()))
-                found.append(replace(one, secrets=secrets))
+                container = container_of(job, index, pods.get(id_of(job, index), ()))
+                containers.append(replace(container, secrets=secrets))
         self._bring(cluster, jobs)
         order = {role: position for position, role in enumerate(ROLES)}
-        return sorted(found, key=lambda c: (order.get(c.role, len(order)), c.index))
+        return sorted(containers, key=lambda c: (order.get(c.role, len(order)), c.index))
 
     def _secrets_of(self, metadata: Record, spec: Record) -> tuple[str, ...]:
         """The values of the secrets of a Job or pod, without those that the caller may not read."""
@@ -374,12 +374,12 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
         applied are the user's own.
         """
         try:
-            found = self._api.items(self._api.of(group, kind), selector(cluster, ""))
+            objects = self._api.items(self._api.of(group, kind), selector(cluster, ""))
         except Refused as error:
             if kind != "secrets" or error.status != 403:
                 raise
             return [{"name": name} for name in kubernetes_secrets(cluster)] if is_run else []
-        return [one["metadata"] for one in found]
+        return [one["metadata"] for one in objects]
 
     def _delete(self, group: str, kind: str, name: str, **query: str) -> None:
         try:

@@ -24,23 +24,23 @@ from cluster_kit.resolved import Cluster
 def objects(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
     """Returns Service, NetworkPolicy, ConfigMaps, claim, and Jobs or their JobSet, each with the
     kit's labels."""
-    own = cluster_labels(cluster)
+    tags = cluster_labels(cluster)
     name, on = kubernetes_name(cluster.name), settings_of(cluster)
-    found = [
-        _service(cluster, name, own),
-        _policy(name, own, anywhere=on.egress),
-        _shared(cluster, name, own),
-        *(_files(one, own) for one in files),
+    documents = [
+        _service(cluster, name, tags),
+        _policy(name, tags, anywhere=on.egress),
+        _shared(cluster, name, tags),
+        *(_files(one, tags) for one in files),
     ]
     if on.storage is not None:
-        found.append(_claim(cluster, own))
-    made = jobs(cluster, files)
-    found += [jobset(cluster, made)] if on.jobset else made
+        documents.append(_claim(cluster, tags))
+    made_jobs = jobs(cluster, files)
+    documents += [jobset(cluster, made_jobs)] if on.jobset else made_jobs
     if on.namespace:
-        for one in found:
+        for one in documents:
             meta = one["metadata"]
             one["metadata"] = {"name": meta["name"], "namespace": on.namespace, **meta}
-    return found
+    return documents
 
 
 def _named(version: str, kind: str, name: str, own: dict[str, str]) -> Object:
@@ -82,21 +82,23 @@ def _policy(name: str, own: dict[str, str], *, anywhere: bool) -> Object:
 
 def _shared(cluster: Cluster, name: str, own: dict[str, str]) -> Object:
     """What grows with the cluster, once; and of which files `up` makes the Secret."""
-    made = _named("v1", "ConfigMap", name, own)
+    config_map = _named("v1", "ConfigMap", name, own)
     if files := secret_files(cluster):
-        made["metadata"]["annotations"] = {SECRET_FILES: json.dumps(files)}
-    return made | {"data": {FILE: spec_text(cluster)}}
+        config_map["metadata"]["annotations"] = {SECRET_FILES: json.dumps(files)}
+    return config_map | {"data": {FILE: spec_text(cluster)}}
 
 
 def _files(one: Carried, own: dict[str, str]) -> Object:
-    made = _named("v1", "ConfigMap", one.name, own)
+    config_map = _named("v1", "ConfigMap", one.name, own)
     data, binary = {}, {}
     for key, path in keys(one.files).items():
         try:
             data[key] = one.files[path].decode("utf-8")
         except UnicodeDecodeError:
             binary[key] = base64.b64encode(one.files[path]).decode("ascii")
-    return made | ({"data": data} if data else {}) | ({"binaryData": binary} if binary else {})
+    return (
+        config_map | ({"data": data} if data else {}) | ({"binaryData": binary} if binary else {})
+    )
 
 
 def _claim(cluster: Cluster, own: dict[str, str]) -> Object:

@@ -38,8 +38,8 @@ def escaped(text: str) -> str:
 
 def template(texts: Sequence[str]) -> str | None:
     """Returns what Kubernetes makes the texts of indexes 0, 1, … from; None if nothing does so."""
-    found = parts_of(texts)
-    return None if found is None else REFERENCE.join(map(escaped, found))
+    parts = parts_of(texts)
+    return None if parts is None else REFERENCE.join(map(escaped, parts))
 
 
 def command(role: Sequence[Container]) -> list[str]:
@@ -48,26 +48,26 @@ def command(role: Sequence[Container]) -> list[str]:
     Raises:
         UsageError: they differ otherwise than by their index.
     """
-    found = []
+    words = []
     for texts in zip_longest(*(spec.command for spec in role)):
-        made = None if None in texts else template(texts)
-        if made is None:
+        word = None if None in texts else template(texts)
+        if word is None:
             raise _differ(role, "arguments", next((t for t in texts if t), ""))
-        found.append(made)
-    return found
+        words.append(word)
+    return words
 
 
 def environment(role: Sequence[Container], tables: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Returns the variables of all tasks of a role, by name; `tables` has those of each task."""
-    found = {}
+    variables = {}
     for name in sorted({name for table in tables for name in table}):
-        made = None
+        text = None
         if all(name in table for table in tables):
-            made = template([table[name] for table in tables])
-        if made is None:
+            text = template([table[name] for table in tables])
+        if text is None:
             raise _differ(role, "variables", name)
-        found[name] = made
-    return found
+        variables[name] = text
+    return variables
 
 
 def _differ(role: Sequence[Container], what: str, example: str) -> UsageError:
@@ -92,28 +92,30 @@ def volumes(
     """Returns the volumes of a pod and the mounts of its container, in the same order."""
     name, on = kubernetes_name(cluster.name), settings_of(cluster)
     assert on is not None  # it is a cluster of this engine
-    found: list[tuple[Object, list[Object]]] = [
+    pairs: list[tuple[Object, list[Object]]] = [
         _volume("cluster", {"configMap": {"name": name}}, CONFIG, read_only=True),
         output(cluster, spec.output),
         _volume("shm", _memory(spec.shm_size or SHM), "/dev/shm"),
     ]
     for path in spec.tmpfs:
         empty = _memory() if path == SECRETS else _empty(spec.bounds.tmp)
-        found.append(_volume(PurePosixPath(path).name, empty, path))
+        pairs.append(_volume(PurePosixPath(path).name, empty, path))
     mounts = spec.mounts
     targets = {mount.target for mount in mounts}
-    found += [_files(one) for one in files if one.target in targets]
+    pairs += [_files(one) for one in files if one.target in targets]
     claims = [one for one in on.claims if one[0] in targets]
     read_only = {mount.target: mount.read_only for mount in mounts}
     for number, (target, claim, folder) in enumerate(claims):
         source = {"persistentVolumeClaim": {"claimName": claim}}
         extra = {"subPath": folder} if folder else {}
         ro = read_only[target]
-        found.append(_volume(f"claim-{number}", source, target, read_only=ro, **extra))
+        pairs.append(_volume(f"claim-{number}", source, target, read_only=ro, **extra))
     secrets = [mount for mount in mounts if is_secret(mount)]
     if secrets:
-        found.append(_secrets(f"{name}-files", [mount.target for mount in secrets]))
-    return [volume for volume, _ in found], [mount for _, own in found for mount in own]
+        pairs.append(_secrets(f"{name}-files", [mount.target for mount in secrets]))
+    return [volume for volume, _ in pairs], [
+        mount for _, own_mounts in pairs for mount in own_mounts
+    ]
 
 
 def output(cluster: Cluster, path: str) -> tuple[Object, list[Object]]:
@@ -193,9 +195,9 @@ def jobs(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:
 
 def tags(cluster: Cluster, spec: Container, role: str = "") -> dict[str, str]:
     """Returns the labels of all that belongs to a cluster, or of a role's Job and pods."""
-    own = {labels.ROLE: role, labels.LEADER: str(cluster.leader.role == role).lower()}
+    of_role = {labels.ROLE: role, labels.LEADER: str(cluster.leader.role == role).lower()}
     shared = {labels.CLUSTER: cluster.name, labels.PLAN: spec.labels[labels.PLAN]}
-    return {**shared, **own} if role else shared
+    return {**shared, **of_role} if role else shared
 
 
 def _job(
@@ -205,7 +207,7 @@ def _job(
     files: Sequence[Carried],
 ) -> Object:
     role, first, on = tasks[0].role, specs[0], settings_of(cluster)
-    own = tags(cluster, first, role)
+    job_labels = tags(cluster, first, role)
     deadlines = cluster.deadlines
     longest = deadlines.start + deadlines.job + deadlines.evaluator_grace + PULLING_S
     spec: Object = {
@@ -221,12 +223,12 @@ def _job(
         restarts = ENDLESS
     spec |= {"backoffLimitPerIndex": restarts} if restarts else {"backoffLimit": 0}
     if on.queue and not on.jobset:
-        own, spec["suspend"] = own | {QUEUE: on.queue}, True
+        job_labels, spec["suspend"] = job_labels | {QUEUE: on.queue}, True
     spec["template"] = {
         "metadata": {"labels": tags(cluster, first, role), **_secrets_of(first)},
         "spec": _pod(cluster, tasks, specs, files),
     }
-    metadata = {"name": kubernetes_job(cluster.name, role, in_set=on.jobset), "labels": own}
+    metadata = {"name": kubernetes_job(cluster.name, role, in_set=on.jobset), "labels": job_labels}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
@@ -309,15 +311,15 @@ def _variables(cluster: Cluster, tasks: Sequence[Task], specs: Sequence[Containe
         shared | without_shared(task, {**spec.besides(common), **spec.hidden})
         for task, spec in zip(tasks, specs, strict=True)
     ]
-    found: list[Object] = [
+    variables: list[Object] = [
         {"name": INDEX, "valueFrom": {"fieldRef": {"fieldPath": COMPLETION_INDEX}}}
     ]
-    found += [{"name": k, "value": v} for k, v in environment(specs, tables).items()]
+    variables += [{"name": k, "value": v} for k, v in environment(specs, tables).items()]
     secret, _ = kubernetes_secrets(cluster.name)
     for name in specs[0].secrets:
         source = {"secretKeyRef": {"name": secret, "key": name}}
-        found.append({"name": name, "valueFrom": source})
-    return found
+        variables.append({"name": name, "valueFrom": source})
+    return variables
 
 
 def _resources(spec: Container) -> Object:
@@ -328,8 +330,8 @@ def _resources(spec: Container) -> Object:
     if spec.memory is not None:
         limits["memory"] = str(spec.memory)
     gpus = {GPU: str(len(spec.devices.ids))} if spec.devices else {}
-    found: Object = {"limits": limits | gpus} if limits or gpus else {}
-    return found | ({"requests": limits} if limits else {})
+    resources: Object = {"limits": limits | gpus} if limits or gpus else {}
+    return resources | ({"requests": limits} if limits else {})
 
 
 def _affinity(constraints: Sequence[str]) -> Object:
@@ -346,7 +348,7 @@ def jobset(cluster: Cluster, jobs: Sequence[Object]) -> Object:
     score."""
     on = settings_of(cluster)
     name = kubernetes_name(cluster.name)
-    own = {key: jobs[0]["metadata"]["labels"][key] for key in (labels.CLUSTER, labels.PLAN)}
+    set_labels = {key: jobs[0]["metadata"]["labels"][key] for key in (labels.CLUSTER, labels.PLAN)}
     decide = {cluster.leader.role, *(task.role for task in cluster.evaluators)}
     replicated = [_replicated(job) for job in jobs]
     spec: Object = {
@@ -363,16 +365,16 @@ def jobset(cluster: Cluster, jobs: Sequence[Object]) -> Object:
         "replicatedJobs": replicated,
     }
     if on.queue:
-        own[QUEUE] = on.queue
+        set_labels[QUEUE] = on.queue
         spec = {"suspend": True, **spec}
-    metadata = {"name": name, "labels": own}
+    metadata = {"name": name, "labels": set_labels}
     return {"apiVersion": GROUP, "kind": "JobSet", "metadata": metadata, "spec": spec}
 
 
 def _replicated(job: Object) -> Object:
-    own = job["metadata"]["labels"]
-    template = {"metadata": {"labels": own}, "spec": job["spec"]}
-    return {"name": own[labels.ROLE], "replicas": 1, "template": template}
+    job_labels = job["metadata"]["labels"]
+    template = {"metadata": {"labels": job_labels}, "spec": job["spec"]}
+    return {"name": job_labels[labels.ROLE], "replicas": 1, "template": template}
 
 
 def templates(one: Object) -> list[Object]:

@@ -81,9 +81,9 @@ def _checks_rights(api: Api, cluster: Cluster | None) -> Iterator[Check]:
     elif on is not None and on.jobset:
         yield Check("jobset", "ok", GROUP)
     if on is not None and not on.claim:
-        found = "an emptyDir goes with its pod: nothing could be read of how the job ended"
+        problem = "an emptyDir goes with its pod: nothing could be read of how the job ended"
         hint = 'write `output = "pvc"` under [kubernetes], or `kubectl apply` what `render` writes'
-        yield Check("output", "fail", found, hint)
+        yield Check("output", "fail", problem, hint)
 
 
 def _needs(cluster: Cluster | None) -> Iterator[tuple[str, str, str, str]]:
@@ -205,10 +205,10 @@ class Kubernetes(Platform):
         if any(task.debug for task in cluster.tasks):
             raise NO_DEBUGGER
         others = files.apart(cluster)
-        found = files.carried(cluster, lambda mount: files.read(mount, others))
+        contents = files.carried(cluster, lambda mount: files.read(mount, others))
         sources = {mount.target: mount.source for mount in cluster.all_mounts}
-        files.refuse_secrets(found, sources, cluster)
-        return refuse_in_text(render(cluster, found), self.file_name, cluster)
+        files.refuse_secrets(contents, sources, cluster)
+        return refuse_in_text(render(cluster, contents), self.file_name, cluster)
 
     def left_out(self, cluster: Cluster) -> list[str]:
         from cluster_kit.platforms.kubernetes import carried_files as files
@@ -230,10 +230,10 @@ class Kubernetes(Platform):
         from cluster_kit.platforms.kubernetes.kubernetes_start import for_run, make, wait_for_start
 
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast as Python's
-        found = [one for one in yaml.load_all(file.read_text(encoding="utf-8"), loader) if one]
-        engine = KubernetesEngine(found[0]["metadata"].get("namespace", ""))
+        documents = [one for one in yaml.load_all(file.read_text(encoding="utf-8"), loader) if one]
+        engine = KubernetesEngine(documents[0]["metadata"].get("namespace", ""))
         try:
-            objects = for_run(found, run, output, os.environ)
+            objects = for_run(documents, run, output, os.environ)
         except OSError as error:
             raise HostError(
                 f"the secret {error.filename} cannot be read: {error.strerror}", "fix its path"

@@ -45,8 +45,8 @@ def secrets_named(spec: Record) -> set[str]:
     variables = (one for c in spec.get("containers") or () for one in c.get("env") or ())
     sources = ((one.get("valueFrom") or {}).get("secretKeyRef") or {} for one in variables)
     volumes = (one.get("secret") or {} for one in spec.get("volumes") or ())
-    found = {str(source.get("name", "")) for source in sources}
-    return (found | {str(volume.get("secretName", "")) for volume in volumes}) - {""}
+    names = {str(source.get("name", "")) for source in sources}
+    return (names | {str(volume.get("secretName", "")) for volume in volumes}) - {""}
 
 
 def id_of(job: Record, index: int) -> str:
@@ -76,10 +76,10 @@ def _index(pod: Record) -> int:
 
 def by_task(pods: Iterable[Record]) -> dict[str, list[Record]]:
     """The pods of each task, oldest first, by its id."""
-    found: dict[str, list[Record]] = {}
+    groups: dict[str, list[Record]] = {}
     for pod in sorted(pods, key=_created):
-        found.setdefault(task_of(pod), []).append(pod)
-    return found
+        groups.setdefault(task_of(pod), []).append(pod)
+    return groups
 
 
 def _created(pod: Record) -> tuple[float, str]:
@@ -88,8 +88,8 @@ def _created(pod: Record) -> tuple[float, str]:
 
 def _state(pod: Record) -> Record:
     """What a pod's container does: {"running": …}, {"waiting": …}, {"terminated": …}, or {}."""
-    found = pod.get("status", {}).get("containerStatuses") or ()
-    state: Record = next((one["state"] for one in found if one["name"] == TASK), {})
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    state: Record = next((one["state"] for one in statuses if one["name"] == TASK), {})
     return state
 
 
@@ -247,12 +247,12 @@ IN_SET = "jobset.sigs.k8s.io/jobset-name"
 def with_sets(jobs: Sequence[Record], sets: Iterable[Record]) -> list[Record]:
     """Returns the Jobs, and those that their sets are to have or have had. Where a set is over, or
     was stopped, its Jobs are marked as stopped: those without a pod make none any more."""
-    found = {str(job["metadata"]["name"]): job for job in jobs}
+    by_name = {str(job["metadata"]["name"]): job for job in jobs}
     for one in sets:
         for job in _jobs(one):
-            there = found.get(job["metadata"]["name"], job)
-            found[job["metadata"]["name"]] = _stopped(there) if set_is_over(one) else there
-    return list(found.values())
+            there = by_name.get(job["metadata"]["name"], job)
+            by_name[job["metadata"]["name"]] = _stopped(there) if set_is_over(one) else there
+    return list(by_name.values())
 
 
 def set_is_over(jobset: Record) -> bool:
@@ -302,8 +302,8 @@ class Ended:
         every = by_task(pods) if going else {}
         tasks = sorted(set(map(task_of, going)))
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            said = pool.map(lambda task: self._said(every[task]), tasks)
-            self._kept |= dict(zip(tasks, said, strict=True))
+            logs = pool.map(lambda task: self._said(every[task]), tasks)
+            self._kept |= dict(zip(tasks, logs, strict=True))
         for pod in going:
             if exit_code(pod) is not None:
                 self._ended[pod["metadata"]["name"]] = pod
@@ -345,10 +345,10 @@ class Listing(Ended):
 
     def _jobs(self, cluster: str, run: str = "") -> list[Record]:
         path = self._api.of("batch/v1", "jobs")
-        found = self._api.items(path, f"{labels.ROLE},{selector(cluster, run)}")
-        if cluster and found and not any(IN_SET in job["metadata"]["labels"] for job in found):
-            return [*found]  # a cluster's Jobs are all of one set, or of none
-        return with_sets(found, self._sets(cluster, run))
+        jobs = self._api.items(path, f"{labels.ROLE},{selector(cluster, run)}")
+        if cluster and jobs and not any(IN_SET in job["metadata"]["labels"] for job in jobs):
+            return [*jobs]  # a cluster's Jobs are all of one set, or of none
+        return with_sets(jobs, self._sets(cluster, run))
 
     def _sets(self, cluster: str, run: str = "") -> list[Record]:
         """The JobSets; none where JobSet is not installed, or whoever asks may not see any."""
@@ -381,7 +381,7 @@ class Listing(Ended):
         """What Kubernetes says of Jobs for which it makes no pods, by the Job's name; what it says
         of a set, of all of its Jobs; and what keeps a node from making a pod's containers, by the
         pod's name."""
-        found: dict[str, str] = {}
+        complaints: dict[str, str] = {}
         events = self._api.get(self._api.of("v1", "events"), fieldSelector="type=Warning")["items"]
         jobs = self._jobs(cluster)
         names = {job["metadata"]["name"] for job in jobs}
@@ -389,12 +389,12 @@ class Listing(Ended):
         for event in events:
             about = event["involvedObject"]
             if about["kind"] == "Job" and about["name"] in names:
-                found[about["name"]] = str(event.get("message", ""))
+                complaints[about["name"]] = str(event.get("message", ""))
             if about["kind"] == "Pod" and event.get("reason") in NOT_READY:
-                found[about["name"]] = f"{event['reason']}: {event.get('message', '')}"
+                complaints[about["name"]] = f"{event['reason']}: {event.get('message', '')}"
             if about["kind"] == "JobSet" and about["name"] == kubernetes_name(cluster):
                 sets = dict.fromkeys(names, str(event.get("message", "")))
-        return {**sets, **found}
+        return {**sets, **complaints}
 
 
 def selector(cluster: str, run: str) -> str:

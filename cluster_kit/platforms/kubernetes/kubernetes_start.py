@@ -54,9 +54,9 @@ def for_run(
         OSError: the file of a secret cannot be read.
     """
     environment = {**environment, **new_secret()}
-    made = [_labelled(one, run, output) for one in objects]
-    last = [one for one in made if templates(one)]
-    others = [one for one in made if not templates(one)]
+    labelled = [_labelled(one, run, output) for one in objects]
+    last = [one for one in labelled if templates(one)]
+    others = [one for one in labelled if not templates(one)]
     jobs = [job for one in last for job in templates(one)]
     leader = next(one for one in jobs if one["metadata"]["labels"][labels.LEADER] == "true")
     secrets = [*_from_environment(others[0], jobs, environment), *_from_files(others)]
@@ -64,10 +64,10 @@ def for_run(
 
 
 def _labelled(one: Object, run: str, output: Path) -> Object:
-    made = copy.deepcopy(one)
-    metadata = made["metadata"]
+    labelled = copy.deepcopy(one)
+    metadata = labelled["metadata"]
     metadata["labels"][labels.RUN] = run
-    for job in templates(made):
+    for job in templates(labelled):
         of_job, template = job["metadata"], job["spec"]["template"]
         of_job["labels"][labels.RUN] = template["metadata"]["labels"][labels.RUN] = run
         of_job["annotations"] = {**of_job.get("annotations", {}), OUTPUT: str(output)}
@@ -78,15 +78,15 @@ def _labelled(one: Object, run: str, output: Path) -> Object:
         for mount in container["volumeMounts"]:
             if mount["name"] == "output":
                 mount["subPath"] = f"{metadata['labels'][labels.CLUSTER]}/{output.parent.name}"
-    return made
+    return labelled
 
 
 def reader(job: Object, like: Object) -> Object:
     """Returns the pod that prints what tasks write, with the rights of this Job's pods, and the
     labels and the namespace of another object."""
     metadata, spec = like["metadata"], copy.deepcopy(job["spec"]["template"]["spec"])
-    own = metadata["labels"]
-    name = f"{kubernetes_name(own[labels.CLUSTER])}-{READER}"
+    job_labels = metadata["labels"]
+    name = f"{kubernetes_name(job_labels[labels.CLUSTER])}-{READER}"
     (task,) = spec["containers"]
     script = resources.files("cluster_kit.platforms.kubernetes") / "output_reader.py"
     container = {key: task[key] for key in ("image", "imagePullPolicy", "securityContext")}
@@ -103,7 +103,7 @@ def reader(job: Object, like: Object) -> Object:
     volumes = [one for one in spec["volumes"] if one["name"] == "output"]
     spec |= {"containers": [container], "volumes": volumes, "restartPolicy": "OnFailure"}
     spec.pop("subdomain", None)
-    marks = {labels.CLUSTER: own[labels.CLUSTER], labels.RUN: own[labels.RUN]}
+    marks = {labels.CLUSTER: job_labels[labels.CLUSTER], labels.RUN: job_labels[labels.RUN]}
     meta = {"name": name, "labels": {**marks, labels.SIDECAR: READER}}
     if "namespace" in metadata:
         meta["namespace"] = metadata["namespace"]
@@ -113,33 +113,35 @@ def reader(job: Object, like: Object) -> Object:
 def _from_environment(
     like: Object, jobs: list[Object], environment: Mapping[str, str]
 ) -> list[Object]:
-    found: dict[str, dict[str, str]] = {}
+    secret_values: dict[str, dict[str, str]] = {}
     for job in jobs:
         (container,) = job["spec"]["template"]["spec"]["containers"]
         for variable in container["env"]:
             if ref := variable.get("valueFrom", {}).get("secretKeyRef"):
-                found.setdefault(ref["name"], {})[ref["key"]] = environment.get(ref["key"], "")
-    return [_secret(like, name, values) for name, values in found.items()]
+                secret_values.setdefault(ref["name"], {})[ref["key"]] = environment.get(
+                    ref["key"], ""
+                )
+    return [_secret(like, name, values) for name, values in secret_values.items()]
 
 
 def _from_files(others: list[Object]) -> list[Object]:
-    made = []
+    secrets = []
     for one in others:
         files = (one["metadata"].get("annotations") or {}).get(SECRET_FILES)
         if files:
             values = {key: Path(file).read_bytes() for key, file in json.loads(files).items()}
             texts = {key: base64.b64encode(value).decode() for key, value in values.items()}
-            made.append(_secret(one, f"{one['metadata']['name']}-files", {}) | {"data": texts})
-    return made
+            secrets.append(_secret(one, f"{one['metadata']['name']}-files", {}) | {"data": texts})
+    return secrets
 
 
 def _secret(like: Object, name: str, values: dict[str, str]) -> Object:
     meta = like["metadata"]
     kept = {key: meta["labels"][key] for key in (labels.CLUSTER, labels.RUN)}
-    made = {"name": name, "labels": kept}
+    metadata = {"name": name, "labels": kept}
     if "namespace" in meta:
-        made["namespace"] = meta["namespace"]
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": made, "stringData": values}
+        metadata["namespace"] = meta["namespace"]
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values}
 
 
 POLL_S = 1.0
@@ -200,7 +202,7 @@ def wait_for_start(engine: KubernetesEngine, cluster: str, run: str) -> None:
         now = time.monotonic()
         if waiting and engine.is_queued(cluster, run):
             began = now  # a queue may take hours
-        lasting = {task: (task, _patience(said)) for task, said in why.items()}
+        lasting = {task: (task, _patience(reason)) for task, reason in why.items()}
         since = {key: since.get(key, now) for key in lasting.values()}
         late = {t: why[t] for t, key in lasting.items() if now - since[key] > key[1]}
         if not waiting:
@@ -224,11 +226,11 @@ def not_started(
         for one in containers
         if one.id not in stopped and not any(map(has_run, groups.get(one.id, ())))
     }
-    found, silent = {}, []
+    pending, silent = {}, []
     for known, name in waiting.items():
-        said = [why for pod in groups.get(known, ()) if (why := waits_for(pod)) != ("", "")]
-        if said:
-            found[name] = "{}: {}".format(*said[-1]).strip(": ")
+        causes = [why for pod in groups.get(known, ()) if (why := waits_for(pod)) != ("", "")]
+        if causes:
+            pending[name] = "{}: {}".format(*causes[-1]).strip(": ")
         else:
             silent.append(known)
     complaints = engine.complaints(cluster) if silent else {}
@@ -236,8 +238,8 @@ def not_started(
         pods = groups.get(known)
         about = pods[-1]["metadata"]["name"] if pods else known.partition("/")[0]
         if complaint := complaints.get(about):
-            found[waiting[known]] = complaint
-    return [*waiting.values()], found
+            pending[waiting[known]] = complaint
+    return [*waiting.values()], pending
 
 
 def _patience(said: str) -> float:
@@ -249,13 +251,13 @@ def _patience(said: str) -> float:
 def refusal(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
     """The error for pods that have not started; each reason is told once."""
     reasons: dict[str, list[str]] = {}
-    for task, said in why.items():
-        reasons.setdefault(said, []).append(task)
-    lines = [f"{', '.join(tasks)}: {said}" for said, tasks in reasons.items()]
+    for task, reason in why.items():
+        reasons.setdefault(reason, []).append(task)
+    lines = [f"{', '.join(tasks)}: {reason}" for reason, tasks in reasons.items()]
     if not lines:
         lines = [f"{', '.join(waiting)}: Kubernetes gave no reason"]
-    told = "\n".join(f"  {line}" for line in lines)
-    return EngineError(f"Kubernetes has not started every task:\n{told}", _hint(told))
+    listed = "\n".join(f"  {line}" for line in lines)
+    return EngineError(f"Kubernetes has not started every task:\n{listed}", _hint(listed))
 
 
 def _hint(said: str) -> str:

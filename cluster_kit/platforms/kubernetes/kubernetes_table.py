@@ -79,14 +79,14 @@ class KubernetesTable(Strict):
 def settings_from(manifest: Manifest) -> Mapping[str, Any]:
     """Returns the table's values that the cluster keeps; `settings_of` reads them."""
     table = manifest.table(NAME, KubernetesTable)
-    own = table.output == "pvc"
+    makes_claim = table.output == "pvc"
     named = table.output.removeprefix(PVC) if table.output.startswith(PVC) else ""
     settings = KubernetesSettings(
         namespace=table.namespace,
         pull_policy=table.pull_policy,
         pull_secret=table.pull_secret,
-        claim=f"{kubernetes_name(manifest.name)}-output" if own else named,
-        storage=table.storage if own else None,
+        claim=f"{kubernetes_name(manifest.name)}-output" if makes_claim else named,
+        storage=table.storage if makes_claim else None,
         storage_class=table.storage_class,
         claims=tuple(
             (target, claim, folder)
@@ -138,13 +138,13 @@ def _addresses(manifest: Manifest) -> Iterator[Problem]:
     rule = "on Kubernetes, a pod gets a new address at each start"
     hint = "write the task's name or {{ ps_hosts }}: on Kubernetes, tasks find each other by name"
     yield from refusals.addresses(manifest, rule, hint)
-    own = "tasks use the network of the Kubernetes cluster"
-    yield from refusals.own_network(manifest, own)
+    rule_of_network = "tasks use the network of the Kubernetes cluster"
+    yield from refusals.own_network(manifest, rule_of_network)
     if manifest.network.encrypted:
         yield refused(
             "network.encrypted",
             "true",
-            f"{own}: its network plugin decides whether traffic is encrypted",
+            f"{rule_of_network}: its network plugin decides whether traffic is encrypted",
         )
 
 

@@ -84,21 +84,21 @@ class Texts:
 def _paths(cluster: Cluster) -> dict[str, str]:
     """Where the nodes have a container's directories."""
     on = settings_of(cluster)
-    found = {mount.target: mount.source for mount in cluster.mounts}
+    places = {mount.target: mount.source for mount in cluster.mounts}
     if on.datasets:
-        found[DATA_SETS_IN_IMAGE] = on.datasets
-    return {**found, OUTPUT: PRIVATE.format("$run") + "/output"}
+        places[DATA_SETS_IN_IMAGE] = on.datasets
+    return {**places, OUTPUT: PRIVATE.format("$run") + "/output"}
 
 
 def word(text: str) -> str:
     """Returns a text that may have marks as one word of bash."""
     parts = _HELD.split(text)
-    found = [
+    quoted = [
         f'"{part}"' if number % 2 else shlex.quote(part)
         for number, part in enumerate(parts)
         if part
     ]
-    return "".join(found) or "''"
+    return "".join(quoted) or "''"
 
 
 def task_words(tasks: Iterable[str]) -> str:
@@ -143,16 +143,16 @@ class Block:
 
 def shared_pairs(cluster: Cluster, texts: Texts, common: Container) -> tuple[Pair, ...]:
     """Returns the variables of all tasks."""
-    found = {
+    variables = {
         name: _with_hosts(cluster, value) if name in NO_PROXY else texts.held(value)
         for name, value in common.environment.items()
     }
     if settings_of(cluster).image:
-        found[SHARED] = f"{common.output}/{DESCRIPTION}"
+        variables[SHARED] = f"{common.output}/{DESCRIPTION}"
     else:
-        found["CLUSTER_KIT_OUTPUT"] = PRIVATE.format("$run") + "/output"
-        found[SHARED] = f"{found['CLUSTER_KIT_OUTPUT']}/{DESCRIPTION}"
-    return _pairs(found)
+        variables["CLUSTER_KIT_OUTPUT"] = PRIVATE.format("$run") + "/output"
+        variables[SHARED] = f"{variables['CLUSTER_KIT_OUTPUT']}/{DESCRIPTION}"
+    return _pairs(variables)
 
 
 def own_blocks(
@@ -186,8 +186,8 @@ def _merged(blocks: Sequence[Block]) -> tuple[Block, ...]:
     for block in blocks:
         patterns.setdefault((block.variables, block.command), []).append(block.pattern)
     return tuple(
-        Block(" | ".join(found), variables, command)
-        for (variables, command), found in patterns.items()
+        Block(" | ".join(names), variables, command)
+        for (variables, command), names in patterns.items()
     )
 
 
@@ -211,28 +211,28 @@ def command_blocks(
     cluster: Cluster, texts: Texts, specs: Mapping[str, Container]
 ) -> tuple[Block, ...]:
     """Returns the command of each role whose tasks differ at most by their index, else of each."""
-    found = []
+    blocks = []
     for role in ROLES:
         names = [task.name for task in cluster.of(role)]
         held = [[texts.held(text, name) for text in specs[name].command] for name in names]
-        if held and (one := _one(held)) is not None:
-            found.append(Block(f"{role}-*", command=" ".join(map(word, one))))
+        if held and (common := _one(held)) is not None:
+            blocks.append(Block(f"{role}-*", command=" ".join(map(word, common))))
         else:
-            found += [
+            blocks += [
                 Block(name, command=" ".join(map(word, words)))
                 for name, words in zip(names, held, strict=True)
             ]
-    return _merged(found)
+    return _merged(blocks)
 
 
 def _one(commands_: Sequence[Sequence[str]]) -> list[str] | None:
     """The words of which those of all tasks are made; None if there are none."""
     if len({len(words) for words in commands_}) > 1:
         return None
-    found = [parts_of(words) for words in zip(*commands_, strict=True)]
-    if any(parts is None or any(_cut(part) for part in parts) for parts in found):
+    words_parts = [parts_of(words) for words in zip(*commands_, strict=True)]
+    if any(parts is None or any(_cut(part) for part in parts) for parts in words_parts):
         return None
-    return [INDEX.join(parts) for parts in found if parts is not None]
+    return [INDEX.join(parts) for parts in words_parts if parts is not None]
 
 
 def _cut(part: str) -> bool:
@@ -252,12 +252,12 @@ def cluster_json(cluster: Cluster) -> tuple[str, tuple[tuple[str, tuple[str, ...
 
 def mount_blocks(cluster: Cluster, specs: Mapping[str, Container]) -> tuple[Block, ...]:
     """Returns what is mounted into the image for each role besides the output."""
-    found = []
+    blocks = []
     for role in ROLES:
         tasks = cluster.of(role)
         if tasks and (binds := _binds(specs[tasks[0].name])):
-            found.append(Block(f"{role}-*", command=binds))
-    return _merged(found)
+            blocks.append(Block(f"{role}-*", command=binds))
+    return _merged(blocks)
 
 
 def _binds(spec: Container) -> str:
@@ -301,8 +301,8 @@ def parts(cluster: Cluster, specs: Mapping[str, Container]) -> tuple[Part, ...]:
         kinds.setdefault((cpus, memory, gpus), []).append(name)
     several = len(kinds) > 1
     return tuple(
-        _part(cluster, number, asked, tasks, f"_HET_GROUP_{number}" if several else "")
-        for number, (asked, tasks) in enumerate(kinds.items())
+        _part(cluster, number, resources, tasks, f"_HET_GROUP_{number}" if several else "")
+        for number, (resources, tasks) in enumerate(kinds.items())
     )
 
 
@@ -424,9 +424,9 @@ def own_lines(cluster: Cluster, spec: Container) -> list[str]:
 
 def _places(on: SlurmSettings) -> tuple[Pair, ...]:
     """The directories and files that the script is told of."""
-    found = {"output": on.output}
-    found |= {"image": on.image} if on.image else {"python": on.python, "trainer": on.trainer}
-    return tuple(Pair(name, shlex.quote(value)) for name, value in found.items())
+    places = {"output": on.output}
+    places |= {"image": on.image} if on.image else {"python": on.python, "trainer": on.trainer}
+    return tuple(Pair(name, shlex.quote(value)) for name, value in places.items())
 
 
 def _checks(on: SlurmSettings, secrets: Iterable[str]) -> Iterator[str]:
@@ -437,8 +437,8 @@ def _checks(on: SlurmSettings, secrets: Iterable[str]) -> Iterator[str]:
     else:
         yield "[[ $trainer == /* ]] || trainer=$PWD/$trainer"
         hint = "name the directory that has it on every node: --set slurm.trainer=DIRECTORY"
-        said = '"the package trainer is not in $trainer"'
-        yield f"[[ -r $trainer/trainer/__main__.py ]] || refuse 3 {said} {shlex.quote(hint)}"
+        refusal = '"the package trainer is not in $trainer"'
+        yield f"[[ -r $trainer/trainer/__main__.py ]] || refuse 3 {refusal} {shlex.quote(hint)}"
     for name in secrets:
         yield (
             f"[[ -n ${{{name}+set}} ]] || refuse 3 '{name} is not set, which tasks are to have' "

@@ -169,11 +169,11 @@ def _addresses(manifest: Manifest) -> Iterator[Problem]:
         if "port" in names_in([text]):
             rule = "a task's port is unknown until the job starts"
             yield refused(key_path, to_toml(text), rule, hint)
-    own = "tasks use the nodes' network"
-    yield from refusals.own_network(manifest, own)
+    rule_of_network = "tasks use the nodes' network"
+    yield from refusals.own_network(manifest, rule_of_network)
     for key in ("encrypted", "internal"):
         if getattr(manifest.network, key):
-            yield refused(f"network.{key}", "true", own)
+            yield refused(f"network.{key}", "true", rule_of_network)
 
 
 def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
@@ -223,8 +223,12 @@ def _without_image(manifest: Manifest) -> Iterator[Problem]:
 
 def _reads_data_set(manifest: Manifest) -> bool:
     """Whether the program reads a data set of the kit's image; a user's program might."""
-    own = manifest.program not in PROGRAMS
-    reads = "data" in manifest.model_fields_set if own else PROGRAMS[manifest.program].sample
+    is_user_program = manifest.program not in PROGRAMS
+    reads = (
+        "data" in manifest.model_fields_set
+        if is_user_program
+        else PROGRAMS[manifest.program].sample
+    )
     return str(manifest.data) in DATA_SETS and bool(reads)
 
 

@@ -45,17 +45,21 @@ def render(cluster: Cluster) -> str:
     common, containers = every_task(cluster), task_containers(cluster)
     shared = _shared(cluster, common)
     services = zip(cluster.tasks, containers, strict=True)
-    own = file_secrets(cluster)
+    secret_files = file_secrets(cluster)
     return templating.kit_template("stack.yaml.j2", yaml=block).render(
         header=header(cluster, common.labels[labels.PLAN], own_lines(cluster)),
         task=shared,
         environment=_environment(common),
         services=[
-            {one.hostname: _task(cluster, shared, common, task, one)} for task, one in services
+            {container.hostname: _task(cluster, shared, common, task, container)}
+            for task, container in services
         ],
         network=_network(cluster, network_spec(cluster)),
         config=_config(cluster, common),
-        secrets={one.name: {"file": one.file, "labels": common.labels} for one in own},
+        secrets={
+            container.name: {"file": container.file, "labels": common.labels}
+            for container in secret_files
+        },
     )
 
 
@@ -109,9 +113,9 @@ def _shared(cluster: Cluster, common: Container) -> Data:
 
 def _environment(common: Container) -> Data:
     """The variables of all services: what grows with the cluster is in a file."""
-    own = {name: value for name, value in common.environment.items() if name not in GROWING}
-    own[SHARED] = rendered_file.TARGET
-    return dict(sorted(own.items())) | {BEACON_SECRET: Verbatim(f"${{{BEACON_SECRET}:-}}")}
+    variables = {name: value for name, value in common.environment.items() if name not in GROWING}
+    variables[SHARED] = rendered_file.TARGET
+    return dict(sorted(variables.items())) | {BEACON_SECRET: Verbatim(f"${{{BEACON_SECRET}:-}}")}
 
 
 def _task(
@@ -124,8 +128,8 @@ def _task(
         **rendered_file.without_shared(task, container.besides(common.environment)),
         **dict.fromkeys(container.secrets),
     }
-    own = {name: value for name, value in body.items() if shared.get(name) != value}
-    return {MERGE: Verbatim("*task"), **own}
+    differs = {name: value for name, value in body.items() if shared.get(name) != value}
+    return {MERGE: Verbatim("*task"), **differs}
 
 
 def _deploy(container: Container, nodes: Sequence[str]) -> Data:
@@ -158,14 +162,14 @@ def _volumes(container: Container) -> list[Data]:
         "source": Verbatim("${CLUSTER_KIT_OUTPUT:-./output}"),
         "target": Verbatim(container.output),
     }
-    found = [output, *(_in_memory(path, container.bounds.tmp) for path in container.tmpfs)]
+    volumes = [output, *(_in_memory(path, container.bounds.tmp) for path in container.tmpfs)]
     for mount in container.mounts:
         if not is_secret(mount):
             place = {"source": mount.source, "target": mount.target}
-            found.append({"type": Verbatim("bind"), **place, "read_only": mount.read_only})
+            volumes.append({"type": Verbatim("bind"), **place, "read_only": mount.read_only})
     if container.shm_size is not None:
-        found.append(_in_memory("/dev/shm", container.shm_size))
-    return found
+        volumes.append(_in_memory("/dev/shm", container.shm_size))
+    return volumes
 
 
 def _in_memory(path: str, size: int | None) -> Data:

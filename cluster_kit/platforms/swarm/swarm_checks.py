@@ -64,9 +64,9 @@ def check_constraints(
     for chosen in dict.fromkeys(task.nodes for task in (cluster.tasks if cluster else ())):
         if chosen and not usable_for(chosen, records):
             tasks = [t.name for t in (cluster.tasks if cluster else ()) if t.nodes == chosen]
-            found = f"no node for {', '.join(tasks)}: {', '.join(chosen)}"
+            problem = f"no node for {', '.join(tasks)}: {', '.join(chosen)}"
             hint = "`docker node update --label-add NAME=VALUE NODE`, or fix `nodes`"
-            yield Check("nodes", "fail", found, hint)
+            yield Check("nodes", "fail", problem, hint)
 
 
 def check_cpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) -> Iterator[Check]:
@@ -80,9 +80,9 @@ def check_cpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
         have = {_name(one): cpus_of(one) for one in nodes[task.nodes]}
         if task.cpus and have and task.cpus > max(have.values()):
             each = ", ".join(f"{name} {count:g}" for name, count in have.items())
-            found = f"{task.name} is given {task.cpus:g} CPUs, its nodes have fewer: {each}"
+            problem = f"{task.name} is given {task.cpus:g} CPUs, its nodes have fewer: {each}"
             hint = f"give it `cpus = {max(have.values()):g}` or less, or other `nodes`"
-            yield Check("CPUs of nodes", "fail", found, hint)
+            yield Check("CPUs of nodes", "fail", problem, hint)
 
 
 def check_managers(records: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
@@ -94,11 +94,11 @@ def check_managers(records: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
         if (one.get("ManagerStatus") or {}).get("Reachability", "reachable") != "reachable"
     ]
     if len(managers) > 1:
-        found = f"{len(managers)} managers: {', '.join(map(_name, managers))}"
+        summary = f"{len(managers)} managers: {', '.join(map(_name, managers))}"
         if away:
-            found += f"; not reachable: {', '.join(away)}"
+            summary += f"; not reachable: {', '.join(away)}"
         hint = "keep one while a cluster runs (`docker node demote NODE`): the kit was tried so"
-        yield Check("managers", "warn", found, hint)
+        yield Check("managers", "warn", summary, hint)
 
 
 def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) -> Iterator[Check]:
@@ -110,7 +110,7 @@ def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
     have = {_name(one): gpus_of(one) for one in usable if gpus_of(one)}
     each = ", ".join(f"{name} {count}" for name, count in have.items())
     total = sum(have.values())
-    found = f"the nodes announce {total} GPU{'s' if total != 1 else ''}" + (each and f": {each}")
+    summary = f"the nodes announce {total} GPU{'s' if total != 1 else ''}" + (each and f": {each}")
     free = {str(one["ID"]): gpus_of(one) for one in usable}
     without = []
     for task in asking:  # a swarm chooses, too: the first that fits is good enough to count
@@ -121,14 +121,14 @@ def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
         else:
             free[chosen] -= len(task.gpus)
     if without:
-        text = f"{found}; not enough for {', '.join(without)} ({len(asking[0].gpus)} each)"
+        text = f"{summary}; not enough for {', '.join(without)} ({len(asking[0].gpus)} each)"
         hint = (
             "announce them in each node's daemon.json: "
             '"node-generic-resources": ["GPU=GPU-<uuid>", …]; or ask for fewer'
         )
         yield Check("GPUs of nodes", "fail", text, hint)
     else:
-        yield Check("GPUs of nodes", "ok", found)
+        yield Check("GPUs of nodes", "ok", summary)
 
 
 def cpus_of(record: Mapping[str, Any]) -> float:
@@ -138,14 +138,14 @@ def cpus_of(record: Mapping[str, Any]) -> float:
 
 def gpus_of(record: Mapping[str, Any]) -> int:
     """How many GPUs a node announces as generic resources of the kind `GPU`."""
-    found = 0
+    count = 0
     for one in _resources(record).get("GenericResources") or ():
         named, counted = one.get("NamedResourceSpec"), one.get("DiscreteResourceSpec")
         if named and named.get("Kind") == GPU_KIND:
-            found += 1
+            count += 1
         elif counted and counted.get("Kind") == GPU_KIND:
-            found += int(counted.get("Value", 0))
-    return found
+            count += int(counted.get("Value", 0))
+    return count
 
 
 def check_mtu(cluster: Cluster | None, underlay: int | None) -> Iterator[Check]:
@@ -156,8 +156,8 @@ def check_mtu(cluster: Cluster | None, underlay: int | None) -> Iterator[Check]:
     """
     made_for = DEFAULT_MTU if cluster is None or cluster.mtu is None else cluster.mtu
     if underlay is not None and made_for > underlay:
-        found = f"the overlay is made for packets of {made_for} bytes, the nodes send {underlay}"
-        yield Check("MTU", "fail", found, f"write `[network]` `mtu = {underlay}` in the manifest")
+        summary = f"the overlay is made for packets of {made_for} bytes, the nodes send {underlay}"
+        yield Check("MTU", "fail", summary, f"write `[network]` `mtu = {underlay}` in the manifest")
 
 
 def mtu_at(host: Host, address: str) -> int | None:
@@ -187,8 +187,8 @@ def fulfils(record: Mapping[str, Any], constraints: Sequence[str]) -> bool:
         key, sign, wanted = match.groups()
         label = key.removeprefix("node.labels.")
         if key in values or label != key:
-            found = values[key] if key in values else tags.get(label, "")
-            if (found == wanted) != (sign == "=="):
+            actual = values[key] if key in values else tags.get(label, "")
+            if (actual == wanted) != (sign == "=="):
                 return False
     return True
 
@@ -242,11 +242,11 @@ def probe_nodes(engine: SwarmEngine, cluster: Cluster, beside: Path) -> list[Che
     try:
         folder = Path(tempfile.mkdtemp(prefix=".cluster-kit-probe-", dir=_existing(beside)))
     except OSError as error:
-        what = f"{beside} cannot be written: {error.strerror}"
-        return [Check("shared storage", "fail", what, "make it writable for this user")]
+        problem = f"{beside} cannot be written: {error.strerror}"
+        return [Check("shared storage", "fail", problem, "make it writable for this user")]
     try:
         (folder / "token").write_text(token)
-        told = engine.run_on_each_node(_probe(cluster, folder, token), WITHIN_S)
+        answers = engine.run_on_each_node(_probe(cluster, folder, token), WITHIN_S)
         written = {one.name: one.read_text() for one in folder.iterdir()}
     except EngineError as error:
         return [Check("shared storage", "fail", error.message, error.hint)]
@@ -255,7 +255,7 @@ def probe_nodes(engine: SwarmEngine, cluster: Cluster, beside: Path) -> list[Che
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     seen = [node for node, text in written.items() if text == token]
-    return [image_check(cluster, nodes, told), storage_check(beside, nodes, told, seen)]
+    return [image_check(cluster, nodes, answers), storage_check(beside, nodes, answers, seen)]
 
 
 def image_check(cluster: Cluster, nodes: Mapping[str, str], told: Sequence[NodeSaid]) -> Check:
@@ -283,28 +283,28 @@ def storage_check(
     Args:
         seen: ids of the nodes whose writing is there.
     """
-    said = {one.node: one for one in told}
+    by_node = {answer.node: answer for answer in told}
     wrong = {}
     for node, name in nodes.items():
-        one = said.get(node)
-        if one is None:
+        answer = by_node.get(node)
+        if answer is None:
             wrong[name] = f"has said nothing for {WITHIN_S:.0f} s"
-        elif NO_FOLDER in one.error:
-            path = Path(one.error.partition(NO_FOLDER)[2])
+        elif NO_FOLDER in answer.error:
+            path = Path(answer.error.partition(NO_FOLDER)[2])
             hidden = path.name.startswith(".cluster-kit-probe-")
             wrong[name] = f"does not have {path.parent if hidden else path}"
-        elif one.exit_code is None and NO_IMAGE not in one.error:
-            wrong[name] = one.error or "has not started it"
-        elif one.exit_code:
-            wrong[name] = f"may not write there (exit code {one.exit_code})"
-        elif one.exit_code == 0 and node not in seen:
+        elif answer.exit_code is None and NO_IMAGE not in answer.error:
+            wrong[name] = answer.error or "has not started it"
+        elif answer.exit_code:
+            wrong[name] = f"may not write there (exit code {answer.exit_code})"
+        elif answer.exit_code == 0 and node not in seen:
             wrong[name] = "has a folder of its own there: what it writes is not seen here"
     if not wrong:
         return Check("shared storage", "ok", f"{_existing(beside)} is one for all nodes")
-    found = "; ".join(f"{name} {what}" for name, what in wrong.items())
-    all_silent = not said.keys() & {node for node, name in nodes.items() if name in wrong}
+    summary = "; ".join(f"{name} {problem}" for name, problem in wrong.items())
+    all_silent = not by_node.keys() & {node for node, name in nodes.items() if name in wrong}
     hint = AGAIN if all_silent else SHARE
-    return Check("shared storage", "fail", f"{_existing(beside)}: {found}", hint)
+    return Check("shared storage", "fail", f"{_existing(beside)}: {summary}", hint)
 
 
 def _probe(cluster: Cluster, folder: Path, token: str) -> Probe:
@@ -313,8 +313,10 @@ def _probe(cluster: Cluster, folder: Path, token: str) -> Probe:
     mounts = [
         Mount(source, f"{FOLDER}-{number}", read_only=True) for number, source in enumerate(others)
     ]
-    own = Mount(str(folder), FOLDER, read_only=False)
-    return Probe(f"cluster-kit-probe-{token}", cluster.image, cluster.user, SCRIPT, (own, *mounts))
+    shared = Mount(str(folder), FOLDER, read_only=False)
+    return Probe(
+        f"cluster-kit-probe-{token}", cluster.image, cluster.user, SCRIPT, (shared, *mounts)
+    )
 
 
 def _existing(folder: Path) -> Path:

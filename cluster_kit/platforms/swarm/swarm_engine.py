@@ -205,16 +205,16 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
 
     @as_engine_errors()
     def clusters(self) -> list[str]:
-        found = self._services({"label": labels.CLUSTER})
-        return sorted({one["Spec"]["Labels"][labels.CLUSTER] for one in found})
+        services = self._services({"label": labels.CLUSTER})
+        return sorted({one["Spec"]["Labels"][labels.CLUSTER] for one in services})
 
     @as_engine_errors()
     def containers(self, cluster: str, run: str = "") -> list[Container]:
         filters = of_cluster(cluster, run)
         services, groups = self._services(filters), by_service(self._tasks(filters))
-        found = [container_of(one, groups.get(one["ID"], ())) for one in services]
+        containers = [container_of(one, groups.get(one["ID"], ())) for one in services]
         order = {role: position for position, role in enumerate(ROLES)}
-        return sorted(found, key=lambda c: (order.get(c.role, len(order)), c.index))
+        return sorted(containers, key=lambda c: (order.get(c.role, len(order)), c.index))
 
     def sidecars(self, cluster: str, run: str = "") -> list[Container]:
         return []
@@ -238,12 +238,12 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
     def events(
         self, cluster: str, since: float, run: str = "", until: Subscription | None = None
     ) -> Iterator[Event]:
-        told, until = Told(), until or Subscription()
+        already, until = Told(), until or Subscription()
         while True:
             with as_engine_errors():
                 tasks = self._tasks(of_cluster(cluster, run))
-            first = not told.began
-            yield from (one for one in told.events(tasks, time.time()) if one.time >= since)
+            first = not already.began
+            yield from (one for one in already.events(tasks, time.time()) if one.time >= since)
             if first:
                 yield Event(time.time(), Action.ALL_TOLD, "", None)
             if until.wait(POLL_S):
@@ -254,15 +254,17 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
         filters = of_cluster(cluster, run)
         with as_engine_errors():
             services, tasks = self._services(filters), self._tasks(filters)
-            ran = {one for one, group in by_service(tasks).items() if has_run(group)}
-            waiting = [container_of(one, ()).name for one in services if one["ID"] not in ran]
+            ran = {service for service, group in by_service(tasks).items() if has_run(group)}
+            waiting = [
+                container_of(service, ()).name for service in services if service["ID"] not in ran
+            ]
             return waiting, refusals(tasks, self.nodes())
 
     @as_engine_errors()
     def lacks_subnet(self, cluster: str, run: str) -> bool:
         """Whether the swarm has not given a run's network its subnet."""
-        found = self._client.api.networks(filters=_of_the_swarm(of_cluster(cluster, run)))
-        return any(not (one.get("IPAM") or {}).get("Config") for one in found)
+        networks = self._client.api.networks(filters=_of_the_swarm(of_cluster(cluster, run)))
+        return any(not (one.get("IPAM") or {}).get("Config") for one in networks)
 
     def comes_back(self, container_id: str, within_s: float) -> bool:
         deadline = time.monotonic() + within_s

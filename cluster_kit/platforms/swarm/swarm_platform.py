@@ -101,22 +101,22 @@ def wait_for_start(swarm: Starting, name: str, run: str) -> None:
         SubnetTaken: another network of the swarm has the subnet; no task ever says so.
         EngineError: some have not: a node has rejected them, or there is none for them.
     """
-    began, lacks_since, said = time.monotonic(), 0.0, Said()
+    began, lacks_since, notices = time.monotonic(), 0.0, Said()
     while True:
         waiting, why = swarm.not_started(name, run)
         if not waiting:
             return
         now = time.monotonic()
-        said.now(why, now)
+        notices.now(why, now)
         lacks_since = (lacks_since or now) if swarm.lacks_subnet(name, run) else 0.0
         if lacks_since and now - lacks_since > WITHOUT_SUBNET_S:
             raise SubnetTaken(
                 f"the subnet of {name} is taken: another network of the swarm overlaps with it",
                 "choose another `subnet`, or `docker network rm` the one that has it",
             )
-        if said.lasts(now) or now - began > LONGEST_S:
+        if notices.lasts(now) or now - began > LONGEST_S:
             raise not_started(
-                waiting, {task: said.why[task] for task in waiting if task in said.why}
+                waiting, {task: notices.why[task] for task in waiting if task in notices.why}
             )
         time.sleep(POLL_S)
 

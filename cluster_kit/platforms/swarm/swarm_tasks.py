@@ -35,16 +35,16 @@ def refusals(tasks: Iterable[Task], nodes: Mapping[str, str]) -> dict[str, str]:
     Args:
         nodes: host names of nodes by id.
     """
-    found = {}
+    reasons = {}
     for group in by_service(tasks).values():
         newest = group[-1]
-        said, node = newest["Status"].get("Err"), nodes.get(newest.get("NodeID") or "", "")
-        if not said or has_run(group) or not (never_ran(newest) or state_of(newest) == "pending"):
+        error, node = newest["Status"].get("Err"), nodes.get(newest.get("NodeID") or "", "")
+        if not error or has_run(group) or not (never_ran(newest) or state_of(newest) == "pending"):
             continue
         if state_of(newest) == ORPHANED:
-            said = "the node went down before it had started it"
-        found[name_of(newest)] = f"{said} (node {node})" if node else str(said)
-    return found
+            error = "the node went down before it had started it"
+        reasons[name_of(newest)] = f"{error} (node {node})" if node else str(error)
+    return reasons
 
 
 HELD = "node.hostname == cluster-kit-holds-it"
@@ -130,11 +130,11 @@ def name_of(task: Task) -> str:
 
 def by_service(tasks: Iterable[Task]) -> dict[str, list[Task]]:
     """The tasks of each service, oldest first, without those that are held."""
-    found: dict[str, list[Task]] = {}
+    groups: dict[str, list[Task]] = {}
     for task in sorted(tasks, key=lambda one: seconds_of(one["CreatedAt"])):
         if not is_held(task):
-            found.setdefault(str(task["ServiceID"]), []).append(task)
-    return found
+            groups.setdefault(str(task["ServiceID"]), []).append(task)
+    return groups
 
 
 def container_of(service: Mapping[str, Any], tasks: Sequence[Task]) -> Container:
@@ -191,7 +191,7 @@ def _state_and_code(newest: Task, before: int | None) -> tuple[str, int | None]:
 
 def _address(task: Task) -> str:
     attached = [one["Addresses"] for one in task.get("NetworksAttachments") or ()]
-    return next((text.partition("/")[0] for found in attached for text in found or ()), "")
+    return next((text.partition("/")[0] for addresses in attached for text in addresses or ()), "")
 
 
 @dataclass
