@@ -14,6 +14,7 @@ from cluster_kit.testing import clusters
 from tests.fakes.acting import Life, ends, prints, says
 from tests.fakes.hosts import Machine
 from tests.fakes.stage import Stage
+from tests.runners import commands
 from tests.unit.testing.project import PASSES, Project
 
 pytest_plugins = ["pytester"]
@@ -47,6 +48,18 @@ def test_it_learns(cluster):
 """
 FAILURE = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), prints(0.9, "epoch 1"),
                 ends(1.0, 1, "failed", "ValueError: no data")))  # fmt: skip
+
+
+def test_words_of_a_task_are_no_commands_where_pytest_runs_on_ci(
+    project: Project, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    words = "ValueError: no data\n::add-mask::e\n##[error]x"
+    stage.engine.acting = {"chief-0": [Life((says(0.1, "start", attempt=1),
+                                             ends(1.0, 1, "failed", words)))]}  # fmt: skip
+    project.test(FAILS).assert_outcomes(failed=1)
+    told = clusters.text(project.runs[0].parents[2])
+    assert "add-mask" in told and commands(told) == []
 
 
 @pytest.mark.parametrize("policy", ["all", "failed"])
