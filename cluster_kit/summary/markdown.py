@@ -281,6 +281,8 @@ def _figure(value: float) -> str:
 MOST_ROWS = 200
 MOST_WORDS = 20_000
 """Characters of an error: a job summary of GitHub's holds 1 MiB, which is shared by its steps."""
+LONGEST = 300
+"""Characters of a note, or of a cell."""
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
 _STEPS = ("plan", "preflight", "build", "up", "first_step", "train", "down")
 
@@ -410,6 +412,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def text(words: object) -> str:
     """Text escaped for one line: it contains no mark-up, no end of a cell, no HTML."""
     line = " ".join(harmless(str(words)).split())
+    line = line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
     return html.escape(_SPECIAL.sub(r"\\\1", line), quote=False)
 
 

@@ -11,6 +11,7 @@ import json
 import tarfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -45,6 +46,7 @@ from cluster_kit.platforms.docker.docker_containers import (
 )
 from cluster_kit.platforms.engine import (
     SIDECAR,
+    Action,
     CommandOutput,
     Container,
     ContainerSummary,
@@ -349,6 +351,9 @@ def _text(line: bytes) -> str:
 TIMEOUT_S, ANSWER_S = 60, 3
 CONNECTIONS = 32
 POLL_S = 0.2
+MOST_OOMS = 200
+"""Events of this kind that are handed out of one life of a task: a program can let processes be
+killed for their memory again and again."""
 CONFLICT = 409
 LOG_BLOCK = 1 << 20
 """Bytes that are read of a log at once."""
@@ -453,9 +458,15 @@ class DockerConnection:
                     messages.close()
 
             (until or Subscription()).ends_by(close)
+            ooms = Counter[str]()
             for message in messages:
                 event = event_of(message)
-                if event is not None:
+                if event is None:
+                    continue
+                if event.action == Action.START:
+                    ooms[event.task] = 0
+                ooms[event.task] += event.action == Action.OOM
+                if event.action != Action.OOM or ooms[event.task] <= MOST_OOMS:
                     yield event
 
     @as_engine_errors()

@@ -91,6 +91,13 @@ def test_a_thousand_tasks_and_a_long_error_have_an_end() -> None:
     assert "xEND\n" in page and len(page) < MOST_WORDS + 100 * MOST_ROWS
 
 
+def test_long_notes_and_metrics_fit_into_a_summary() -> None:
+    notes = ["<" * 20_000] * 200
+    metrics = {f"{number}{'<' * 20_000}": "<" * 20_000 for number in range(1_000)}
+    page = markdown(Evidence(failed(notes=notes, metrics=metrics)))
+    assert len(page.encode()) < 1 << 20
+
+
 def test_the_leader_is_the_chief_or_the_first_worker() -> None:
     tasks = [task(name) for name in ("chief-0", "worker-0", "worker-1", "ps-0", "other-0")]
     assert leader_of(outcome(tasks=tasks)) == "chief-0"

@@ -31,6 +31,14 @@ def test_events_are_handed_out_until_the_engine_closes_the_stream() -> None:
     assert [event.action for event in connected(sdk).events("demo", 0.0)] == ["start", "die"]
 
 
+def test_a_task_that_is_killed_for_its_memory_without_end_fills_nothing() -> None:
+    life = [told("start"), *[told("oom")] * 500]
+    sdk = SimpleNamespace(events=lambda **_: iter([*life, told("die", exitCode="1"), *life]))
+    found = [event.action for event in connected(sdk).events("demo", 0.0)]
+    kept = ["start", *["oom"] * docker_engine.MOST_OOMS]
+    assert found == [*kept, "die", *kept]
+
+
 def chunks(*parts: bytes) -> Iterator[bytes]:
     yield from parts
 
