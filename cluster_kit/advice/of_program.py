@@ -14,19 +14,30 @@ from pathlib import Path
 
 from cluster_kit.advice.sources import Hint, Source, read
 from cluster_kit.advice.strategies import (
+    always,
     check_generators,
+    check_own_cluster,
     check_servers,
     check_sharding,
     check_strategies,
     check_tf_config,
+    refuse_own_cluster,
     shape,
     strategies,
 )
-from cluster_kit.advice.tf1 import check_arguments, check_flags, check_python2, check_tf1, refuse
+from cluster_kit.advice.tf1 import (
+    check_arguments,
+    check_flags,
+    check_python2,
+    check_tf1,
+    inside_of_try,
+    refuse,
+)
 from cluster_kit.errors import TOML_STYLE, Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
+from cluster_kit.observe.tracebacks import in_package
 from cluster_kit.plan.gpus import devices, in_use
 from cluster_kit.programs.resolve import IN_CONTAINER
 from cluster_kit.resolved import Cluster
@@ -282,6 +293,28 @@ def check_secret_roles(program: Path | None, manifest: Manifest, folder: Path) -
     ]
 
 
+def refuse_relative_import(program: Path | None, sources: list[Source]) -> Iterator[Problem]:
+    """Yields the first relative import of the program's own file, which always fails.
+
+    Python runs it as a file, not as a module of its package.
+    """
+    own = next((source for source in sources if program and source.file == program.name), None)
+    if program is None or own is None:
+        return
+    tried = inside_of_try(own)
+    for node in always(own):
+        if isinstance(node, ast.ImportFrom) and node.level and node not in tried:
+            yield Problem(
+                own.location(node),
+                "",
+                "a relative import, in the program itself: Python runs it as a file, without its "
+                "package",
+                in_package(program.resolve().parent.name),
+                ("program",),
+            )
+            return
+
+
 __all__ = ["Fitted", "Hint", "advise", "fit"]
 
 
@@ -302,7 +335,9 @@ def fit(program: Path | None, loaded: Loaded) -> Fitted:
     loaded = replace(loaded, manifest=fitted, values={**loaded.values, **fitting.changes})
     roles = check_secret_roles(program, loaded.manifest, loaded.path.parent)
     hints = (*fitting.hints, *_hints(sources, unread, loaded.manifest), *roles)
-    refused = refuse(sources, loaded.manifest)
+    rules = (refuse_own_cluster, refuse)
+    refused = [problem for rule in rules for problem in rule(sources, loaded.manifest)]
+    refused += refuse_relative_import(program, sources)
     worded = tuple(hint.told_by(loaded.command_line) for hint in hints)
     return Fitted(loaded, worded, (*fitting.problems, *refused))
 
@@ -315,7 +350,7 @@ def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
 
 def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tuple[Hint, ...]:
     hints = [*check_arguments(manifest), *check_secrets(manifest), *unread]
-    for rule in (check_strategies, check_servers, check_tf1, check_flags):
+    for rule in (check_own_cluster, check_strategies, check_servers, check_tf1, check_flags):
         hints += rule(sources, manifest)
     for rule_of_text in (
         check_keras3,

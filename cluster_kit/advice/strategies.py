@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +40,119 @@ def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
                 "do not change TF_CONFIG, or give the evaluator a separate spec: {'cluster': "
                 "{'evaluator': [...]}, ...}",
             )
+
+
+HOST_AND_PORT = re.compile(r"[\w.-]+:\d+")
+LOCAL = re.compile(r"(localhost|127\.[\d.]+):\d+")
+STARTERS = ("subprocess.", "multiprocessing.", "os.fork", "os.spawn", "os.system", "threading.")
+"""How a program starts tasks of its own."""
+
+
+KEEP_TF_CONFIG = (
+    "do not set TF_CONFIG: each task has the one of this cluster "
+    '(`if "TF_CONFIG" not in os.environ:` keeps yours for runs without a cluster)'
+)
+
+
+@dataclass(frozen=True)
+class OwnCluster:
+    """A TF_CONFIG that a program always writes, although its task has one.
+
+    `hangs` is whether it is certain that TensorFlow then waits for tasks that do not exist.
+    """
+
+    location: str
+    what: str
+    hangs: bool
+
+
+def own_cluster(sources: list[Source], manifest: Manifest) -> OwnCluster | None:
+    """The TF_CONFIG that a program with a strategy sets to literal addresses, in place of its own.
+
+    With a `subnet` of the manifest, the program can know the cluster's addresses.
+    """
+    if not any(strategies(sources)) or manifest.subnet != "auto":
+        return None
+    for source in sources:
+        writes = [node for node in always(source) if writes_tf_config(node)]
+        addresses = _literal_addresses(source) if writes else ()
+        if addresses:
+            names = {name for s in sources for node in s.nodes for name in s.meanings(node)}
+            starts = any(name.startswith(STARTERS) or name.endswith(".Server") for name in names)
+            local = len(addresses) > 1 and all(map(LOCAL.fullmatch, addresses))
+            shown = ", ".join(addresses[:2]) + (", …" if len(addresses) > 2 else "")
+            what = f"the program replaces TF_CONFIG with addresses of its own ({shown})"
+            return OwnCluster(source.location(writes[0]), what, local and not starts)
+    return None
+
+
+def always(source: Source) -> list[ast.AST]:
+    """The nodes outside of functions, classes and conditions."""
+    inside = _conditional(source) | _guarded(source)
+    for node in source.nodes:
+        if isinstance(node, Function | ast.ClassDef):
+            inside.update(ast.walk(node))
+    return [node for node in source.nodes if node not in inside]
+
+
+def _literal_addresses(source: Source) -> tuple[str, ...]:
+    """The addresses of a `{"cluster": {job: ["host:port", …]}}`, a dictionary or JSON, in which all
+    are literal."""
+    for node in source.nodes:
+        for spec in _specs(node):
+            jobs = spec.values() if isinstance(spec, dict) else ()
+            addresses = [address for job in jobs if isinstance(job, list) for address in job]
+            if addresses and all(
+                isinstance(a, str) and HOST_AND_PORT.fullmatch(a) for a in addresses
+            ):
+                return tuple(addresses)
+    return ()
+
+
+def _specs(node: ast.AST) -> Iterator[object]:
+    """Yields the literal values of a key "cluster": of a dictionary, or of the JSON in a text."""
+    with contextlib.suppress(ValueError, RecursionError):
+        if isinstance(node, ast.Dict):
+            for value in (value for key, value in _items(node) if key == "cluster"):
+                yield ast.literal_eval(value)
+        elif isinstance(node, ast.Constant) and '"cluster"' in str(node.value):
+            yield json.loads(str(node.value))["cluster"]
+
+
+def refuse_own_cluster(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:
+    """Yields the TF_CONFIG of a program that TensorFlow would wait for forever."""
+    own = own_cluster(sources, manifest)
+    if own is not None and own.hangs:
+        rule = (
+            f"{own.what}: TensorFlow waits for these forever, each task is a container of its own"
+        )
+        yield Problem(own.location, "", rule, KEEP_TF_CONFIG, ("program",))
+
+
+def check_own_cluster(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields the TF_CONFIG of a program that does not name this cluster's tasks."""
+    own = own_cluster(sources, manifest)
+    if own is not None and not own.hangs:
+        yield Hint(own.location, own.what, "the tasks of this cluster have others", KEEP_TF_CONFIG)
+
+
+def _guarded(source: Source) -> set[ast.AST]:
+    """All nodes that run only if there is no TF_CONFIG, so never in a cluster's task."""
+    nodes: set[ast.AST] = set()
+    for node in source.nodes:
+        if isinstance(node, ast.Call) and last_name(node.func) == "setdefault":
+            nodes.add(node)
+        if isinstance(node, ast.If) and any(map(_is_tf_config, ast.walk(node.test))):
+            parts = node.body if _says_absent(node.test) else node.orelse
+            nodes.update(inner for part in parts for inner in ast.walk(part))
+    return nodes
+
+
+def _says_absent(test: ast.expr) -> bool:
+    """Whether a condition on TF_CONFIG is true without it: `not in`, `is None`, `not …`."""
+    if isinstance(test, ast.Compare):
+        return isinstance(test.ops[0], ast.NotIn | ast.Is)
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 
 def writes_tf_config(node: ast.AST) -> bool:
@@ -213,6 +328,8 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
     coordinated = style_of(manifest) == "coordinator"
     if names != {ALL_REDUCE} or not (coordinated or manifest.count(PS.name)) or manifest.tf1:
         return
+    if own_cluster(sources, manifest):
+        return
     source, node, _ = constructions[0]
     if coordinated:
         state, rule = "only the chief runs the program", "it waits until every worker runs it, too"
@@ -229,11 +346,12 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
 def _certain_all_reduce(sources: list[Source]) -> str:
     """The location at which a program always makes the all-reduce strategy; "" if not certain.
 
-    The program must make no other strategy, and read TF_CONFIG without changing it.
+    The program must make no other strategy, and use the TF_CONFIG that it finds.
     """
+    guarded = {node for source in sources for node in _guarded(source)}
     calls = [(source, node) for source in sources for node in source.nodes]
     for source, node in calls:
-        if writes_tf_config(node):
+        if writes_tf_config(node) and node not in guarded:
             return ""
         if isinstance(node, ast.Call):
             lasts = {name.rpartition(".")[2] for name in source.meanings(node.func)}

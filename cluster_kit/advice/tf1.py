@@ -133,7 +133,7 @@ def _table() -> dict[str, Any]:
 
 def _uses(source: Source) -> Iterator[Use]:
     """All uses of names that are certainly below `tensorflow`, in the order of lines."""
-    tried = _inside_of_try(source)
+    tried = inside_of_try(source)
     uses: list[Use] = []
     for node in source.nodes:
         if node in tried:
@@ -149,7 +149,7 @@ def _uses(source: Source) -> Iterator[Use]:
     return iter(sorted(uses, key=lambda use: getattr(use[1], "lineno", 1)))
 
 
-def _inside_of_try(source: Source) -> set[ast.AST]:
+def inside_of_try(source: Source) -> set[ast.AST]:
     """All nodes inside a `try`: the program has an alternative if they fail."""
     return {
         inner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ def main():
 if __name__ == "__main__":
     main()
 """
+LOCAL_CONFIG = {"cluster": {"worker": ["localhost:1", "localhost:2"]}}
 UNCERTAIN = {
     "it chooses": ALL_REDUCE + COORDINATED,
     "it may train alone": "import tensorflow as tf\ns = tf.distribute.MirroredStrategy()\n"
@@ -29,6 +31,8 @@ UNCERTAIN = {
     "only with a flag": "import tensorflow as tf\nif flag:\n"
     "    tf.distribute.MultiWorkerMirroredStrategy()\n",
     "a spec of its own": ALL_REDUCE + "import os\nos.environ['TF_CONFIG'] = '{}'\n",
+    "a spec of its own if there is one": ALL_REDUCE + "import os\nif 'TF_CONFIG' in os.environ:\n"
+    "    os.environ['TF_CONFIG'] = '{}'\n",
     "a resolver of its own": ALL_REDUCE
     + "r = tf.distribute.cluster_resolver.SlurmClusterResolver()\n",
 }
@@ -161,3 +165,93 @@ def test_the_style_of_another_program_does_not_keep_one_for_tensorflow_1_from_ru
     ]
     for chosen in ({**old, "style": "coordinator"}, {"tf1": True}):
         assert fitted("", tmp_path, lines, **chosen).loaded.manifest.style == "coordinator"
+
+
+OWN = "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': ['localhost:1', 'localhost:2']},"
+OWN += " 'task': {'type': 'worker', 'index': int(sys.argv[1])}})\n"
+MODULES = "import json, os, sys\n"
+
+
+@pytest.mark.parametrize(
+    "guarded",
+    [
+        f"if 'TF_CONFIG' not in os.environ:\n    {OWN}",
+        f"if not os.environ.get('TF_CONFIG'):\n    {OWN}",
+        f"if os.getenv('TF_CONFIG') is None:\n    {OWN}",
+        f"if 'TF_CONFIG' in os.environ:\n    print('cluster')\nelse:\n    {OWN}",
+        "os.environ.setdefault('TF_CONFIG', '{}')\n",
+    ],
+)
+def test_a_tf_config_for_runs_without_a_cluster_changes_nothing(
+    guarded: str, tmp_path: Path
+) -> None:
+    found = fitted(MODULES + guarded + ALL_REDUCE, tmp_path, "chief = 1\nps = 1\n", program="t.py")
+    assert found.loaded.manifest.count("ps") == 0
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize("strategy", [ALL_REDUCE, COORDINATED])
+@pytest.mark.parametrize(
+    "own", [OWN, "os.environ['TF_CONFIG'] = " + repr(json.dumps(LOCAL_CONFIG)) + "\n"]
+)
+def test_a_cluster_of_its_own_on_localhost_is_refused(
+    own: str, strategy: str, tmp_path: Path
+) -> None:
+    found = fitted(MODULES + own + strategy, tmp_path, "chief = 1\nps = 1\n", program="t.py")
+    (text,) = texts(found)
+    assert text.startswith(
+        "train.py:2: the program replaces TF_CONFIG with addresses of its own (localhost:1, "
+        "localhost:2): TensorFlow waits"
+    )
+    assert "→ do not set TF_CONFIG" in text
+    assert not any("STYLE" in str(hint) or "style" in str(hint) for hint in found.hints)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MODULES + OWN.replace("localhost:", "10.1.10.58:") + ALL_REDUCE,
+        MODULES + OWN.replace(", 'localhost:2'", "") + ALL_REDUCE,
+        MODULES + "import subprocess\n" + OWN + ALL_REDUCE + "subprocess.run([])\n",
+    ],
+)
+def test_addresses_of_its_own_that_may_answer_are_warned_of(text: str, tmp_path: Path) -> None:
+    found = fitted(text, tmp_path, "chief = 1\nps = 1\n", program="t.py")
+    assert found.problems == ()
+    (hint,) = found.hints
+    assert "replaces TF_CONFIG with addresses of its own" in hint.what
+    assert not fitted(text, tmp_path, 'subnet = "10.1.10.0/24"\nps = 0\n', program="t.py").hints
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MODULES + f"def local():\n    {OWN}" + ALL_REDUCE,
+        MODULES + f"if debug:\n    {OWN}" + ALL_REDUCE,
+        MODULES + OWN,
+        MODULES + OWN.replace("'localhost:1'", "host") + ALL_REDUCE,
+    ],
+)
+def test_a_tf_config_that_may_be_right_is_left_alone(text: str, tmp_path: Path) -> None:
+    found = fitted(text, tmp_path, "chief = 0\nps = 0\n", program="t.py")
+    assert (found.hints, found.problems) == ((), ())
+
+
+def test_a_relative_import_of_the_program_is_refused_with_what_to_run(tmp_path: Path) -> None:
+    folder = tmp_path / "mytrainer"
+    folder.mkdir()
+    (text,) = texts(fitted("import os\nfrom . import model\n", folder, program="train.py"))
+    assert text.startswith("train.py:2: a relative import, in the program itself")
+    assert "next to the directory `mytrainer`" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "try:\n    from . import model\nexcept ImportError:\n    import model\n",
+        "if __package__:\n    from . import model\n",
+        "def late():\n    from . import model\n",
+    ],
+)
+def test_a_relative_import_with_another_way_is_left_alone(text: str, tmp_path: Path) -> None:
+    assert not fitted(text, tmp_path, program="train.py").problems
