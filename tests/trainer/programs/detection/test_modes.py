@@ -118,7 +118,7 @@ def test_an_option_works_or_is_refused_with_the_way_out(subtests):
                     words = option if option in said else name
                     assert words in said
                     assert (
-                        "take --mode" in said
+                        "use --mode" in said
                         or "add --update sync" in said
                         or "in graph mode --log" in said
                     )

@@ -40,8 +40,8 @@ def test_the_line_of_least_squares_is_found():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "0 points; a line needs two or more of different x"),
-        ("x,y\n1,2\n1,3\n", "2 points; a line needs two"),
+        ("", "0 points; a line needs at least two points with different x"),
+        ("x,y\n1,2\n1,3\n", "2 points; a line needs at least two"),
         ("0,1\n1,three\n2\n3,nan\n", r"line 2: x = '1', y = 'three'; line 3: .* y = ''; line 4"),
         ("x\n1\n2\n", "1 column; x and y must be two columns"),
         ("\n".join(f"{n},?" for n in range(12)), "and 1 more"),
