@@ -224,6 +224,12 @@ def _print_help(request: Request) -> None:
         typer.echo(program_help(host, cluster), nl=False)
 
 
+def _named(host: Host, name: str | None) -> str:
+    """Returns the cluster's name; without one that of the default cluster, which is printed."""
+    engine = reach(host, name, here())
+    return named(name, engine, engine.clusters())
+
+
 @app.command(cls=WithBareOptions)
 def attach(
     name: manifest_options.ClusterName = None,
@@ -234,8 +240,7 @@ def attach(
     """Watch a cluster that runs unwatched to its end: judge, save, remove, as `up` does."""
     stdio.outlive_readers()
     host = current_host()
-    engine = reach(host, name, here())
-    name = named(name, engine, engine.clusters())
+    name = _named(host, name)
     view = make_view(err)
     with contextlib.closing(view):
         outcome = going_on.attach(host, name, here(), view, keep=kept(keep))
@@ -252,8 +257,7 @@ def wait(
     """Wait for the end of a cluster, without the live view; Ctrl-C leaves the cluster up."""
     stdio.outlive_readers()
     host = current_host()
-    engine = reach(host, name, here())
-    name = named(name, engine, engine.clusters())
+    name = _named(host, name)
     try:
         outcome = going_on.wait(host, name, here(), QuietView(err), keep=kept(keep))
     except KeyboardInterrupt:
