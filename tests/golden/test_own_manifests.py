@@ -25,15 +25,17 @@ RUNS = {
     ),
     "linear-regression": ("linear-regression", "worker-0 worker-1", "ps-0", "digits"),
     "mobilenet": ("classifier", "chief-0 evaluator-0", "worker-0 worker-1 ps-0 ps-1", "/data"),
+    "one-gpu": ("classifier", "chief-0 evaluator-0", "worker-0 worker-1 ps-0 ps-1", "digits"),
     "quickstart": ("classifier", "chief-0 evaluator-0", "worker-0 worker-1 ps-0 ps-1", "digits"),
     "smoke": ("classifier", "chief-0 evaluator-0", "worker-0 ps-0", "digits"),
 }  # fmt: skip
 
 
-def planned(name: str) -> Cluster:
+def planned(name: str, count: int = 8) -> Cluster:
+    """The cluster on a host with so many GPUs."""
     read = load(FOLDER / f"{name}.toml")
     assert not read.problems
-    return plan(read, inputs(read.manifest), host(gpus=gpus(8)), OWN)
+    return plan(read, inputs(read.manifest), host(gpus=gpus(count)), OWN)
 
 
 def test_every_manifest_has_a_row() -> None:
@@ -56,7 +58,16 @@ def test_what_single_ones_are_about() -> None:
     assert planned("detection-async").chief_job == planned("detection-sync").chief_job == "master"
     assert planned("clones").simulate_gpus == 2
     assert [task.gpus for task in planned("mobilenet").of("worker")] == [("0",), ("1",)]
-    gpus = [task.gpus for name in RUNS if name != "mobilenet" for task in planned(name).tasks]
-    assert not any(gpus)
+    on_gpus = {name for name in RUNS if any(task.gpus for task in planned(name).tasks)}
+    assert on_gpus == {"mobilenet", "one-gpu"}
+
+
+def test_two_workers_share_the_only_gpu_of_a_host_or_train_without() -> None:
+    (gpu,) = gpus(1)
+    workers = planned("one-gpu", count=1).of("worker")
+    assert [task.gpus for task in workers] == [(str(gpu.index),)] * 2
+    limits = [task.gpu_memory_mib for task in workers]
+    assert limits[0] == limits[1] and 0 < 2 * limits[0] * 2**20 <= gpu.memory
+    assert not any(task.gpus for task in planned("one-gpu", count=0).tasks)
     assert "sync" in planned("detection-sync").leader.arguments
     assert "async" in planned("detection-async").leader.arguments
