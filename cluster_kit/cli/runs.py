@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +18,8 @@ from rich.text import Text
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import Group, app, current_host, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.observe.task_view import State
+from cluster_kit.platforms.engine import Container
 from cluster_kit.run.history import (
     Change,
     Run,
@@ -222,9 +224,23 @@ def _up(past_runs: list[Run]) -> dict[str, str]:
     states = {}
     for run in past_runs:
         if cluster := clusters.get(run.directory.path.resolve()):
-            unwatched = f"up, unwatched: `cluster-kit attach {cluster}`"
-            states[run.name] = "up" if is_claimed(current_host(), engine, cluster) else unwatched
+            is_watched = is_claimed(current_host(), engine, cluster)
+            states[run.name] = "up" if is_watched else _unwatched(engine.containers(cluster))
     return states
+
+
+def _unwatched(containers: Sequence[Container]) -> str:
+    """The state of a run whose containers exist, and what continues or concludes it."""
+    from cluster_kit.run.lifecycle import is_stopped
+
+    cluster = next((one.cluster for one in containers), "")
+    if is_stopped(containers):
+        return f"stopped: `cluster-kit start {cluster}` continues it"
+    leader_ended = any(
+        one.leader and State.of_engine(one.state) is State.ENDED for one in containers
+    )
+    word = "ended, not judged" if leader_ended else "up, unwatched"
+    return f"{word}: `cluster-kit attach {cluster}`"
 
 
 def _figure(run: Run) -> str:

@@ -68,8 +68,9 @@ def refuse_idle(container: Container) -> None:
     if state is State.ENDED:
         raise HostError(
             f"{where} has ended (exit code {container.exit_code}): no command can be run in it",
-            f"`cluster-kit logs {container.cluster} {container.name}` shows its log; "
-            f"`cluster-kit restart {container.name} --name {container.cluster}` starts it again",
+            f"`cluster-kit logs {container.cluster} {container.name}` shows its log; while the job "
+            f"runs, `cluster-kit restart {container.name} --name {container.cluster}` starts it "
+            "again",
         )
     if state is State.PAUSED:
         raise HostError(

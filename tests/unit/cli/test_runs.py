@@ -15,6 +15,7 @@ from rich.console import Console
 
 from cluster_kit.cli import runs
 from cluster_kit.host import Moment
+from cluster_kit.observe import user_requests
 from cluster_kit.run.known_secrets import Known
 from cluster_kit.run.run_directory import Record, write_record
 from cluster_kit.workspace import RunDirectory, new_run
@@ -86,10 +87,18 @@ def test_one_long_verdict_cuts_nothing_but_itself(
 
 
 @pytest.mark.parametrize(
-    ("watched", "told"), [(True, "up"), (False, "up, unwatched: `cluster-kit attach demo`")]
+    ("watched", "state", "request_of", "told"),
+    [
+        (True, "running", "", "up"),
+        (False, "running", "", "up, unwatched: `cluster-kit attach demo`"),
+        (False, "exited", "", "ended, not judged: `cluster-kit attach demo`"),
+        (False, "exited", "stop", "stopped: `cluster-kit start demo` continues it"),
+    ],
 )
-def test_a_run_whose_containers_are_there_is_up(
+def test_a_run_whose_containers_are_there_says_what_they_do(
     watched: bool,
+    state: str,
+    request_of: str,
     told: str,
     cli: Cli,
     root: Path,
@@ -97,7 +106,9 @@ def test_a_run_whose_containers_are_there_is_up(
     machine: Machine,
 ) -> None:
     run = new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
-    engine = ClustersUp({"demo": [container("chief-0", output=str(run.output))]})
+    engine = ClustersUp({"demo": [container("chief-0", state=state, output=str(run.output))]})
+    if request_of:
+        user_requests.write(run.path, request_of, ["chief-0"], 5.0)
     machine.connects(lambda: engine)
     monkeypatch.setattr("cluster_kit.run.cluster_lock.is_claimed", lambda *_: watched)
     assert cli("runs").out.splitlines()[1].endswith(f"  {told}")
