@@ -43,9 +43,13 @@ def node_notes(seen: RunState) -> Iterator[str]:
 
 
 def stopped_by(seen: RunState, task: str) -> str:
-    """Who may have stopped a task from outside: its node that is drained, or a person."""
+    """Who stopped a task from outside: its node that is drained, or a person, as far as known."""
     node = _newest(life.drained for life in _current(seen, task))
-    return f"its node {node} is drained" if node else "by `cluster-kit down`, say"
+    if node:
+        return f"its node {node} is drained"
+    one = user_requests.last(seen.requests, task)
+    by = _ENDED_BY.get(one.what) if one and one.time > seen.started_at(task) else None
+    return f"by {by} at {one.at}" if one and by else "by `docker stop`, say"
 
 
 def refusal(seen: RunState, task: str) -> str:
@@ -70,6 +74,10 @@ def _newest(texts: Iterable[str]) -> str:
     return next(reversed([text for text in texts if text]), "")
 
 
+_ENDED_BY = {
+    user_requests.DOWN: "`cluster-kit down`",
+    user_requests.END: "a person, from the page,",
+}
 FROM_PAGE = {
     user_requests.END: "stopped", user_requests.KILL: "killed",
     user_requests.FREEZE: "frozen", user_requests.THAW: "thawed",

@@ -65,7 +65,7 @@ def test_a_leader_whose_node_is_drained_was_stopped_by_that() -> None:
     assert (verdict.exit_code, verdict.reason) == (7, "stopped")
     assert verdict.message == "chief-0 was stopped from outside: its node big is drained"
     by_hand = told(Story.of(), (5.0, "kill", "chief-0", ""))
-    assert absences.stopped_by(by_hand, "chief-0") == "by `cluster-kit down`, say"
+    assert absences.stopped_by(by_hand, "chief-0") == "by `docker stop`, say"
 
 
 NO_IMAGE = "No such image: demo:1"

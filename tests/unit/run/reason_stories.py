@@ -262,7 +262,8 @@ STORIES = {
     ),
     "somebody stops the leader": Story(
         {"chief-0": leader(ends(1.0, 143, "stopped", "stopped by SIGTERM"))},
-        Reason.STOPPED, 7, None, "chief-0 was stopped from outside", exit_codes={"chief-0": 143},
+        Reason.STOPPED, 7, None, "chief-0 was stopped from outside: by `docker stop`, say",
+        exit_codes={"chief-0": 143},
     ),
     "the disk of the output is full": Story(
         {"chief-0": leader(ends(1.0, 4, "disk-full", "the disk of /output is full"))},
