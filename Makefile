@@ -242,15 +242,15 @@ schema: $(KIT) ## Write the manifest's JSON Schema, for editors, to compose/sche
 	@$(KIT) schema > compose/schema.json
 
 .PHONY: bench
-bench: $(DEV) engine image ## Measure against the plain way: table, JSON and PNG in build/bench/
+bench: $(DEV) engine image ## Compare the speed with a hand-written Compose file: table, JSON and PNG in build/bench/
 	@.venv/bin/python -m tests.bench
 
 .PHONY: compare
-compare: $(DEV) engine image ## Train one model by every way in turn: table, JSON and PNG in build/compare/   [ARGS]
+compare: $(DEV) engine image ## Train one model in every way, one after the other: table, JSON and PNG in build/compare/   [ARGS]
 	@$(KIT) compare $(ARGS)
 
 .PHONY: speedup
-speedup: engine image ## Measure what further workers bring on machines of 2 vCPU, 8 GB, 100 Mbit/s: a table   [ARGS]
+speedup: engine image ## Measure how more workers speed up training, on machines of 2 vCPU, 8 GB, 100 Mbit/s: a table   [ARGS]
 	@$(KIT) speedup $(ARGS)
 
 .PHONY: wheel

@@ -9,8 +9,10 @@ from typing import Literal
 Driver = Literal["nvidia", "cdi"]
 """How the engine hands out GPUs: NVIDIA's runtime hook, or the Container Device Interface."""
 CLOSED = 28
-"""The first major version of Docker Engine that lets nobody route to ports that are not published,
-and that can leave the host without an address in an internal network."""
+"""The first major version of Docker Engine that blocks connections to unpublished ports.
+
+From this version on, the host can be without an address in an internal network.
+"""
 
 
 def is_closed(version: str) -> bool:
@@ -83,7 +85,7 @@ class Network:
 
 @dataclass(frozen=True)
 class EngineKind:
-    """An engine's properties besides its version, as it reports them itself.
+    """An engine's properties besides its version, as the engine reports them.
 
     `rootless`: it runs as an ordinary user, who is root in its containers. `remote` is its address
     if it is on another machine, "" if it is on this one. `desktop`: its containers run in a virtual

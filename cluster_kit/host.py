@@ -1,8 +1,9 @@
-"""The seam between the kit and the machine that it runs on: clock, processes, engines, locks.
+"""The kit's interface to the machine that it runs on: clock, processes, engines, locks.
 
-One `Host` is passed down from the command line, the Python API or the pytest plugin to whatever
-waits, starts a program, connects to an engine or takes a lock; tests pass one of their own. The
-real one is `this_host.this_host()`."""
+The command line, the Python API and the pytest plugin pass one `Host` to all code that waits,
+starts a program, connects to an engine or takes a lock; tests pass a fake one.
+`this_host.this_host()` returns the real one.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class Clock(Protocol):
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Return after so many seconds."""
+        """Return after this many seconds."""
         ...
 
     def boot(self) -> str:
@@ -57,7 +58,7 @@ class Moment:
 
 
 def moment(clock: Clock, ago_s: float = 0.0) -> Moment:
-    """The moment so many seconds ago."""
+    """The moment this many seconds ago."""
     return Moment(clock.time() - ago_s, clock.monotonic() - ago_s, clock.boot())
 
 

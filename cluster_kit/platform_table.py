@@ -10,7 +10,7 @@ from typing import NamedTuple
 class Row(NamedTuple):
     """A platform: its class, which is imported when it is used, and the names of its files.
 
-    The first file is a cluster's own; others lie beside it.
+    The first file describes a cluster; the others are in the same directory.
     """
 
     platform: str
@@ -37,7 +37,7 @@ PLATFORMS: Mapping[str, Row] = MappingProxyType(
         ),
     }
 )
-"""By the manifest's `engine`."""
+"""The platforms by the manifest's `engine`."""
 DEFAULT = next(iter(PLATFORMS))
-"""That of a manifest that names none, and of what this host is asked without a manifest."""
+"""The platform of a manifest without `engine`, and of commands without a manifest."""
 DEFAULT_FILE = PLATFORMS[DEFAULT].files[0]

@@ -161,11 +161,11 @@ OUTPUT = "/output"
 TRAINER = "/opt/trainer/trainer"
 """The trainer's package in every container: in the kit's image, and mounted into any other."""
 LOOPBACK = "127.0.0.1"
-"""Where ports are published."""
+"""The host's address at which ports are published."""
 SECRETS = "/run/secrets"
 """The directory in every container that has the secrets, each as a file."""
 OWNER = "owner"
-"""As a cluster's user: whoever owns the output directory on the host that runs it."""
+"""A value of a cluster's user: the owner of the output directory on the host that runs it."""
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class Cluster:
     host_network: bool = False  # tasks have the network of their nodes, and none of their own
     encrypted: bool = False  # what tasks on different nodes send
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What its platform is told besides: plain data that only the platform reads."""
+    """The platform's settings: plain data that only the platform reads."""
     tensorboard: bool = False  # whether `up` shows the run in it
 
     @property

@@ -35,7 +35,7 @@ class Role:
     """What all tasks of one role have in common; a manifest can change some of it for one task.
 
     `jobs` are TensorFlow's names of the role, the usual one first. Tasks of a role that `evaluates`
-    have a cluster spec of their own, are never to blame for a failed training, and have
+    have a separate cluster spec, are never to blame for a failed training, and have
     `deadline.evaluator_grace` seconds to end after a good one. The run ends with the first task of
     the first role in the table that `leads`; every task of such a role is a replica of the model.
     """
@@ -90,7 +90,7 @@ CHIEF = Role(
 WORKER = Role(
     name="worker",
     description="Number of workers: 1 or more",
-    limits_description="Those of every worker",
+    limits_description="Limits and environment of every worker",
     block=Block(range(100, 255), lambda size: range(_middle(size), size - 1), grows="odd"),
     plural="workers",
     default=2,
@@ -102,7 +102,7 @@ WORKER = Role(
 PS = Role(
     name="ps",
     description="Number of parameter servers: 0 or more",
-    limits_description="Those of every parameter server",
+    limits_description="Limits and environment of every parameter server",
     block=Block(range(20, 100), lambda size: range(4, _middle(size)), grows="even"),
     plural="ps",
     default=2,
@@ -111,8 +111,8 @@ PS = Role(
 )
 EVALUATOR = Role(
     name="evaluator",
-    description="Number of side-car evaluators: 0 or 1, in a cluster spec of their own",
-    limits_description="The evaluator's",
+    description="Number of side-car evaluators: 0 or 1, with a separate cluster spec",
+    limits_description="Limits and environment of the evaluator",
     block=Block(range(11, 12), lambda _size: range(3, 4)),
     most=1,
     evaluates=True,
@@ -130,4 +130,4 @@ def _middle(size: int) -> int:
 ROLES: Mapping[str, Role] = MappingProxyType(
     {role.name: role for role in (CHIEF, WORKER, PS, EVALUATOR)}
 )
-"""By name, in the order in which tasks are listed."""
+"""The roles by name, in the order in which tasks are listed."""

@@ -26,7 +26,7 @@ class Workspace:
 
     @property
     def manifests(self) -> Path:
-        """The folder of the manifests; generated files are in folders beside them."""
+        """The folder of the manifests; generated files are in its subfolders."""
         return self.root / "compose"
 
     def generated(self, cluster: str, name: str = DEFAULT_FILE) -> Path:
@@ -52,7 +52,7 @@ class Workspace:
         return self.root / "runs" / cluster
 
     def written(self) -> list[Path]:
-        """Absolute paths of what the kit itself writes here, which changes with each run."""
+        """Absolute paths of what the kit writes here, which changes with each run."""
         root = Workspace(self.root.resolve())
         return [*(root.root / name for name in ("runs", "portable", "fetched")), *root.rendered()]
 
@@ -127,7 +127,7 @@ def write_atomically(path: Path, text: str, mode: int | None = None) -> None:
 
 
 def is_rendered(folder: Path) -> bool:
-    """Whether the kit has rendered a cluster into this directory, which has a file that says so."""
+    """Whether the kit has rendered a cluster into this directory, by a file in it."""
     for name in CLUSTER_FILES:
         with contextlib.suppress(OSError), (folder / name).open("rb") as file:
             if b"# cluster-kit " in file.read(HEAD):
@@ -140,7 +140,7 @@ CLUSTER_FILES = tuple(row.files[0] for row in PLATFORMS.values())
 HEAD = 400
 """Bytes of such a file in which it says that the kit wrote it."""
 RENDERED = (*(file for row in PLATFORMS.values() for file in row.files), "output/", ".gitignore")
-"""What the kit writes into a cluster's directory beside the manifests."""
+"""Files that the kit writes into a cluster's directory below the manifests."""
 IGNORE_ALL = ("*",)
 
 

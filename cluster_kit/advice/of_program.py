@@ -284,7 +284,7 @@ def check_secret_roles(program: Path | None, manifest: Manifest, folder: Path) -
         Hint(
             f"secret.{name}.roles",
             f"{secret.file} is in the program's directory, which every task sees as /program",
-            f"the file is no secret of {', '.join(secret.roles)} alone",
+            f"the secret is not restricted to {', '.join(secret.roles)}",
             "move it to another directory",
         )
         for name, secret in manifest.secret.items()

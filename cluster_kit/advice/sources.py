@@ -27,7 +27,7 @@ class Hint:
     def told_by(self, words: KeyStyle) -> Hint:
         """Returns the hint with its fix as text.
 
-        A location in a program counts as the key `program`, so the fix is given in the same way.
+        A location in a program counts as the key `program`.
         """
         location = "program" if ":" in self.location else self.location
         return replace(self, fix=hint_text(self.fix, words, location))

@@ -199,7 +199,7 @@ NAMES = {
     "unicode": "str",
     "xrange": "range",
 }
-"""Built-in names of Python 2, and what to write."""
+"""Built-in names of Python 2, and their replacements."""
 METHODS = {"iteritems": "items", "iterkeys": "keys", "itervalues": "values"}
 MODULES = {
     "ConfigParser": "configparser",

@@ -1,7 +1,7 @@
-"""The kit from Python: the same steps as the command line, which print nothing here.
+"""The kit's Python API: the steps of the command line, without output.
 
-A step that fails raises one of the kit's own errors (see `cluster_kit.errors`). A training that
-fails raises nothing: its `Outcome` says so.
+A step that fails raises an error of `cluster_kit.errors`. A training that fails raises nothing: its
+`Outcome` has the failure.
 """
 
 from cluster_kit.api.job import Job, cluster, load

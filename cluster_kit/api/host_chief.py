@@ -103,7 +103,7 @@ DEADLINES: Mapping[str, Any] = {"job": "8760h", "stall": 0}
 """A person thinks, and a debugger stands still: the job ends with the coordinator's process."""
 POLL_S = 0.1
 SLACK_S = 30.0
-"""For what comes before the leader asks its servers, and after."""
+"""Extra seconds for the work before and after the leader queries its servers."""
 
 
 def overrides_of(overrides: Mapping[str, Any]) -> dict[str, Any]:

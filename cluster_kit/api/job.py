@@ -39,7 +39,7 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "requirements": (),
     "build": (),
 }
-"""Keys whose values are paths, and the names that are none."""
+"""Keys whose values are paths, with the values that are names instead."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def unknown_task(run: Run, task: str) -> UsageError:
     known = [other.name for other in run.cluster.tasks]
     if task in known:
         return UsageError(
-            f"the container of {task} is gone: {run.name} has been removed",
+            f"the container of {task} no longer exists: {run.name} was removed",
             f"logs and outcome.json are in {run.directory.path}",
         )
     return UsageError(f"{run.name} has no task {task}", proposal(task, known))
@@ -264,7 +264,7 @@ class RunningCluster:
 class RunEvent:
     """An event of a run. `kind` and the other attributes:
 
-    - `phase`: `text` says what the run does now, as `planning`;
+    - `phase`: `text` is the current step of the run, such as `planning`;
     - `warning`: `text`;
     - `log`: `text` is a line of `task`'s log, as the task wrote it;
     - `state`: `seen` is the state of all tasks, `seen.tasks["worker-0"].step` for example.

@@ -114,10 +114,12 @@ GROUPS = {
         Verb("matrix", "drill", "Break each role of five systems in nine ways."),
     ),
     "Compare": (
+        Verb("compare", "compare", "Train one model in every way: speed, accuracy, traffic."),
         Verb(
-            "compare", "compare", "Train one model in every way in turn: speed, accuracy, traffic."
+            "speedup",
+            "compare",
+            "Measure how more workers speed up training, on emulated machines.",
         ),
-        Verb("speedup", "compare", "Measure what further workers bring on emulated machines."),
     ),
     "Prepare": (
         Verb("new", "new", "Write a commented manifest and a starter program that trains at once."),
@@ -199,7 +201,7 @@ class Verbs(Group):
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The verb of this name, None if there is none."""
+        """The verb with this name, None if there is none."""
         verb = VERBS.get(cmd_name)
         if verb is None:
             return None

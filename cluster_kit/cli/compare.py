@@ -52,7 +52,8 @@ In = Annotated[
     ),
 ]
 Steps = Annotated[
-    int, typer.Option("--steps", min=2, help="Updates of 32 images in an epoch; sync half as many.")
+    int,
+    typer.Option("--steps", min=2, help="Updates of 32 images per epoch (half as many if sync)."),
 ]
 Epochs = Annotated[int, typer.Option("--epochs", min=2, help="Epochs, a checkpoint after each.")]
 Accuracy = Annotated[
@@ -69,7 +70,7 @@ def compare(
     accuracy: Accuracy = 0.95,
     json_: manifest_options.Json = False,
 ) -> None:
-    """Train one model in every way in turn: speed, time to an accuracy, staleness, traffic."""
+    """Train one model in every way: speed, time to an accuracy, staleness, traffic."""
     stdio.outlive_readers()
     ways = _chosen(VARIANTS, only, "--only")
     scenarios = _chosen(SCENARIOS, scenario, "--scenario")

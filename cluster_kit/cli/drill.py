@@ -148,7 +148,7 @@ def matrix(
     again: Again = False,
     json_: manifest_options.Json = False,
 ) -> None:
-    """Break each role of five systems in nine ways; continue an interrupted matrix where it was."""
+    """Break each role of five systems in nine ways; continue a matrix that was interrupted."""
     stdio.outlive_readers()
     workspace = here()
     by_name = {system.name: system for system in SYSTEMS}

@@ -168,7 +168,7 @@ def tensorboard(
         list[str] | None,
         typer.Argument(
             help="A cluster's name for its newest run, or a run's directory; several are shown "
-            "together. The newest run of all without one.",
+            "together. Default: the newest run of all.",
             autocompletion=manifest_options.runs,
         ),
     ] = None,

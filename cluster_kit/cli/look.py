@@ -128,7 +128,7 @@ def _facts(task: TaskView) -> dict[str, Any]:
 
 
 _TASK = re.compile(rf"({'|'.join(ROLES)})-?\d*")
-"""A task's name, or what somebody types who means one: `chief`, `worker1`."""
+"""A task's name, or a shortened form: `chief`, `worker1`."""
 
 
 def _without_cluster(name: str | None, tasks: list[str]) -> tuple[str | None, list[str]]:
@@ -204,10 +204,10 @@ def _print_json_line(task: str, stamped: str) -> None:
 
 COMMAND = (*START, "stacks")
 PATIENCE_S = 20
-"""A task that computes with a small share of a CPU takes its time."""
+"""Seconds to wait for an answer: a task with a small share of a CPU is slow."""
 AT_ONCE = 4
 LONGEST = 200_000
-"""Characters of a task's stacks that are printed: its program can answer in their place."""
+"""The maximum characters of a task's stacks to print: its program can send something else."""
 
 
 @app.command()

@@ -43,7 +43,7 @@ else:
 WITHIN_S = 2.0
 """An engine that has not answered by then is not waited for."""
 Propose = Callable[[Any, str], list[str]]
-"""From click's context and the beginning of a word to whole words; typer knows both by name."""
+"""A completion function: from click's context and the beginning of a word to whole words."""
 
 
 def _quietly(words: Callable[[Any], Iterable[str]]) -> Propose:
@@ -269,7 +269,7 @@ def requested(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def perhaps_requested(verb: Callable[..., None]) -> Callable[..., None]:
-    """As `requested`, for a verb that also works without a manifest: `manifest` is "" then."""
+    """Like `requested`, for a verb that also works without a manifest: then `manifest` is ""."""
     return _command(verb, _parameter("manifest", Perhaps, ""))
 
 
@@ -334,8 +334,8 @@ OnEngine = Annotated[
     EngineName | None,
     typer.Option(
         "--engine",
-        help="Where to look, as a manifest names it. Default: this host and what it manages, or "
-        "where the last run was started.",
+        help="The platform to search. Default: this host and the platforms that it manages, or "
+        "the platform of the last run.",
     ),
 ]
 Tasks = Annotated[

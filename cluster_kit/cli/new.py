@@ -103,7 +103,7 @@ def _additions(
 
 
 def _tell(name: str, created: starter.Starter, added: Sequence[Addition]) -> None:
-    """Print each file and what it is, how to run the cluster, and what is left to do."""
+    """Print each file with its purpose, how to run the cluster, and the remaining steps."""
     about = {
         created.manifest: "the cluster: tasks, limits, deadlines",
         created.program: "the program: yours to change",

@@ -181,7 +181,7 @@ def _gpu_driver() -> str:
     if facts.no_gpu or facts.gpu_refusal:
         why = facts.no_gpu or f"the engine refuses GPUs: {facts.gpu_refusal}"
         raise HostError(
-            f"no GPU to check the image on: {why}", "`cluster-kit doctor` says what is missing"
+            f"no GPU to check the image on: {why}", "`cluster-kit doctor` shows what is missing"
         )
     return facts.gpu_driver
 

@@ -72,7 +72,7 @@ def render(
 ) -> None:
     """Write compose/<name>/compose.yaml, which runs with `docker compose up` alone.
 
-    With another `engine` it is that platform's own file, whose first lines say how it is started.
+    With another `engine` it writes that platform's file, whose first lines say how to start it.
     """
     workspace = here()
     rendered = _rendered(request, workspace, portable=portable)

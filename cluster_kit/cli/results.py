@@ -71,7 +71,7 @@ def summary(
         str,
         typer.Argument(
             help="A run's directory, its outcome.json, what `up --json` printed, or a cluster's "
-            "name for its newest run; the newest run of all without one.",
+            "name for its newest run. Default: the newest run of all.",
             autocompletion=manifest_options.runs,
         ),
     ] = "",
@@ -83,7 +83,7 @@ def summary(
     ] = False,
     json_: manifest_options.Json = False,
 ) -> None:
-    """Print how a run ended, also one that never started: verdict, error, tasks, metrics."""
+    """Print how a run ended, or why it did not start: verdict, error, tasks, metrics."""
     if as_markdown + as_values + json_ > 1:
         raise UsageError("--markdown, --values and --json exclude each other", "give one of them")
     evidence = read(run, here())

@@ -47,7 +47,7 @@ LEAST = 12
 
 @runs.callback()
 def every_run(context: typer.Context, json_: manifest_options.Json = False) -> None:
-    """Past runs: list them, compare two, prune old ones. Alone, it lists all of them.
+    """Past runs: list them, compare two, prune old ones. Without a verb, list all runs.
 
     Raises:
         UsageError: `--json` stands before a verb, which takes it itself or has none.

@@ -33,16 +33,16 @@ def serve(
         str,
         typer.Option(
             "--host",
-            help="Address to listen on; others than 127.0.0.1 let "
-            "other machines in, who need the token.",
+            help="Address to listen on; with another one than 127.0.0.1, "
+            "other machines that have the token can connect.",
         ),
     ] = LOOPBACK,
     token_file: Annotated[
         Path | None,
         typer.Option(
             "--token-file",
-            help="File with the token, created if it does not exist: the token then stays "
-            "the same, as Prometheus needs for /metrics.",
+            help="File with the token, created if it does not exist: so the token stays "
+            "the same, which Prometheus needs for /metrics.",
         ),
     ] = None,
     allow_control: Annotated[

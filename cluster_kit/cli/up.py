@@ -237,7 +237,7 @@ def attach(
     exit_code: manifest_options.ExitCode = "kit",
     json_: manifest_options.Json = False,
 ) -> None:
-    """Watch a cluster that runs unwatched to its end: judge, save, remove, as `up` does."""
+    """Watch a detached cluster to its end: judge, save, remove, as `up` does."""
     stdio.outlive_readers()
     host = current_host()
     name = _named(host, name)

@@ -99,7 +99,7 @@ def print_started(run: Run, *, ready: Milestone | None, as_json: bool) -> None:
     """Print that a cluster was started and detached, and the commands to continue with it.
 
     Args:
-        ready: what it has reached, None if nobody has waited for that.
+        ready: the state that was reached; None if the command did not wait.
     """
     name = run.name
     if as_json:

@@ -43,7 +43,7 @@ class Variant:
     title: str
     args: tuple[str, ...]
     parts: Mapping[str, float]
-    """By role: the fraction of the budget that each of its tasks gets; one chief, one ps."""
+    """The fraction of the CPU budget of each task, by role; there are one chief and one ps."""
     workers: int
     synchronous: bool
     style: str = "auto"
@@ -180,11 +180,11 @@ class Measured:
     accuracy: float | None
     """Validation, of the last checkpoint."""
     seconds_to_accuracy: float | None
-    """From the first step to the first checkpoint with the accuracy; None if none reached it."""
+    """Seconds from the first step to the first checkpoint with the accuracy; None: never."""
     curve: tuple[tuple[float, float], ...]
     """(seconds since the first step, validation accuracy) of every checkpoint."""
     bytes_per_update: Mapping[str, float]
-    """By role: the bytes that all its containers received and sent, per update of the run."""
+    """The bytes that all containers of a role received and sent per update, by role."""
     seconds: float
     """The whole run, from `up` to the end."""
 
@@ -345,10 +345,10 @@ NewView = Callable[[], View]
 def run_all(
     host: Host, runs: Sequence[Run], workspace: Workspace, new_view: NewView, accuracy: float
 ) -> Iterator[Result]:
-    """Yields the result of each run, in turn; a failed run yields a Result, too.
+    """Yields the result of each run; a failed run yields a Result, too.
 
     Raises:
-        Interrupted: by Ctrl-C; the running cluster was removed.
+        Interrupted: Ctrl-C was pressed; the running cluster was removed.
     """
     for run in runs:
         yield Result(run) if run.skipped else _run_one(host, run, workspace, new_view(), accuracy)

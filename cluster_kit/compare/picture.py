@@ -87,7 +87,7 @@ def _bars(
 
 
 def _why(result: Result) -> str:
-    """The reason why a result has no figure, in a word or two."""
+    """The reason why a result has no figure, in one or two words."""
     if result.measured:
         return "not reached" if result.measured.curve else "not measured"
     return "failed" if result.failed else "left out"

@@ -263,7 +263,7 @@ def is_due(at: At, seen: RunState, now: float, saved: bool, calm_since: float | 
     Args:
         now: Unix seconds.
         saved: whether a checkpoint has been written in this run.
-        calm_since: see `calm.calm_since`; None as long as a fault is to come before this one.
+        calm_since: see `calm.calm_since`; None until all earlier faults have happened.
     """
     if at.calm is not None:
         return calm_since is not None and now >= calm_since + at.calm
@@ -299,9 +299,9 @@ def steps(seen: RunState) -> Iterator[tuple[float, int]]:
 
 
 def progress(seen: RunState) -> Iterator[tuple[float, int]]:
-    """Those of `steps` that are progress: no step again that the one before had in the same start.
+    """The entries of `steps` that show progress: repeated steps of the same start are left out.
 
-    A program that has just gone back may report where it begins, and only then train.
+    A program that has returned to a checkpoint can report its first step before it trains.
     """
     starts = starts_of(seen)
     reports = [(moment, step, bisect(starts, moment)) for moment, step in steps(seen)]
@@ -340,10 +340,10 @@ WELL = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
 
 
 def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
-    """Unix seconds since when all is well; None if it is not.
+    """The Unix time from which the cluster has recovered; None if it has not.
 
-    Every fault is over, every task runs, none is silent, and the leader has reported progress
-    since the last word of any of that.
+    It has recovered if every fault is over, every task runs, none is silent, and the leader has
+    reported progress since the last of these events.
     """
     ready = ready_at(seen)
     well = all(task.state in WELL for task in seen.tasks.values())

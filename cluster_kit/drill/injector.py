@@ -1,10 +1,10 @@
 """Injects faults into containers, and undoes each fault when its time is over.
 
-Crash, stop and freeze are done by a process inside the container, as its user: nothing of this
-takes rights on the host, and what ends them needs nobody outside. A cut and a slow one are ended
-here, or by whoever starts or removes the container: nothing of them is outside of it. For an
-out-of-memory kill the limit is lowered to little more than what is used, and a process inside
-takes the rest; the limit is back before the task has started again.
+A process inside the container, running as its user, causes crash, stop and freeze, and ends them:
+this needs no rights on the host. This module ends cut and slow; so does a start or the removal of
+the container, since nothing outside the container was changed. For an out-of-memory kill, the limit
+is lowered to little more than the memory in use, and a process inside the container allocates the
+rest; the limit is restored before the task starts again.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def helper_of(cluster: Cluster, container_id: str, fault: Planned) -> Helper:
 
 
 def trial_of(program: str, image: str) -> Helper:
-    """The same on a container of its own, which nobody misses, for a moment."""
+    """Tries the fault for a moment on a separate container."""
     if program == DISK:
         return _disk(image, "", "/dev/shm", 0.01)
     if program == SHAPE:
@@ -167,7 +167,7 @@ TELL = "kill -TERM 1 2>/dev/null || kill -TERM $(cat /proc/1/task/1/children)"
 """Tells the task to end: its init process, or that one's child if it has stayed root."""
 EXHAUST = Path(__file__).parent / "inside" / "exhaust_memory.py"
 SPARE_BYTES = 64 << 20
-"""What a container may use beyond what it uses: the interpreter that takes it is in that, too."""
+"""Bytes above the memory in use, which include the interpreter that allocates them."""
 EXHAUST_S = 15
 
 
@@ -300,7 +300,7 @@ class Director:
         try:
             containers = {c.name: c for c in engine.containers(cluster.name)}
         except EngineError:
-            return  # whoever watches the run waits for the engine, or gives it up
+            return  # the process that watches the run waits for the engine, or gives up
         if by_file and _saved_at(containers.get(seen.leader), seen) is not None:
             due += [fault for fault in pending if fault.at.after == CHECKPOINT]
         for injected in over:

@@ -122,7 +122,7 @@ class Cell:
 
     @property
     def ends_job(self) -> bool:
-        """Whether the fault must end the job: a leader that is told to stop ends its job."""
+        """Whether the fault must end the job: a leader that gets SIGTERM ends its job."""
         return self.role == LEADER and KINDS[self.fault.kind].spares_leader
 
     def __str__(self) -> str:
@@ -180,7 +180,7 @@ def line(facts: Mapping[str, Any]) -> str:
 
 DETECTED_WITHIN_S = 12.0
 GOING_ON_WITHIN_S = 6.0
-"""From the detection, or from the end of a fault that ends before it is detected."""
+"""Counted from the detection, or from the end of a fault that was not detected before."""
 WENT_ON, ENDED, WRONG, NOT_REACHED = "went on", "ended", "wrong", "not reached"
 HARMLESS = ("slow",)
 """Faults that need not be detected: a slow task is not lost."""
@@ -281,7 +281,7 @@ def _of_figures(cell: Cell, result: Result) -> Iterator[str]:
 
 
 def _end(done: Drill) -> str:
-    """A clause that says how the run ended."""
+    """A clause about how the run ended."""
     outcome = done.outcome
     if outcome.success:
         return "the run succeeded"

@@ -112,8 +112,8 @@ def _detected(
     """When and by what the fault was first detected.
 
     Args:
-        until: the next fault of the same task; what is told of the task then is about that one.
-        until_other: the next fault of any task, likewise for what is told of the whole job.
+        until: the next fault of the same task, to which later events of the task belong.
+        until_other: the next fault of any task, to which later events of the job belong.
     """
     task, since = one.fault.task, one.time - CLOCK_SLACK_S
     signs = list[tuple[float, str]]()

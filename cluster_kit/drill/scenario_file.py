@@ -61,7 +61,7 @@ _KINDS = (
     Kind(
         "stop",
         "SIGTERM, and SIGKILL after `grace` (10 s), as when a machine is taken away; the task "
-        "comes back as after a crash, but a leader that is told to stop ends the job",
+        "comes back as after a crash, but a leader that gets SIGTERM ends the job",
         keys=("grace",),
         spares_leader=True,
     ),

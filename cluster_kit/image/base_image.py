@@ -30,7 +30,7 @@ CONFINED = (
 )
 """Options of a container that only reads, computes and prints: no capabilities, no network."""
 TMP = "--tmpfs=/tmp:mode=1777,size=4g"
-"""Its directory for temporary files, in memory."""
+"""Its directory for temporary files, which is in memory."""
 
 
 def bind(source: Path | str, target: Path | str) -> str:

@@ -19,8 +19,7 @@ HASHES = {
     "py2.py3-none-any": "a9e9d3550e15ca479c59333e90845029190531f0cacfedab3b815a57bd913947",
     "cp311-x86_64": "192b73e8d53bbd60225220c0943627bf249ac93d0ea3090e23c45f3e0ceb6a35",
 }
-"""Of its wheels: one for every Python, and one with compiled parts for that of the kit's image.
-Another Python passes those parts over."""
+"""debugpy's wheels: one for every Python, and one compiled for the Python of the kit's image."""
 COMPILED = {"x86_64": "manylinux_2_34_x86_64"}
 TIMEOUT_S = 300.0
 

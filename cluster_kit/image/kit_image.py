@@ -275,7 +275,7 @@ _MACHINES = {"arm64": "aarch64", "AMD64": "x86_64"}
 
 
 def lock_file(folder: Path, version: str, variant: Variant) -> Path:
-    """Where the packages of a version are written down, below the folder of the manifests."""
+    """The path of the lock file for a TensorFlow version, below the folder of the manifests."""
     machine = _MACHINES.get(platform.machine(), platform.machine())
     return folder / f"tensorflow-{version}-{variant}-{machine}.lock"
 

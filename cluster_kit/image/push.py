@@ -102,7 +102,7 @@ def _to(host: Host, target: str, image: str, here: _Image, say: Callable[[str], 
     saved, loaded = host.processes.pass_on(
         ["docker", "save", image], ["docker", *engine, "load", "--quiet"], tell
     )
-    if saved.code not in (0, CUT_OFF):  # what was loaded then ends too early, and says so
+    if saved.code not in (0, CUT_OFF):  # the loading command then reports the truncated input
         failure = f"docker save ended here with exit code {saved.code}: {saved.tail(3)}"
         return Pushed(target, "failed", message=failure, hint=disk_hint(failure) or HERE)
     if not loaded.ok:
@@ -151,7 +151,7 @@ def _hint(target: str, said: str) -> str:
     if "context" in said and "not found" in said:
         return "`docker context ls` lists those that there are"
     if may_not(said):
-        return "use a user there who may use the engine (the group docker)"
+        return "use a user there who has access to the engine (the group docker)"
     return (
         f"`docker {'-H' if ADDRESS.fullmatch(target) else '--context'} {target} info` has to work"
     )

@@ -47,7 +47,8 @@ def packages_of(host: Host, tag: str) -> list[Package]:
     done = host.processes.run(command)
     if not done.ok:
         raise EngineError(
-            f"{tag} does not tell what is inside:\n{done.tail()}", "run `cluster-kit image build`"
+            f"the packages of {tag} cannot be listed:\n{done.tail()}",
+            "run `cluster-kit image build`",
         )
     return [Package(**json.loads(line)) for line in done.output.splitlines()]
 

@@ -1,7 +1,7 @@
 """Users' images: an image that the manifest names, one of a Dockerfile, one with requirements.
 
-An image of the user's own gets the trainer mounted. Before anything starts, a container of it is
-asked what it lacks for that. It runs as a task would: as the caller, read-only, without a network.
+The trainer is mounted into a user's image. Before anything starts, a container of the image reports
+what the image lacks. It runs like a task: as the caller, read-only, without a network.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ _LOOKED_S = 120.0
 
 @dataclass(frozen=True)
 class Found:
-    """What an image has. `tensorflow` is a version, "" if it does not tell, None without one.
+    """The contents of an image.
 
-    `native`: its libraries are there that servers without Python are started from. `lacks` are
-    modules and directories that a cluster needs. `output` is why /output cannot be written.
+    `tensorflow` is its version, "" if unknown, None without TensorFlow. `native`: it has the
+    libraries that start servers without Python. `lacks` are missing modules and directories that
+    a cluster needs. `output` is why /output cannot be written.
     """
 
     python: tuple[int, ...]
@@ -78,7 +79,7 @@ def refuse_if_unfit(host: Host, cluster: Cluster, say: Say) -> None:
 
 
 def look(host: Host, cluster: Cluster) -> Found:
-    """What a cluster's image has, asked in a container of it; raises as `refuse_if_unfit` does."""
+    """The contents of a cluster's image, found by a container; raises as `refuse_if_unfit` does."""
     with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
         done = host.processes.run(look_command(cluster, folder), timeout_s=_LOOKED_S)
     line = next((line for line in done.output.splitlines()[::-1] if line[:1] == "{"), "")
@@ -227,10 +228,10 @@ def build_dockerfile(host: Host, cluster: Cluster, say: Say, each: Say) -> bool:
     """Build a cluster's image if it is absent; returns whether it was built.
 
     Args:
-        say: is told what happens.
-        each: is given every line that the build writes.
+        say: gets messages about progress.
+        each: gets every line that the build writes.
     Raises:
-        ManifestError: the Dockerfile is not valid, or what it is built on is not there.
+        ManifestError: the Dockerfile is invalid, or its base image does not exist.
         EngineError: the build failed otherwise.
     """
     if cluster.dockerfile is None or present(host, cluster.image):
@@ -254,7 +255,7 @@ def _run_build(host: Host, cluster: Cluster, dockerfile: Dockerfile, each: Say) 
         return
     failure = _failure(done.tail(_SAID))
     if _NOT_THERE.search(failure):
-        rule = f"what it is built on is not on this engine, and no registry gave it:\n{failure}"
+        rule = f"its base image is neither on this engine nor in a registry:\n{failure}"
         hint = "fix its FROM, or bring that image there: `docker build -t NAME .`, `docker load`"
         raise ManifestError(cluster.source, [_of_build(dockerfile, rule, hint)])
     if _NOT_VALID.search(failure):
@@ -350,7 +351,7 @@ def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
         return
     errors = pip_errors(done.errors, cluster.requirements)
     if errors and not any(sign in done.errors for sign in _NO_INDEX):
-        rule = "pip cannot install it beside what the image has:\n      " + "\n      ".join(errors)
+        rule = "pip cannot install it with the image's packages:\n      " + "\n      ".join(errors)
         hint = "take the version out, or name one that fits the image's packages"
         raise ManifestError(cluster.source, [Problem("requirements", "", rule, hint)])
     details = "\n".join(errors) or done.tail()

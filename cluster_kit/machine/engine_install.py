@@ -56,7 +56,8 @@ def ensure_engine(host: Host, say: Say, ask: Callable[[str], bool]) -> bool:
         say: prints a line of progress.
         ask: asks the user a yes/no question; only called on a terminal.
     Raises:
-        HostError: it is not allowed or not possible here; the hint says what to install by hand.
+        HostError: the installation is not allowed or not possible; the hint says what to install
+            manually.
         EngineError: the installation failed, or the daemon did not start.
     """
     if engine_answers(host) and compose_works(host):
@@ -122,7 +123,7 @@ def _given(host: Host) -> str:
         ["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30
     ).output.strip()
     note = (
-        "" if is_closed(version) else f"; `{command('doctor')}` says what {CLOSED}.0 would keep out"
+        "" if is_closed(version) else f"; `{command('doctor')}` shows what {CLOSED}.0 would block"
     )
     return f"Docker Engine {version}{note}"
 
@@ -153,7 +154,7 @@ PINNED = (
     f"Package: *\nPin: release n={NEXT_SUITE}*\nPin-Priority: 50\n\n"
     f"Package: {' '.join(PACKAGES)}\nPin: release n={NEXT_SUITE}*\nPin-Priority: 990\n"
 )
-"""Only the Docker packages come from the next release, whichever of its suites has the newest."""
+"""Only Docker's packages come from the next release, from the suite that has the newest."""
 
 
 def next_suite(mirror: str, security: str) -> str:

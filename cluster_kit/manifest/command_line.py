@@ -44,7 +44,7 @@ OVERRIDES = (
     Override("engine", "--engine", "BACKEND", "text", "What runs the containers."),
     Override("program", "--program", "PROGRAM", "program",
              "Run this program instead (without args and evaluator)."),
-    Override("args", "--args", "ARGS", "words", "Further arguments; the last of a flag wins."),
+    Override("args", "--args", "ARGS", "words", "Further arguments; a flag's last value counts."),
     Override("tf1", "--tf1", "TF1", "switch", "The program is written for TensorFlow 1."),
     Override("requirements", "--requirements", "REQUIREMENTS", "file",
              "A file of pip requirements for the image."),
@@ -52,7 +52,7 @@ OVERRIDES = (
     Override("gpus", "--gpus", "GPUS", "gpus", "none, auto, or ids: 0,1 or GPU-<uuid>."),
 )  # fmt: skip
 SET_OPTION, SET_VARIABLE = "--set", "SET"
-"""For every other key: `--set key=value`, with the value in TOML."""
+"""The option for all other keys: `--set key=value`, with the value in TOML."""
 
 
 def override_of(key: str) -> Override | None:
@@ -73,9 +73,9 @@ def render_command(
     root: Path,
     merged: Mapping[str, Any] | None = None,
 ) -> str:
-    """Returns what to type in the folder `root` to render this manifest with these overrides.
+    """Returns the command that renders this manifest with these overrides in the folder `root`.
 
-    The same manifest and overrides give the same text, in whatever way they were typed. A value
+    The same manifest and overrides give the same text, however they were typed. A value
     that looks like a secret is masked, since the text is written into files.
 
     Args:
@@ -103,9 +103,9 @@ def render_command(
 def _without_values_of_options(
     overrides: Mapping[str, Any], merged: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The overrides with MASK for what is the value of an option that stands in another key.
+    """The overrides with MASK for the value of an option that is at the end of another key.
 
-    Added arguments follow those of the file, a sidecar's `command` its `entrypoint`.
+    Added arguments follow those of the file, and a sidecar's `command` follows its `entrypoint`.
     """
     masked, sidecars = dict(overrides), merged.get("sidecar")
     if "extra_args" in masked and _is_words(merged.get("args")):
@@ -241,7 +241,7 @@ class Caller(StrEnum):
 
 
 def _value(setting: Setting) -> str:
-    """The value as an option takes it."""
+    """The value as the option's argument."""
     value = setting.value
     if isinstance(value, tuple) and setting.key == "args":
         return " ".join(map(quoted, value))

@@ -48,11 +48,11 @@ _POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZES = {f"{unit}{end}": size for unit, size in _POWERS.items() for end in ("", "b", "ib")}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _LEAST_MEMORY, _MOST_MEMORY = 6 * 2**20, 2**60
-"""In bytes: the engine refuses less, and more is surely a mistake."""
+"""Bytes: the engine refuses smaller sizes, and larger ones are certainly a mistake."""
 _LONGEST_S = 366 * 86400.0
 _BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _LEAST_BANDWIDTH, _MOST_BANDWIDTH = 64 * 10**3, 100 * 10**9
-"""In bits per second; with less, tasks do not answer each other in time."""
+"""Bits per second; with less, tasks do not answer each other in time."""
 
 
 def size(value: object) -> int:
@@ -72,12 +72,12 @@ def size(value: object) -> int:
 
 
 def size_or_none(value: object) -> int | None:
-    """As `size`, and None for 0, which means no limit; raises ValueError."""
+    """Like `size`, but 0 means no limit and returns None; raises ValueError."""
     return None if value is None or (value == 0 and not isinstance(value, bool)) else size(value)
 
 
 def duration(value: object) -> float:
-    """Seconds of a number, or of `"90s"`, `"10m"`, `"2h"`; raises ValueError."""
+    """The seconds in a number, or in `"90s"`, `"10m"`, `"2h"`; raises ValueError."""
     seconds: float | None = None
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = value
@@ -93,12 +93,12 @@ def duration(value: object) -> float:
 
 
 def duration_or_never(value: object) -> float:
-    """As `duration`, but 0 is valid and means never; raises ValueError."""
+    """Like `duration`, but 0 is valid and means never; raises ValueError."""
     return 0.0 if value == 0 and not isinstance(value, bool) else duration(value)
 
 
 def duration_or_auto(value: object) -> float | None:
-    """As `duration_or_never`, and None for `"auto"`; raises ValueError."""
+    """Like `duration_or_never`, but `"auto"` returns None; raises ValueError."""
     return None if value == "auto" else duration_or_never(value)
 
 

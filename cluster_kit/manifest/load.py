@@ -45,7 +45,7 @@ _PROFILE = dict.fromkeys(ProfileTable.model_fields, "under [profile]")
 
 @cache
 def homes(model: type[Manifest]) -> Mapping[str, str]:
-    """Where each key is written, for messages."""
+    """The source of each key (file or option), for messages."""
     platforms = model.model_fields.keys() - Manifest.model_fields.keys()
     of_platforms = {
         key: f"under [{name}]"
@@ -132,7 +132,7 @@ def _inside(annotation: Any) -> Any:
 
 
 def _table(key_path: Sequence[str], manifest: type[Manifest]) -> Any:
-    """The model of the table that the last key of `key_path` is in, None if there is none."""
+    """The model of the table that contains the last key of `key_path`, None if there is none."""
     model: Any = manifest
     for part in key_path[:-1]:
         model = _inside(model)

@@ -130,13 +130,13 @@ class Limits(Strict):
     )
     env_file: Text | None = Field(
         None,
-        description="Path of a file of variables (`NAME=value`, as Compose reads it); its values "
-        "are written into no other file",
+        description="Path of a file of variables (`NAME=value`, as Compose reads it); the kit "
+        "writes its values into no other file",
     )
     secrets: list[Text] | None = Field(
         None,
         description="Names of variables that tasks get from your environment at the start, e.g. "
-        '`["WANDB_API_KEY"]`; their values are written into no file',
+        '`["WANDB_API_KEY"]`; the kit writes their values into no file',
     )
     shm_size: Bytes | None = Field(
         None,
@@ -154,8 +154,8 @@ class Limits(Strict):
     )
     nodes: Text | None = Field(
         None,
-        description="Nodes that may run the task, if there are several, by labels of nodes, "
-        'e.g. `"disk==ssd"`, or by `node.hostname`, …; separated by commas',
+        description="Conditions for the nodes that may run the task: labels, e.g. "
+        '`"disk==ssd"`, or `node.hostname`, …; separated by commas',
     )
     gpus: list[GpuId] | None = Field(
         None,
@@ -187,7 +187,7 @@ def _joined(below: object, above: object) -> object:
 
 
 class PlainMount(Strict):
-    """One file or directory of this host that a container sees."""
+    """One file or directory of this host that is mounted into a container."""
 
     source: Text = Field(description="Path of a file or directory of this host")
     target: Text = Field(description="The path in the containers, e.g. `/cache`")
@@ -291,7 +291,7 @@ class SidecarTable(Strict):
         default_factory=list,
         description='Ports that are published on 127.0.0.1 of this host, e.g. `6006`, `"8080:80"`',
     )
-    required: bool = Field(False, description="Whether the job fails if it crashes")
+    required: bool = Field(False, description="Whether the job fails if the service crashes")
 
 
 _limits_of_roles: dict[str, Any] = {
@@ -345,7 +345,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     )
     args: list[Text] = Field(
         default_factory=list,
-        description="Arguments of the program; one with `{{ … }}` is filled for each task",
+        description="Arguments of the program; `{{ … }}` in them is filled in for each task",
     )
     tf1: bool = Field(
         False,
@@ -373,13 +373,13 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     )
     image: Text = Field(
         OWN_IMAGE,
-        description='`"trainer"` is the kit\'s own and is built; any other needs Python 3.9 or '
-        "newer and TensorFlow, and gets the trainer mounted into it",
+        description='`"trainer"` is the kit\'s image, which it builds; any other needs Python 3.9 '
+        "or newer and TensorFlow, and the kit mounts its trainer into it",
     )
     build: Text = Field(
         "",
-        description="Instead of `image`: the path of a Dockerfile, or of the directory that it is "
-        "in; its image is built if its files have changed, and needs what `image` needs",
+        description="Instead of `image`: the path of a Dockerfile or of its directory; the kit "
+        "builds it when its files have changed; the image must have what `image` needs",
     )
     tensorflow: Text = Field(
         "",
@@ -388,16 +388,16 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     )
     tensorboard: bool = Field(
         False,
-        description="Whether `up` shows the run in TensorBoard, at a free port of 127.0.0.1 that "
-        "is printed; it ends with the run, or stays with `--keep`",
+        description="Whether `up` starts TensorBoard on a free port of 127.0.0.1, and prints its "
+        "URL; it ends with the run, unless `--keep` is given",
     )
     subnet: str = Field(
         "auto",
-        description='Private subnet of the cluster, e.g. `"172.28.0.0/24"`; `"auto"` finds a free '
-        "one, and keeps it",
+        description='Private subnet of the cluster, e.g. `"172.28.0.0/24"`; `"auto"` chooses a '
+        "free one, and the same one again if it is still free",
     )
     container: ContainerTable = Field(
-        ContainerTable(), description="How much of the host a container can take up"
+        ContainerTable(), description="Limits on what each container uses of the host"
     )
     network: NetworkTable = Field(NetworkTable(), description="Options of the network")
     port: int = Field(
@@ -452,7 +452,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     deadline: DeadlineTable = Field(DeadlineTable(), description="How long things may take")
     role: RoleTable = Field(RoleTable(), description="Limits and environment by role")
     task: dict[str, TaskLimits] = Field(
-        default_factory=dict, description="The same for one task, `[task.worker-1]`"
+        default_factory=dict, description="Limits and environment of one task, `[task.worker-1]`"
     )
 
     @property

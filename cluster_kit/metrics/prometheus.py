@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 PREFIX = "clusterkit_"
 OF_RUN = ("cluster", "run")
 OF_TASK = (*OF_RUN, "role", "task", "index")
-"""Not `job`: that label is Prometheus's own, and would be renamed when it is scraped."""
+"""Not `job`: Prometheus uses that label itself, and would rename this one."""
 _LABELS = {"run": OF_RUN, "task": OF_TASK, "engine": ()}
-"""By the first word of a metric's name."""
+"""Units by the first word of a metric's name."""
 SILENT = "silent"
-"""The state of a task of which nothing was heard for long, and no engine says why."""
+"""The state of a task that has sent nothing for long, without a state from the engine."""
 STATES = (*(str(state) for state in State), SILENT)
 
 Kind = Literal["counter", "gauge"]
@@ -111,16 +111,16 @@ _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 FAMILIES = {PREFIX + row[0]: Family(PREFIX + row[0], *row[1:]) for row in _ROWS}
-"""By name, in the order in which they are written."""
+"""The families by name, in the order in which they are written."""
 
 
 MOST_METRICS, LONGEST_NAME = 200, 100
-"""Of what a program reports: a name for each step would be a series for each."""
+"""The maximum number of names that a program can report: each is a series."""
 
 
 @dataclass
 class Counter:
-    """A count that begins anew with each life of what counts: `total` never falls."""
+    """A count that starts at 0 after each restart of its source; `total` never decreases."""
 
     before: float = 0.0
     now: float = 0.0
@@ -137,7 +137,7 @@ class Counter:
 
 @dataclass
 class Tally:
-    """One task's: give it what it told, oldest first.
+    """The counts of one task; add its reports, oldest first.
 
     Args:
         first_step: the step from which steps are counted: 0, or None if the run goes on with
@@ -174,7 +174,7 @@ class Tally:
 
     @property
     def restarts(self) -> int:
-        """By the engine's events, or by the task's own ones if the run was not watched."""
+        """The number of restarts, by the engine's events or (of an unwatched run) the task's."""
         return max(len(lives.starts(self._container)), self._first_attempts, self._lives, 1) - 1
 
     @property
@@ -284,11 +284,10 @@ class TaskFacts:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """A run as it was started, and its outcome.json, {} before its end.
+    """A run's record, and its outcome.json, {} before its end.
 
-    `since` is when its containers were started, Unix seconds. `engine` are the states of its
-    containers, {} if no engine was asked. `checkpoint` is (Unix seconds, name) of the
-    newest one.
+    `since` is when its containers were started, Unix seconds. `engine` has the states of its
+    containers, {} if unknown. `checkpoint` is (Unix seconds, name) of the newest one.
     """
 
     cluster: str

@@ -1,4 +1,7 @@
-"""Tasks that are away by no program's fault: a node went down, or a person asked. Pure."""
+"""Finds tasks that are away although no program failed: a node is down, or a user stopped them.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -85,9 +88,9 @@ FROM_PAGE = {
 
 
 def pending_request(seen: RunState) -> Asked | None:
-    """The restart or stop for which the leader has ended, or is about to, but only for a while.
+    """The request for which the leader has ended, or is about to end, temporarily.
 
-    None if nobody has asked for one, or it has been started again since, or is to be removed.
+    None if there is no request to restart or stop, or if it has started since, or will be removed.
     """
     request = user_requests.last(seen.requests, seen.leader)
     if request is None or request.what not in user_requests.ENDS:
@@ -96,7 +99,7 @@ def pending_request(seen: RunState) -> Asked | None:
 
 
 def was_asked_for(seen: RunState, task: str, moment: float) -> bool:
-    """Whether a task that ended at this time, in Unix seconds, did so because a person asked."""
+    """Whether a task that ended at this time, in Unix seconds, did so because of a request."""
     since = max((time for time in seen.starts(task) if time < moment), default=0.0)
     return any(
         task in one.tasks and one.what in user_requests.ENDS and since < one.time <= moment
@@ -105,7 +108,7 @@ def was_asked_for(seen: RunState, task: str, moment: float) -> bool:
 
 
 def away_s(seen: RunState, now: float) -> float:
-    """For how many seconds the leader was not running because a person asked, until `now`."""
+    """The seconds until `now` in which the leader was not running because of requests."""
     starts = seen.starts(seen.leader)
     until: dict[float, float] = {}
     for one in seen.requests:
@@ -116,7 +119,7 @@ def away_s(seen: RunState, now: float) -> float:
 
 
 def request_text(one: Asked, seen: RunState) -> str:
-    """A sentence about what was asked."""
+    """A sentence about the request."""
     if one.what == user_requests.STOP:
         again = next((time for time in seen.starts(seen.leader) if time > one.time), None)
         later = "not started again" if again is None else f"started {again - one.time:.0f} s later"
@@ -141,7 +144,7 @@ def request_notes(seen: RunState) -> list[str]:
 
 
 def request_before_blame(seen: RunState, blame: str) -> str:
-    """What a person had asked of the task that is to blame, "" if it has worked since."""
+    """The request for the task that is to blame, "" if it has worked since."""
     request = user_requests.last(seen.requests, blame)
     if request is None or request.what not in user_requests.ENDS:
         return ""

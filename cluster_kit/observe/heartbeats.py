@@ -17,7 +17,7 @@ from cluster_kit.util import untrusted
 class Silence:
     """A task that has been silent since `last_heard`, as another task reported at `time`.
 
-    `server`: it is its TensorFlow server that does not answer; `gone`: its process has ended.
+    `server`: its TensorFlow server does not answer; `gone`: its process has ended.
     """
 
     task: str
@@ -35,9 +35,7 @@ class Silence:
 
 
 def silence(time: float, event: Silent) -> Silence:
-    """The silence that an event reports; `last_heard` is at most `time`, whatever the task's clock
-    says.
-    """
+    """The silence that an event reports; `last_heard` is at most `time`, even if clocks differ."""
     last_heard = event.last_heard
     last = time if last_heard is None else min(max(last_heard, 0.0), time)
     return Silence(str(event.of), time, last, bool(event.server), bool(event.gone))

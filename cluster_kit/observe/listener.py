@@ -1,4 +1,4 @@
-"""The engine's events of one cluster, read in a thread, with times that only go on."""
+"""Reads the engine's events of one cluster in a thread, with times that never decrease."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from cluster_kit.platforms.engine import Action, Container, Engine, Event, Subsc
 SET_S = 1.0
 """A clock that is this much off was set, or the machine was asleep; less is usual correction."""
 AHEAD_S = 0.5
-"""What is read just now is at most so much later than now."""
+"""Seconds by which the time of a new event can be later than now."""
 
 
 class Timeline:
-    """Turns times of day, as containers and the engine tell them, into times that only go on.
+    """Converts times of day of containers and the engine to times that never decrease.
 
-    All in Unix seconds; they are equal as long as nobody sets the clock.
+    All are in Unix seconds; they are equal unless the clock is changed.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -173,7 +173,7 @@ class Listener:
         return event not in self._handed_out[-_REPEATED:]
 
     def _listen(self, since: float) -> None:
-        self.close()  # of an engine that hangs, the old one goes on
+        self.close()  # if an engine hangs, the old thread continues
         self._subscription = Subscription()
         threading.Thread(target=self._hear, args=(since, self._subscription), daemon=True).start()
 

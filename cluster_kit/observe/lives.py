@@ -42,8 +42,11 @@ class Life:
 
     @property
     def failed_at(self) -> float | None:
-        """When it failed: the kernel takes memory back first, which can last until others have
-        noticed. None if it runs."""
+        """When it failed, None if it runs.
+
+        This can be before its end: the kernel first reclaims memory, and other tasks can notice the
+        failure.
+        """
         if self.ended is None:
             return None
         return min((time for time in self.ooms if time <= self.ended), default=self.ended)
@@ -96,12 +99,12 @@ def lives_of(events: Iterable[Event]) -> dict[str, Lives]:
 
 
 def starts(lives: Iterable[Life]) -> list[float]:
-    """When a task's container was started, each time."""
+    """The times at which a task's container started."""
     return [life.began for life in lives if life.began is not None]
 
 
 def ends(lives: Iterable[Life]) -> list[float]:
-    """When a task's container ended, each time."""
+    """The times at which a task's container ended."""
     return [life.ended for life in lives if life.ended is not None]
 
 
@@ -117,10 +120,10 @@ def since_start(lives: Lives) -> Lives:
 
 
 def ran(lives: Sequence[Life], until: float) -> Iterator[tuple[float, float, Life]]:
-    """Yields each life's begin, its end, and the life, if it began.
+    """Yields begin, end and the life, for each life that began.
 
     Args:
-        until: the end of a life that goes on. One whose end nobody has heard lasted until the next.
+        until: the end of a life that continues. One without an end event lasts until the next life.
     """
     began = [(life.began, life) for life in lives if life.began is not None]
     for (begin, life), (following, _) in zip(began, [*began[1:], (until, None)], strict=False):

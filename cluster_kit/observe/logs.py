@@ -27,10 +27,10 @@ LAST = 10
 
 
 HOLD_S = 5.0
-"""An error is held back for so long: if the task ends of it, the outcome tells it, once."""
+"""Seconds for which an error is held back: if it ends the task, only the outcome shows it."""
 MOST_HELD, MOST_HELD_CHARACTERS = 400, 1_000_000
 LONGEST = 20_000
-"""Characters of a line that are looked at and shown; the saved log has the rest."""
+"""The maximum characters of a line to check and show; the saved log has the rest."""
 _ERROR = re.compile(
     r"Traceback \(most recent call last\):|error: |usage: |\S+: error: "
     r"|\S+: the program (ended with|was killed)"
@@ -49,16 +49,16 @@ MOST_OF_ERROR = 8
 MOST_SEEN = 10_000
 """Different lines of errors that are remembered."""
 TELL_EVERY_S = 30.0
-"""How often lines of errors that are left out are told of."""
+"""Seconds between messages about error lines that are left out."""
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 
 
 class Repeats:
-    """Of one task's lines: which of TensorFlow's errors and stacks say nothing new, or too much."""
+    """Finds lines of one task that repeat TensorFlow's errors and stacks, or are too many."""
 
     def __init__(self) -> None:
         self.count = 0
-        """Of lines left out that were not told of yet."""
+        """The number of lines that were left out and not reported yet."""
         self._seen: set[int] = set()
         """Hashes of lines: a line can have a million characters."""
         self._last: deque[str] = deque(maxlen=3)
@@ -175,7 +175,7 @@ class Shown:
 
         Args:
             log: the lines of the task's whole log, each with its time, as far as they can be read.
-            said: what the outcome tells of the error that the task ended with.
+            said: the outcome's text about the error with which the task ended.
         """
         with self._lock:
             if not self._closed:
@@ -249,15 +249,15 @@ class Shown:
 
 
 def _unsaid(held: Sequence[str], said: str) -> list[str]:
-    """What is to be shown of lines that were held back: all that is neither told nor of the error.
+    """The held-back lines to show: those that are not part of the error in the outcome.
 
-    All of them if the outcome tells of something else.
+    All of them if the outcome has another error.
     """
     shown = {_said(line) for line in said.splitlines()} - {""}
     last = max((i for i, line in enumerate(held) if _said(line) in shown), default=-1)
     rest = [(i, line) for i, line in enumerate(held) if _said(line) not in shown]
     inner = [line for i, line in rest if i < last and not _OF_TRACEBACK.match(line)]
-    # A few lines that are told otherwise are of the error; many were printed at the same moment.
+    # A few lines that the outcome does not have belong to the error; many are other output.
     kept = inner if len(inner) > MOST_INNER else []
     later = [line for i, line in rest if i > last]
     if last >= 0:
@@ -351,7 +351,7 @@ class Followed:
 
         Args:
             logs: the lines of each task's whole log, with their times.
-            said: what the outcome tells of an error, which is not to be shown twice.
+            said: the outcome's text about an error, which is not shown twice.
         """
         for name, shown in self._shown.items():
             shown.finish(logs.get(name, ()), said)

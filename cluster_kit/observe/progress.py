@@ -71,7 +71,7 @@ def text(value: Any) -> Any:
 
 
 def words(value: Any) -> Any:
-    """The same on one line, for what stands in a table."""
+    """The same text on one line, for a table."""
     as_text = text(value)
     return None if as_text is None else as_text.replace("\n", " ").replace("\t", " ")
 
@@ -104,10 +104,10 @@ def plain(value: Any, depth: int = DEEPEST) -> Any:
 
 
 FOLDER = "progress"
-"""Below a run's output."""
+"""The directory of progress files, below a run's output."""
 SUFFIX = ".jsonl"
 USAGE = ".usage"
-"""Of the files in which tasks write what they use."""
+"""The suffix of the files in which tasks write their usage."""
 LONGEST_LINE = 1 << 20
 """Bytes; a longer line is left out."""
 MOST_AT_FIRST, MOST_LATER = 64 << 20, 8 << 20
@@ -125,10 +125,10 @@ for each second and task."""
 HEAVIEST, HEAVIEST_OPEN = 150_000, 10_000
 """How heavy one entry may be, and one of an event with any keys."""
 VITAL, LIGHT = (Start, Failure, Ready, End, Retry), 64
-"""Events on which the verdict depends: light ones are kept whatever else a task has written."""
+"""Events on which the verdict depends; small ones are kept even if a task writes too much."""
 MOST_FILES = 10_000
 AHEAD_S = 300.0
-"""Clocks of other machines may be so much ahead."""
+"""Seconds by which clocks of other machines can be ahead."""
 DAY_S = 86_400.0
 
 
@@ -184,9 +184,9 @@ def fields_of(event: Event) -> dict[str, Any]:
 
 
 class ProgressReader:
-    """Returns each new entry once; those of an earlier run never.
+    """Returns each new entry once, and none of an earlier run.
 
-    `left_out` counts lines that were not as tasks write them, and those beyond what is kept.
+    `left_out` counts invalid lines, and lines beyond the number that is kept.
 
     Args:
         output: the run's output directory.
@@ -249,7 +249,7 @@ class ProgressReader:
         return sorted(file.name.partition("/")[2] for file in _files(self._output, self._suffix))
 
     def _new(self, folder: Folder, name: str) -> Iterator[Entry]:
-        """The new entries of one file: this is asked five times a second, and most have none."""
+        """The new entries of one file; called five times a second, mostly without any."""
         try:
             if folder.status(name).st_size == self._offsets.get(name, 0):
                 return
@@ -277,7 +277,7 @@ class ProgressReader:
         """The complete lines that were not read yet, in bounded memory and time."""
         offset = self._offsets.get(name, 0)
         if size < offset:
-            offset = 0  # removed, and written anew
+            offset = 0  # removed and created again
             self._cut.discard(name)
         most_lines = min(LINES + LINES_PER_S * self._seconds(latest, latest), MOST_LINES)
         too_long = size - offset > (MOST_LATER if name in self._read else MOST_AT_FIRST)
@@ -313,7 +313,7 @@ class ProgressReader:
                 self._offsets[name] = offset
 
     def _seconds(self, until: float, latest: float) -> float:
-        """How long the run has been going on at a moment; a day at the end if its begin is unknown.
+        """The duration of the run at a moment; a day at the end if its begin is unknown.
 
         Args:
             until: the moment, in Unix seconds.
@@ -351,7 +351,7 @@ class ProgressReader:
 
 
 def _thinned(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """Of more than AT_ONCE of an event, some at equal distances, among them the first and last."""
+    """At most AT_ONCE of each event, at equal distances, including the first and the last."""
     kept: dict[type[Event], list[tuple[int, Entry]]] = {}
     last: dict[type[Event], tuple[int, Entry]] = {}
     came, every = Counter[type[Event]](), Counter[type[Event]]()
@@ -400,8 +400,8 @@ def _files(output: Path, suffix: str) -> list[Found]:
 def entries_of(containers: Sequence[Container], suffix: str = SUFFIX) -> list[Entry]:
     """The entries of a cluster's tasks since its containers were created, oldest first.
 
-    [] if their output directory cannot be read. Older entries, of the run that `--resume` goes on
-    with, are left out.
+    [] if their output directory cannot be read. Older entries, of the run that `--resume`
+    continues, are left out.
     """
     if not containers or not containers[0].output:
         return []
@@ -422,7 +422,7 @@ _CHECKS: Mapping[Kind, Callable[[Any], Any]] = {
     **CHECKS, Kind.LINE: words, Kind.TEXT: text, Kind.NAMES: _texts, Kind.TASKS: _texts,
     Kind.JSON: plain,
 }  # fmt: skip
-"""As the contract's, with texts that can be shown, and bounded values."""
+"""Like the contract's checks, with printable texts and bounded values."""
 COMPARED = frozenset(("cause", "checkpoint", "folder"))
 """Keys whose values are names of the kit's own, or are looked for; so are all of these kinds."""
 _OF_TASKS = (Kind.TASK, Kind.TASKS, Kind.COUNTS)
@@ -449,12 +449,11 @@ def of_workers(entry: Entry) -> list[Entry]:
 
 
 def parsed(task: str, line: bytes, tasks: Collection[str] | None = None) -> Entry | None:
-    """The entry of a line; None if it is none, lacks what its event needs, or is about no task of
-    the run.
+    """The entry in a line; None if it is invalid, incomplete, or not about a task of the run.
 
-    A key whose value is of another kind is left out, and so is a key that the event does not have.
+    A key whose value has the wrong kind is left out, and so is an unknown key.
     """
-    if not line.lstrip().startswith(b"{"):  # a tenth of the time in which JSON says so
+    if not line.lstrip().startswith(b"{"):  # ten times as fast as JSON's error
         return None
     try:
         values = json.loads(line)

@@ -1,4 +1,4 @@
-"""A cluster that nobody has watched: its tasks by their containers, and the events missed. Pure."""
+"""Reconstructs an unwatched cluster from its containers: its tasks, and missed events. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def from_containers(
     Args:
         entries: of all tasks' progress files since the containers were created, oldest first.
         usage: likewise of their usage files.
-        requests: what a person has asked since then.
+        requests: the users' requests since then.
     """
     uses = of_samples(sample for entry in usage if (sample := sample_of(entry)))
     lag, devices = task_view.current(entries), task_view.by_task(entries)
@@ -52,9 +52,9 @@ def from_containers(
 
 
 def births(entries: Iterable[Entry]) -> list[float]:
-    """When each life of a task's container began, as the task itself told, a moment later.
+    """When each life of a task's container began, by the task's first event, a moment later.
 
-    A server tells it when it is ready, any other task when it begins.
+    A server's first event is `ready`, that of any other task its start.
     """
     entries = list(entries)
     begun = [e.time for e in entries if isinstance(e.event, Start) and e.event.attempt == 1]
@@ -87,19 +87,18 @@ def _view(
 
 
 BARE_RESTART_S = 0.1
-"""An engine waits at least so long before it restarts a container."""
+"""The minimum seconds that an engine waits before it restarts a container."""
 JUST_BEFORE_S = 0.001
 
 
 def missed(seen: RunState, containers: Sequence[Container], asked: float) -> list[Event]:
-    """The events that bring `seen` to what the containers show, oldest first; [] if none lack.
+    """The events that `seen` lacks according to the containers, oldest first.
 
-    An engine remembers few events, and none of the time when it was down. They may be older than
-    those of `seen`: `RunState.with_missed` puts them in their places.
+    An engine keeps few events, and none from the time when it was down. They can be older than
+    those of `seen`: `RunState.with_missed` inserts them in order.
 
     Args:
-        asked: the Unix time at which the containers were asked for. What happened later is told
-            by the engine.
+        asked: the Unix time at which the containers were listed. The engine reports later events.
     """
     views = from_containers(containers, seen.entries)
     events = [
@@ -150,7 +149,7 @@ def _of(seen: RunState, container: Container, view: TaskView, asked: float) -> I
         ended = max(container.started, container.finished)
         if ended < asked:
             if container.state == "exited" and seen.retries.get(name, 0) > view.restarts:
-                # It does not come back although it may: it was told to stop.
+                # It does not come back although it could: it was stopped.
                 yield Event(ended, Action.KILL, name, None)
             yield Event(ended, Action.DIE, name, container.exit_code)
     elif container.state == "paused" and state is not State.PAUSED:
@@ -188,7 +187,7 @@ def _starts(seen: RunState, container: Container, view: TaskView, asked: float) 
 def _lives(seen: RunState, name: str, starts: Sequence[float]) -> Iterator[Event]:
     """Yields these starts, and an end before each start that follows another one.
 
-    The exit code of a life in which the task had no last word is known to nobody.
+    The exit code of a life without an `end` event is unknown.
     """
     yield from (Event(start, Action.START, name, None) for start in starts)
     ends = seen.ends(name)
@@ -202,8 +201,7 @@ def _lives(seen: RunState, name: str, starts: Sequence[float]) -> Iterator[Event
 def _last_word(
     seen: RunState, name: str, begin: float, end: float
 ) -> tuple[float, int | None] | None:
-    """When, and with which exit code, the task itself said that it ended, between two of its
-    starts; None if it said nothing."""
+    """Time and exit code of the end that a task reported between two of its starts, if any."""
     for entry in reversed(seen.entries):
         event = entry.event
         if entry.task == name and isinstance(event, End) and begin <= entry.time < end:

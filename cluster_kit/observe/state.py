@@ -22,7 +22,7 @@ from cluster_kit.resolved import Cluster
 NOT_THERE = (State.CREATED, State.RESTARTING, State.ENDED)
 T = TypeVar("T")
 CLOCK_SLACK_S = 0.05
-"""In seconds: engine and task read the same clock at different resolutions."""
+"""Seconds of tolerance: engine and task read the same clock at different resolutions."""
 
 MOST_METRICS = 1_000
 """Metrics of a run, by name: programs report as many as they like."""
@@ -169,13 +169,13 @@ class RunState:
         )
 
     def _comes_back(self, death: Event) -> bool:
-        """Whether the engine will restart the task; it does not if it was stopped by hand."""
+        """Whether the engine will restart the task; not if a user stopped it."""
         by_hand = any(life.kills for life in lives.since_start(self.lives_of(death.task)))
         restarts_left = self.retries.get(death.task, 0) - self.own_restarts(death.task)
         return restarts_left > 0 and bool(death.exit_code) and not by_hand
 
     def own_restarts(self, task: str) -> int:
-        """How often a task was started again by itself, since a person last asked: `retries`."""
+        """How often a task was restarted since the last request for it: its `retries`."""
         times = [one.time for one in self.requests if task in one.tasks]
         if not times:
             return self.tasks[task].restarts
@@ -198,11 +198,11 @@ class RunState:
         return self.lives.get(task, ())
 
     def starts(self, task: str) -> list[float]:
-        """When a task's container was started, each time: Unix seconds."""
+        """The Unix times at which a task's container started."""
         return lives.starts(self.lives_of(task))
 
     def ends(self, task: str) -> list[float]:
-        """When a task's container ended, each time: Unix seconds."""
+        """The Unix times at which a task's container ended."""
         return lives.ends(self.lives_of(task))
 
     def started_at(self, task: str) -> float:
@@ -217,10 +217,9 @@ class RunState:
         return None
 
     def ended(self, task: str) -> tuple[float, End] | None:
-        """What a task's supervisor said of its end since its container's last start, with the
-        time; None if nothing.
+        """The `end` event of a task since its container's last start, with its time, or None.
 
-        What a container says after its node was lost, and cut off from all others, is void.
+        Reports of a container on a lost node, which is cut off from the others, are ignored.
         """
         end = self.last(task, End)
         if end is None or end[0] < self.started_at(task) - CLOCK_SLACK_S:
@@ -229,7 +228,7 @@ class RunState:
         return None if any(_is_void(end[0], life) for life in lives_of_task) else end
 
     def end_of(self, task: str) -> End | None:
-        """The same without the time."""
+        """Like `ended`, without the time."""
         end = self.ended(task)
         return None if end is None else end[1]
 
@@ -267,7 +266,7 @@ class RunState:
         return state is State.RESTARTING or self.started_at(task) > ended
 
     def devices(self, task: str) -> list[str] | None:
-        """The GPUs that TensorFlow found on a task, None if it was not asked."""
+        """The GPUs that TensorFlow found on a task, None if unknown."""
         seen = self.tasks[task].gpus_seen
         return None if seen is None else list(seen)
 
@@ -284,12 +283,12 @@ class RunState:
 
 
 def _is_void(time: float, life: Life) -> bool:
-    """Whether a container said this after its node was lost."""
+    """Whether a container reported this after its node was lost."""
     return life.lost is not None and life.lost < time
 
 
 def _is_success(entry: Entry) -> bool:
-    """Whether the entry shows training, or a good end; an end because the job ended is none."""
+    """Whether the entry shows training, or a success that is not just the job's end."""
     if not isinstance(entry.event, End):
         return is_work(entry)
     return entry.event.reason == FINISHED and not entry.event.after_job

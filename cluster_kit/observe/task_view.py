@@ -28,7 +28,7 @@ LONGEST_S = 366 * 86400.0
 MOST_LASTING = 20
 """Times of one task that nothing has ended; a leader says each only once."""
 _ANEW = (Start, Ready, End)
-"""After these of a task, what was said of it before is over."""
+"""Events of a task that end what was reported about it before."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def periods(entries: Sequence[Entry]) -> list[Period]:
 
 
 def _ends(entry: Entry, task: str, leader: str) -> bool:
-    """Whether it is over after this entry: it says so, or the task or the leader begins anew."""
+    """Whether this entry ends it: the leader says so, or the task or the leader restarts."""
     if isinstance(entry.event, Straggled):
         return entry.event.of == task
     return isinstance(entry.event, _ANEW) and entry.task in (task, leader)
@@ -141,7 +141,7 @@ class State(StrEnum):
     """The state of a task, in the words of the live table and of `status`."""
 
     CREATED = "created"
-    """Its container exists and was never started."""
+    """Its container exists, but was never started."""
     RUNNING = "running"
     """Started; it has not reported anything yet."""
     READY = "ready"
@@ -149,14 +149,14 @@ class State(StrEnum):
     TRAINING = "training"
     SCORING = "scoring"
     PAUSED = "paused"
-    """Frozen by hand: `docker pause`."""
+    """Frozen by a user: `docker pause`."""
     RESTARTING = "restarting"
     """It failed, and the engine is about to restart it."""
     ENDED = "ended"
 
     @classmethod
     def of_engine(cls, status: str) -> State:
-        """From the engine's status of a container; `exited`, `dead` and `removing` are ENDED."""
+        """The state for an engine's status of a container; `exited`, `dead`, `removing`: ENDED."""
         return cls(status) if status in _SHARED else cls.ENDED
 
 
@@ -263,5 +263,5 @@ def reported(entry: Entry) -> tuple[str, dict[str, Any]] | None:
 
 
 def by_task(entries: Sequence[Entry]) -> dict[str, dict[str, Any]]:
-    """The newest such fields of each task that was asked."""
+    """The newest of these fields, for each of these tasks."""
     return dict(fields for entry in entries if (fields := reported(entry)))

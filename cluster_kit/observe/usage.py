@@ -10,7 +10,7 @@ from cluster_kit.contract import events
 from cluster_kit.observe.progress import Entry, number
 
 LONGEST_GAP_S = 30.0
-"""A task that wrote nothing for so long did not run meanwhile: no rate is known for that time."""
+"""A task that wrote nothing for this many seconds did not run: the rate of that time is unknown."""
 SHORTEST_S = 0.2
 """CPU time is counted in hundredths of a second: the rate of a shorter time is a guess."""
 MOST = 1e18

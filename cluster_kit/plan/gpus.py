@@ -190,10 +190,10 @@ def devices(inventory: Iterable[Gpu]) -> tuple[Device, ...]:
 
 
 def in_use(facts: HostFacts) -> dict[Device, str]:
-    """What uses each device that somebody else than a cluster of the kit uses, for messages.
+    """The users of devices other than the kit's clusters, by device, for messages.
 
-    A container that reserved all GPUs is no user by that alone: monitoring does so, and computes
-    on none.
+    A container that reserved all GPUs does not count as a user: monitoring does so without
+    computing.
     """
     all_devices = devices(facts.gpus)
     held = {find(id_, all_devices) for id_, _cluster in facts.gpus_taken}
@@ -491,9 +491,9 @@ ANY = "any"
 
 
 def of_nodes(request: GpuRequest) -> tuple[dict[str, GpuGrant], list[Problem]]:
-    """Returns the grant of each worker, {} if none is asked for, and no problems.
+    """Returns the grant of each worker, {} if no GPUs are requested, and no problems.
 
-    What is promised has a number and no identity: a worker has to see as many GPUs.
+    A promise has a number of GPUs and no identities: a worker must see as many GPUs.
     """
     if request.pool != "require":
         return {}, []

@@ -142,15 +142,15 @@ HIGHEST = 65535
 
 
 def debugged(cluster: Cluster, request: str, debugger: str) -> Cluster:
-    """The cluster, with a debugger in the task that is asked for: `chief-0`, or `chief-0:5680`.
+    """The cluster with a debugger in the named task: `chief-0`, or `chief-0:5680`.
 
-    Nothing that a person at a breakpoint holds up ends the job: no deadline of the job, of silence,
-    of progress or of the evaluator.
+    A pause at a breakpoint must not end the job, so the deadlines for job, silence, progress and
+    evaluator are off.
 
     Args:
         debugger: the directory of this host that holds debugpy.
     Raises:
-        UsageError: there is no such task, it runs no program, or the port cannot be published.
+        UsageError: the task does not exist or runs no program, or the port cannot be published.
     """
     name, colon, digits = request.partition(":")
     task = _task(cluster, name)

@@ -29,7 +29,7 @@ CONSTRAINT = re.compile(r"([\w./-]+)\s*(==|!=)\s*([\w.:/-]+)", re.ASCII)
 def of_other_nodes(facts: HostFacts) -> HostFacts:
     """Returns the facts to plan with if the containers may run on any node, not on this host.
 
-    Networks stay: whatever is taken here cannot be the cluster's.
+    Networks stay: the cluster cannot use a subnet that is used on this host.
     """
     return replace(facts, cpus=PLENTY, memory=PLENTY, gpus=())
 

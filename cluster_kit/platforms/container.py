@@ -41,12 +41,12 @@ START = ("python3", f"{TRAINER}/own_image/start.py")
 ROOT = "0:0"
 TMP_MODE = 0o1777
 SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
-"""For a task that limits its bandwidth and then becomes the caller's user, without capabilities.
+"""Capabilities of a task that limits its bandwidth and then becomes the caller's user, without any.
 
 KILL lets the init process, which stays root, forward SIGTERM.
 """
 OWNER_CAPABILITIES = tuple(name for name in SHAPER_CAPABILITIES if name != "NET_ADMIN")
-"""For a task that becomes the owner of the output directory, without capabilities."""
+"""Capabilities of a task that becomes the owner of the output directory, then without any."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,7 @@ class Container:
     labels: Mapping[str, str]
     mounts: tuple[Mount, ...]
     output: str
-    """The path in it of the run's output directory, "" if it has none of that; `Platform.up` knows
-    the one on the host."""
+    """The container's path of the run's output directory, "" if it has none."""
     tmpfs: Mapping[str, int]
     """The modes of directories in memory; `bounds` has the size of each."""
     bounds: Bounds
@@ -114,7 +113,7 @@ class Container:
         return {**self.environment, **self.hidden}
 
     def besides(self, shared: Mapping[str, str]) -> dict[str, str]:
-        """Those of `environment` that `shared` lacks or has with another value."""
+        """The variables of `environment` that `shared` lacks or has with another value."""
         return {k: value for k, value in self.environment.items() if shared.get(k) != value}
 
 

@@ -1,4 +1,4 @@
-"""The protocol of an engine: what a run asks of what runs its containers."""
+"""The protocol of an engine: the methods by which a run controls its containers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Container:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """The values of its variables that are secrets."""
     taken_away: str = ""
-    """Why its engine has ended it, "" if it has not: it was evicted, or its node is gone."""
+    """Why the engine has ended it (evicted, lost node), "" if it has not."""
     user: str = ""
     """Whom its task is, as `uid:gid`, even if it starts as root; "" if that is not known."""
 
@@ -83,11 +83,10 @@ class CommandOutput(str):
 
 
 class Action(StrEnum):
-    """The actions of events that the kit knows, as Docker spells them.
+    """The actions of events that the kit handles, as Docker spells them.
 
-    LOST, HOMELESS and ALL_TOLD are the kit's own. LOST: the node is down; it comes before the DIE.
-    HOMELESS: no node takes the task. ALL_TOLD is no event: the engine has told all that happened
-    before it was asked.
+    LOST, HOMELESS and ALL_TOLD are the kit's. LOST: the node is down; a DIE follows. HOMELESS: no
+    node can run the task. ALL_TOLD: the engine has reported all events before the request.
     """
 
     CREATE = "create"
@@ -166,7 +165,7 @@ class Subscription:
             close()
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until the end; whether it has ended."""
+        """Wait for this long, or until the end; returns whether it has ended."""
         return self._over.wait(seconds)
 
 
@@ -322,7 +321,7 @@ class Reaches(Protocol):
         ...
 
     def limit_cpus(self, container_id: str, cpus: float) -> None:
-        """Give a container at most so many cores from now on."""
+        """Limit a container to this many cores."""
         ...
 
     def memory_used(self, container_id: str) -> int:
@@ -330,9 +329,9 @@ class Reaches(Protocol):
         ...
 
     def limit_memory(self, container_id: str, memory: int, *, swap: bool) -> None:
-        """Give a container at most so many bytes from now on, and as many of swap if there is any.
+        """Limit a container to this many bytes of memory, and swap if the host has any.
 
-        Without `swap` it gets none. It has to use less already.
+        Without `swap` it gets no swap. It must use less than the limit.
         """
         ...
 
@@ -341,7 +340,7 @@ class Reaches(Protocol):
         ...
 
     def thaw(self, container_id: str) -> None:
-        """Let a frozen container's processes go on."""
+        """Let a frozen container's processes continue."""
         ...
 
     def start_helper(self, cluster: str, chosen: Helper) -> str:
@@ -374,7 +373,7 @@ class PolledLogs:
     """The part of such an engine that reads logs; `engine.Engine` describes its methods."""
 
     def _lines(self, container_id: str, since: float | None, *, stderr: bool = False) -> list[str]:
-        """What was said after a time, each line with its time in front; all without a time."""
+        """The lines after a time, each with its time in front; all lines without a time."""
         raise NotImplementedError
 
     def _is_over(self, container_id: str) -> bool:
@@ -406,7 +405,7 @@ def stamped(text: str) -> list[str]:
 def said_after(lines: Iterable[str], since: float | None) -> list[str]:
     """The lines, each with its time in front, that are later; without a time, all of them.
 
-    A line that has none is left out: it is of an engine that could not get at a log.
+    A line without a time is left out: it comes from an engine that could not read a log.
     """
     return [line for line in lines if (at := _time(line)) is not None and at > (since or -1.0)]
 

@@ -73,10 +73,10 @@ class Check:
 
 
 class Platform(ABC):
-    """Where a cluster runs: what it can keep of a manifest, its file, how it starts, its engine.
+    """Where a cluster runs: which keys it supports, its file, its start, its engine.
 
-    A method here is what most platforms do. The containers have the labels of `labels`; the
-    platform's `Engine` watches and removes them.
+    The methods here are the defaults. The containers have the labels of `labels`; the platform's
+    `Engine` watches and removes them.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Platform(ABC):
     one_host: bool = False
     """All tasks run on this host: what it has is planned with, and each has a fixed address."""
     by_docker: bool = True
-    """The Docker engine that answers here runs it, or is the manager of what does."""
+    """Whether this host's Docker engine runs the cluster, or manages the nodes that do."""
     host_network: bool = False
     """Tasks have the network of their nodes, and none of their own."""
     pulls_images: bool = False
@@ -185,7 +185,7 @@ class Platform(ABC):
         return changed(old, new)
 
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
-        """How what lies beside a cluster's file is not as `write` would write it, "" if it is."""
+        """How the other generated files differ from what `write` would write, "" if they do not."""
         return ""
 
     def left_out(self, cluster: Cluster) -> list[str]:
@@ -198,7 +198,7 @@ class Platform(ABC):
         """Write a cluster's file into the workspace and return its path."""
 
     def merges(self, file: Path) -> Path | None:
-        """A person's own file that `up` merges into a cluster's file; None if there is none."""
+        """A user's file that `up` merges into a cluster's file; None if there is none."""
         return None
 
     # Its run
@@ -219,7 +219,7 @@ class Platform(ABC):
         """
 
     def is_beside(self, engine: Engine) -> bool:
-        """Whether this host's engine leads to it, so that it is asked without being named."""
+        """Whether this host's engine gives access to it, so that commands search it by default."""
         return False
 
     @abstractmethod
@@ -238,7 +238,7 @@ class Platform(ABC):
             EngineError: the start failed otherwise; some containers may have started.
         """
 
-    # What people are told
+    # Texts for users
 
     @abstractmethod
     def tool(self, host: Host) -> Tool:

@@ -1,4 +1,4 @@
-"""What engines refuse alike; the rule says why each of them does. Pure."""
+"""Refusals that several engines share, each with its own reason. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def addresses(manifest: Manifest, rule: str, hint: str) -> Iterator[Problem]:
 
 
 def own_network(manifest: Manifest, rule: str) -> Iterator[Problem]:
-    """Yields refusals of what describes a network, where the engine makes none."""
+    """Yields refusals of keys that describe a network, for engines that create none."""
     if manifest.subnet != "auto":
         yield refused("subnet", to_toml(manifest.subnet), rule)
     if manifest.network.mtu is not None:
@@ -56,7 +56,7 @@ def of_this_host(manifest: Manifest, rule: str) -> Iterator[Problem]:
         hint = ("write ", REQUIRE, " (and `gpus_per_worker`), or ", Setting("gpus", "none"))
         yield refused("gpus", to_toml(manifest.gpus), rule, hint)
     for name in manifest.sidecar:
-        yield refused(f"sidecar.{name}", "", "the kit runs sidecars beside tasks of one host only")
+        yield refused(f"sidecar.{name}", "", "the kit runs sidecars only for clusters on one host")
 
 
 def in_limits(

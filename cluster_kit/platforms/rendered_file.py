@@ -19,13 +19,13 @@ from cluster_kit.version import __version__
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
-"""Unquoted words, in any case, that YAML does not read as text."""
+"""Words, in upper or lower case, that YAML does not read as text without quotes."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 """What is no number, date or mark of YAML's; label keys have dots and slashes."""
 
 
 class Verbatim(str):
-    """What is YAML already: a word of the file's format, an alias, a variable of Compose's."""
+    """Text that is YAML already: a word of the file's format, an alias, a Compose variable."""
 
     __slots__ = ()
 
@@ -153,10 +153,11 @@ class Build:
 
 
 def header(cluster: Cluster, plan: str, own: Sequence[str]) -> list[str]:
-    """Returns the lines: who wrote it, how it is written anew, where it runs, and from what.
+    """Returns the first lines of a file: the generator, the command to render it again, and
+    sources.
 
     Args:
-        own: what a platform says of its file.
+        own: the platform's lines.
     """
     origin = cluster.origin
     host = " ".join(f"{name}={value}" for name, value in origin.host)
@@ -219,7 +220,7 @@ def file_secrets(cluster: Cluster, task: Task | None = None) -> tuple[FileSecret
 
 
 FILE = "cluster.json"
-"""Its name beside the stack file."""
+"""Its name, in the directory of the stack file."""
 TARGET = "/run/cluster-kit/cluster.json"
 """Its path in every container."""
 
@@ -243,16 +244,16 @@ def without_shared(task: Task, own: Mapping[str, str]) -> dict[str, str]:
 
 
 def why_stale(file: Path, wanted: str) -> str:
-    """What is wrong with a file that lies beside a cluster's; "" if it has the text wanted."""
+    """How a second file differs from the text `wanted`; "" if it does not."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError):
-        return f"{file.name} beside it is missing"
-    return "" if text == wanted else f"{file.name} beside it was edited"
+        return f"its second file {file.name} is missing"
+    return "" if text == wanted else f"its second file {file.name} was edited"
 
 
 LOG_FILES = 2
-"""In how many files an engine keeps what a container prints; it drops the oldest one."""
+"""The number of files in which an engine keeps a container's log; it removes the oldest one."""
 
 
 def logging(bounds: Bounds) -> OneLine | None:

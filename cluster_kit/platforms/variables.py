@@ -76,7 +76,7 @@ def new_secret() -> dict[str, str]:
 def no_proxy(cluster: Cluster) -> str:
     """The hosts that proxies are not used for: the cluster's own gRPC must not go through them."""
     domains = dict.fromkeys(task.host.partition(".")[2] for task in cluster.tasks if task.host)
-    if domains:  # whatever ends so: all tasks' names do
+    if domains:  # all tasks' names have this ending
         return ",".join(["localhost", "127.0.0.1", *(f".{domain}" for domain in domains)])
     names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
     return ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
@@ -209,7 +209,7 @@ def _commands(cluster: Cluster) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _options(cluster: Cluster) -> dict[str, str]:
-    """Where values of options that look like secrets come from, by the value."""
+    """The sources of option values that look like secrets, by value."""
     return {
         value: f"an argument of {whose}"
         for whose, words in _commands(cluster)
@@ -228,7 +228,7 @@ def _texts(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 
 def _in_addresses(cluster: Cluster) -> dict[str, str]:
-    """Where passwords in addresses come from, by the password: of any other words they may be."""
+    """The sources of passwords in addresses, by password."""
     return {
         password: f"{where}, in an address"
         for where, text in _texts(cluster)
@@ -263,9 +263,9 @@ _VARIABLE = re.compile(
 
 
 def secret_in(source: str, target: str) -> set[str]:
-    """The text of a file that is mounted at `target`; nothing if it is no secret.
+    """The text of a file that is mounted at `target`, if it is a secret.
 
-    It is as much as can be read: a run that has ended is not to fail for a file that is gone.
+    Unreadable parts are left out: an ended run must not fail because a file was removed.
     """
     if not source or PurePosixPath(target).parent != PurePosixPath(SECRETS):
         return set()
@@ -275,7 +275,7 @@ def secret_in(source: str, target: str) -> set[str]:
 
 
 def secret_variables(env_file: str) -> set[str]:
-    """The values in an `env_file` whose names look like secrets; nothing of one that is gone."""
+    """The values in an `env_file` whose names look like secrets; {} if the file is missing."""
     values = set()
     with contextlib.suppress(OSError, ValueError), Path(env_file).open("rb") as file:
         text = file.read(MOST_BYTES).decode("utf-8-sig", errors="replace")
@@ -296,7 +296,7 @@ _PLACE = re.compile(r"(/|~|[a-z][a-z0-9+]*://)[^\s@]*")
 
 
 def known_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
-    """Where each value comes from, by the value.
+    """The source of each secret value, by value.
 
     Args:
         options: whether to add those in arguments (`--token VALUE`) and in addresses.
@@ -326,7 +326,7 @@ def refused_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]
 
 
 def _declared(cluster: Cluster) -> dict[str, str]:
-    """Where the values of `secrets` and `[secret]` come from, by the value."""
+    """The sources of the values of `secrets` and `[secret]`, by value."""
     sources = {os.environ.get(name, ""): name for name in cluster.from_caller}
     for mount in cluster.all_mounts:
         sources |= dict.fromkeys(secret_in(mount.source, mount.target), mount.source)
@@ -370,9 +370,9 @@ def refuse_in_text(text: str, file: str, cluster: Cluster, *, options: bool = Tr
 
 
 def secret_of(text: str, known: Mapping[str, str]) -> str:
-    """Where the first value comes from that a text has, whole or by a telling part; "" if none.
+    """The source of the first secret value in a text, whole or a recognizable part; "" if none.
 
-    Quotes and dollars are found as YAML, Compose and a shell escape them, too.
+    Quotes and dollars are also found in the escaped forms of YAML, Compose and a shell.
     """
     plain = text.replace("'\"'\"'", "'").replace("''", "'").replace("$$", "$")
     for value, name in known.items():
@@ -382,7 +382,7 @@ def secret_of(text: str, known: Mapping[str, str]) -> str:
 
 
 def _unmistakable(value: str) -> Iterator[str]:
-    """Yields what of a value stands in no file by chance."""
+    """Yields the parts of a value that cannot be in a file by chance."""
     for part in parts(value):
         least = LEAST_MIXED if is_mixed(part) else LEAST
         if not part.startswith("-----") and len(part) >= least:

@@ -34,7 +34,7 @@ class BuiltIn:
     steps: tuple[str, ...] = ()
     """The options whose values, multiplied, are the steps of a training."""
     modules: tuple[str, ...] = ("numpy", "tf_keras")
-    """What it imports besides TensorFlow; the kit's image has all of it."""
+    """The packages it imports besides TensorFlow; the kit's image has all of them."""
     python: tuple[int, int] = (3, 9)
     """The oldest Python that runs it."""
 

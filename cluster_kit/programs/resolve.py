@@ -89,7 +89,7 @@ def _not_seen(config: str, data: Path) -> str:
         name = inside.removeprefix("/data/")
         return "" if is_file(data / name) else f"there is no {name} in {data}"
     if not inside.startswith("/opt/") and is_file(data / config):
-        return f"the containers see {data}, and nothing beside it"
+        return f"the containers can access only {data} and the files in it"
     return ""
 
 
@@ -383,15 +383,15 @@ class Inputs:
     problems: tuple[Problem, ...] = ()
     requirements: str = ""
     own_mounts: tuple[Mount, ...] = ()
-    """Of the tables `[[mount]]`, in their order."""
+    """The mounts of the tables `[[mount]]`, in order."""
     secret_files: Mapping[str, Mount] = field(default_factory=dict)
-    """Of the secrets that come from files, by name."""
+    """The mounts of secrets from files, by name."""
     env_files: Mapping[str, str] = field(default_factory=dict)
     """Absolute paths, by the path as it is written."""
     fetch: Fetch | None = None
     dockerfile: Dockerfile | None = None
     sidecar_mounts: Mapping[str, tuple[Mount, ...]] = field(default_factory=dict)
-    """By the sidecar's name."""
+    """The mounts of sidecars, by name."""
 
 
 def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> Inputs:
@@ -487,7 +487,7 @@ def _file_in(name: str, folder: Path) -> str:
     except OSError:
         files = []
     if not files:
-        return "name a Python file; there is none in it"
+        return "name a Python file; this directory contains none"
     first = next((file for file in ("train.py", "main.py", "__main__.py") if file in files), "")
     proposed = Path(name, first or files[0])
     choices = f"; there are: {', '.join(files[:8])}" if len(files) > 1 else ""

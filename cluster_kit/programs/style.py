@@ -111,7 +111,7 @@ def _check_counts(manifest: Manifest) -> Iterator[Problem]:
 
 
 OWN_VERSION = "2.21.0"
-"""Of the kit's own lock files."""
+"""The versions of the kit's lock files."""
 OLDEST_TENSORFLOW = (2, 15)
 LAST_WITH_ESTIMATORS = (2, 15)
 """tf.estimator went in the next one."""
@@ -285,7 +285,7 @@ def hint(message: str, text: bytes) -> str:
 
 
 def _print_statements(text: bytes) -> Iterator[int]:
-    """The lines of statements that begin with `print` and go on without a parenthesis."""
+    """The lines of statements that begin with `print` without a parenthesis."""
     try:
         tokens = list(tokenize.tokenize(io.BytesIO(text).readline))
     except (tokenize.TokenError, SyntaxError, ValueError):

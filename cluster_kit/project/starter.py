@@ -162,7 +162,7 @@ def installed_from(noted: Mapping[str, Any] | None) -> Source:
     """The source by direct_url.json (PEP 610), which is None of a package from an index.
 
     Raises:
-        UsageError: it was installed from a directory, or from a wheel that is gone.
+        UsageError: it was installed from a directory, or from a wheel that no longer exists.
     """
     if noted is None:
         return Source(f"{PACKAGE}=={__version__}")

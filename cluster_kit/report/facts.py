@@ -84,7 +84,7 @@ class Curves:
         self.points: dict[tuple[str, str], list[Point]] = {}
 
     def told(self, entry: Entry) -> None:
-        """Add a task's report; a task that both trains and scores has a curve for each."""
+        """Add a task's report; a task that trains and scores has two curves."""
         if entry.task not in self._places or not (
             figures_of_event := _TOLD.get(type(entry.event), ())
         ):
@@ -144,13 +144,13 @@ def charts_of(
 
 
 def thinned_chart(chart: Chart, most: int) -> Chart:
-    """The chart with at most about so many points in each curve: the means of equal times."""
+    """The chart with about `most` points in each curve at most: means of equal times."""
     curves = (Curve(curve.name, means(curve.points, most)) for curve in chart.curves)
     return Chart(chart.id, chart.title, chart.unit, tuple(curves))
 
 
 def means(points: Sequence[Point], most: int) -> tuple[Point, ...]:
-    """At most about so many points: the means of equal times."""
+    """About `most` points at most: means of equal times."""
     if len(points) <= most:
         return tuple(points)
     begin, width = points[0][0], (points[-1][0] - points[0][0]) / most
@@ -164,7 +164,7 @@ def means(points: Sequence[Point], most: int) -> tuple[Point, ...]:
 
 
 def placement_of(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """`{"name": …, "on": "ps-1", "bytes": …}` of each variable; [] if nobody has told."""
+    """`{"name": …, "on": "ps-1", "bytes": …}` of each variable; [] if unknown."""
     placements = [entry.event.variables for entry in entries if isinstance(entry.event, Placement)]
     if not placements or not isinstance(placements[-1], list):
         return []
@@ -196,7 +196,7 @@ class Traffic:
         self._last: dict[str, tuple[float, Mapping[str, float]]] = {}
 
     def add(self, sample: Sample) -> bool:
-        """Add a sample; whether it says whom its task has sent anything."""
+        """Add a sample; returns whether it has the task's traffic to other tasks."""
         if sample.sent_to is None:
             return False
         at, before = self._last.get(sample.task, (sample.time, {}))
@@ -296,7 +296,7 @@ def facts_with(
 
 
 def _lanes(run: Evidence, end: float) -> dict[str, Lane]:
-    """Each task's lane, with what is known besides its own words: faults, checkpoints."""
+    """Each task's lane, with faults and checkpoints added."""
     lanes = with_faults(
         lanes_of(run.cluster, run.events, run.entries, end, run.requests), run.faults, end
     )
@@ -307,7 +307,7 @@ def _lanes(run: Evidence, end: float) -> dict[str, Lane]:
 
 
 def period(run: Evidence) -> tuple[float, float]:
-    """When the first and the last thing was seen, Unix seconds; (0, 0) if nothing was."""
+    """The Unix times of the first and the last observation; (0, 0) without any."""
     times = [*(event.time for event in run.events), *(entry.time for entry in run.entries)]
     return (min(times), max(times)) if times else (0.0, 0.0)
 

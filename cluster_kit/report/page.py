@@ -39,7 +39,7 @@ def document(
     """The HTML of a page that these scripts of templates/report/ draw from its facts.
 
     Args:
-        live: it may ask the server that it comes from for more, and nobody else.
+        live: it can request more from its own server, and from no other.
     """
     return kit_template("report/page.html.j2").render(
         title=_text(title),
@@ -53,7 +53,7 @@ def document(
 
 
 def embedded(facts: Mapping[str, Any]) -> str:
-    """JSON that can stand inside a script element: nothing in it can end that."""
+    """JSON for a script element, escaped so that it cannot end the element."""
     text = json.dumps(facts, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -72,12 +72,11 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Evidence:
-    """One run: its cluster as it was started, its outcome.json, and what was seen.
+    """The data of one run: its cluster, its outcome.json, and observations.
 
-    `checkpoints` are (Unix seconds, name) of those that are still there; `logs` are the tasks whose
-    log was saved; `faults` are those of a drill; `requests` are
-    what persons asked; `name` is the directory's, `kit` the version that
-    reports.
+    `checkpoints` are (Unix seconds, name) of existing ones; `logs` are the tasks whose
+    log was saved; `faults` are those of a drill; `requests` are the users' requests; `name` is the
+    directory's name, `kit` the kit's version.
     """
 
     name: str
@@ -102,7 +101,7 @@ def entries_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> li
 
 
 def samples_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> list[Sample]:
-    """The samples of what tasks used, oldest first, without those of an earlier run."""
+    """The samples of the tasks' usage, oldest first, without those of an earlier run."""
     tasks = [task.name for task in cluster.tasks]
     lines = ProgressReader(output, since, sizes, suffix=USAGE, tasks=tasks).poll()
     return [sample for line in lines if (sample := sample_of(line))]
@@ -112,7 +111,7 @@ MOST_CHECKPOINTS = 10_000
 INDEX = ".index"
 """TensorFlow writes this file of a checkpoint last."""
 OF_MODEL = "variables.index"
-"""The same of a SavedModel, which nobody goes on from."""
+"""The index of a SavedModel, from which training does not continue."""
 
 
 def completed_checkpoints(output: Path, below: str = "") -> Iterator[tuple[float, str]]:

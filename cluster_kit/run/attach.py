@@ -30,7 +30,7 @@ WAIT_POLL_S = 0.5
 def attach(host: Host, reference: str, workspace: Workspace, view: View, *, keep: Keep) -> Outcome:
     """Watch, judge, save and remove a cluster, as `up` would have done; return its outcome.
 
-    One that has been judged is left as it is.
+    A cluster that has a verdict is not changed.
 
     Args:
         host: the machine that this process runs on.
@@ -38,7 +38,7 @@ def attach(host: Host, reference: str, workspace: Workspace, view: View, *, keep
         keep: keep the containers after the end; "failed": if the run fails.
     Raises:
         Watched: another process watches it.
-        UsageError: no cluster of that name was found, or it has nothing to go on with.
+        UsageError: no cluster with that name was found, or it cannot be continued.
         KitError: see `launch`.
     """
     engine = reach(host, reference, workspace)

@@ -61,7 +61,7 @@ OF_TASKS = (("output/progress", ("",)), ("output/stacks", ("",)),
 LARGEST, ALL = 10_000_000, 200_000_000
 """Bytes of a file that are taken, of a longer one its end, and of all files of tasks."""
 MOST_FILES = 2_000
-"""Of one folder: of more, the first by name."""
+"""The maximum number of files of one folder: the first by name."""
 ENDINGS = (".tar.gz", ".tgz")
 
 
@@ -170,7 +170,7 @@ def _names(run: RunDirectory, folder: str, suffixes: tuple[str, ...]) -> tuple[l
 
 
 def _ends(run: RunDirectory, names: Iterable[str], most: float) -> Iterator[tuple[str, str]]:
-    """Yields the texts of these files, whole lines of each, until all have so many bytes."""
+    """Yields the texts of these files, in whole lines, until the total size is reached."""
     for name in names:
         with contextlib.suppress(OSError):  # it has just become something else
             text = untrusted.read_end(run.path, name, LARGEST)

@@ -143,7 +143,7 @@ def left_behind(host: Host) -> list[str]:
 
 
 def url_of(host: Host, container: str) -> str:
-    """Where it is on this host; raises EngineError if it has ended already."""
+    """Its URL on this host; raises EngineError if it has ended."""
     done = host.processes.run(["docker", "port", container, str(INSIDE)])
     if not done.ok or ":" not in done.output:
         raise EngineError(
@@ -189,9 +189,9 @@ def ensure(host: Host, cluster: Cluster, say: Say) -> None:
 
 
 def begin(run: Run, cluster: Cluster) -> str:
-    """Start TensorBoard if the cluster wants it and has none; returns where it is, for a sentence.
+    """Start TensorBoard if the cluster wants it and has none; returns its URL for a sentence.
 
-    A training goes on without it: if it cannot be started that is a warning.
+    If it cannot be started, this is only a warning, and training continues.
     """
     if not cluster.tensorboard:
         return ""
@@ -224,7 +224,7 @@ def _command(run: Run, cluster: Cluster) -> list[str]:
 
 
 def name_of(run: RunDirectory) -> str:
-    """Under which a run is shown: `quickstart-20261122-101500`."""
+    """The name of a run in TensorBoard: `quickstart-20261122-101500`."""
     return f"{run.path.parent.name}-{run.path.name}"
 
 

@@ -62,9 +62,9 @@ class Failures:
 
 
 class _Parts:
-    """Makes the parts of an outcome from the tasks' output, which can be anything.
+    """Computes the parts of an outcome from the tasks' output, which can be anything.
 
-    What cannot be made, even by a bug of the kit's own, is left out: `notes` says so.
+    A part that fails, even because of a bug in the kit, is left out: `notes` names it.
     """
 
     def __init__(self, secrets: set[str]) -> None:
@@ -75,7 +75,7 @@ class _Parts:
         """The part that `make` returns, or `instead` if it fails."""
         try:
             return make()
-        except Exception as error:  # noqa: BLE001 whatever it is, the verdict is to be saved
+        except Exception as error:  # noqa: BLE001 the verdict must be saved after any error
             _LOG.debug("no %s: %r", what, error)
             bug = masked(repr(error), self._secrets)[:_LONGEST_BUG]
             self.notes.append(f"no {what}, by a bug in the kit: {bug}")
@@ -293,7 +293,7 @@ def _saved(
 ) -> Outcome:
     """Save events, logs and the outcome, and return the outcome.
 
-    The outcome comes before the logs, too: on a full disk it may be all that there is room for.
+    The outcome is also saved before the logs: on a full disk, there may be space only for it.
     """
     directory, mounts = launch.directory, cluster.all_mounts
     secrets = values_of(cluster, containers)

@@ -18,16 +18,17 @@ from cluster_kit.workspace import Workspace, newest_run_directory
 def reach(
     host: Host, reference: str | None, workspace: Workspace, chosen: str | None = None
 ) -> Engine:
-    """The engine that has the cluster which a command line names: this host's, or one beside it.
+    """The engine that runs the cluster which a command line names.
 
-    That of another platform if a run of the cluster was started there and goes on. This host's if
-    none has it; one beside it if no cluster is named and only that has any.
+    It is this host's engine or one that it manages, or that of another platform on which the
+    cluster runs. If no engine has the cluster, it is this host's. If no cluster is named and only
+    one engine has any, it is that one.
 
     Args:
         reference: the cluster's name or its manifest's path, None or "" if none is named.
         chosen: the platform if it is named.
     Raises:
-        HostError: no engine answers, or the one that is chosen is none of this kind.
+        HostError: no engine answers, or the chosen one is of another kind.
     """
     elsewhere = _started_elsewhere(reference, workspace, chosen)
     if chosen is not None:
@@ -72,8 +73,7 @@ def of_workspace(engine: Engine, workspace: Workspace, up: Iterable[str]) -> lis
 def _started_elsewhere(
     reference: str | None, workspace: Workspace, chosen: str | None
 ) -> Cluster | None:
-    """The cluster as it was started by a run that goes on, or was kept, where this host's engine
-    does not see it; None if there is none."""
+    """The cluster of a running or kept run on another platform; None if there is none."""
     if chosen is not None and platform_of(chosen).by_docker:
         return None
     name = _name(reference, workspace, ()) if reference else ""
@@ -115,8 +115,7 @@ def _name_in(manifest: Path) -> str:
 def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:
     """The name of the cluster that a command line names directly or by its manifest.
 
-    A cluster that is up, or has run, is found by its own name even if its manifest is gone or
-    invalid.
+    A cluster that is up or has run is found by its name even if its manifest is missing or invalid.
 
     Args:
         up: the names of the clusters that are up.

@@ -24,8 +24,8 @@ Connect = Callable[[], Engine | None]
 class Known:
     """The values of a run's secrets that are known now.
 
-    `are_all` is whether `values` are the values of all of them. They are not once its containers
-    are gone, since nothing keeps them.
+    `are_all` is whether `values` are the values of all of them. They are not after its containers
+    were removed, since nothing keeps them.
     """
 
     values: frozenset[str]

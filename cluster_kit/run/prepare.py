@@ -1,4 +1,4 @@
-"""From a request to a cluster that can start: its manifest, images, plan and program arguments."""
+"""Prepares a requested cluster for its start: manifest, images, plan and program arguments."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def prepare_locked(
     say: Say,
     loaded: Loaded | None = None,
 ) -> Prepared:
-    """As `prepare`; also resolves the packages of another TensorFlow, unless that has been done.
+    """Like `prepare`; also resolves the packages of another TensorFlow, unless that has been done.
 
     Raises what `prepare` and `image.kit_image.ensure_lock` raise.
     """
@@ -163,14 +163,14 @@ def refuse_unlocked(prepared: Prepared) -> None:
         raise UsageError(
             f"the packages of TensorFlow {prepared.cluster.tensorflow} are not resolved yet",
             f"run `cluster-kit image build {prepared.request.manifest}`: it writes a lock file "
-            "beside the manifests, and builds the image",
+            "next to the manifests, and builds the image",
         )
 
 
 def _portable(
     request: Request, workspace: Workspace, fitted: Fitted, inputs: Inputs, images: OwnImages
 ) -> Prepared:
-    """As `prepare`, for no particular host."""
+    """Like `prepare`, for any host."""
     loaded, root = fitted.loaded, workspace.root.resolve()
     manifest = loaded.manifest
     if not loaded.path.is_relative_to(root):
@@ -226,7 +226,7 @@ _VALUE = re.compile(r"invalid (?:[\w ]+ )?(?:value|choice): '(.*?)'(.*)", re.DOT
 
 
 def check_arguments(host: Host, cluster: Cluster, caller: Caller = Caller.SHELL) -> None:
-    """Raises UsageError if the built-in program of the cluster does not take its arguments."""
+    """Raise UsageError if the arguments of the cluster's built-in program are invalid."""
     _, program, *arguments = cluster.leader.command
     if program in PROGRAMS and arguments:
         check = _ask(host, program, arguments, _place(cluster))

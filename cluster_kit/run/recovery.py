@@ -120,7 +120,7 @@ DOCKER = "the Docker engine"
 
 
 class EndedByEngine(EngineError):
-    """There is nothing to wait for: the leader is gone."""
+    """There is nothing to wait for: the leader no longer exists."""
 
 
 class Absence:
@@ -129,11 +129,11 @@ class Absence:
     A block without an error ends the absence. Containers live on without their engine.
 
     Args:
-        clock: what the absence is measured by.
+        clock: measures the absence.
         limit_s: for how long the engine may be away, in seconds.
-        tell: is called with a sentence when the engine is lost, and when it is back.
-        back: is called when it is back.
-        title: what it is called.
+        tell: called with a sentence when the engine is lost, and when it answers again.
+        back: called when it answers again.
+        title: the engine's name.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Absence:
 
     @property
     def total_s(self) -> float:
-        """For how many seconds it has been away so far, all absences together."""
+        """The total seconds of all absences so far."""
         now = 0.0 if self._away_since is None else self._clock.monotonic() - self._away_since
         return self._before_s + now
 
@@ -203,6 +203,6 @@ def _given_up(error: EngineError, limit_s: float, title: str) -> EngineError:
     return EngineError(
         f"{title} stopped in the middle of the run, and did not come back within "
         f"{limit_s:g} s: {error.message}",
-        f"{START_IT if title == DOCKER else error.hint}; `cluster-kit attach NAME` then goes on "
-        "with what is still up, and `cluster-kit down NAME` removes it",
+        f"{START_IT if title == DOCKER else error.hint}; `cluster-kit attach NAME` then "
+        "continues with the containers that are still up, and `cluster-kit down NAME` removes it",
     )

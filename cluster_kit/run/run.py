@@ -84,7 +84,7 @@ class Observer(Protocol):
     """Receives a run's plan, and each of its states."""
 
     def planned(self, cluster: Cluster) -> None:
-        """Before anything is started; may raise KitError to prevent it."""
+        """Called before anything is started; can raise KitError to prevent the start."""
         ...
 
     def ready(self, engine: Engine, cluster: Cluster) -> None:
@@ -94,7 +94,7 @@ class Observer(Protocol):
         ...
 
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
-        """The state has been observed anew. May raise Superseded or Reached, and nothing else."""
+        """Called when the state was observed. Can raise Superseded or Reached, and nothing else."""
         ...
 
 
@@ -141,7 +141,7 @@ class Run:
     """The followed logs of tasks, whose lines are shown."""
     observer: Observer = NOBODY
     caller: Caller = Caller.SHELL
-    """In whose words advice on it names what to give next time."""
+    """How hints write settings for the next run: as in the file or as options."""
 
     @property
     def name(self) -> str:
@@ -153,5 +153,5 @@ class Run:
         return self.engine.containers(self.name, self.id)
 
     def sidecars(self) -> list[Container]:
-        """The containers of its sidecars; raises EngineError. The engine is asked if it has any."""
+        """The containers of its sidecars, if it has any; raises EngineError."""
         return self.engine.sidecars(self.name, self.id) if self.cluster.sidecars else []

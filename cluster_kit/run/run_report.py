@@ -48,8 +48,8 @@ def write_report(run: RunDirectory, known: Known) -> Path:
     """Write report.json and report.html into the run's directory; the path of the page.
 
     Args:
-        known: secrets that neither may have. If some are not known any more, the page is made of
-            what report.json has, if there is one.
+        known: secrets that the files must not contain. If some are unknown, the page is made from
+            report.json, if it exists.
     Raises:
         UsageError: there is nothing to report on.
         OSError: they cannot be written.
@@ -119,12 +119,12 @@ def saved_report(run: RunDirectory) -> dict[str, Any]:
             if facts["format"] == FORMAT and facts["verdict"]["success"] is not None:
                 return facts
     except (OSError, ValueError, LookupError, TypeError):
-        pass  # it is made anew
+        pass  # it is created again
     return report_of(run)
 
 
 def outcome_facts(run: RunDirectory, of: str) -> dict[str, Any]:
-    """outcome.json, {} as long as there is none: a resumed run has that of the run before.
+    """outcome.json, {} if there is none yet: a resumed run has that of the previous run.
 
     Args:
         of: the run's id.
@@ -153,7 +153,7 @@ def text_of(file: Path) -> str:
 
 
 FILE = "metrics.prom"
-"""In a run's directory."""
+"""The file's name in a run's directory."""
 
 
 def write_metrics(run: RunDirectory, known: Known | None = None) -> Path:
@@ -171,7 +171,7 @@ def write_metrics(run: RunDirectory, known: Known | None = None) -> Path:
 
 
 def exposition(runs: Iterable[RunDirectory], connect: Connect = lambda: None) -> str:
-    """The metrics of these runs together; raises UsageError if one has nothing to tell.
+    """The metrics of these runs together; raises UsageError if one has none.
 
     Args:
         connect: returns the engine, or None; it is asked for secrets, which no label may have.
@@ -238,7 +238,7 @@ class RunMetrics:
         return list(values_of(facts, tallies, time.time() if now is None else now))
 
     def _look_at_record(self) -> None:
-        """Begin anew if the directory has another run's record: it was resumed."""
+        """Start over if the directory has another run's record: it was resumed."""
         try:
             changed = self._run.record.stat().st_mtime_ns
         except OSError:
@@ -267,7 +267,7 @@ class RunMetrics:
         )
 
     def _outcome(self) -> dict[str, Any]:
-        """outcome.json, {} as long as there is none: a resumed run has that of the run before."""
+        """outcome.json, {} if there is none yet: a resumed run has that of the previous run."""
         try:
             outcome = json.loads(self._run.outcome.read_text(encoding="utf-8"))
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""GPUs go to one cluster at a time: which are free is known for certain only at the start."""
+"""Starts clusters; only one at a time gets GPUs, since free GPUs are known only at the start."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from cluster_kit.util.masking import masker
 from cluster_kit.workspace import RENDERED, Workspace, ignore_in_git, write_atomically
 
 WAIT_S = 120.0
-"""As long as the engine may take to create and start the containers of another cluster."""
+"""Seconds that the engine may need to create and start the containers of another cluster."""
 
 
 @contextlib.contextmanager
 def turn(host: Host, engine: Engine, cluster: Cluster) -> Iterator[None]:
     """Hold the lock under which clusters on this host get GPUs of an engine, in the `with` block.
 
-    A cluster without GPUs waits for nobody.
+    A cluster without GPUs does not wait.
 
     Raises:
         HostError: another start had its turn for more than WAIT_S, or the lock cannot be made.

@@ -31,7 +31,7 @@ def take_down(host: Host, engine: Engine, name: str) -> int:
     """
     containers, sidecars = engine.containers(name), engine.sidecars(name)
     if containers:
-        with contextlib.suppress(OSError):  # only one that is stopped has to be told
+        with contextlib.suppress(OSError):  # only a stopped one needs the request
             user_requests.write(
                 run_of(containers).path,
                 user_requests.DOWN,

@@ -131,7 +131,7 @@ class Profile:
 
 
 def refuse_seconds(seconds: float) -> None:
-    """Raise UsageError if a profile cannot be so long."""
+    """Raise UsageError if a profile cannot have this length."""
     if not 0 < seconds <= MOST_S:
         raise UsageError(
             f"--seconds {seconds:g}: a profile takes more than 0 and at most {MOST_S:g} seconds",
@@ -169,9 +169,9 @@ def profile(engine: Engine, cluster: str, seconds: float, tasks: Sequence[str]) 
     """Trace these tasks of a cluster that is up, or all; takes `seconds` and some more.
 
     Raises:
-        HostError: it is not up, or no task could be traced.
-        UsageError: the seconds or a task cannot be.
-        EngineError: the container that was asked has not answered.
+        HostError: the cluster is not up, or no task could be traced.
+        UsageError: the seconds or a task are invalid.
+        EngineError: the container did not answer.
     """
     refuse_seconds(seconds)
     containers = engine.containers(cluster)

@@ -74,8 +74,10 @@ SURVIVED_S = 30.0
 OUTPUT_LOST = "the output directory cannot be written any more"
 KILLED = 128 + signal.SIGKILL
 SOON_S, HEARD_S = 60.0, 2.0
-"""A program that took so long to run out of memory may have worked; its last word can be earlier
-than the engine's event."""
+"""A program that ran this many seconds until it was out of memory may have worked before.
+
+Its `end` can be earlier than the engine's event.
+"""
 _BEFORE = "before the job could begin"
 OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
 
@@ -160,8 +162,8 @@ def _starved_twice(seen: RunState, task: str) -> bool:
 def _starved_server(cluster: Cluster, seen: RunState) -> str:
     """A server that ran out of memory while the leader waits for it; "" if none did.
 
-    Waiting until the start deadline helps nobody. One that was ready before may come back, as long
-    as the engine starts it again.
+    It is useless to wait for the start deadline. A server that was ready before can recover if the
+    engine restarts it.
     """
     begun, ready = seen.last(seen.leader, Start), seen.last(seen.leader, Ready)
     if ready is not None and (begun is None or begun[0] <= ready[0]):
@@ -245,7 +247,7 @@ def _judge_evaluators(seen: RunState) -> Verdict:
 
 
 def _end_report(end: End | None) -> tuple[str, str, str]:
-    """(reason, message, first named task or "") of what a supervisor said of its end, if it did."""
+    """(reason, message, first named task or "") of a supervisor's `end` event, if there is one."""
     if end is None:
         return Reason.FAILED, "", ""
     return end.reason or Reason.FAILED, end.message or "", end.tasks[0] if end.tasks else ""
@@ -280,7 +282,7 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
 
 
 def _was_survived(seen: RunState, task: str, end: float) -> bool:
-    """Whether the task restarted and the training went on, so that this did not end it."""
+    """Whether the task restarted and training continued, so that this did not end the run."""
     came_back = any(start > end for start in seen.starts(task))
     ends = seen.ends(seen.leader)
     return came_back and bool(ends) and ends[-1] - end > SURVIVED_S

@@ -48,7 +48,7 @@ STOPS_WITHIN_S = 15.0
 
 
 def refuse_if_taken_away(platform: Platform, containers: Sequence[Container]) -> None:
-    """Raise EndedByEngine if the leader was evicted, or its node is gone."""
+    """Raise EndedByEngine if the leader was evicted, or its node was lost."""
     for one in containers:
         if one.leader and one.taken_away:
             raise EndedByEngine(
@@ -63,8 +63,8 @@ def refuse_if_ended_by_engine(
 ) -> None:
     """Raise EndedByEngine if an engine that was away has ended the leader.
 
-    A leader that has ended by itself meanwhile has said so in its progress file, and one that has
-    crashed has left others behind.
+    A leader that ended by itself in the meantime has an `end` event, and after a crash other tasks
+    still run.
 
     Args:
         late: events that the engine did not tell: they happened while it was away.
@@ -340,7 +340,7 @@ class Watch:
         containers = self._run.containers()
         container = next((c for c in containers if c.leader), None)
         if container is None:
-            return True  # it was removed by hand
+            return True  # a user removed it
         self._engine.start_again(container.id)
         self._leader_restarts = leader.restarts + 1
         return False

@@ -25,7 +25,7 @@ from pathlib import Path
 
 POLL_S = 0.1
 ASK_S = 1
-"""How long is waited for whoever holds a name."""
+"""Seconds to wait for the process that holds a name."""
 RUNTIME, SHARED = Path("/run/user"), Path("/tmp")
 PREFIX = "cluster-kit"
 """The prefix of the sockets' names, which all users of this host share."""
@@ -41,18 +41,17 @@ class Locked(Exception):
 
 @contextlib.contextmanager
 def lock(path: Path, about: str, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a file in the `with` block; the file is there as long.
+    """Hold a lock in the `with` block, by a file that exists only during the block.
 
-    It is for all users who may write into its directory.
-
-    One that a process has left as it was killed is taken over.
+    The lock works between all users who can write into the directory. The file of a killed process
+    is taken over.
 
     Args:
-        about: a line for whoever finds the lock held.
+        about: a line for processes that find the lock held.
         wait_s: how long to wait for another process to leave it.
     Raises:
         Locked: another process holds it.
-        OSError: the file cannot be made.
+        OSError: the file cannot be created.
     """
     file = _waited_for(path, wait_s)
     try:
@@ -67,7 +66,7 @@ def lock(path: Path, about: str, wait_s: float = 0.0) -> Iterator[None]:
 
 
 def own_directory() -> Path:
-    """A directory of this host that only this user can look into or write, made if need be.
+    """A directory of this host that only this user can read or write, created if necessary.
 
     The first that is one: /run/user/UID, $XDG_RUNTIME_DIR, /tmp/cluster-kit-UID, and, if another
     user has taken that name, a directory below the home directory.

@@ -45,7 +45,7 @@ def paths() -> str:
 def beacon() -> str:
     """The lines of the beacon."""
     rows = [(f"`{line}`", text) for line, text in interface.BEACON.items()]
-    return table(("line", "said by"), rows)
+    return table(("line", "sent by"), rows)
 
 
 def grace_times() -> str:

@@ -39,7 +39,7 @@ def test_it_ends_with_the_line_each_workers_share_and_a_save_by_hand(kit: Kit) -
     assert min(metrics["steps_of_worker-0"], metrics["steps_of_worker-1"]) > 100
     assert codes(kit) == {"worker-0": 0, "worker-1": 0, "ps-0": 0}
     assert re.search(r"step \d+  loss [\d.]+  w [\d.]+  b -[\d.]+", log(kit, "worker-1"))
-    assert "saved by hand: manual.ckpt-" in said
+    assert "saved on request: manual.ckpt-" in said
     kept = [Path(name).name for name in (output(kit) / "checkpoints").glob("*.index")]
     assert {name.split("-")[0] for name in kept} == {"manual.ckpt", "model.ckpt"}
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 LOCK = "host-chief.lock"
-"""In the run's output: the coordinator's process holds it, and the kernel lets go of it for it."""
+"""The lock file in the run's output: the coordinator's process holds it until the process ends."""
 DONE = "done"
 """What is in it if the coordinator has ended well."""
 POLL_S = 0.2
@@ -45,7 +45,7 @@ def main() -> int:
         time.sleep(POLL_S)
     if ending == DONE:
         return 0
-    print("the coordinator's process on the host has ended without a word", file=sys.stderr)
+    print("the coordinator's process on the host has ended without a message", file=sys.stderr)
     return 1
 
 

@@ -16,7 +16,7 @@ WITHIN_S = 10.0
 
 
 def resident(process: Path) -> int:
-    """Pages in memory; 0 of one that is gone, or is this one."""
+    """The pages of a process in memory; 0 if it has ended, or is this process."""
     try:
         pages = int((process / "statm").read_text().split()[1])
     except OSError:

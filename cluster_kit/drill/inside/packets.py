@@ -1,7 +1,7 @@
-"""Holds up or loses the packets between this network namespace and some addresses, for a while.
+"""Delays or drops the packets between this network namespace and some addresses, for some time.
 
-The kernel hands each such packet to this process (nfnetlink_queue), which lets it pass, late, or
-not at all: that takes neither netem nor a change of the interface's queueing. Ends by itself: after
+The kernel passes each such packet to this process (nfnetlink_queue), which releases it later or
+drops it: this needs neither netem nor a change of the interface's queue. Ends by itself: after
 its time, at SIGTERM, or when the interface is gone; if it is killed, all packets pass again.
 
 Prints "ready" as soon as it is in force, or why it cannot be. Its argument is a JSON object:
@@ -67,7 +67,10 @@ def expression(name: bytes, *attributes: bytes) -> bytes:
 
 
 def to_queue(*, natively: bool) -> bytes:
-    """To the queue; a packet passes if nobody listens. Some kernels have only the xt target."""
+    """The rule that sends packets to the queue; they pass if no process reads it.
+
+    Some kernels have only the xt target.
+    """
     if natively:
         flags = (attribute(kind, struct.pack("!H", v)) for kind, v in ((1, NUMBER), (2, 1), (3, 1)))
         return expression(b"queue", *flags)
@@ -130,7 +133,7 @@ def listening() -> socket.socket:
 
 
 def packets_in(data: bytes) -> list[int]:
-    """Their numbers."""
+    """The packets' numbers."""
     packets, start = [], 0
     while start + 16 <= len(data):
         length, kind = struct.unpack_from("=IH", data, start)

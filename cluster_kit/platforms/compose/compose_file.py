@@ -1,4 +1,4 @@
-"""Renders a cluster's compose file, and the file beside it with values of secrets."""
+"""Renders a cluster's Compose file, and a second file with values of secrets."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _portable(cluster: Cluster, build: Build | None) -> list[str]:
 
 
 HIDDEN = "secrets.yaml"
-"""The file beside it that has the values of secrets (see `render_hidden`)."""
+"""The second file, which has the values of secrets (see `render_hidden`)."""
 ANY_USER = Verbatim('"${UID:-0}:${GID:-${UID:-0}}"')
 """Whom UID and GID name; else root, which gives that up for the owner of the output directory."""
 OUTPUT_HERE = Verbatim("${CLUSTER_KIT_OUTPUT:-./output}")
@@ -160,7 +160,7 @@ def _shared(cluster: Cluster, common: Container) -> Data:
 
 
 def _task(cluster: Cluster, shared: Data, common: Container, container: Container) -> Data:
-    """The service of one task: what it has besides what is common to all."""
+    """The service of one task, without the settings that all tasks share."""
     body = _service(cluster, container)
     body["environment"] = {
         MERGE: Verbatim("*environment"),
@@ -193,7 +193,7 @@ def _hides(cluster: Cluster, words: Sequence[str] | None) -> bool:
 
 
 def _with_build(service: Data, build: Build) -> Data:
-    """The first service, which says how the image of all is built."""
+    """The first service, with the build settings of the image of all services."""
     arguments: Data = dict(build.arguments)
     if "BASE" in arguments:
         arguments["BASE"] = Verbatim("${CLUSTER_KIT_BASE:-" + build.arguments["BASE"] + "}")

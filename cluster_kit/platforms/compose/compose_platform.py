@@ -32,7 +32,7 @@ NAMES = (
     "docker-compose.override.yml",
     "docker-compose.override.yaml",
 )
-"""In Compose's own order: it takes the first."""
+"""In Compose's order: Compose uses the first that exists."""
 _OWN = frozenset(text for name, text in vars(labels).items() if name.isupper())
 
 
@@ -69,7 +69,7 @@ def _changed(compared: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
 
 
 def _of_service(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """What must stay of a service: its values before and after, by what they are called."""
+    """Settings of a service that must not change: their values before and after, by name."""
     pairs = {
         "labels": (_labels(old), _labels(new)),
         "address": (_address(old), _address(new)),
@@ -112,12 +112,12 @@ def version(host: Host) -> tuple[int, ...] | None:
 def up(host: Host, file: Path, output: Path, run_id: str) -> None:
     """Create and start every container, and return without waiting for them to end.
 
-    A person's own file beside it is merged, as Compose does by itself in that directory.
+    A user's override file in that directory is merged, as Compose does by default.
 
     Raises:
-        UsageError: that file is invalid, or changes what the kit needs.
-        SubnetTaken: the subnet is in use by now.
-        ImageMissing: the image is no longer there.
+        UsageError: the override file is invalid, or changes what the kit needs.
+        SubnetTaken: the subnet is in use in the meantime.
+        ImageMissing: the image no longer exists.
         EngineError: Compose or the engine failed otherwise.
     """
     variables = {

@@ -9,7 +9,7 @@ from docker.utils.build import Pattern
 
 
 def ignore_file(dockerfile: Path, context: Path) -> Path:
-    """The file that says what is left out: the Dockerfile's own, else that of the directory."""
+    """The .dockerignore file: the one for the Dockerfile, else that of the directory."""
     beside_dockerfile = dockerfile.with_name(f"{dockerfile.name}.dockerignore")
     return beside_dockerfile if beside_dockerfile.is_file() else context / ".dockerignore"
 

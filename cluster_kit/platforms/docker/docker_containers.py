@@ -14,7 +14,7 @@ from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.util.masking import looks_secret, option_values
 
 _INDEX = re.compile("[0-9]{1,9}")
-"""An image can bring labels of its own: a container that has none of a task's is no error."""
+"""An image can have labels: a container without a task's labels is not an error."""
 
 
 def container_of(attributes: Mapping[str, Any]) -> Container:
@@ -69,10 +69,10 @@ def summary_of(listed: Mapping[str, Any]) -> ContainerSummary:
 
 
 def user_of(attributes: Mapping[str, Any]) -> str:
-    """Returns `uid:gid` of a task, or of whom a sidecar's container starts as, "" if it is unknown.
+    """Returns `uid:gid` of a task, or that with which a sidecar's container starts; "" if unknown.
 
-    A task's container may start as root, and become the user that it names, or whoever owns the
-    output directory.
+    A task's container can start as root, and then become the named user, or the owner of the output
+    directory.
     """
     pairs = (text.partition("=")[::2] for text in attributes["Config"].get("Env") or ())
     becomes = next((value for name, value in pairs if name == "CLUSTER_KIT_USER"), "")
@@ -172,7 +172,7 @@ def of_cluster(cluster: str, run: str = "") -> Filters:
 
 
 def board_of(cluster: str, run: str = "") -> Filters:
-    """The same for the TensorBoard that began with it."""
+    """Like the above, for the TensorBoard that started with the cluster."""
     return {"label": [f"{labels.BOARD_OF}={cluster}", *([f"{labels.RUN}={run}"] if run else [])]}
 
 

@@ -69,7 +69,7 @@ def stop_all(containers: Iterable[Any]) -> None:
 
 
 def remove_all(containers: Iterable[Any], networks: Iterable[Any]) -> None:
-    """Stop and remove containers, then networks; ones that are gone already are ignored.
+    """Stop and remove containers, then networks; missing ones are ignored.
 
     Raises:
         EngineError: something else still uses a network.
@@ -147,7 +147,7 @@ def start_helper(client: Any, cluster: str, helper: Helper) -> str:
 
 
 def helpers_beside(helpers: Iterable[Any], containers: Iterable[Any]) -> list[Any]:
-    """Those of the SDK's containers `helpers` that work on one of `containers`."""
+    """The SDK's containers of `helpers` that work on one of `containers`."""
     joined = {f"container:{container.id}" for container in containers}
     return [
         helper
@@ -166,8 +166,7 @@ def _lines(stream: Any) -> Iterator[str]:
 
 
 MOST_ASKED = 4 << 20
-"""Bytes that are read of what a command prints; 4 MB. A program of the task can write there, too.
-"""
+"""The maximum bytes that are read of a command's output, which the task can write as well."""
 FOR_EXIT_S = 3
 """How much longer than its bound a command is waited for."""
 FREEZES, FREEZE_S = 3, 0.3
@@ -299,7 +298,7 @@ def _start_fails(client: DockerClient, image: str, driver: str, device_id: str) 
 
 
 LONGEST_LINE = 1 << 20
-"""Bytes; what a longer line has beyond that is left out, which LEFT_OUT at its end says."""
+"""The maximum bytes of a line; a longer one is truncated, and LEFT_OUT is appended."""
 _HEADER = 8
 """Bytes before each message: one for the stream, three that mean nothing, four for its length."""
 
@@ -369,7 +368,7 @@ def connect() -> Engine:
 
 
 class DockerConnection:
-    """What a Docker engine and a swarm's manager are asked; `engine.Engine` describes the methods.
+    """The methods that a Docker engine and a swarm's manager share; `engine.Engine` describes them.
 
     Raises:
         HostError: no engine answers.

@@ -144,7 +144,7 @@ def refuse_secrets(found: Iterable[Carried], sources: Mapping[str, str], cluster
             if secret := secret_of(content.decode("utf-8", errors="replace"), known):
                 path = Path(sources[one.target], name)
                 raise UsageError(
-                    f"{path} has the value of a secret ({secret}), and everybody who may read "
+                    f"{path} has the value of a secret ({secret}), and everybody who can read "
                     "ConfigMaps could read it",
                     f"take the value out of it, or move the file out of {sources[one.target]}; "
                     "tasks read a secret from /run/secrets/NAME",

@@ -52,10 +52,10 @@ from cluster_kit.util.masking import masker
 
 POLL_S = 1.0
 EACH_S = 0.01
-"""A list of 500 pods is several megabytes: it is asked for every 5 s."""
+"""Seconds between requests for the list of pods: a list of 500 pods has several megabytes."""
 SYNC_S = 0.5
 LAST_WORDS_S = 10.0
-"""A task that has ended is told when the reader has looked twice since, or after so long."""
+"""Seconds until the end of a task is reported, or less, after two scans of the reader."""
 READER = "reader"
 """Which pod prints what tasks write: the last word of its name."""
 
@@ -85,7 +85,7 @@ class Watching(Listing):
                 return
 
     def _is_read(self, cluster: str, pod: Record, ended: dict[str, tuple[int, float]]) -> bool:
-        """Whether a pod goes on, or all that it has written was brought here since its end."""
+        """Whether a pod runs, or all its files were copied here since its end."""
         if exit_code(pod) is None:
             return True
         mirror, _ = self._mirrors.get(cluster, (None, 0.0))
@@ -122,7 +122,7 @@ ROOT = "progress"
 
 
 WRONG = (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError)
-"""What a line can raise that is no reader's: whoever can write logs can write any."""
+"""Exceptions for a line that the reader did not write: others can write to the log, too."""
 
 
 class Mirror:
@@ -290,7 +290,7 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
     def _values_in(self, secret: str) -> set[str]:
         try:
             data = self._api.get(f"{self._api.of('v1', 'secrets')}/{secret}").get("data") or {}
-        except Refused:  # there is none, or it is not for this user
+        except Refused:  # it does not exist, or this user has no access
             return set()
         texts = (base64.b64decode(value).decode("utf-8", "replace") for value in data.values())
         return {text for text in texts if text}
@@ -310,7 +310,7 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
         ]
 
     def kill(self, container_id: str) -> None:
-        """Its Job makes another pod, as often as the index may be started again."""
+        """Kill the pod; its Job creates another one, up to the index's number of retries."""
         for pod in self._pods_of(container_id):
             if exit_code(pod) is None:
                 self._delete("v1", "pods", pod["metadata"]["name"], gracePeriodSeconds="0")
@@ -328,13 +328,15 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
         if pods and exit_code(pods[-1]) is not None:
             raise EngineError(
                 f"the pod of {container_id} has ended with exit code {exit_code(pods[-1])}, "
-                "and its program has not said how",
+                "and its program has not reported how",
                 "its log says more; with exit code 137 it needs more `memory`",
             )
 
     def stop(self, cluster: str, run: str = "") -> None:
-        """Suspend the Jobs, or their set, which would resume them: their pods are deleted, with
-        what they have said, which is kept."""
+        """Suspend the Jobs, or their set, which would resume them; their pods are deleted.
+
+        The pods' logs are saved before.
+        """
         going = {task_of(pod) for pod in self.pods(cluster, run) if exit_code(pod) is None}
         for known in going:
             self._kept[known] = self._lines(known, None)
@@ -349,7 +351,7 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
 
     def remove(self, cluster: str, run: str = "") -> int:
         count = len(self.containers(cluster, run))
-        for one in self._sets(cluster):  # first: a set makes its Jobs anew
+        for one in self._sets(cluster):  # first: a set creates its Jobs again
             self._delete(GROUP, "jobsets", one["metadata"]["name"])
         is_run = False
         for group, kind in KINDS:

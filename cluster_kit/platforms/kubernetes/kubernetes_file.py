@@ -54,7 +54,7 @@ def _selector(own: dict[str, str]) -> dict[str, str]:
 
 
 def _service(cluster: Cluster, name: str, own: dict[str, str]) -> Object:
-    """Without an address of its own: it gives each pod its name, ready or not."""
+    """A headless service: it gives each pod a DNS name, ready or not."""
     spec = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
@@ -68,7 +68,7 @@ def _service(cluster: Cluster, name: str, own: dict[str, str]) -> Object:
 
 
 def _policy(name: str, own: dict[str, str], *, anywhere: bool) -> Object:
-    """TensorFlow's gRPC is not authenticated: nobody else may reach a task."""
+    """A network policy: only the job's pods can reach a task, since gRPC is not authenticated."""
     peers = [{"podSelector": {"matchLabels": _selector(own)}}]
     dns = {"ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]}
     spec: Object = {

@@ -80,9 +80,9 @@ def _differ(role: Sequence[Container], what: str, example: str) -> UsageError:
 
 
 CONFIG = "/run/cluster-kit"
-"""Where the ConfigMap with what grows with the cluster is mounted."""
+"""The mount point of the ConfigMap with the cluster's description."""
 SHM = 64 * 2**20
-"""Bytes of /dev/shm where nothing else is said, as in Docker's containers."""
+"""The default bytes of /dev/shm, as in Docker's containers."""
 Object = dict[str, Any]
 
 
@@ -180,7 +180,7 @@ CONTAINER = "task"
 """The name of each pod's only container."""
 GPU = "nvidia.com/gpu"
 QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label by which Kueue finds what it holds back until there is room."""
+"""The label of objects that Kueue suspends until the quota allows them."""
 
 
 def jobs(cluster: Cluster, files: Sequence[Carried]) -> list[Object]:

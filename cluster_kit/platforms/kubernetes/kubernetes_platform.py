@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 MINIMUM = (1, 33)
-"""From then on retries by index are stable."""
+"""The version from which on retries by index are stable."""
 CHANGED = ("create", "patch", "list", "delete")
 """What is done with objects that may be there from the last run, and are removed at the end."""
 NEEDS = (
@@ -45,7 +45,7 @@ NEEDS = (
     *((verb, "", "configmaps", "") for verb in CHANGED),
     *((verb, "networking.k8s.io", "networkpolicies", "") for verb in CHANGED),
 )
-"""(verb, group, kind, part) of what `up` does."""
+"""(verb, group, kind, part) of the rights that `up` needs."""
 
 
 def checks_of(cluster: Cluster | None, namespace: str = "") -> list[Check]:
@@ -218,7 +218,7 @@ class Kubernetes(Platform):
         return [path for mount in mounts for path in files.left_out(mount, others)]
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """Write the file, which has the program: it is for nobody else."""
+        """Write the file with mode 0600, since it contains the program."""
         file = self.file(workspace, cluster.name)
         write_atomically(file, text, 0o600)
         return file

@@ -20,7 +20,7 @@ OUTPUT = "cluster-kit.output"
 STOPPED_BY_KIT = "cluster-kit.stopped"
 """The annotation of a Job that the kit has suspended: a queue suspends Jobs, too."""
 TAKEN = 137
-"""The exit code of a pod that has none of its own, since it was evicted, or its node is gone."""
+"""The exit code of a pod without one, since it was evicted or its node was lost."""
 TASK = "task"
 NOT_STARTED = ("StartError", "ContainerCannotRun")
 """Why a container has ended that its node could not start."""
@@ -55,7 +55,7 @@ def id_of(job: Record, index: int) -> str:
 
 
 def output_of(job: Record) -> str:
-    """The host's directory that its output is brought to; "" if there is none."""
+    """The host's directory to which its output is copied; "" if there is none."""
     return str(notes_of(job).get(OUTPUT, ""))
 
 
@@ -108,7 +108,7 @@ def exit_code(pod: Record) -> int | None:
 
 
 def taken_away(pod: Record) -> str:
-    """Why Kubernetes has ended a pod, "" if it has not: it was evicted, its node is gone."""
+    """Why Kubernetes has ended a pod (evicted, lost node), "" if it has not."""
     status = pod.get("status", {})
     if status.get("phase") == "Failed" and status.get("reason"):
         return f"{status['reason']}: {status.get('message', '')}".strip(": ")
@@ -135,7 +135,7 @@ def has_run(pod: Record) -> bool:
 
 
 def started(pod: Record) -> float:
-    """When its container started; negative if it has not."""
+    """The time at which its container started; negative if it has not."""
     state = _state(pod)
     if _refused(pod):
         return -1.0
@@ -148,7 +148,7 @@ def finished(pod: Record) -> float:
 
 
 def waits_for(pod: Record) -> tuple[str, str]:
-    """(reason, message) of what keeps a pod from starting, or kept it, ("", "") if nothing does."""
+    """(reason, message) of what prevents or prevented a pod's start, ("", "") if nothing did."""
     if refused := _refused(pod):
         return str(refused["reason"]), str(refused.get("message", ""))
     if (why := taken_away(pod)) and not has_run(pod):
@@ -207,7 +207,7 @@ def container_of(job: Record, index: int, pods: Sequence[Record]) -> Container:
 
 @dataclass
 class Told:
-    """Which starts and ends of a cluster's pods have been told, by their names."""
+    """The starts and ends of a cluster's pods that have been reported, by name."""
 
     started: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
@@ -215,7 +215,7 @@ class Told:
     """Names of the kit's tasks by pod."""
 
     def events(self, pods: Sequence[Record], now: float) -> Iterator[Event]:
-        """Yields what has happened since the last call; a pod that is gone was deleted."""
+        """Yields the events since the last call; a missing pod was deleted."""
         for pod in sorted(pods, key=_created):
             known, task, code = str(pod["metadata"]["name"]), name_of(pod), exit_code(pod)
             self.names[known] = task
@@ -288,13 +288,13 @@ class Ended:
     """The part of the engine that remembers them, from when it has seen them end."""
 
     _kept: dict[str, list[str]]
-    """What tasks had said, by their ids."""
+    """The logs of ended tasks, by id."""
     _ended: dict[str, Record]
     """Pods by name."""
 
     @abstractmethod
     def _read(self, pod: str, since: float | None) -> list[str]:
-        """What a pod has said, each line with its time in front."""
+        """A pod's log, each line with its time in front."""
 
     def _keep(self, pods: Sequence[Record]) -> None:
         """Keep the records of pods that have ended, and the logs of those that are about to go."""
@@ -319,7 +319,7 @@ class Ended:
         return [line for pod in pods for line in self._read(str(pod["metadata"]["name"]), None)]
 
     def _with_ended(self, listed: list[Record], cluster: str, run: str) -> list[Record]:
-        """The pods that are there, and those of this cluster that are not there any more."""
+        """The existing pods, and those of this cluster that no longer exist."""
         there = {pod["metadata"]["name"] for pod in listed}
         wanted = {labels.CLUSTER: cluster} | ({labels.RUN: run} if run else {})
         gone = (pod for name, pod in self._ended.items() if name not in there)
@@ -332,8 +332,7 @@ class Ended:
 
 
 NOT_READY = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
-"""Reasons of events about a pod that has a node, and whose containers are not made: no more is said
-of it than that they are being made."""
+"""Reasons of events about a pod without containers yet: its status lacks the cause."""
 
 
 class Listing(Ended):
@@ -351,7 +350,7 @@ class Listing(Ended):
         return with_sets(jobs, self._sets(cluster, run))
 
     def _sets(self, cluster: str, run: str = "") -> list[Record]:
-        """The JobSets; none where JobSet is not installed, or whoever asks may not see any."""
+        """The JobSets; [] if JobSet is not installed, or the user has no access."""
         if self._no_sets:
             return []
         try:
@@ -370,7 +369,7 @@ class Listing(Ended):
         )
 
     def pods(self, cluster: str, run: str = "") -> list[Record]:
-        """The records of all pods of tasks, also of those that have gone with their set."""
+        """The records of all pods of tasks, including those deleted with their set."""
         return self._with_ended(self._listed(cluster, run), cluster, run)
 
     def _listed(self, cluster: str, run: str) -> list[Record]:

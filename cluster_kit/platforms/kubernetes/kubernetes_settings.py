@@ -36,10 +36,10 @@ def kubernetes_host(cluster: str, role: str, index: int, *, in_set: bool) -> str
 
 @dataclass(frozen=True)
 class KubernetesSettings:
-    """What Kubernetes is told besides the job, as `[kubernetes]` of the manifest says.
+    """Settings of a Kubernetes job, from the manifest's table `[kubernetes]`.
 
-    `claim` is the claim at OUTPUT, "" for an emptyDir; `storage` are the bytes of one of the job's
-    own, None if it exists already. `claims` are (path in containers, claim, folder in it).
+    `claim` is the claim at OUTPUT, "" for an emptyDir; `storage` is the size of a new claim in
+    bytes, None for an existing one. `claims` are (path in containers, claim, folder in it).
     `jobset`: the Jobs are parts of one JobSet.
     """
 

@@ -146,7 +146,7 @@ def _secret(like: Object, name: str, values: dict[str, str]) -> Object:
 
 POLL_S = 1.0
 PATIENCE_S = 15.0
-"""What keeps a pod from starting has to last so long: Kubernetes tries again by itself."""
+"""Seconds for which a problem must last before it is an error: Kubernetes retries by itself."""
 NODE_PATIENCE_S = 180.0
 """A node for a pod may have to be made first, by an autoscaler; JobSet's controller may have much
 to do, or be about to start."""
@@ -167,10 +167,10 @@ KEEPS = ("PersistentVolumeClaim",)
 
 
 def make(api: Api, objects: Sequence[Mapping[str, Any]]) -> None:
-    """Make objects; those that are there are changed, but for claims. Raises EngineError.
+    """Create objects; existing ones are changed, except claims. Raises EngineError.
 
-    Who may not make or delete Secrets, and has none, does without the one that the kit makes for
-    a run: tasks agree on a secret by themselves, and nothing is left that cannot be removed.
+    A user who can neither create nor delete Secrets, and has none, runs without the kit's Secret:
+    tasks then agree on a secret themselves, and nothing remains that the user cannot remove.
     """
     for one in objects:
         is_ours = list(one.get("stringData", ())) == [BEACON_SECRET]
@@ -215,9 +215,9 @@ def wait_for_start(engine: KubernetesEngine, cluster: str, run: str) -> None:
 def not_started(
     engine: KubernetesEngine, cluster: str, run: str
 ) -> tuple[list[str], dict[str, str]]:
-    """(names of tasks none of whose pods has ever run, why, by task).
+    """(names of tasks whose pods have never run, the reasons by task).
 
-    What a pod has said that was refused is told until another one runs.
+    The reason of a refused pod is returned until another one runs.
     """
     containers, groups = engine.containers(cluster, run), by_task(engine.pods(cluster, run))
     stopped = {one.id for one in containers if one.state == "exited" and one.id not in groups}
@@ -249,7 +249,7 @@ def _patience(said: str) -> float:
 
 
 def refusal(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
-    """The error for pods that have not started; each reason is told once."""
+    """The error for pods that have not started; each reason appears once."""
     reasons: dict[str, list[str]] = {}
     for task, reason in why.items():
         reasons.setdefault(reason, []).append(task)

@@ -1,7 +1,7 @@
-"""Runs in a pod beside the tasks: prints what is new in the progress files of a run.
+"""Runs in a separate pod, and prints new data in the progress files of a run.
 
-Each line is JSON: {"path": …, "at": byte, "data": base64}, and {"scan": n} after each look at all
-files. It ends when it is removed.
+Each line is JSON: {"path": …, "at": byte, "data": base64}, and {"scan": n} after each scan of all
+files. It ends when the pod is removed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MOST_FILES = 10_000
 
 
 def scan(known: dict[str, tuple[int, int]], root: str = ROOT) -> Iterator[dict[str, Any]]:
-    """Yields what is new since the last call; `known` has, by name, how far and of which time.
+    """Yields new data since the last call; `known` has position and time by name.
 
-    A program can put anything there: only regular files are read, of each so many bytes at once
-    and in all, and no link is followed.
+    A program can write anything there: only regular files are read, with limits per read and in
+    total, and links are not followed.
     """
     try:
         folder = os.open(Path(root, FOLDER), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -43,12 +43,12 @@ def scan(known: dict[str, tuple[int, int]], root: str = ROOT) -> Iterator[dict[s
 
 
 def _scan(known: dict[str, tuple[int, int]], folder: int) -> Iterator[dict[str, Any]]:
-    """Yields what is new in an open directory, whatever has its name meanwhile."""
+    """Yields new data in an open directory, even if its name was reused."""
     for name in _names(folder):
         path = f"{FOLDER}/{name}"
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-        except OSError:  # a link, or gone by now
+        except OSError:  # a link, or removed
             continue
         try:
             status = os.fstat(file)

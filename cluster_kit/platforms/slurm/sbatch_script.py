@@ -38,8 +38,8 @@ INDEX = PRIVATE.format("$index")
 class Texts:
     """Writes the texts of a cluster's tasks.
 
-    `worker-1:2222` stands in them for an address that the script finds out. Without an image the
-    paths of a container stand for directories of the nodes.
+    In them, `worker-1:2222` is a placeholder for an address that the script determines. Without an
+    image, a container's paths are placeholders for directories of the nodes.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -82,7 +82,7 @@ class Texts:
 
 
 def _paths(cluster: Cluster) -> dict[str, str]:
-    """Where the nodes have a container's directories."""
+    """The directories of the nodes for a container's directories."""
     on = settings_of(cluster)
     places = {mount.target: mount.source for mount in cluster.mounts}
     if on.datasets:
@@ -203,7 +203,7 @@ def _own(
 
 
 def _with_hosts(cluster: Cluster, value: str) -> str:
-    """The value of NO_PROXY with the nodes in place of the tasks' names, which nobody asks for."""
+    """The value of NO_PROXY with the nodes in place of the tasks' names, which are not used."""
     return value.replace(no_proxy(cluster), f"localhost,127.0.0.1,{HOSTS}")
 
 
@@ -251,7 +251,7 @@ def cluster_json(cluster: Cluster) -> tuple[str, tuple[tuple[str, tuple[str, ...
 
 
 def mount_blocks(cluster: Cluster, specs: Mapping[str, Container]) -> tuple[Block, ...]:
-    """Returns what is mounted into the image for each role besides the output."""
+    """Returns the mounts of each role besides the output."""
     blocks = []
     for role in ROLES:
         tasks = cluster.of(role)
@@ -276,7 +276,7 @@ MIB = 2**20
 MARGIN_S = 600
 """What the time limit has on top of all deadlines: for the nodes, and for the end."""
 WARNING_S = 60
-"""The script gets SIGTERM so many seconds before Slurm's time limit: the leader saves."""
+"""The script gets SIGTERM this many seconds before Slurm's time limit, so that the leader saves."""
 
 
 @dataclass(frozen=True)
@@ -423,7 +423,7 @@ def own_lines(cluster: Cluster, spec: Container) -> list[str]:
 
 
 def _places(on: SlurmSettings) -> tuple[Pair, ...]:
-    """The directories and files that the script is told of."""
+    """The directories and files that the script needs."""
     places = {"output": on.output}
     places |= {"image": on.image} if on.image else {"python": on.python, "trainer": on.trainer}
     return tuple(Pair(name, shlex.quote(value)) for name, value in places.items())

@@ -97,7 +97,7 @@ class Slurm(Platform):
         return why_stale(file.parent / RECORD, cluster_text(cluster))
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """Write the script, and beside it what a run of it keeps for `cluster-kit report`."""
+        """Write the script, and the files that its runs keep for `cluster-kit report`."""
         from cluster_kit.platforms.slurm.sbatch_script import cluster_text, mode_of_script
 
         file = self.file(workspace, cluster.name)

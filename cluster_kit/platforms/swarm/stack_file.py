@@ -79,7 +79,7 @@ OWN = ("hostname", "cap_add", "environment", "labels", "deploy")
 
 
 def _service(cluster: Cluster, container: Container, task: Task | None = None) -> Data:
-    """The service of a task's container; without a task, of what all have in common."""
+    """The service of a task's container; without a task, the settings that all services share."""
     return present(
         {
             "image": container.image,
@@ -121,7 +121,7 @@ def _environment(common: Container) -> Data:
 def _task(
     cluster: Cluster, shared: Data, common: Container, task: Task, container: Container
 ) -> Data:
-    """The service of one task: what it has besides what is common to all."""
+    """The service of one task, without the settings that all tasks share."""
     body = _service(cluster, container, task)
     body["environment"] = {
         MERGE: Verbatim("*environment"),

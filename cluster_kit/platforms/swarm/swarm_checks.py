@@ -228,7 +228,7 @@ SHARE = "mount one network file system (NFS) at that path on every node and on t
 
 
 def probe_nodes(engine: SwarmEngine, cluster: Cluster, beside: Path) -> list[Check]:
-    """The checks of what every node has, by a container that writes what it has read.
+    """Checks every node by a container that reports what the node has.
 
     Args:
         beside: the directory in which runs are.
@@ -263,7 +263,7 @@ def image_check(cluster: Cluster, nodes: Mapping[str, str], told: Sequence[NodeS
     lacking = [nodes.get(one.node, one.node) for one in told if NO_IMAGE in one.error]
     if not lacking:
         if len(told) < len(nodes):
-            on = f"{cluster.image} on {len(told)} of {_count(len(nodes))}: the others say nothing"
+            on = f"{cluster.image} on {len(told)} of {_count(len(nodes))}: the others do not answer"
             return Check("image on nodes", "warn", on, AGAIN)
         return Check("image on nodes", "ok", f"{cluster.image} on {_count(len(nodes))}")
     targets = " ".join(f"--to ssh://{name}" for name in lacking)
@@ -288,7 +288,7 @@ def storage_check(
     for node, name in nodes.items():
         answer = by_node.get(node)
         if answer is None:
-            wrong[name] = f"has said nothing for {WITHIN_S:.0f} s"
+            wrong[name] = f"has not answered for {WITHIN_S:.0f} s"
         elif NO_FOLDER in answer.error:
             path = Path(answer.error.partition(NO_FOLDER)[2])
             hidden = path.name.startswith(".cluster-kit-probe-")

@@ -90,10 +90,10 @@ class SwarmLogs(PolledLogs):
 
 
 PROBE = "cluster-kit.probe"
-"""The label of its service, and of its containers: one is looked for by that when that is gone."""
+"""The label of a probe's service and containers, by which they are found."""
 PROBE_POLL_S, GONE_S = 0.3, 20.0
 FORGOTTEN_S = 600.0
-"""From this age on nobody waits for a probe any more: what has made it was ended in the middle."""
+"""Seconds after which a probe is a leftover: the command that created it was killed."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _said(task: Task) -> NodeSaid:
 
 
 def _remove(api: Any, service: str, probe: Probe) -> None:
-    """Remove the service, and wait until its tasks are gone: nodes then remove the containers."""
+    """Remove the service, and wait until its tasks are removed and so their containers."""
     with contextlib.suppress(EngineError), as_engine_errors():
         api.remove_service(service)
         deadline = time.monotonic() + GONE_S
@@ -180,7 +180,7 @@ def _remove(api: Any, service: str, probe: Probe) -> None:
 
 POLL_S = 0.5
 SOON_S = 0.2
-"""Between looks at what is about to be gone; the agent of each node takes 2 s for each task."""
+"""Seconds between checks during a removal; a node's agent takes 2 s for each task."""
 STOP_S, REMOVE_S = 25.0, 60.0
 PARALLEL = 8
 INIT = "`docker swarm init --advertise-addr ADDRESS` makes one (127.0.0.1 for this host alone)"
@@ -250,7 +250,7 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
                 return
 
     def not_started(self, cluster: str, run: str) -> tuple[list[str], dict[str, str]]:
-        """Names of the tasks that have never run, and why, as far as the swarm says so now."""
+        """Names of the tasks that have never run, with the reasons that the swarm reports."""
         filters = of_cluster(cluster, run)
         with as_engine_errors():
             services, tasks = self._services(filters), self._tasks(filters)
@@ -351,7 +351,7 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
 
 
 def _of_the_swarm(filters: dict[str, Any]) -> dict[str, Any]:
-    """Only its networks. One that has no subnet yet has no driver either."""
+    """Only the swarm's networks. A network without a subnet has no driver yet."""
     return {**filters, "scope": "swarm"}
 
 

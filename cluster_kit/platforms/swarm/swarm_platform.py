@@ -55,19 +55,19 @@ def deploy(host: Host, file: Path, stack: str, output: Path, run_id: str) -> Non
 
 POLL_S = 0.3
 PATIENCE_S = 10.0
-"""A swarm tries again by itself: what it says has to last so long."""
+"""Seconds for which a problem must last before it is an error: a swarm retries by itself."""
 BETWEEN_S = 4.0
 """While it tries again, on this node or another, it says nothing; longer is a node that works."""
 WITHOUT_SUBNET_S = 2.0
-"""A network has its subnet in a moment, or when another network is gone that overlaps with it."""
+"""A network gets its subnet within moments, or when an overlapping network was removed."""
 LONGEST_S = 180.0
 
 
 class Starting(Protocol):
-    """What is asked of a swarm here."""
+    """The methods of a swarm's engine that are used here."""
 
     def not_started(self, cluster: str, run: str) -> tuple[list[str], dict[str, str]]:
-        """Names of the tasks that have never run, and why, as far as the swarm says so now."""
+        """Names of the tasks that have never run, with the reasons that the swarm reports."""
 
     def lacks_subnet(self, cluster: str, run: str) -> bool:
         """Whether the swarm has not given a run's network its subnet."""
@@ -82,7 +82,7 @@ class Said:
     last: float = 0.0
 
     def now(self, why: Mapping[str, str], now: float) -> None:
-        """Take what is said at `now`, in seconds; it is forgotten when nothing is for a while."""
+        """Note the problem at `now`, in seconds; it is dropped after a while without one."""
         if why:
             self.why |= why
             self.since, self.last = self.since or now, now
@@ -90,7 +90,7 @@ class Said:
             self.why, self.since = {}, 0.0
 
     def lasts(self, now: float) -> bool:
-        """Whether it has been said for so long that a further attempt changes nothing."""
+        """Whether the problem has lasted too long for another attempt to help."""
         return bool(self.since) and now - self.since > PATIENCE_S
 
 
@@ -122,7 +122,7 @@ def wait_for_start(swarm: Starting, name: str, run: str) -> None:
 
 
 def not_started(waiting: Sequence[str], why: Mapping[str, str]) -> EngineError:
-    """The error for tasks that no node has started; each reason is told once."""
+    """The error for tasks that no node has started; each reason appears once."""
     reasons: dict[str, list[str]] = {}
     for task, reason in why.items():
         reasons.setdefault(reason, []).append(task)

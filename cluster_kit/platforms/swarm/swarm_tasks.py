@@ -60,7 +60,7 @@ NEVER_STARTED = 125
 LOST = 137
 """The exit code of a task whose node is down: it is as if it were killed."""
 HOMELESS_S = 15.0
-"""A task that no node takes for so long has no place on the nodes that are left."""
+"""Seconds after which a task without a node cannot run on the remaining nodes."""
 Task = Mapping[str, Any]
 
 
@@ -196,7 +196,7 @@ def _address(task: Task) -> str:
 
 @dataclass
 class Told:
-    """Which starts and ends of one cluster have been told, by the ids of swarm's tasks."""
+    """The starts and ends of one cluster that have been reported, by the ids of swarm tasks."""
 
     began: bool = False
     started: set[str] = field(default_factory=set)
@@ -206,9 +206,9 @@ class Told:
     homeless: set[str] = field(default_factory=set)
 
     def events(self, tasks: Sequence[Task], now: float) -> Iterator[Event]:
-        """Yields what has happened since the last call.
+        """Yields the events since the last call.
 
-        Whatever had ended before the first call is told by what the services are now.
+        Tasks that ended before the first call are reported from the present state of the services.
         """
         groups = by_service(tasks)
         for service, group in groups.items():

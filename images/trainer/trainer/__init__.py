@@ -1,5 +1,6 @@
-"""What runs inside each container of a cluster: `agent`, how a task lives; `programs`, what trains.
+"""The code in each container of a cluster: `agent` runs a task, `programs` are the built-in
+programs.
 
 `python3 -m trainer serve` is a TensorFlow server, `python3 -m trainer run PROGRAM` a program under
-a light supervisor. The contract with the host is the README beside this package.
+a light supervisor. The README next to this package is the contract with the host.
 """

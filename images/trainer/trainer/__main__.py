@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
 
             task_environment.start_anew_with_shared(arguments)
         if arguments == ["stacks"] or arguments[:1] == ["profile"]:
-            become_the_tasks_user()  # somebody looks into a task that runs already
+            become_the_tasks_user()  # a command for a task that already runs
         if arguments == ["stacks"]:
             from trainer.agent.stacks import show
 

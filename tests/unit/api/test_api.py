@@ -184,7 +184,7 @@ def test_a_cluster_that_is_gone_says_so_and_an_unknown_task_has_a_proposal(stage
         with pytest.raises(ck.UsageError, match="demo has no task worker-7") as told:
             cluster.freeze("worker-7")
         assert "worker-" in told.value.hint
-    with pytest.raises(ck.UsageError, match="the container of ps-0 is gone: demo has been removed"):
+    with pytest.raises(ck.UsageError, match="the container of ps-0 no longer exists: demo was"):
         cluster.logs("ps-0")
 
 

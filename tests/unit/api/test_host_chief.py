@@ -201,4 +201,4 @@ def test_a_process_that_is_gone_without_a_word_fails_the_job(
     fcntl.flock(holder, fcntl.LOCK_EX)
     monkeypatch.setattr(inside.time, "sleep", lambda _seconds: holder.close())
     assert inside.main() == 1
-    assert "has ended without a word" in capsys.readouterr().err
+    assert "has ended without a message" in capsys.readouterr().err

@@ -68,9 +68,9 @@ def test_a_stale_script_is_told(root: Path, cli: Cli) -> None:
     assert cli(*RENDER, "--check").code == 0
     assert "manifest has changed" in cli(*RENDER, "--workers", "3", "--check").err
     (root / FILE).with_name("sbatch.json").write_text("{}")
-    assert "sbatch.json beside it was edited" in cli(*RENDER, "--check").err
+    assert "second file sbatch.json was edited" in cli(*RENDER, "--check").err
     (root / FILE).with_name("sbatch.json").unlink()
-    assert "sbatch.json beside it is missing" in cli(*RENDER, "--check").err
+    assert "second file sbatch.json is missing" in cli(*RENDER, "--check").err
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ def test_a_stale_file_is_told(root: Path, cli: Cli) -> None:
     assert "manifest has changed" in cli(*render, "--workers", "3", "--check").err
     beside = root / FOLDER / "cluster.json"
     beside.write_text("{}")
-    assert "cluster.json beside it was edited" in cli(*render, "--check").err
+    assert "second file cluster.json was edited" in cli(*render, "--check").err
     beside.unlink()
-    assert "cluster.json beside it is missing" in cli(*render, "--check").err
+    assert "second file cluster.json is missing" in cli(*render, "--check").err
 
 
 def test_a_stack_file_is_not_portable(root: Path, cli: Cli) -> None:

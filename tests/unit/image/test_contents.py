@@ -52,7 +52,7 @@ def test_a_container_without_a_network_is_asked(
 
 def test_an_image_that_does_not_answer_is_an_error(machine: Machine) -> None:
     machine.starts(run=lambda command: Completed(command, 125, "", "no such"))
-    with pytest.raises(EngineError, match="does not tell what is inside"):
+    with pytest.raises(EngineError, match="cannot be listed"):
         packages_of(machine.host, TAG)
 
 

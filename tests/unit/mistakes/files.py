@@ -65,7 +65,7 @@ MISTAKES: dict[str, Mistake] = {
         "which is a directory", "such as job/train.py; there are: model.py, train.py",
     ),
     "a folder without a program": (
-        {"job/": b""}, 'program = "job"', "program", '"job"', "is a directory", "there is none",
+        {"job/": b""}, 'program = "job"', "program", '"job"', "is a directory", "contains none",
     ),
     "no requirements": (
         {"train.py": b""}, WITH, "requirements", '"needs.txt"', "No such file", "fix the path",

@@ -298,7 +298,7 @@ KNOWN_ERRORS = [
         "create the strategy first",
     ),
     (
-        "the cluster spec has 2 ps: MultiWorkerMirroredStrategy would wait for ever. Run it",
+        "the cluster spec has 2 ps: MultiWorkerMirroredStrategy would wait forever. Run it",
         '`style = "all-tasks"` and `ps = 0`',
     ),
     ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),

@@ -134,7 +134,7 @@ def test_a_directory_as_a_program_is_answered_with_the_file_in_it(tmp_path: Path
     mine = tmp_path / "mine"
     mine.mkdir()
     (problem,) = resolve(manifest(program="mine"), tmp_path).problems
-    assert "which is a directory" in problem.rule and "there is none in it" in str(problem.hint)
+    assert "which is a directory" in problem.rule and "contains none" in str(problem.hint)
     for name in ("data.py", "train.py"):
         (mine / name).write_text("")
     (problem,) = resolve(manifest(program="mine"), tmp_path).problems

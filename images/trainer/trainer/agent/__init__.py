@@ -1,1 +1,1 @@
-"""How a task lives: its supervisor, the beacon between tasks, servers, and what is injected."""
+"""Runs one task: its supervisor, the beacon between tasks, servers, and code in programs."""

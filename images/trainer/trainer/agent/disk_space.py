@@ -27,10 +27,10 @@ PROBE_BYTES = 4096
 def trouble(task: Task) -> Outcome | None:
     """The reason why the task's output cannot be written; None if it can.
 
-    The progress directory is made again if only that is gone.
+    The progress directory is created again if only it is missing.
     """
     folder = task.progress_file.parent
-    # A name that nobody knows before: a link that lies in wait there would be followed.
+    # An unpredictable name: a link at a known name would be followed.
     probe = folder / f".{task.name}.{os.urandom(8).hex()}.room"
     try:
         folder.mkdir(exist_ok=True)

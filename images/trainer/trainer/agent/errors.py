@@ -1,7 +1,7 @@
 """Errors that a user can fix.
 
-A message has the value, the rule, and what to do; the first of several lines says
-what it is about. A task's exit code is the program's own if the program ended by itself.
+A message has the value, the rule, and what to do; the first of several lines is the summary. A
+task's exit code is the program's if the program ended by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class TrainerError(Exception):
 
     exit_code = EXIT_FAILED
     final = False
-    """Whether another attempt would end the same way, whatever else has happened meanwhile."""
+    """Whether another attempt would certainly end the same way."""
 
 
 class ContractError(TrainerError):

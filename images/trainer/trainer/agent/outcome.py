@@ -18,8 +18,7 @@ NOT_COUNTED = ("lo", "shaped0")
 
 @dataclass(frozen=True)
 class Outcome:
-    """Exit code, one of the reasons above, a message (its first line says what it is about), and
-    the tasks to blame."""
+    """Exit code, reason (see above), message (its first line is the summary), tasks to blame."""
 
     exit_code: int
     reason: str

@@ -1,4 +1,4 @@
-"""The progress file: one JSON object a line, appended; the host reads it while we run."""
+"""Writes the progress file: one JSON object per line, which the host reads during the run."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Reports:
                 size = path.stat().st_size
                 if path.name.startswith(EVALUATOR) or size == read:
                     continue
-                read = read if size > read else 0  # removed, and written anew
+                read = read if size > read else 0  # removed and created again
                 text = read_untrusted(path, MOST_BYTES, read)
             except OSError:
                 continue  # the output is being removed

@@ -19,21 +19,23 @@ from trainer.contract.times import STRAGGLER_FACTOR, STRAGGLER_S
 CPU, BANDWIDTH, MEMORY, UNKNOWN = "cpu-limit", "bandwidth-limit", "memory", "unknown"
 """Causes."""
 HELD_UP = 1.5
-"""A CPU limit that makes a task so many times slower explains that it is slow."""
+"""The factor of slowness from which a CPU limit counts as the cause."""
 CPU_REACHED = 0.8
 """The least share of its CPU limit that a task uses if the limit is what slows it."""
 BANDWIDTH_REACHED = 0.9
 MEMORY_WAITS = 0.1
 FAULTS_PER_S = 20.0
-"""Where the kernel does not count the time spent waiting for memory."""
+"""Used if the kernel does not count the time spent waiting for memory."""
 WORKS = 0.03
 """The least CPUs that a working task uses."""
 
 
 @dataclass(frozen=True)
 class Strain:
-    """How a task has met its limits within some seconds. `slowed`: so many times, by its CPU
-    limit."""
+    """How a task was limited within some seconds.
+
+    `slowed`: the factor by which its CPU limit slows it.
+    """
 
     seconds: float
     cpus: float
@@ -127,7 +129,7 @@ def parts(now: float, seconds: float) -> list[float]:
 
 
 def increases(values: Sequence[int]) -> list[int]:
-    """From each value to the next."""
+    """The differences between successive values."""
     return [later - before for before, later in zip(values, values[1:])]
 
 
@@ -189,7 +191,7 @@ Window = Mapping[str, tuple[int, ...]]
 
 
 def window(steps: Mapping[str, Series[int]], now: float, seconds: float) -> Window:
-    """The window of so many seconds that ends `now`."""
+    """The window of this many seconds that ends `now`."""
     borders = parts(now, seconds)
     values = {task: series.at(borders) for task, series in steps.items()}
     return {task: tuple(increases(at)) for task, at in values.items() if at is not None}
@@ -233,7 +235,7 @@ class Straggling:
 
 @dataclass(frozen=True)
 class Straggled:
-    """A task is a straggler no longer, after so many seconds with this share of all steps."""
+    """A task is no longer a straggler, after this many seconds with this share of all steps."""
 
     task: str
     seconds: float
@@ -258,7 +260,7 @@ class Stragglers:
         self._since: dict[str, tuple[float, Counter[str]]] = {}
 
     def made(self, now: float, task: str, steps: int) -> None:
-        """A task has made so many steps itself; less than before, if it was started again."""
+        """Note how many steps a task has made; fewer than before if it was restarted."""
         before = self._last.get(task)
         self._last[task] = steps
         if before is None:

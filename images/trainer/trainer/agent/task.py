@@ -59,7 +59,7 @@ class Task:
     silent_s: float
     """Seconds without a heartbeat after which a task is lost; 0: never."""
     stall_s: float | None
-    """A job without progress for so long hangs; None: by what its programs report. 0: never."""
+    """Seconds without progress after which a job hangs; None: by its reports; 0: never."""
     retries: int
     server: str
     gpu_memory_mb: int | None
@@ -87,7 +87,7 @@ class Task:
 
     @property
     def peers(self) -> frozenset[str]:
-        """The other tasks that run the program with us, as the leader counts them."""
+        """The other tasks that run the program, from the leader's view."""
         others = frozenset(addresses_by_task(self.cluster)) - set(self.servers)
         return frozenset(name for name in others if name not in (self.name, f"{EVALUATOR}-0"))
 

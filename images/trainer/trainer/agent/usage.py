@@ -17,7 +17,7 @@ MOUNT = Path("/sys/fs/cgroup")
 
 
 def cpu_limit(mount: Path = MOUNT) -> float | None:
-    """In CPUs; None if there is no limit, or it is unknown."""
+    """The CPU limit in CPUs; None if there is none, or it is unknown."""
     if text := _read(mount / "cpu.max"):
         quota, _, period = text.partition(" ")
     else:
@@ -95,7 +95,7 @@ class Usage:
     faults: int = 0
     """Pages that had to be read from a disk: many of them are a lack of memory."""
     memory_s: float | None = None
-    """In which something waited for memory."""
+    """Seconds in which some thread waited for memory."""
     cpus: float | None = None
     """The CPU limit."""
     bandwidth: int | None = None
@@ -113,7 +113,7 @@ class Usage:
 
     @classmethod
     def of_words(cls, words: list[str]) -> Usage | None:
-        """The usage that `words` stand for; None if they stand for none."""
+        """The usage in `words`; None if they are invalid."""
         if len(words) != len(fields(cls)):
             return None
         try:
@@ -136,7 +136,7 @@ def _word(value: float | None) -> str:
 
 
 def read_usage() -> Usage:
-    """By this container since its start."""
+    """The usage of this container since its start."""
     counted = traffic()
     cpu_s, faults = cpu_and_faults()
     shaped = os.environ.get(SHAPED, "")

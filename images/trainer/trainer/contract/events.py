@@ -30,7 +30,7 @@ class Kind(Enum):
     """The kind of a field's value."""
 
     NUMBER = "a finite number"
-    FIGURE = "a number, which a training that diverges may make infinite or NaN"
+    FIGURE = "a number, which can be infinite or NaN if training diverges"
     FLAG = "true or false"
     TASK = "the name of a task"
     REASON = "one of endings.REASONS"
@@ -38,7 +38,7 @@ class Kind(Enum):
     TEXT = "a text"
     NAMES = "a list of texts"
     TASKS = "a list of names of tasks"
-    COUNTS = "an object: a number for each of some tasks, by name"
+    COUNTS = "an object that maps names of tasks to numbers"
     JSON = "any value of JSON"
 
 
@@ -190,7 +190,7 @@ class Silent(Event):
     of: str | None = _task("a task's name")
     last_heard: float | None = _number("Unix seconds")
     server: bool | None = _flag("whether its server is what does not answer")
-    gone: bool | None = _flag("its process has ended, and none has come in its place")
+    gone: bool | None = _flag("whether its process has ended, and no new one has started")
 
 
 @dataclass(frozen=True)

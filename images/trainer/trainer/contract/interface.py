@@ -1,4 +1,4 @@
-"""What a container is started with, and the lines of the beacon: for the tables of the README."""
+"""Commands, variables and paths of a container, and the beacon's lines: the README's source."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ COMMANDS: Mapping[str, str] = {
     ),
     "stacks": "prints the stack of each thread of the task that runs in this container",
     "profile SECONDS [TASK…]": (
-        "traces these tasks (all without one) for so long, writes the trace to "
+        "traces these tasks (default: all) for SECONDS, writes the trace to "
         "`/output/profile/`, and prints its facts as JSON"
     ),
     "arguments PROGRAM [ARG…]": (
-        "ends with 0 if the built-in program takes these arguments, else with 2 and the "
+        "exits with 0 if the arguments of the built-in program are valid, else with 2 and the "
         "reason; with `--help` it prints the program's help. The host calls it with its own"
         " Python"
     ),
     "verdict RUN OPTION…": (
-        "judges the run in this directory by what its tasks have left there, writes "
-        "`RUN/outcome.json`, and ends with the kit's exit code. A job of Slurm calls it at "
-        "its end"
+        "judges the run in this directory by the files of its tasks, writes `RUN/outcome.json`, "
+        "and exits with the kit's exit code. A Slurm job calls it at its end"
     ),
 }
-"""Those of `python3 -m trainer`, each with what it does."""
+"""The commands of `python3 -m trainer`, each with its description."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """An environment variable. `of_image`: the supervisor sets it for its program, not the host."""
+    """An environment variable.
+
+    If `of_image`, the supervisor sets it for its program; else the host sets it.
+    """
 
     meaning: str
     of_image: bool = False
@@ -40,18 +42,18 @@ class Variable:
 
 VARIABLES: Mapping[str, Variable] = {
     "TF_CONFIG": Variable(
-        "TensorFlow's own. The evaluator's holds only the evaluator (its program may find "
+        "TensorFlow's variable. The evaluator's contains only the evaluator (its program can get "
         "another one: `CLUSTER_KIT_TRAINING`)"
     ),
     "CLUSTER_KIT_TRAINING": Variable(
-        "only for the evaluator: JSON, the training cluster as in TF_CONFIG. A user's program"
-        " finds it in its TF_CONFIG where TensorFlow has Estimators, which demand it (below "
-        "2.16), and there is a chief; absent: it does not"
+        "only for the evaluator: JSON, the training cluster as in TF_CONFIG. The TF_CONFIG"
+        " of a user's program has this cluster, too, if there is a chief and TensorFlow has"
+        " Estimators (below 2.16), which require it; absent: it does not"
     ),
     "CLUSTER_KIT_SHARED": Variable(
-        "path of a JSON file with what all tasks share and what grows with the cluster: "
+        "path of a JSON file with values that all tasks share: "
         '`{"cluster": …, "variables": {…}}`, TF_CONFIG\'s cluster and further variables. A '
-        "container's own variables win; absent: all of them are there. On a swarm it is "
+        "container's environment overrides it; absent: the environment is complete. On a swarm: "
         "`/run/cluster-kit/cluster.json`"
     ),
     "CLUSTER_KIT_TASK": Variable(
@@ -67,23 +69,23 @@ VARIABLES: Mapping[str, Variable] = {
     "CLUSTER_KIT_DATA": Variable("directory of the data set (in the image, or the mount `/data`)"),
     "CLUSTER_KIT_START_DEADLINE_S": Variable("seconds within which every server must answer"),
     "CLUSTER_KIT_JOB_DEADLINE_S": Variable(
-        "seconds the program may run, retries included, from the first time all servers "
+        "seconds the program may run, including retries, from the first time that all servers "
         "answer; absent or 0: no deadline"
     ),
     "CLUSTER_KIT_EVALUATOR_GRACE_S": Variable(
-        "seconds the evaluator may go on after the job's end"
+        "seconds the evaluator may continue after the job's end"
     ),
     "CLUSTER_KIT_SILENT_S": Variable(
-        "seconds after which a task that is not heard of is lost, frozen or cut off; 10 if "
+        "seconds without a heartbeat after which a task is lost (frozen or cut off); 10 if "
         "absent, 0: never"
     ),
     "CLUSTER_KIT_STALL_S": Variable(
-        "seconds without progress after which the leader starts its program again, and ends "
-        "the job the second time; `auto` or absent: by what programs report; 0: never"
+        "seconds without progress after which the leader restarts its program; the second time, "
+        "it ends the job; `auto` or absent: derived from the program's reports; 0: never"
     ),
     "CLUSTER_KIT_RETRIES": Variable(
-        "how often the leader starts its program again after a server or a peer was lost or "
-        "the program was killed; how often a peer may fail"
+        "how often the leader restarts its program after a server or a peer was lost or the "
+        "program was killed; how often a peer may fail"
     ),
     "CLUSTER_KIT_SERVER": Variable(
         "`native` (C API, the default) or `python` (`tf.distribute.Server`)"
@@ -100,40 +102,41 @@ VARIABLES: Mapping[str, Variable] = {
         " without an entry is not checked"
     ),
     "CLUSTER_KIT_GPU_CHECK": Variable(
-        "`off`: what tasks see is written down (`devices` events), but no task is ended for it"
+        "`off`: the GPUs that tasks see are recorded (`devices` events), but no task is ended "
+        "because of them"
     ),
     "CLUSTER_KIT_GPU_MEMORY_MB": Variable(
         "TensorFlow's memory limit per GPU of this task; absent: memory growth"
     ),
     "CLUSTER_KIT_SIMULATE_GPUS": Variable(
-        "how many logical CPU devices a task without a GPU shows, instead of one"
+        "number of logical CPU devices of a task without a GPU; default: one"
     ),
     "CLUSTER_KIT_BANDWIDTH_BPS": Variable(
-        "bits per second to shape this task's network to, each way. Such a container starts "
-        "as root with NET_ADMIN, SETUID, SETGID, SETPCAP and KILL, shapes, and gives up all "
-        "of that before anything else"
+        "limit of this task's network in bits per second, in each direction. Such a container "
+        "starts as root with NET_ADMIN, SETUID, SETGID, SETPCAP and KILL, sets the limit, and "
+        "drops these rights before anything else runs"
     ),
     "CLUSTER_KIT_USER": Variable(
-        "`uid:gid` to become after shaping, or `owner`: a container that starts as root "
-        "becomes the owner of its output directory, and has no capability left"
+        "`uid:gid` of the task after the limit was set, or `owner`: a container that starts as "
+        "root continues as the owner of its output directory, without capabilities"
     ),
     "CLUSTER_KIT_OLD_API": Variable(
-        "`on`: a user's program is written for TensorFlow 1, so `import tensorflow` is its "
-        "API; absent: it is not"
+        "`on`: a user's program is written for TensorFlow 1: `import tensorflow` gives that API; "
+        "absent: it does not"
     ),
     "CLUSTER_KIT_OWN_SERVER": Variable(
         "`on`: a user's program starts no TensorFlow server but connects to this task's "
         "(`--master`), which is started in its process; absent: it is not"
     ),
     "CLUSTER_KIT_BEACON_SECRET": Variable(
-        "the secret by which tasks of one run know each other on the beacon, new for each "
-        "run; programs do not get it. Empty or absent: the leader makes one, in "
-        "`/output/progress/.beacon-secret`, which only its user may read"
+        "the secret by which tasks of one run authenticate on the beacon, new for each run; "
+        "programs do not get it. Empty or absent: the leader creates one in "
+        "`/output/progress/.beacon-secret`, which only its user can read"
     ),
     "CLUSTER_KIT_SECRETS": Variable(
-        "JSON, the secrets that become files in `/run/secrets`, by name: `variable` is where "
-        "the value is, `stays` whether it is left there, too. Taken out before the program "
-        "begins"
+        "JSON, the secrets that become files in `/run/secrets`, by name: `variable` has the "
+        "value, and `stays` tells whether the program keeps that variable. Removed before the "
+        "program begins"
     ),
     "CLUSTER_KIT_PROFILE": Variable(
         'only for the leader: JSON, the trace of all tasks to take, `{"at_step": 100, '
@@ -148,15 +151,15 @@ VARIABLES: Mapping[str, Variable] = {
         "the output directory, if it is not `/output` (tests outside a container)"
     ),
     "CLUSTER_KIT_SHAPED_BPS": Variable(
-        "the bandwidth that this task's network was shaped to, bits per second",
+        "the limit of this task's network that was set, in bits per second",
         of_image=True,
     ),
     "CLUSTER_KIT_PROGRESS": Variable(
-        "the task's progress file; a user's program may append events of its own",
+        "the task's progress file; a user's program may append events",
         of_image=True,
     ),
     "CLUSTER_KIT_MAILBOX": Variable(
-        "a private directory in which supervisor and program leave each other files",
+        "a private directory in which supervisor and program exchange files",
         of_image=True,
     ),
     "CLUSTER_KIT_AFTER_IMPORT": Variable(
@@ -172,40 +175,41 @@ VARIABLES: Mapping[str, Variable] = {
 }
 
 PATHS: Mapping[str, str] = {
-    "/output": "read-write, the same for all tasks: ps tasks write their own checkpoint shards",
+    "/output": "read-write, the same for all tasks: each ps writes its part of a checkpoint",
     "/data": "read-only: the user's data set",
     "/program": "read-only: the user's code",
-    "/tmp": "tmpfs, a task's own",
+    "/tmp": "tmpfs, separate for each task",
     "/run/secrets": "secrets as files, read-only, or written by the trainer into a tmpfs",
 }
 """Directories that a container has."""
 
 BEACON: Mapping[str, str] = {
-    "challenge NONCE": "leader, first of all: what the follower has to answer",
+    "challenge NONCE": "leader, as its first line: the follower must answer NONCE",
     "answer NONCE PROOF": (
-        "follower: PROOF is an HMAC of both nonces with the run's secret; who sends "
-        "anything else is cut off. NONCE is what the leader has to answer"
+        "follower: PROOF is an HMAC of both nonces with the run's secret; the leader closes the "
+        "connection of a client that sends anything else. The leader must answer NONCE"
     ),
-    "answer PROOF": "leader: it knows the secret, too; a follower hears nothing else before this",
+    "answer PROOF": "leader: proves that it knows the secret; a follower accepts nothing else "
+    "before this line",
     "hello TASK RUN": (
-        "follower: who it is, after that; RUN is the same on all connections of one process"
+        "follower, after the proof: its name; RUN is the same on all connections of one process"
     ),
     "done TASK": "follower: its program finished",
     "failed TASK MESSAGE": (
-        "follower: its program failed by itself; lines of the message are separated by `\\x1e`"
+        "follower: its program failed, not because of another task; lines of the message are "
+        "separated by `\\x1e`"
     ),
     "report REASON TASK MESSAGE": (
-        "follower, on a connection of its own: something about TASK that ends the job"
+        "follower, on a separate connection: a problem of TASK that ends the job"
     ),
     "beat CPU_SECONDS RECEIVED SENT THROTTLED_SECONDS FAULTS MEMORY_SECONDS CPUS BANDWIDTH": (
-        "follower: a sign of life, once a second, with what its container has used since "
-        "its start (bytes, major page faults), for how long its CPU limit and a lack of "
-        "memory have held it up, and its limits (CPUs, bits per second); `-`: unknown, or "
-        "no limit"
+        "follower: a heartbeat, once a second, with its container's usage since the start (bytes, "
+        "major page faults), the time lost to its CPU limit and to lack of memory, and its "
+        "limits (CPUs, bits per second); `-`: unknown, or no limit"
     ),
-    "stopping": "leader: it was told to stop, and saves",
-    "stacks": "leader: the job makes no progress; keep the stacks of all threads",
-    "beat": "leader: a sign of life, once a second",
-    "end EXIT_CODE": "leader: the job has ended for good; its last line",
+    "stopping": "leader: it was stopped, and saves",
+    "stacks": "leader: the job makes no progress; the follower saves the stacks of all threads",
+    "beat": "leader: a heartbeat, once a second",
+    "end EXIT_CODE": "leader, as its last line: the job has ended",
 }
-"""Lines of text between the leader's supervisor and the other tasks, each with who says it."""
+"""Lines of text between the leader's supervisor and the other tasks, each with its sender."""

@@ -1,4 +1,4 @@
-"""Seconds, factors and ports that both sides count on."""
+"""Seconds, factors and ports that host and image share."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ WORKER_GRACE_S = 10.0
 FAILED_JOB_GRACE_S = 2.0
 """a worker's program gets this long after the leader failed"""
 HELP_S = 10.0
-"""a silent task ends the job this long after it was called silent, if it has not been started again"""  # noqa: E501
+"""a silent task ends the job this long after it was reported, if it was not restarted"""
 BEAT_S = 1.0
-"""tasks give each other signs of life this often, and a leader and an evaluator the host: they touch `/output/progress/<task>.beat`"""  # noqa: E501
+"""tasks send heartbeats to each other this often; a leader and an evaluator also to the host, by touching `/output/progress/<task>.beat`"""  # noqa: E501
 LATECOMER_S = 15.0
-"""an evaluator that is started again waits this long for a leader whose progress file says that it has ended"""  # noqa: E501
+"""a restarted evaluator waits this long for a leader whose progress file says that it has ended"""
 LEADER_LOST_S = 30.0
-"""a follower waits this long for a leader that is gone, then ends"""
+"""a follower waits this long for a leader that does not answer, then ends"""
 STRAGGLER_S = 20.0
-"""a task is a straggler if it is twice as slow as the median of the others for so long"""
+"""a task is a straggler if it is twice as slow as the median of the others for this long"""
 
-# Defaults and numbers that are no times of grace.
+# Defaults, and numbers that are not times.
 SILENT_S_BY_DEFAULT = 10.0
-"""`deadline.silent` if the manifest says nothing."""
+"""The default of `deadline.silent`."""
 STRAGGLER_FACTOR = 2.0
-"""A straggler is so many times slower than the median of the others."""
+"""A straggler is slower than the median of the others by at least this factor."""
 BEACON_PORT_OFFSET = 1
 """The beacon listens on the port after TensorFlow's."""
 DEBUGGER_PORT = 5678
-"""Of a container whose program waits for a debugger."""
+"""The port in the container on which a program waits for a debugger."""

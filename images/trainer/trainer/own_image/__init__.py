@@ -1,4 +1,4 @@
-"""An image that is not the kit's own: what is looked at before a start, and how a task starts.
+"""Starts tasks in a user's image: checks of the image before a start, and the start of a task.
 
 Both are files that the host has started by their path, with the image's Python.
 """

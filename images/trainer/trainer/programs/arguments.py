@@ -13,11 +13,11 @@ PROGRAMS = Path(__file__).parent
 
 
 def check(program: str, arguments: Sequence[str]) -> int:
-    """0 if the program takes them. Its parser ends the process with 2 if they are wrong, and with 0
-    after `--help`; raises ContractError for an unknown program.
+    """Returns 0 if the program's arguments are valid; raises ContractError for an unknown program.
 
-    Without TensorFlow: the host calls this with its own Python. With the leader's TF_CONFIG also
-    ContractError for what its program does not take in this cluster.
+    The program's parser exits with 2 if they are invalid, and with 0 after `--help`. The host calls
+    this with its own Python, without TensorFlow. If TF_CONFIG is the leader's, arguments that the
+    program does not accept in this cluster raise ContractError, too.
     """
     package = program.replace("-", "_")
     if not (PROGRAMS / package / "options.py").exists():

@@ -38,15 +38,15 @@ PROGRAMS = {
         WITH_EVALUATOR
         + "tf.distribute.ParameterServerStrategy("
         + "tf.distribute.cluster_resolver.TFConfigClusterResolver())",
-        "ParameterServerStrategy would wait for it for ever",
+        "ParameterServerStrategy would wait for it forever",
     ),
     "an evaluator in the spec, all-reduce": (
         WITH_EVALUATOR + "tf.distribute.MultiWorkerMirroredStrategy()",
-        "MultiWorkerMirroredStrategy would wait for it for ever",
+        "MultiWorkerMirroredStrategy would wait for it forever",
     ),
     "ps in the spec, all-reduce": (
         WITH_PS + "tf.distribute.MultiWorkerMirroredStrategy()",
-        "the cluster spec has 1 ps: MultiWorkerMirroredStrategy would wait for ever",
+        "the cluster spec has 1 ps: MultiWorkerMirroredStrategy would wait forever",
     ),
     "ps in the spec, all-reduce by its older name": (
         WITH_PS
@@ -56,7 +56,7 @@ PROGRAMS = {
     ),
     "ps in the spec, all-reduce of TensorFlow 1's API": (
         WITH_PS + "tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy()",
-        "the cluster spec has 1 ps: MultiWorkerMirroredStrategy would wait for ever",
+        "the cluster spec has 1 ps: MultiWorkerMirroredStrategy would wait forever",
     ),
     "a generator in a dataset function": (
         IN_ONE_PROCESS

@@ -69,7 +69,7 @@ def test_a_node_without_the_folders_is_named(tmp_path: Path, said: NodeSaid, wor
 
 def test_a_node_that_says_nothing_is_asked_again_and_not_counted(tmp_path: Path) -> None:
     image, storage = told(tmp_path, lambda _folder, _probe: None).values()
-    assert storage.state == "fail" and "b has said nothing for 30 s" in storage.found
+    assert storage.state == "fail" and "b has not answered for 30 s" in storage.found
     assert image.state == "warn" and "on 1 of 2 nodes" in image.found
     assert image.hint == storage.hint and image.hint.startswith("ask again")
 

@@ -1,1 +1,1 @@
-"""How tasks of one job hear of each other: the leader's TCP server, the clients, the messages."""
+"""Messages between the tasks of a job: the leader's TCP server, the clients, the messages."""

@@ -37,10 +37,9 @@ from trainer.agent.usage import read_usage
 from trainer.contract import heartbeat
 from trainer.contract.times import BEAT_S, LEADER_LOST_S
 
-# Tasks that answer their leader but not us: the kernel sends to them again and again. TCP repeats
-# what nobody has acknowledged, also to a task whose process is frozen but whose kernel is there;
-# only a network that is cut leaves it unanswered. The kernel's own tables show it, so that no task
-# has to ask any other.
+# Finds tasks that answer their leader but not this task. TCP repeats unacknowledged data; the
+# kernel of a frozen process still acknowledges it, so only a cut network leaves it unanswered. The
+# kernel's tables show this, so that tasks need not query each other.
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 ESTABLISHED, SYN_SENT = "01", "02"
@@ -51,7 +50,7 @@ GAP_S = 4.0
 
 
 class UnansweredTasks:
-    """For how many seconds each of these tasks has left this one without an answer.
+    """Measures for how many seconds each of these tasks has not answered this one.
 
     Args:
         tasks: the tasks' names by address, `10.0.0.5:2222`.
@@ -145,14 +144,14 @@ class StacksWanted:
 
 
 class BeaconClient:
-    """Keeps a connection to the leader; `then` gets what it says, and JobEnded once, at the end.
+    """Keeps a connection to the leader; `then` gets its messages, and JobEnded once, at the end.
 
-    `secret` returns the run's secret, or raises OSError if there is none yet. Whoever listens at
-    the address without knowing it is not the leader, and is not heard.
+    `secret` returns the run's secret, or raises OSError if there is none yet. A server at the
+    address that does not know the secret is not the leader, and is ignored.
 
-    A leader that says nothing for `silent_s` seconds is asked on a new connection; 0: only the
-    kernel notices that it is gone, within 30 s. The leader is told which of `others` (names by
-    address) have not answered us for `silent_s`.
+    If the leader sends nothing for `silent_s` seconds, a new connection is opened; 0: only the
+    kernel detects a lost leader, within 30 s. The leader gets the names of those of `others` (names
+    by address) that have not answered for `silent_s`.
     """
 
     def __init__(
@@ -214,7 +213,7 @@ class BeaconClient:
                 continue
             before, self._leader = self._leader, leader
             if before:
-                before.close()  # only now: the leader knows by our hello that we are not lost
+                before.close()  # only now: the hello shows the leader that this task is not lost
             code, silent = self._listen(leader, unread)
             if code is not None:
                 self._leader = None
@@ -267,8 +266,7 @@ class BeaconClient:
 def _connected(
     address: Address, secret: bytes, patience_s: float, line: bytes
 ) -> tuple[socket.socket, bytes]:
-    """A connection on which both sides have proved who they are and the line was sent, and what the
-    leader has said on it so far; raises OSError."""
+    """An authenticated connection on which the line was sent, and data read; raises OSError."""
     leader = socket.create_connection((address.host, address.port), timeout=1.0)
     try:
         unread = handshake.join(leader, secret, patience_s)

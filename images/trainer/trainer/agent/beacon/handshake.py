@@ -29,9 +29,9 @@ CHALLENGE, ANSWER = b"challenge ", b"answer "
 LONGEST = 256
 """Bytes of a line of the handshake; its lines are shorter."""
 ANSWER_S = 5.0
-"""A connection that has proved nothing for so long is closed."""
+"""Seconds after which a connection without a proof is closed."""
 PATIENCE_S = 10.0
-"""A follower waits so long for a leader that has accepted it: the leader may be starved."""
+"""Seconds that a follower waits for a leader that has accepted it: the leader may be starved."""
 LEADER, FOLLOWER = b"leader", b"follower"
 
 
@@ -91,10 +91,10 @@ def admitted(secret: bytes, leaders: bytes, line: bytes) -> bytes | None:
 
 
 def join(leader: socket.socket, secret: bytes, patience_s: float = PATIENCE_S) -> bytes:
-    """Prove to the leader, and let it prove, who knows the secret; returns what it said after that.
+    """Authenticate to the leader, and the leader to this task; returns the data after that.
 
     Raises:
-        OSError: it closed, was too slow, or does not know the secret.
+        OSError: the leader closed the connection, was too slow, or does not know the secret.
     """
     until = time.monotonic() + patience_s
     line, rest = _line(leader, b"", until)
@@ -143,7 +143,7 @@ def send(connection: socket.socket, line: bytes, last: bool) -> None:
 
 
 def keep_asking(leader: socket.socket) -> None:
-    """Let the kernel notice within 30 s that the other side is gone without a word."""
+    """Let the kernel detect within 30 s that the other side is lost."""
     leader.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     leader.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
     leader.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)

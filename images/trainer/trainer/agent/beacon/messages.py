@@ -5,8 +5,8 @@
                           | beat USAGE | unanswered TASK SECONDS
     leader to follower    stopping | stacks | beat | end EXIT_CODE
 
-USAGE is what usage.py counts, in its order. A MESSAGE of several lines has LINE_SEPARATOR between
-them, since a newline ends the whole.
+USAGE has the values of usage.py, in its order. The lines of a MESSAGE are separated by
+LINE_SEPARATOR, since a newline ends a message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trainer.agent.outcome import tidy
 from trainer.agent.usage import Usage
 
 LONGEST_LINE = 16_384
-"""The most bytes of a message, with its newline; encode() cuts a longer one."""
+"""The maximum bytes of a message, with its newline; encode() truncates a longer one."""
 LINE_SEPARATOR = "\x1e"
 """ASCII's record separator."""
 TASK = re.compile(r"[a-z]{1,32}-[0-9]{1,6}")
@@ -31,7 +31,7 @@ SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 @dataclass(frozen=True)
 class Hello:
-    """The first line of a follower: who it is, and which of the task's runs it belongs to."""
+    """The first line of a follower: its task, and a number that identifies its process."""
 
     task: str
     run: str
@@ -46,7 +46,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """The follower's program failed by itself."""
+    """The follower's program failed, not because of another task."""
 
     task: str
     message: str
@@ -54,7 +54,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Report:
-    """Something about `task` that ends the job, on a connection of its own.
+    """A problem of `task` that ends the job, on a separate connection.
 
     `reason` is one of outcome.py's, such as `gpu-missing`.
     """
@@ -66,12 +66,12 @@ class Report:
 
 @dataclass(frozen=True)
 class Stopping:
-    """The leader is being stopped and saves its state: servers must run a moment longer."""
+    """The leader was stopped and saves its state: servers must run until it is done."""
 
 
 @dataclass(frozen=True)
 class Stacks:
-    """The job hangs: keep the stacks of all threads."""
+    """The job hangs: save the stacks of all threads."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class End:
 
 @dataclass(frozen=True)
 class Beat:
-    """A sign of life, once a second each way; a follower's with what its container has used."""
+    """A heartbeat, once a second in both directions; a follower's has its container's usage."""
 
     used: Usage | None = None
 
 
 @dataclass(frozen=True)
 class NoAnswer:
-    """The follower has had no answer from this task for so many seconds."""
+    """The follower has had no answer from this task for this many seconds."""
 
     task: str
     seconds: float
@@ -106,7 +106,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message | None:
-    """The message of one line, whatever its bytes are; None if it is incomplete or unknown."""
+    """The message in a line of any bytes; None if it is incomplete or unknown."""
     word, _, rest = line.decode(errors="replace").strip().partition(" ")
     first, _, text = rest.partition(" ")
     plain = {"stacks": Stacks(), "stopping": Stopping()}
@@ -168,7 +168,10 @@ class Joined:
 
 @dataclass(frozen=True)
 class Left:
-    """A follower is gone. `how`: DONE, FAILED (its program did), or LOST (without a word)."""
+    """A follower has left.
+
+    `how`: DONE, FAILED (its program failed), or LOST (without a message).
+    """
 
     task: str
     how: str
@@ -177,9 +180,9 @@ class Left:
 
 @dataclass(frozen=True)
 class Silent:
-    """A task that is there has not been heard of for so many seconds; said again and again.
+    """A connected task has sent no heartbeat for this many seconds; sent repeatedly.
 
-    `server`: its process is heard of, but its TensorFlow server does not answer.
+    `server`: its process sends heartbeats, but its TensorFlow server does not answer.
     """
 
     task: str
@@ -189,7 +192,7 @@ class Silent:
 
 @dataclass(frozen=True)
 class HeardAgain:
-    """A follower spoke after so many seconds of silence."""
+    """A follower sent a heartbeat after this many seconds of silence."""
 
     task: str
     seconds: float

@@ -46,7 +46,7 @@ from trainer.agent.usage import Usage
 from trainer.contract.times import BEAT_S
 
 LINGER_S = 0.5
-"""For the last word to be read."""
+"""Seconds in which the other side can read the last message."""
 QUIET_S = 3.0
 """A shorter silence is nothing to speak of."""
 MOST_STRANGERS = 256
@@ -56,7 +56,7 @@ MOST_TASKS = 10_000
 MOST_LINES = 4_000
 """A follower that says more in a second is cut off."""
 REST_S = 0.05
-"""Before the next connection is accepted if there was no descriptor for the last one."""
+"""Seconds until the next connection is accepted if file descriptors ran out."""
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -70,7 +70,7 @@ class _Follower:
     run: str = ""
     unread: bytes = field(default=b"", repr=False)
     lines: int = 0
-    """In this second."""
+    """The number of connections in this second."""
 
 
 class BeaconServer:
@@ -111,7 +111,7 @@ class BeaconServer:
         self._waiting = selectors.DefaultSelector()
         self._waiting.register(self._socket, selectors.EVENT_READ)
         self._strangers: dict[_Follower, None] = {}
-        """Only the server's thread uses them; the oldest is the first."""
+        """Only the server's thread uses them; the oldest comes first."""
         self._most_strangers = min(MOST_STRANGERS, _descriptors() // 4)
         self._changed = threading.Condition()
         """Held for what follows, and for sending: a descriptor must not be closed meanwhile."""
@@ -176,7 +176,8 @@ class BeaconServer:
         with self._changed:
             for follower in self._followers:
                 follower.lines = 0
-                # One that reads nothing has a full buffer some day: it is silent, not gone.
+                # A follower that does not read has a full buffer at some time: it is silent, not
+                # lost.
                 if follower.name and not self._ended:
                     with contextlib.suppress(OSError):
                         follower.connection.send(encode(Beat()))

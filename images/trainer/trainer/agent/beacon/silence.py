@@ -1,6 +1,7 @@
 """Measures how long each task has been silent, by a clock that stops while this process is stopped.
 
-A process that is frozen or starved itself has heard nobody, and nobody else is to blame for that.
+A process that is itself frozen or starved receives no heartbeats; other tasks are not to blame for
+that.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Silence:
         self._looked_at = now
 
     def heard(self, name: str) -> float:
-        """Note a word of `name`; how long it had been silent, 0 for the first one."""
+        """Note a message of `name`; returns how long it had been silent, 0 for the first one."""
         silent = self._awake - self._heard_at.get(name, self._awake)
         self._heard_at[name] = self._awake
         return silent

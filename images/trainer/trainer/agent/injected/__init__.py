@@ -1,7 +1,7 @@
-"""What runs inside a program's own process, users' programs included.
+"""Code that runs in the process of a program, including users' programs.
 
-Standard library only, and nothing of `trainer`: a program may have a package of that name. The
-supervisor starts some files by their path; on_path/ is put on a program's PYTHONPATH, and
-for_programs/, at its end, on that of users' programs: its modules, which may use TensorFlow, are
-theirs to import. Those that the trainer needs as well are imported from here.
+It uses only the standard library and nothing of `trainer`: a program can have a package of that
+name. The supervisor starts some files by their path. on_path/ is put on a program's PYTHONPATH;
+for_programs/ is put at the end of the PYTHONPATH of users' programs, which can import its modules.
+The trainer imports those that it needs, too, from here.
 """

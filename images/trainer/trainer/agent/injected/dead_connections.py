@@ -19,12 +19,12 @@ import time
 
 LOOK_S = 1.0
 IDLE_S = 2
-"""An idle connection is asked this often."""
+"""Seconds between keepalive probes of an idle connection."""
 FOLDER = "/proc/self/fd"
 
 
 def limit(seconds: float, config: str) -> None:
-    """From now on, no connection of this process to or from TensorFlow's port waits for longer.
+    """Limit how long this process's connections to or from TensorFlow's port wait for an answer.
 
     Args:
         config: TF_CONFIG, which has the port.
@@ -36,7 +36,7 @@ def limit(seconds: float, config: str) -> None:
 
 
 def port_in(config: str) -> int:
-    """The port of the cluster's addresses, 0 if there is none."""
+    """The port in the cluster's addresses, 0 if there is none."""
     try:
         jobs = json.loads(config or "{}").get("cluster", {}).values()
         return int(str(next(iter(jobs))[0]).rpartition(":")[2])
@@ -45,7 +45,7 @@ def port_in(config: str) -> int:
 
 
 def watch(port: int, milliseconds: int) -> None:
-    """For ever: look for new connections."""
+    """Look for new connections; never returns."""
     known: set[str] = set()
     while True:
         known = look(port, milliseconds, known)

@@ -121,7 +121,7 @@ def reader(env: Mapping[str, str]) -> Callable[[str], tuple[Gpu, ...]]:
 
 
 def read_promises(text: str) -> dict[str, tuple[Gpu, ...]]:
-    """Such a list for each server, by its name; {} if there is no text."""
+    """The promises of each server by name; {} if there is no text."""
     written = json.loads(text or "{}")
     if not isinstance(written, dict):
         raise TypeError(f"for each server: {RULE}")

@@ -1,11 +1,10 @@
-"""What a supervisor and its program say to each other: a few files in a private directory.
+"""The files by which a supervisor and its program communicate, in a private directory.
 
 Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, the end
 message, `gpu-missing`, one line about a promise that was not kept, `saving`, when it was told to
 stop and needs a moment for that, `final`, if another attempt would end the same way, or `closures`,
 those that a coordinator has scheduled and each worker finished. Outside a cluster there is no
-mailbox and nothing to wait for. Also loaded by its path (on_path/): imports nothing of this
-package.
+mailbox, and nothing waits. Also loaded by its path (on_path/): imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SAVING = "saving"
 FINAL = "final"
 CLOSURES = "closures"
 IMPORTED = ".imported"
-"""Not in the mailbox: the ending of a file beside the progress file, for the leader."""
+"""The suffix of a file for the leader, which is in the progress directory, not in the mailbox."""
 
 
 def _directory() -> Path | None:
@@ -33,7 +32,7 @@ def _directory() -> Path | None:
 
 
 def wait_for_servers() -> None:
-    """Block until every server of the cluster answers; the supervisor ends us at the deadline."""
+    """Block until every server answers; the supervisor ends the program at the deadline."""
     directory = _directory()
     while directory and not (directory / SERVERS_READY).exists():
         time.sleep(0.02)

@@ -17,11 +17,11 @@ from types import ModuleType
 from typing import NoReturn
 
 EVALUATOR_IN_SPEC = (
-    "the cluster spec has an evaluator beside the training tasks: {strategy} would wait for it for"
-    " ever. Leave TF_CONFIG as the cluster gave it, or give the evaluator a spec of its own"
+    "the cluster spec has an evaluator among the training tasks: {strategy} would wait for it"
+    " forever. Do not change TF_CONFIG, or give the evaluator a separate spec"
 )
 PS_UNDER_ALL_REDUCE = (
-    "the cluster spec has {ps} ps: MultiWorkerMirroredStrategy would wait for ever. Run it without"
+    "the cluster spec has {ps} ps: MultiWorkerMirroredStrategy would wait forever. Run it without"
     ' ps and on every task: style "all-tasks", ps 0'
 )
 GENERATOR = (

@@ -32,9 +32,9 @@ if TYPE_CHECKING:  # what the program may never need, `typing` above all, costs 
     from typing import NoReturn
 
 SAVING = "saving"
-"""In the mailbox (mailbox.py): on SIGTERM the supervisor is to wait longer."""
+"""The file in the mailbox (mailbox.py) that lets the supervisor wait longer after SIGTERM."""
 LAST_WORDS = "last-words"
-"""In the mailbox: what the program ended with."""
+"""The file in the mailbox with the program's last message."""
 EXIT_STDOUT_LOST = 120
 """Python's own exit code if stdout cannot take what was printed."""
 
@@ -144,7 +144,7 @@ def leave_words(text: str) -> None:
 
 
 def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:
-    """In Python's order: threads, atexit, files. Then be gone."""
+    """End the process in Python's order: threads, atexit, files, exit."""
     threading._shutdown()
     atexit._run_exitfuncs()
     if not flush():
@@ -168,7 +168,7 @@ def flush_what_is_open() -> None:
     for candidate in gc.get_objects():
         # By its type: isinstance would wake up the lazy modules among them.
         if issubclass(type(candidate), _io._IOBase):
-            with contextlib.suppress(Exception):  # closed or read-only, or nobody reads it
+            with contextlib.suppress(Exception):  # closed, read-only, or without a reader
                 candidate.flush()
     if "ctypes" in sys.modules:
         sys.modules["ctypes"].CDLL(None).fflush(None)

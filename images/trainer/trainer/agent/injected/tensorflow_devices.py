@@ -53,7 +53,7 @@ def check(
         mailbox.leave_last_words(message, mailbox.GPU_MISSING)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(EXIT_GPU_MISSING)  # no `except` of the program's may go on without its GPUs
+        os._exit(EXIT_GPU_MISSING)  # no `except` of the program can continue without its GPUs
 
 
 def gpus_seen(tf: ModuleType, gpus: Sequence[Any], promises: ModuleType) -> list[Any]:

@@ -1,1 +1,1 @@
-"""The container's network: bandwidth, and giving up privileges."""
+"""The container's network: sets its bandwidth, and drops privileges."""

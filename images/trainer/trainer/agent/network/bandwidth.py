@@ -1,10 +1,10 @@
-"""Bandwidth of this container, shaped both ways by the kernel; and the privileges for it given up.
+"""Limits this container's bandwidth in both directions by the kernel, then drops the privileges.
 
     eth0 ──egress──►  tbf                        what this task sends
     eth0 ──ingress──► mirred ──► ifb ──► tbf     what it receives
 
-The container starts as root with the few capabilities that this takes. After it the process is
-started anew as the user that it would have been, without any capability.
+The container starts as root with the few capabilities that this takes. Then the process is started
+again as its normal user, without capabilities.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def bits_per_second(text: str) -> int:
 
 
 def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
-    """Shape, give up all privileges, and start `python3 -m trainer ARGUMENTS…` again.
+    """Set the limit, drop all privileges, and start `python3 -m trainer ARGUMENTS…` again.
 
     Raises:
         CannotShape: written down as this task's end as well; the privileges are gone then, too.
@@ -105,7 +105,7 @@ def become(user: tuple[int, int]) -> None:
         privileges.drop(user)
     except PermissionError as problem:
         raise CannotShape(
-            f"{REFUSED}this container may not give up root ({problem.strerror}): it lacks SETUID,"
+            f"{REFUSED}this container cannot drop root ({problem.strerror}): it lacks SETUID,"
             " SETGID or SETPCAP; render its compose file anew"
         ) from problem
 
@@ -182,7 +182,7 @@ def attempt(needs: str, step: Callable[[], None]) -> None:
         if problem.code == errno.EEXIST:
             return
         if problem.code in (errno.EPERM, errno.EACCES):
-            why = "this container lacks the capability NET_ADMIN; render its compose file anew"
+            why = "this container lacks the capability NET_ADMIN; render its Compose file again"
         else:
             why = (
                 f"this kernel lacks {needs}: {os.strerror(problem.code)}; load the module on the"

@@ -28,7 +28,7 @@ NONE = "-"
 
 
 def limit(address: str, speed: int, usual: int | None) -> None:
-    """Let at most so many bits per second through, both ways; raises CannotShape."""
+    """Limit the network to this many bits per second in both directions; raises CannotShape."""
     if usual is None:
         shape(address, Bucket.of(speed))
     else:
@@ -36,7 +36,7 @@ def limit(address: str, speed: int, usual: int | None) -> None:
 
 
 def undo(address: str, usual: int | None) -> None:
-    """As it was before `limit`; raises CannotShape."""
+    """Restore the state before `limit`; raises CannotShape."""
     if usual is not None:
         change(address, Bucket.of(usual))
         return

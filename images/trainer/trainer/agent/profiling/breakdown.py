@@ -1,4 +1,7 @@
-"""Where a task's time goes, its longest ops, and the steps per second before and during. Pure."""
+"""Computes where a task's time goes, its longest ops, and the speed before and during a trace.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ Point = tuple[float, float]
 
 
 def points_of(events: Iterable[Mapping[str, Any]]) -> list[Point]:
-    """(Unix seconds, step) of the `step` events, by time; of a run that began anew, the last."""
+    """(Unix seconds, step) of the `step` events, by time; only those after the last restart."""
     points: list[Point] = []
     for event in events:
         at, step = event.get("time"), event.get("step")

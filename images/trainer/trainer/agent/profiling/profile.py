@@ -68,7 +68,7 @@ def profile_request(task: str, root: Path, session: str, seconds: float) -> byte
 def ask_all(
     addresses: Mapping[str, str], root: Path, session: str, seconds: float
 ) -> dict[str, str]:
-    """Let all tasks trace themselves for so long; why each one failed, "" for those that did not.
+    """Let all tasks trace themselves for this long; returns why each failed, "" for success.
 
     Args:
         addresses: `host:port` of each task's TensorFlow server.
@@ -210,17 +210,17 @@ def reachable(task: Task) -> dict[str, str]:
 
 
 def give_way() -> None:
-    """The training first: it gets the CPU, and if memory is short it is us who are killed."""
+    """Lower this process's priority: training gets the CPU, and this process is killed first."""
     with contextlib.suppress(OSError):
         os.nice(10)
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def profile(task: Task, seconds: float, tasks: Sequence[str]) -> dict[str, Any]:
-    """Trace these tasks for so long; what profile.json says.
+    """Trace these tasks for this long; returns the content of profile.json.
 
     Raises:
-        TrainerError: none of them could be traced, or nothing can be written.
+        TrainerError: no task could be traced, or the files cannot be written.
     """
     addresses = {name: reachable(task)[name] for name in tasks}
     name = time.strftime("%Y%m%d-%H%M%S")
@@ -278,7 +278,7 @@ def written(
 
 
 def event_files(output: Path) -> Path:
-    """Where TensorBoard looks for this run's files."""
+    """The files of this run that TensorBoard reads."""
     usual = output / "tensorboard"
     return usual if usual.is_dir() else output
 

@@ -122,7 +122,7 @@ def _value(plane: Any, stat: Any) -> Any:
 
 
 def _thread_name(plane: str, name: str) -> str:
-    """Without the number that TensorFlow appends to a thread's name."""
+    """A thread's name without the number that TensorFlow appends."""
     short = name.rpartition("/")[0] or name
     return f"{plane.strip('/')} {short}" if plane.startswith(GPU) else short
 
@@ -182,7 +182,7 @@ def works_of(trace: Trace) -> list[Work]:
                 continue
             if thread.gpu:
                 waits.append(Work(COMPUTE, event.begin, event.end, event.name, "GPU"))
-            elif not background:  # prefetched beside the step: it costs the step nothing
+            elif not background:  # prefetched in parallel: it costs the step nothing
                 waits.append(_work(event))
     return waits
 
@@ -200,7 +200,7 @@ def _work(event: Event) -> Work:
 
 
 def _awaited(trace: Trace) -> Iterator[Work]:
-    """Ops that no thread stands in: from when one was started until it was done."""
+    """Asynchronous ops, without a thread: from the start of each until it was done."""
     started: dict[object, list[Event]] = defaultdict(list)
     events = [event for thread in trace.threads for event in thread.events]
     for event in sorted(events, key=lambda one: one.begin):

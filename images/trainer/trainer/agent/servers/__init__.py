@@ -1,1 +1,1 @@
-"""TensorFlow servers: start one in this process, ask others who they are."""
+"""TensorFlow servers: starts one in this process, and queries others."""

@@ -143,7 +143,7 @@ def job_ended(task: Task, ended: JobEnded) -> Outcome:
         )
     if ended.seen:
         return outcome.because(
-            endings.LEADER_LOST, f"{task.leader} was gone for {LEADER_LOST_S:g} s"
+            endings.LEADER_LOST, f"{task.leader} did not answer for {LEADER_LOST_S:g} s"
         )
     return outcome.because(
         endings.START_DEADLINE,

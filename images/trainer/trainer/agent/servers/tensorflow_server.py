@@ -32,7 +32,7 @@ def start_native(server_def: bytes) -> str:
 
 
 def load_libraries() -> tuple[ctypes.CDLL, ctypes.CDLL]:
-    """TensorFlow's two shared libraries, with the types of the calls that we make."""
+    """TensorFlow's two shared libraries, with the types of the functions used here."""
     spec = importlib.util.find_spec("tensorflow")
     if spec is None or spec.origin is None:
         raise NativeUnavailable("tensorflow is not installed")

@@ -1,1 +1,1 @@
-"""Supervision of a program in its container: start it, end it, try again, say how it ended."""
+"""Supervises a program in its container: starts, ends and retries it, and reports how it ended."""

@@ -113,8 +113,8 @@ class Child:
     ) -> None:
         self.mailbox = Path(tempfile.mkdtemp(prefix="cluster-kit-"))
         self._task = task
-        # By way of a small process that asks to die with us and then becomes the program:
-        # preexec_fn would run Python between fork and exec, while other threads hold locks.
+        # A small process first requests to be killed with its parent, then executes the program:
+        # preexec_fn would run Python between fork and exec while other threads hold locks.
         parent_death = (
             sys.executable,
             "-I",

@@ -17,7 +17,7 @@ from trainer.agent.progress_file import Progress, Reports
 LOOK_S = 1.0
 SAY_EVERY_S = 2.0
 MANY = 20
-"""Of more workers it is written less often."""
+"""With more workers than this, events are written less often."""
 
 
 @dataclass(frozen=True)

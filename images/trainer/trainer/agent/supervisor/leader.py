@@ -52,7 +52,7 @@ def ask_servers(
 
 
 def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outcome | None:
-    """Compare the GPUs that servers show with what they were promised, and write both down."""
+    """Compare the servers' GPUs with what they were promised, and record both."""
     broken = {}
     for name, promised in task.promises.items():
         sees = ready.gpus.get(name)

@@ -1,8 +1,8 @@
-"""The other tasks of the job, as the leader knows them.
+"""The other tasks of the job, as the leader sees them.
 
-Who came, was lost or failed; who is there and says nothing (frozen, or cut off from the leader);
-and who was stopped from outside by SIGTERM, which is nobody's failure: a person restarts a task, or
-a node is drained. A stopped task says so itself, in the `end` event of its progress file.
+It tracks tasks that have connected, were lost, have failed, or are silent (frozen, or cut off from
+the leader). A task that was stopped by SIGTERM has not failed: a user restarts it, or a node is
+drained. Its `end` event reports this.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class SilentTasks:
         ]
 
     def moved(self, event: Joined | Left) -> None:
-        """Its task is no longer silent, but gone, or there again in a new run."""
+        """Note that the task is no longer silent, but lost, or connected again in a new process."""
         self._said.discard(event.task)
         if isinstance(event, Left):
             self._gone.add(event.task)
@@ -330,13 +330,13 @@ def _tail(path: Path) -> bytes:
 
 
 class Stops:
-    """Of one leader: which of its program's failures are nobody's fault."""
+    """Decides which failures of a leader's program were caused by stopped tasks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._began = time.time()
         self.excuses = 0
-        """Attempts that ended so: they are none of the `retries`."""
+        """Attempts that ended because of them; they do not count as `retries`."""
 
     def begin_attempt(self) -> None:
         self._began = time.time()

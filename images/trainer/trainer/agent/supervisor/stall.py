@@ -28,10 +28,10 @@ LEAST_S = 30.0
 TIMES = 20
 """A program that reports steps has this many times their usual distance, and LEAST_S at least."""
 UNREPORTED_S = 300.0
-"""For programs that report nothing, before the first steps, and in phases without steps."""
+"""The limit for programs without reports, before the first steps, and in phases without steps."""
 ENOUGH = 3
 RECOVERY_S = 120.0
-"""From when a task came until the next step: programs build their graphs anew, all at once."""
+"""The limit from a task's connection to the next step: all programs build their graphs again."""
 BUSY_CORES = 0.03
 """The least CPUs of a working task. An idle one, with server and heartbeats, uses 0.005."""
 BUSY_BYTES_PER_S = 4_000
@@ -119,7 +119,7 @@ class Progression:
             self._silence.heard(_JOB)
 
     def standing_s(self) -> float:
-        """For how many seconds there has been no progress, if they are too many; else 0."""
+        """The seconds without progress if they exceed the limit; else 0."""
         return self._silence.longer_than(self.limit_s).get(_JOB, 0.0)
 
 
@@ -131,7 +131,7 @@ second.
 
 
 class Waits:
-    """Of the attempts at the leader's program; `now` in seconds of a monotonic clock."""
+    """Finds waits for lost tasks during the leader's attempts; `now`: monotonic seconds."""
 
     def __init__(self, progress: Progress, leader: str) -> None:
         self._progress = progress
@@ -139,20 +139,20 @@ class Waits:
         self.begin_attempt()
 
     def begin_attempt(self) -> None:
-        """Forget everything: all tasks begin anew."""
+        """Reset: all tasks start again."""
         self._lost: dict[str, float] = {}
         self._told: set[str] = set()
         self._steps: dict[str, object] = {}
         self._phase = TRAINING
 
     def heard(self, event: Heard, now: float) -> None:
-        """A task may have crashed, or be silent; nobody waits for an evaluator."""
+        """Note that a task has crashed or is silent; training does not wait for an evaluator."""
         lost = isinstance(event, Silent) or (isinstance(event, Left) and event.how != DONE)
         if lost and not event.task.startswith(EVALUATOR):
             self._lost.setdefault(event.task, now)
 
     def reported(self, task: str, event: Mapping[str, Any], now: float) -> None:
-        """One line of a task's progress file; a step that was reported before is none."""
+        """Handle a line of a task's progress file; a repeated step does not count."""
         if event.get("event") == "phase":
             self._phase = str(event.get("name"))
         if event.get("event") != "step" or self._steps.get(task) == event.get("step"):
@@ -191,7 +191,7 @@ NOT_LOOKED_AT = ("progress", "stacks")
 
 @dataclass(frozen=True)
 class Stalled:
-    """An attempt has made no progress for so many seconds."""
+    """An attempt has made no progress for this many seconds."""
 
     attempt: int
     seconds: float
@@ -233,7 +233,7 @@ def watch(
 def written(folder: Path) -> frozenset[tuple[str, int, int]]:
     """(path, size, time of its change) of the first MOST_FILES files, to be compared only.
 
-    The newest time would not do: somebody may set the clock back.
+    Times alone are not enough, since the clock can be set back.
     """
     facts: set[tuple[str, int, int]] = set()
     for root, folders, files in os.walk(folder):

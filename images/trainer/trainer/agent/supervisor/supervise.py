@@ -220,7 +220,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
             ended = follow(task, program, progress, events)
     except TrainerError as problem:
         ended = Outcome(problem.exit_code, endings.FAILED, str(problem))
-    except OSError as problem:  # the program cannot be started in an output that is gone
+    except OSError as problem:  # the program cannot start if its output directory is missing
         if disk_space.trouble(task) is None:
             raise
         ended = disk_space.of(task, problem)
@@ -241,7 +241,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
 
 
 def beats(task: Task) -> NoReturn:
-    """Show the host that this evaluator is alive: there is no leader any more at its end."""
+    """Show the host that this evaluator is alive, since the leader may have ended."""
     while True:
         beat(task)
         time.sleep(BEAT_S)

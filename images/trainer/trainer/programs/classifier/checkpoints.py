@@ -45,7 +45,7 @@ MEMORY = "evaluator.json"
 """The evaluator's scores, in the output directory (see evaluate.Scores)."""
 BEAT = "progress/evaluator-0.beat"
 GONE_S = 30.0
-"""An evaluator shows once a second that it is alive; after so long none is waited for."""
+"""Seconds without a heartbeat, sent once a second, after which the evaluator is not awaited."""
 
 
 def prune(output: Path, keep: int) -> list[str]:

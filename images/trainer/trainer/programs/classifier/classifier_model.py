@@ -95,7 +95,7 @@ def set_momentum(model: keras.Model, momentum: float, keras: ModuleType = keras)
 
 
 def placement(model: keras.Model) -> str:
-    """Where the weights live, in one line: tasks, bytes, and which weight is split over which."""
+    """One line about the weights' placement: tasks, bytes, and weights that are split."""
     held: dict[str, int] = {}
     parts: dict[str, list[str]] = {}
     for weight in model.weights:

@@ -55,7 +55,7 @@ class Cloned(keras.Model):
 
 
 def hide_gpus(options: Options) -> None:
-    """Before TensorFlow has used a device of this task: with --clone-on-cpu it sees no GPU."""
+    """Hide GPUs if --clone-on-cpu is given; call it before TensorFlow uses a device."""
     if options.graph.clone_on_cpu:
         tf.config.set_visible_devices([], "GPU")
 

@@ -76,12 +76,12 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
 
 
 def of_one_clone(options: Options) -> Options:
-    """The same, with the batch of one clone: clones share a worker's batch evenly."""
+    """The options with the batch of one clone: clones share a worker's batch evenly."""
     return replace(options, batch_size=options.batch_size // options.graph.num_clones)
 
 
 def learning_rate(options: Options, schedule: Schedule, step: tf.Tensor) -> tf.Tensor:
-    """By the epoch that the global step is in, as --learning-rates says."""
+    """The learning rate of --learning-rates for the epoch of the global step."""
     first_epochs, rates = zip(*options.learning_rates)
     if len(rates) == 1:
         return tf.constant(rates[0])

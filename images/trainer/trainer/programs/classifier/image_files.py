@@ -24,9 +24,9 @@ NAMES = {
     VALIDATE: ("Validate", "validate", "validation", "valid", "val"),
     TEST: ("Test", "test", "testing"),
 }
-"""The folder of a part, whatever its case."""
+"""The names of a part's folder; upper and lower case do not matter."""
 SHARE = 0.15
-"""Of each class, for a part that has no folder."""
+"""The share of each class for a part without a folder."""
 MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 LAYOUT = (
     "the layout is a folder per class with PNG or JPEG files in it, <class>/, or Train/<class>/,"
@@ -104,7 +104,7 @@ def taken_from_train(data: Path) -> tuple[str, ...]:
 
 
 def images_in(folder: Path) -> list[str]:
-    """All files of a class, sorted; ContractError if there is none."""
+    """All files of a class, sorted; raises ContractError if there is none."""
     images = sorted(str(path) for path in folder.iterdir() if path.name[0] != ".")
     if not images:
         raise ContractError(
@@ -135,7 +135,7 @@ def divided(
 
 
 def told(data: Path, counts: dict[str, int], seed: int) -> str:
-    """A line about what was divided here, "" if the folders say it all.
+    """A line about parts that were split off here, "" if all parts have folders.
 
     Args:
         counts: images by part.
@@ -169,7 +169,7 @@ def is_image(path: str) -> bool:
 
 
 LOOKED_AT = 200
-"""So many images, drawn by chance, tell how large they are."""
+"""The number of random images that are checked for their size."""
 ENOUGH = 224
 """Pixels a side that models of this kind are made for: no remark from there on."""
 LEAST = 0.5

@@ -1,6 +1,6 @@
-"""SIGTERM in the middle of an epoch: what has been learnt is saved, and training resumes there.
+"""Saves the training on SIGTERM in the middle of an epoch, and resumes it there.
 
-BackupAndRestore saves at the end of each epoch, and goes on from that; this, from in between.
+BackupAndRestore saves and resumes only at the ends of epochs.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Interruption(keras.callbacks.Callback):
         self._said = ""
 
     def terminated(self) -> None:
-        """From another thread, on SIGTERM: save, and be gone."""
+        """Save, and end the process; called from another thread on SIGTERM."""
         self._wanted.set()
         if not self._task.is_leader:
             time.sleep(FOLLOW_S)
@@ -115,7 +115,7 @@ class Interruption(keras.callbacks.Callback):
             self.between_steps()
 
     def between_steps(self) -> None:
-        """Where no step is under way: save, if that is wanted and not the epoch's end."""
+        """Called between two steps: save if requested, except at the end of an epoch."""
         if self._wanted.is_set() and self._made() < self._schedule.steps_per_epoch:
             self._save()
 
@@ -142,7 +142,7 @@ class Interruption(keras.callbacks.Callback):
             snapshot.read(self._path)
             self._epoch, self._began = (int(reader.get_tensor(key)) for key in (EPOCH, BEGAN))
         except (TrainerError, *DAMAGED) as problem:
-            print(f"error: {headline(problem)}; going on from the last saved epoch", flush=True)
+            print(f"error: {headline(problem)}; continuing from the last saved epoch", flush=True)
             return
         steps_made = self._made()
         if steps_made >= self._schedule.steps_per_epoch and self._epoch + 1 < self._epochs:

@@ -103,7 +103,7 @@ def make(how: str, task: Task, options: Options) -> tf.distribute.Strategy | Non
 
 
 def clone_devices(how: str, task: Task, options: Options) -> tuple[str, ...]:
-    """Where the clones of a task are that trains in one step; () for a plain model."""
+    """The devices of a task's clones; () for a model without clones."""
     if how == mode.MIRRORED:
         return ()
     job, index = ("worker", 0) if how == mode.PARAMETER_SERVER else (task.job, task.index)

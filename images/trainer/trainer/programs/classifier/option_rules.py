@@ -30,7 +30,7 @@ class Rule:
 
     @property
     def flag(self) -> str:
-        """As it is written on the command line."""
+        """The option as on the command line."""
         flag = f"--{self.option.replace('_', '-')}"
         return flag if self.value is None else f"{flag} {self.value}"
 
@@ -88,7 +88,7 @@ def check(options: Options, task: Task) -> None:
 
 
 def check_here(arguments: Sequence[str]) -> None:
-    """The same for the task that the environment describes."""
+    """Like `check`, for the task in the environment."""
     check(parse(arguments, Path("/data"), Path("/output")), read_task())
 
 
@@ -104,6 +104,6 @@ def refused(how: str, given: Collection[str], values: Mapping[str, object]) -> l
 
 
 def told(how: str) -> str:
-    """A mode as the options that choose it."""
+    """The options that choose a mode."""
     strategy, _, update = how.partition(" ")
     return f"--strategy {strategy}{' --update ' * bool(update)}{update}"

@@ -55,7 +55,7 @@ class SyncRounds:
         return {"loss": float(loss / rounds), "accuracy": float(accuracy / rounds)}
 
     def _compute_gradient(self, batches: tf.data.Iterator, slot: tf.Tensor) -> None:
-        """On a worker: pull, compute, and push into slot number `slot`."""
+        """Runs on a worker: pull, compute, and push into slot number `slot`."""
         images, labels = next(batches)
         network = self._network
         loss, predicted, gradients = network.gradients(images, labels)
@@ -66,7 +66,7 @@ class SyncRounds:
         self._shown.scatter_update(tf.IndexedSlices(shown, slot[tf.newaxis]))
 
     def _apply_mean(self) -> None:
-        """On the ps: nothing but the order to do it passes through the chief."""
+        """Runs on the ps: the chief only sends the request."""
         variables = self._network.trainable_variables
         means = []
         for held in self._slots:

@@ -24,7 +24,7 @@ OTHER_NAMES = {
 }
 SWITCHES = ("clone-on-cpu", "final-score")
 LOGGING = ("logtostderr", "alsologtostderr")
-"""All that is said goes to the task's log anyway."""
+"""Options about messages, which go to the task's log in any case."""
 TRUE, FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")
 
 

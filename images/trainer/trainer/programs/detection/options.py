@@ -34,7 +34,7 @@ class Options:
     final_score: bool
     """Score the final model on the evaluation images."""
     graph: GraphOptions
-    """With the pipeline's number of steps and loss threshold."""
+    """The options with the pipeline's number of steps and loss threshold."""
     given: frozenset[str]
     """The arguments that the command line has, as `num_clones`; the others have their defaults."""
     claims: Mapping[str, str]
@@ -93,7 +93,7 @@ def configuration(
 
 
 def names_given(arguments: Sequence[str]) -> frozenset[str]:
-    """The destinations of the arguments that are there, whatever their values."""
+    """The destinations of the given arguments, independent of their values."""
     known = parser()
     nothing = object()
     empty = argparse.Namespace(
@@ -104,7 +104,7 @@ def names_given(arguments: Sequence[str]) -> frozenset[str]:
 
 
 def check(arguments: Sequence[str]) -> None:
-    """Whether `parse` takes them, the configuration aside; ends the process with 2 if not."""
+    """Validate the arguments without the configuration; exits with code 2 if they are invalid."""
     parser().parse_args(classic.modern(arguments))
 
 

@@ -61,7 +61,7 @@ DEEPEST = 50
 
 @dataclass(frozen=True)
 class Token:
-    """One token of a text, and the line that it stands in, from 1."""
+    """One token of a text, and its line, from 1."""
 
     kind: str
     text: str
@@ -168,7 +168,7 @@ class Reader:
 
 
 def number(text: str) -> int | float:
-    """The number that a token means; ValueError if it is none."""
+    """The number in a token; raises ValueError if it is not a number."""
     if text.lstrip("-").lower().startswith("0x"):
         return int(text, 16)
     plain = text.rstrip("fF")

@@ -29,11 +29,11 @@ class Options:
     """|w - w*| and |b - b*| at the end."""
     seed: int
     points: Points | None
-    """Those of `--csv`, whose own line then is to be found; None to make them up."""
+    """The points of `--csv`, whose least-squares line is the goal; None: generate points."""
 
 
 def check(arguments: Sequence[str]) -> None:
-    """Whether `parse` takes them, the CSV file aside; ends the process with 2 if not."""
+    """Validate the arguments without the CSV file; exits with code 2 if they are invalid."""
     parser().parse_args(arguments)
 
 
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parse(arguments: Sequence[str], data: Path) -> Options:
-    """Options from the command line; argparse ends the process with 2 if they are wrong.
+    """The options on the command line; argparse exits with code 2 if they are invalid.
 
     Args:
         data: the directory from which `--csv` is seen.

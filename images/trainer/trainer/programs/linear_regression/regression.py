@@ -46,7 +46,7 @@ def points(options: Options, replica: int, replicas: int) -> tf.data.Dataset:
 
 
 def points_of_file(options: Options, replica: int, replicas: int) -> tf.data.Dataset:
-    """As `points`: every n-th point, shuffled; all of them where there are fewer than replicas."""
+    """Like `points`: every n-th point, shuffled; all points if there are fewer than replicas."""
     columns = [np.array(side, np.float32) for side in (options.points.x, options.points.y)]
     data = tf.data.Dataset.from_tensor_slices(tuple(columns))
     if len(columns[0]) >= replicas:

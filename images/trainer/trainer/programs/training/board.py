@@ -31,7 +31,7 @@ class Board:
         self._writer.flush()
 
     def network(self, network: tf.keras.Model) -> None:
-        """The layers of a model, for the tab Graphs; nothing of one that cannot be told."""
+        """Write the layers of a model for the tab Graphs, if the model can be described."""
         try:
             layers = network.to_json()
         except NotImplementedError:
@@ -57,9 +57,9 @@ class Board:
 def write_hyperparameters(
     output: Path, cluster: Mapping[str, Sequence[str]], values: Mapping[str, Any]
 ) -> None:
-    """For the tab HParams: numbers and words among `values`, and how many tasks each role has.
+    """Write the tab HParams: numbers and texts in `values`, and the number of tasks of each role.
 
-    Of mappings in `values` the entries are told as `key.entry`.
+    Entries of mappings in `values` are written as `key.entry`.
     """
     from tensorboard.plugins.hparams import summary_v2
 
@@ -80,7 +80,7 @@ def graph_writer(folder: Path) -> tf1.summary.FileWriter:
 
 
 def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, bool | int | float | str]]:
-    """The entries of nested mappings that can be told; tuples as words, what is None left out."""
+    """The entries of nested mappings; tuples as texts, None left out."""
     pairs: list[tuple[str, bool | int | float | str]] = []
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -94,11 +94,11 @@ def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, bool | 
 
 keras = tf.keras
 TAGS = {"loss": "loss", "accuracy": "accuracy", "staleness_mean": "staleness"}
-"""By the names that `fit` has for them."""
+"""The curves by their names in `fit`."""
 
 
 class Curves(keras.callbacks.Callback):
-    """Figures and learning rate of each epoch, by the global step at its end."""
+    """Writes metrics and learning rate of each epoch, at the global step of its end."""
 
     def __init__(self, output: Path) -> None:
         super().__init__()

@@ -123,7 +123,7 @@ class Snapshot:
             variable.assign(values[name])
 
     def _own(self, variable: tf.Variable) -> tf.Variable:
-        """This task's copy of a mirrored one: others need not be asked, who may be gone."""
+        """This task's copy of a mirrored variable: lost tasks are not needed."""
         return self._strategy.experimental_local_results(variable)[0]
 
     def _written(self, prefix: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
@@ -151,9 +151,10 @@ def name_of(variable: tf.Variable) -> str:
 def named(
     network: tf.keras.Model, optimizer: tf.keras.optimizers.Optimizer
 ) -> dict[str, tf.Variable]:
-    """All that training changes, the optimizer's under `optimizer/`; of what is split, the parts.
+    """The variables that training changes by name; the optimizer's begin with `optimizer/`.
 
-    Parts belong to as many parameter servers as there are: another number cannot read them.
+    A split variable is saved in parts, one per parameter server: a cluster with another number of
+    them cannot read it.
     """
     return {
         **{name_of(part): part for part in parts(network.weights)},

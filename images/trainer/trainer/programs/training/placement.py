@@ -1,4 +1,4 @@
-"""Which task holds which variable: read from their devices, told once by the leader."""
+"""Reports which task holds which variable, by the variables' devices; the leader does it once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from trainer.agent.progress_file import Progress
 
 MOST = 200
-"""The largest ones are told; of more, the rest of each task together."""
+"""The maximum number of variables in the report; the rest is summed up per task."""
 REST = "others"
 ON = re.compile(r"/job:(\w+).*?/task:(\d+)")
 

@@ -52,7 +52,7 @@ def leave(code: int) -> NoReturn:
 
 
 def data_directory() -> Path:
-    """Where this task finds its data set."""
+    """The directory of this task's data set."""
     return Path(os.environ.get("CLUSTER_KIT_DATA") or "/data")
 
 
@@ -125,7 +125,7 @@ def appeared(file: Path | None) -> bool:
 
 
 class PeerLost(TrainerError):
-    """A task that this one depends on is gone, and did not come back in time."""
+    """A task that this one depends on was lost, and did not come back in time."""
 
     exit_code = EXIT_TRAINING_FAILED
 
@@ -160,5 +160,5 @@ NOTHING = "nothing"
 
 
 def checkpoint_directory(output: Path) -> Path:
-    """Below the output directory."""
+    """The directory of checkpoints, below the output directory."""
     return output / "checkpoints"

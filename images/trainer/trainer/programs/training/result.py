@@ -18,7 +18,7 @@ def write_result(
     classes: Sequence[str] | Mapping[int, str],
     progress: Progress | None,
 ) -> None:
-    """`metrics` are also told as the event of that name.
+    """`metrics` are also written as the event of that name.
 
     Args:
         classes: their names, in order or by number.
@@ -30,7 +30,7 @@ def write_result(
 
 
 def report_again(output: Path, progress: Progress | None) -> bool:
-    """Where an earlier run has come to its end: tell its metrics for this one; whether it has."""
+    """If an earlier run has finished, write its metrics for this run; returns whether it has."""
     file = output / NAME
     if not file.exists():
         return False

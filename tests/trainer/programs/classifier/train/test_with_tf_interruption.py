@@ -120,6 +120,6 @@ def test_a_damaged_snapshot_costs_only_the_epoch(run_task, events, pictures: Pat
         task = start(20, QUICK)
         said = task.communicate(timeout=60)[0]
         assert task.returncode == 0, said
-        assert re.search(r"error: .+; going on from the last saved epoch", said), said
+        assert re.search(r"error: .+; continuing from the last saved epoch", said), said
         metrics = [e for e in events("worker-0") if e["event"] == "metrics"]
         assert metrics[-1]["updates"] == 40

@@ -100,4 +100,4 @@ def test_an_image_that_breaks_off_is_named(tmp_path: Path, form: str) -> None:
     file = coco_file(tmp_path)
     (tmp_path / "images" / "a.png").write_bytes(picture(form)[:-12])
     (problem,) = all_problems(sources.read_coco(file, tmp_path / "images", None))
-    assert "a.png breaks off before the image's end" in problem
+    assert "a.png is truncated" in problem

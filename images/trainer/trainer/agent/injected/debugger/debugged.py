@@ -12,7 +12,7 @@ import time
 WHERE = "/debugger"
 """The host mounts debugpy there: an image need not have it."""
 PORT = 5678
-"""In the container; the host publishes it on its own loopback address only."""
+"""The port in the container; the host publishes it only on its loopback address."""
 PATIENCE_S = 10.0
 """The adapter of an attempt before may still hold the port."""
 

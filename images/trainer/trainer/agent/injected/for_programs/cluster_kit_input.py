@@ -85,7 +85,7 @@ def _coordinates() -> bool:
 
 
 def _index_where_it_runs() -> tf.Tensor:
-    """From the TF_CONFIG of the process in which this op runs."""
+    """The index in the TF_CONFIG of the process in which this op runs."""
     variables = tf.strings.split(tf.io.read_file("/proc/self/environ"), "\0")
     is_config = tf.strings.regex_full_match(variables, r"(?s)TF_CONFIG=.*")
     config = tf.strings.reduce_join(tf.boolean_mask(variables, is_config))

@@ -1,4 +1,4 @@
-"""What has to happen at a program's start, and as soon as it has imported TensorFlow.
+"""Runs code at a program's start, and as soon as it has imported TensorFlow.
 
 Python runs this file at its start, since child.py put its directory on PYTHONPATH.
 CLUSTER_KIT_STACKS names the file into which the program writes its stacks when it is asked to.
@@ -112,7 +112,7 @@ def load_file(file: str) -> ModuleType:
 
 
 def run_the_next_one() -> None:
-    """The sitecustomize that this one stands before: the user's, or the distribution's."""
+    """Run the sitecustomize that this one hides: the user's, or the distribution's."""
     ours = sys.modules.pop(__name__)
     try:
         import sitecustomize  # noqa: F401
@@ -130,7 +130,9 @@ if __name__ == "sitecustomize":
     if what_is_wanted() != [""]:
         sys.meta_path.insert(0, AfterImport("tensorflow", after_tensorflow))
     if "tf1" in what_is_wanted() and PathFinder.find_spec("tf_keras"):
-        os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # Keras 3 has none of TensorFlow 1
+        os.environ.setdefault(
+            "TF_USE_LEGACY_KERAS", "1"
+        )  # Keras 3 does not have TensorFlow 1's API
     if "refuse" in what_is_wanted():
         sys.meta_path.insert(0, AfterImport("keras", after_keras))
     run_the_next_one()

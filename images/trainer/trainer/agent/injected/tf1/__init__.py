@@ -1,1 +1,1 @@
-"""For programs written for TensorFlow 1: its API, and a server for those that start none."""
+"""TensorFlow 1's API for programs, and a server for programs that start none."""

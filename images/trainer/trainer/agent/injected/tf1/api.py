@@ -171,7 +171,7 @@ FOR_TENSORFLOW_2 = ("tensorflow_estimator", "tensorflow_hub", "tensorflow_probab
 """Packages that are written for the TensorFlow they are installed with, and import it by its usual
 name, often only when they are used."""
 MOVED_MODULES = {"tf_keras.legacy_tf_layers": "tf_keras.src.legacy_tf_layers"}
-"""Where TensorFlow 2.21 itself looks for the layers of TensorFlow 1, and where they are."""
+"""The module in which TensorFlow 2.21 looks for TensorFlow 1's layers, and the real one."""
 
 
 class Finder:
@@ -187,7 +187,7 @@ class Finder:
     def find_spec(
         self, name: str, path: object = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Raises ModuleNotFoundError with what to use instead, for what is gone."""
+        """Raise ModuleNotFoundError for a removed module, with what to use instead."""
         if name.partition(".")[0] in FOR_TENSORFLOW_2:
             return self._seeing_tensorflow_2(name, path, target)
         module = self._found(name)

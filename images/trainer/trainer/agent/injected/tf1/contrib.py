@@ -1,4 +1,4 @@
-"""`tf.contrib`: modules made of what has taken its place, and words about what has not."""
+"""`tf.contrib`: modules with the replacements of its names, and errors for names without one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 OWN = "own:"
-"""Before the name of a file beside this one."""
+"""The prefix of names of files in this directory."""
 API = "tf"
 """First in a path of the API: `tf.nn.rnn_cell`."""
 SLIM = "tf_slim"
@@ -17,11 +17,11 @@ NO_SLIM = (
     "tf_slim, which is a part of tf.contrib today, is not in this image: put it into a file of"
 )
 NO_SLIM += " pip requirements (REQUIREMENTS)"
-UNKNOWN = "it is not part of TensorFlow 2, and nothing takes its place in this image"
+UNKNOWN = "it is not part of TensorFlow 2, and this image has no replacement"
 
 
 class Contrib:
-    """Makes the modules below tf.contrib when they are asked for, each once."""
+    """Creates the modules below tf.contrib at their first import."""
 
     def __init__(self, load_file: Callable[[str], ModuleType], table: dict[str, Any]) -> None:
         self._load_file = load_file
@@ -67,7 +67,7 @@ class Contrib:
         return path in self._rows or any(key.startswith(f"{path}.") for key in self._rows)
 
     def found(self, path: str, row: dict[str, Any], name: str) -> object:
-        """What a part's name stands for today; AttributeError with what to use instead."""
+        """The present object for a name; raises AttributeError with what to use instead."""
         if name in row.get("names", {}):
             return self._thing(row["names"][name])
         below = f"{path}.{name}".lstrip(".")
@@ -119,7 +119,7 @@ class Contrib:
         return UNKNOWN
 
     def gone(self, path: str) -> str:
-        """The message about a name that is not there."""
+        """The message about a missing name."""
         reason = self.reason(path)
         message = f"module 'tensorflow' has no attribute '{path}'"
         return f"tf.{path}: {reason}" if reason else message

@@ -186,7 +186,7 @@ CHANGED: dict[str, tuple[str, Callable[[object], Any]]] = {
         around_one,
     ),
 }
-"""Places whose value is another one here. ValueError: the value is none of those known."""
+"""Keys whose values are converted. ValueError: the value is not a known one."""
 
 
 REWRITER = (
@@ -373,7 +373,7 @@ KNOWN = {part for path in (*FIELDS, *BLOCKS, *CHANGED, *ASIDE) for part in prefi
 
 
 def nearest_of(path: str) -> str:
-    """A hint, from what may stand in the same block."""
+    """A hint with the keys that are possible in the same block."""
     above, _, name = path.rpartition(".")
     known = [p.rpartition(".")[2] for p in KNOWN if p.rpartition(".")[0] == above]
     return nearest(name, known, "known there")

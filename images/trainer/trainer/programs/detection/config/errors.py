@@ -152,7 +152,7 @@ def meaning(fields: Mapping[str, Any], key: str) -> str:
 
 
 def short(value: object) -> str:
-    """As TOML writes it, near enough; nothing for a whole table."""
+    """The value about as TOML writes it; "" for a whole table."""
     if isinstance(value, dict | BaseModel):
         return ""
     if isinstance(value, tuple):

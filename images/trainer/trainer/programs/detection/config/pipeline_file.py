@@ -250,10 +250,10 @@ def seen_from(folder: Path, value: Any) -> Any:
 
 
 def merged(tables: Any) -> dict[str, Any]:
-    """All of these in one."""
+    """These tables merged into one."""
     return {key: value for table in tables for key, value in table.items()}
 
 
 def spelt(option: str) -> str:
-    """As the classic programs spell it."""
+    """The key as the classic programs spell it."""
     return option.replace("-", "_")

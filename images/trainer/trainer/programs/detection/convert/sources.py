@@ -49,7 +49,7 @@ class Annotated:
     source_id: str
     height: int | None
     width: int | None
-    """As annotated, None if it says nothing."""
+    """The annotated value, None if there is none."""
     boxes: tuple[PixelBox, ...]
 
 
@@ -63,7 +63,7 @@ class Source:
 
 
 def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, Sequence[str]]:
-    """The image as a record takes it, or None and what is wrong with it."""
+    """The image for a record; None if it is invalid, with the reason."""
     try:
         encoded = image.file.read_bytes()
     except OSError as problem:
@@ -74,9 +74,7 @@ def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, 
             f"{image.location}: {image.file} is not a PNG or JPEG; convert it to one of them"
         ]
     if breaks_off(encoded):
-        return None, [
-            f"{image.location}: {image.file} breaks off before the image's end; copy it anew"
-        ]
+        return None, [f"{image.location}: {image.file} is truncated; copy it again"]
     height, width = size
     problems = []
     if (image.height or height, image.width or width) != size:
@@ -110,7 +108,7 @@ def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, 
 
 
 def scaled(pixels: PixelBox, height: int, width: int, labels: LabelMap) -> Box:
-    """In fractions of the image. Up to a pixel outside is rounding, and cut off."""
+    """The box in fractions of the image; up to one pixel outside counts as rounding."""
 
     def fraction(side: float, length: int) -> float:
         return min(max(side, 0.0), length) / length if -1 <= side <= length + 1 else side / length
@@ -192,7 +190,7 @@ def categories(entries: list[Any], annotations: Path, problems: list[str]) -> di
 
 
 def read_coco_object(entry: Any, names: Mapping[int, str]) -> tuple[str, PixelBox]:
-    """(id of its image, box) of one annotation. ValueError says what is wrong."""
+    """(id of its image, box) of one annotation; raises ValueError with the reason."""
     if not isinstance(entry, dict):
         raise ValueError("must be an object")  # noqa: TRY004 - of JSON
     bbox = entry.get("bbox")
@@ -308,7 +306,7 @@ def names_of(directory: Path, split: str) -> list[str]:
 
 
 def read_one(file: Path, directory: Path) -> Annotated:
-    """One annotation. ValueError says what is wrong with it."""
+    """The image of one annotation; raises ValueError with the reason."""
     try:
         root = ElementTree.parse(file).getroot()
     except OSError as problem:
@@ -330,13 +328,13 @@ def read_one(file: Path, directory: Path) -> Annotated:
 
 
 def size(root: ElementTree.Element, key: str) -> int | None:
-    """None if it is not given; some tools write 0 for that."""
+    """The size; None if it is not given, for which some tools write 0."""
     text = (root.findtext(f"size/{key}") or "").strip()
     return int(text) or None if text.isdigit() else None
 
 
 def image_file(directory: Path, filename: str, stem: str) -> Path:
-    """Where the image is: by the name in the annotation, else by the annotation's own."""
+    """The path of the image, by the name in the annotation, else by the annotation's file name."""
     names = [filename] if filename else []
     names += [f"{stem}{ending}" for ending in ENDINGS]
     for folder in IMAGE_FOLDERS:

@@ -13,7 +13,7 @@ EDGE = 1e-3
 
 @dataclass(frozen=True)
 class Box:
-    """Where one object is, in fractions of the image's height and width, and what it is."""
+    """The position of one object, in fractions of the image's height and width, and its class."""
 
     ymin: float
     xmin: float

@@ -1,6 +1,6 @@
-"""From TFRecords to batches of augmented images with boxes.
+"""Makes batches of augmented images with boxes from TFRecords.
 
-In TensorFlow ops only, so that it runs where the model runs. The same `seed` gives the same
+It uses only TensorFlow ops, so that it runs where the model runs. The same `seed` gives the same
 augmentation.
 """
 
@@ -80,7 +80,7 @@ def area(boxes: tf.Tensor) -> tf.Tensor:
 
 
 def coloured(image: tf.Tensor, options: Augmentation, drawn: list[tf.Tensor]) -> tf.Tensor:
-    """Brightness, contrast, saturation and hue, each if it is asked for."""
+    """Change brightness, contrast, saturation and hue, each if it is configured."""
     light, contrast, saturation, hue = (2 * number - 1 for number in drawn)
     if options.hue or options.saturation:
         image = tf.clip_by_value(image, 0.0, 255.0) / 255.0
@@ -159,7 +159,7 @@ def flags(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
 
 
 def single(example: Example) -> Example:
-    """Without its crowds."""
+    """The image without its crowds."""
     kept = ~example.crowd
     columns = (example.boxes, example.classes, example.difficult, example.crowd)
     return Example(
@@ -189,7 +189,7 @@ class Batch(NamedTuple):
 
 
 class ScoredBatch(NamedTuple):
-    """As Batch, and what only scoring asks for."""
+    """A Batch with the fields that only scoring needs."""
 
     images: tf.Tensor
     boxes: tf.Tensor

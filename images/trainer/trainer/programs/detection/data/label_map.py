@@ -35,7 +35,7 @@ class LabelMap:
 
     @property
     def names(self) -> dict[int, str]:
-        """For people: the display name if there is one."""
+        """The names to show: the display name if there is one."""
         return {number: self.shown.get(number, label) for number, label in self.labels.items()}
 
     @property

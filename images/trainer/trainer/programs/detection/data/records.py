@@ -72,7 +72,7 @@ def serialised(features: dict[str, list[Any]]) -> bytes:
 
 
 def from_example(record: bytes) -> LabelledImage:
-    """The image of a serialised tf.train.Example. RecordError says what is missing or uneven."""
+    """The image in a serialized tf.train.Example; raises RecordError for invalid features."""
     example = tf.train.Example()
     try:
         example.ParseFromString(record)
@@ -144,7 +144,8 @@ def shard_names(prefix: Path, shards: int) -> list[Path]:
 
 
 class ShardWriter:
-    """Writes records in turn to `shards` files; they are complete, or they are not there.
+    """Writes records to `shards` files, one after the other; a file exists only when it is
+    complete.
 
     A context manager: the files get their names when the block ends well.
     """
@@ -181,12 +182,12 @@ class ShardWriter:
 
 
 def part_of(name: Path) -> Path:
-    """Where a file is written until it is complete."""
+    """The temporary path of a file until it is complete."""
     return name.with_name(f".{name.name}.part")
 
 
 def write(images: Iterable[LabelledImage], prefix: Path, shards: int) -> list[Path]:
-    """Write the images in turn to `shards` files; their names."""
+    """Write the images to `shards` files, one after the other; returns the files' names."""
     with ShardWriter(prefix, shards) as writer:
         for image in images:
             writer.write(to_example(image))
@@ -221,7 +222,7 @@ def read(file: Path) -> Iterator[bytes]:
 
 
 def first_words(problem: tf.errors.OpError) -> str:
-    """The part of TensorFlow's message that says what happened."""
+    """The essential part of TensorFlow's message."""
     return problem.message.partition(";")[0].partition(" at ")[0].strip() or type(problem).__name__
 
 

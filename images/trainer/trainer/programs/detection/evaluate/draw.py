@@ -101,7 +101,7 @@ def tagged(
     font: ImageFont.FreeTypeFont | ImageFont.ImageFont,
     size: tuple[int, int],
 ) -> None:
-    """The text above the box, or inside if there is no room."""
+    """Draw the text above the box, or inside it if there is no space above."""
     _, _, width, height = draw.textbbox((0, 0), text, font=font)
     width, height = width + 6, height + 4
     left = min(max(box[0] - 1, 0), max(size[0] - width, 0))

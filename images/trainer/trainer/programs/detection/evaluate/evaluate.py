@@ -28,7 +28,7 @@ MEMORY, DRAWINGS = "evaluator.json", "detections"
 ON_BOARD = 4
 """Images of each evaluation that TensorBoard shows."""
 ALWAYS = 50
-"""After so many evaluations only each 50th is shown there: the file of events must not grow on."""
+"""After this many evaluations, only every 50th is written: the event file must not grow forever."""
 BEST_SO_FAR = "best-so-far/weights"
 
 

@@ -25,7 +25,7 @@ from trainer.programs.detection.model import loss, ssd
 from trainer.programs.detection.model.ssd import Detector
 
 DETECTIONS_COUNTED = 100
-"""Of an image, as COCO does."""
+"""The maximum number of detections per image, as in COCO."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ CACHE_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Score:
-    """Of one set of weights; `loss` is the mean over the images, without weight decay."""
+    """The score of one set of weights; `loss` is the mean over the images, without weight decay."""
 
     loss: float
     figures: Figures
@@ -153,7 +153,7 @@ class Score:
 
 
 class Scorer:
-    """Scores the network of `detector`, whatever weights it has at the time."""
+    """Scores the network of `detector` with its current weights."""
 
     def __init__(
         self, pipeline: Pipeline, detector: Detector, labels: LabelMap, images: int
@@ -196,7 +196,7 @@ class Scorer:
         new.rename(file)
 
     def drawn(self, score: Score, most: int | None = None) -> list[Image.Image]:
-        """The images of `score`, or the first so many, with their detections, all of one size."""
+        """The first images of `score` with their detections, all of one size."""
         least = self._pipeline.eval_config.min_score_threshold
         return [
             draw.drawn(image, detections, truth, self._names, least)
@@ -214,12 +214,12 @@ class Scorer:
 
 
 def truth_of(batch: ScoredBatch, index: int) -> Truth:
-    """Of one image; `batch` holds numpy arrays."""
+    """The ground truth of one image; `batch` has numpy arrays."""
     columns = (batch.boxes, batch.classes, batch.difficult, batch.crowd)
     return Truth(*(column[index, : batch.count[index]] for column in columns))
 
 
 def detected_of(detections: ssd.Detections, index: int) -> Detected:
-    """Of one image; `detections` holds numpy arrays."""
+    """The detections of one image; `detections` has numpy arrays."""
     columns = (detections.boxes, detections.classes, detections.scores)
     return Detected(*(column[index, : detections.count[index]] for column in columns))

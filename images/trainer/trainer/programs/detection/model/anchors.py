@@ -26,7 +26,7 @@ class AnchorMap:
     shapes: tuple[Shape, ...]
 
     def boxes(self) -> list[Box]:
-        """By row, then column, then shape: the order of a prediction map when it is flattened."""
+        """The anchors by row, column and shape: the order of a flattened prediction map."""
         return [
             (y - height / 2, x - width / 2, y + height / 2, x + width / 2)
             for y in ((row + 0.5) / self.rows for row in range(self.rows))
@@ -57,5 +57,5 @@ def shapes(options: Anchors, scale: float, next_scale: float) -> tuple[Shape, ..
 
 
 def shape(scale: float, ratio: float) -> Shape:
-    """Of area `scale`², `ratio` times as wide as high."""
+    """The shape with area `scale`² whose width is `ratio` times its height."""
     return scale / math.sqrt(ratio), scale * math.sqrt(ratio)

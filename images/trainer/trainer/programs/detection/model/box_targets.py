@@ -50,7 +50,7 @@ def centre_and_size(boxes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 @dataclass(frozen=True)
 class Matches:
-    """For each anchor of each image, all [B, A]."""
+    """The match of each anchor of each image, all [B, A]."""
 
     box: tf.Tensor
     """int32: index of the box it is to find; 0 if it is to find none."""

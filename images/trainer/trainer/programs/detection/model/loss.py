@@ -73,7 +73,8 @@ class MultiboxLoss:
         return Parts(total, localization, classification)
 
     def classification(self, wanted: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """Of each anchor, [B, A]; `wanted` [B, A] is its class, 0 for background.
+        """The classification loss of each anchor, [B, A]; `wanted` [B, A] is its class, 0 for
+        background.
 
         Focal loss has a sigmoid for each class, and leaves the background's logit out.
         """

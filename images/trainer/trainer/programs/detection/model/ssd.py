@@ -129,7 +129,7 @@ def head(feature: tf.Tensor, shapes: int, options: Model, name: str) -> tf.Tenso
 
 
 def forget_all_but(names: set[str]) -> None:
-    """In graph mode: keep only the variables of these names in the collections."""
+    """Keep only the variables with these names in the graph's collections."""
     graph = tf.compat.v1.get_default_graph()
     for collection in (
         tf.compat.v1.GraphKeys.GLOBAL_VARIABLES,
@@ -151,7 +151,7 @@ def weight_decay(network: keras.Model, weight: float) -> tf.Tensor:
 
 
 class Detections(NamedTuple):
-    """Of each image the D best, by falling score; after its `count` all is 0."""
+    """The D best detections of each image, by descending score; entries after `count` are 0."""
 
     boxes: tf.Tensor
     """[B, D, 4] float32: ymin, xmin, ymax, xmax, within 0…1."""

@@ -113,7 +113,7 @@ TURN = 12
 INKED = 0.35
 """Cover from which a pixel belongs to the digit."""
 MOST_HIDDEN = 0.15
-"""Of the smaller of two digits' boxes."""
+"""The maximum overlap, as a fraction of the smaller of two digits' boxes."""
 LEAST_CONTRAST = 60
 """Between ink and the mean ground under it, in 0…255 of luminance."""
 LUMINANCE = np.array((0.299, 0.587, 0.114), np.float32)

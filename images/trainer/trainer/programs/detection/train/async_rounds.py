@@ -109,7 +109,9 @@ class AsyncRounds:
     def save_now(self) -> None:
         """Save a checkpoint that is never removed; called from another thread."""
         if self._begun:
-            print(f"saved by hand: {self._manager.save(self.step, by_hand=True).name}", flush=True)
+            print(
+                f"saved on request: {self._manager.save(self.step, by_hand=True).name}", flush=True
+            )
 
     def stop(self) -> NoReturn:
         """Save, and end the process; called from another thread on SIGTERM."""

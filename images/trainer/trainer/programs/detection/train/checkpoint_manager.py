@@ -57,10 +57,10 @@ class CheckpointManager:
         self._snapshot = Snapshot(named(network, optimizer), network.distribute_strategy, CHIEF)
 
     def restore(self) -> Checkpoint | None:
-        """The newest that is sound; None if there is none at all.
+        """Restore the newest undamaged checkpoint; returns None if there is no checkpoint.
 
         Raises:
-            CheckpointError: all are damaged, or they are another model's.
+            CheckpointError: all checkpoints are damaged, or belong to another model.
         """
         damaged = []
         for checkpoint in reversed(weights.find(self._output)):

@@ -63,7 +63,7 @@ class Unreadable(Exception):
 
 
 class Checkpoints:
-    """Made while the graph is built; only the chief uses it."""
+    """Saves and restores checkpoints; created with the graph, and used only by the chief."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Checkpoints:
         return complete[-1] if complete else None
 
     def restore(self, session: tf1.Session) -> Saved | None:
-        """Restore the newest checkpoint that is sound; None if there is none at all."""
+        """Restore the newest undamaged checkpoint; returns None if there is no checkpoint."""
         for left_over in self._folder.glob("*.tempstate*"):
             left_over.unlink(missing_ok=True)
         damaged: list[str] = []
@@ -208,7 +208,7 @@ class CheckpointManager:
         self._saved = threading.Event()
 
     def begin(self, session: tf.compat.v1.Session, restored: Saved | None) -> None:
-        """From now on `session` holds what is worth saving."""
+        """Use `session` for saving from now on."""
         self.last = restored
         self._milestone = self._milestone_of(restored.step if restored else 0)
         self._session = session
@@ -250,7 +250,7 @@ class CheckpointManager:
             self._on_milestone()
 
     def ask(self) -> None:
-        """By hand, from another thread: between two updates, or at once if none comes soon."""
+        """Save between two updates, or at once if none comes soon; called from another thread."""
         if self._session is None:
             return
         self._by_hand.set()
@@ -260,8 +260,10 @@ class CheckpointManager:
             self._say_saved(self.save(by_hand=True))
 
     def save_before_the_end(self) -> Saved | None:
-        """From another thread, on SIGTERM: the same, and no update comes after it. None if
-        there was nothing to save."""
+        """Save, and prevent later updates; called on SIGTERM from another thread.
+
+        Returns None if there was nothing to save.
+        """
         if self._session is None:
             return None
         self._stopping.set()
@@ -285,4 +287,4 @@ class CheckpointManager:
         self._due = time.monotonic() + self._save_secs if self._save_secs else float("inf")
 
     def _say_saved(self, saved: Saved) -> None:
-        print(f"saved by hand: {saved.name}", flush=True)
+        print(f"saved on request: {saved.name}", flush=True)

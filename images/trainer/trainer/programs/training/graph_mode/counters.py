@@ -1,4 +1,4 @@
-"""What the replicas share beside the model: the global step, the end, who did how much.
+"""The variables that replicas share besides the model: global step, end, steps per replica.
 
 All of it lies on the first ps, and is read and written inside the training step itself: it costs
 no messages of its own.
@@ -34,7 +34,7 @@ class SharedCounters:
 
     @property
     def of_this_run(self) -> tuple[tf.Variable, ...]:
-        """Not part of a checkpoint."""
+        """The counters of this run; not part of a checkpoint."""
         return (self.end_at, self.finished, self.over)
 
 
@@ -92,7 +92,7 @@ class Shares:
 
 
 def shares(counts: list[np.ndarray]) -> Shares:
-    """From the values of SharedCounters.counts, each [BINS]."""
+    """The shares, from the values of SharedCounters.counts, each [BINS]."""
     total = np.sum(counts, axis=0)
     seen = np.flatnonzero(total)
     mean = float(np.average(np.arange(BINS), weights=total)) if seen.size else 0.0

@@ -12,14 +12,14 @@ ASYNC, SYNC = "async", "sync"
 
 @dataclass(frozen=True)
 class GraphOptions:
-    """The same on every replica. Times in seconds unless they say otherwise."""
+    """Options of graph mode, the same on every replica. Times are seconds, except where noted."""
 
     steps: int = 1000
     """The global step at which the job ends; steps of earlier runs count."""
     update: str = ASYNC
     """`async`: each gradient as it arrives; `sync`: the mean of all replicas' gradients, once."""
     backup_workers: int = 0
-    """Under sync: so many gradients of each round, the slowest, are not waited for."""
+    """Under sync: the number of gradients, the slowest ones, for which a round does not wait."""
     num_clones: int = 1
     """Copies of the model in each task; each takes a batch of its own in every step."""
     clone_on_cpu: bool = False
@@ -29,7 +29,7 @@ class GraphOptions:
     save_secs: float = 5.0
     """Between two automatic checkpoints; 0: only at the end."""
     keep: int = 1
-    """Automatic checkpoints to keep; those saved by hand stay."""
+    """Number of automatic checkpoints to keep; those saved on request stay."""
     summary_steps: int = 100
     """Global steps between two summaries of the chief; 0: none."""
     log_steps: int = 100

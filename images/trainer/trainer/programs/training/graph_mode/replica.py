@@ -75,7 +75,7 @@ class DeploymentConfig:
         return f"{self.worker_device}/device:CPU:0"
 
     def optimizer_device(self) -> str:
-        """Where gradients of several clones meet; a lone clone's stay where they are made."""
+        """The device on which gradients of clones are combined; a single clone uses its device."""
         return self.inputs_device() if self.num_clones > 1 else self.clone_device(0)
 
     def variables_device(self) -> str:
@@ -88,7 +88,7 @@ class DeploymentConfig:
         return "/device:CPU:0" if self.num_clones > 1 else self.clone_device(0)
 
     def caching_device(self) -> str | None:
-        """Where a replica keeps the variables that it has pulled in a step, for all its clones."""
+        """The device on which a replica keeps the variables of a step for all its clones."""
         return self.inputs_device() if self.distributed else None
 
     def _check(self, clone_index: int) -> None:
@@ -112,7 +112,7 @@ class Replica:
     """Task name to address of every ps; empty in a single process."""
     deployment: DeploymentConfig
     gradients_per_round: int
-    """Under sync: how many gradients make one update; 0 if there are no rounds."""
+    """Under sync: the number of gradients per update; 0 if there are no rounds."""
 
     @property
     def count(self) -> int:

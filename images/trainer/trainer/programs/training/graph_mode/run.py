@@ -21,7 +21,7 @@ from trainer.programs.training.program import PeerLost, headline
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 GONE = (tf.errors.FailedPreconditionError, tf.errors.NotFoundError, tf.errors.CancelledError)
-"""What a session meets on a ps that was started again: no variable, resource or queue of ours."""
+"""Errors of a session on a restarted ps: variables, resources and queues are missing."""
 PATIENCE_S = 30.0
 TRIES = 3
 
@@ -61,7 +61,7 @@ def run(task: Task, job: GraphJob, options: GraphOptions, progress: Progress | N
 def recovering(
     training: Training, replica: Replica, target: str, config: tf.compat.v1.ConfigProto
 ) -> GraphResult:
-    """Train; after the loss of a ps go on in a new session, as long as that gets us further."""
+    """Train; after the loss of a ps, continue in a new session while that makes progress."""
     tries = 0
     while True:
         before = training.steps_made

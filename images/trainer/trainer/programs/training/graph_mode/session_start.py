@@ -65,7 +65,7 @@ def wait_for_chief(session: tf1.Session, graph: TrainingGraph, replica: Replica)
 
 
 def wait_for_step(session: tf1.Session, graph: TrainingGraph, begin: int) -> None:
-    """Block until the job is at global step `begin`, or at its end."""
+    """Block until the job reaches global step `begin`, or ends."""
     step, end_at = map(int, session.run(graph.now))
     if step < min(begin, end_at):
         print(f"waiting for global step {begin} (now {step})", flush=True)
@@ -135,7 +135,7 @@ class RoundsThread(threading.Thread):
                 step = int(apply())
                 if step < self._end_at:
                     self._manager.between_updates(step)
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the main thread raises it
+        except Exception as problem:  # noqa: BLE001 - the main thread raises any exception
             if not self._ended.is_set():
                 self.failure = problem
                 with contextlib.suppress(tf.errors.OpError):

@@ -32,7 +32,7 @@ class ReplicaOps:
     """What every replica runs."""
 
     token: tf.Tensor
-    """To feed: the token that the replica's gradient is for; int64 scalar."""
+    """Feed the token of the replica's gradient; int64 scalar."""
     position: tf.Tensor
     """Pushes, waits for the next token, and is [token, end_at], int64."""
     next_token: tf.Tensor
@@ -47,7 +47,7 @@ class Rounds:
 
     replica: ReplicaOps
     base: tf.Variable
-    """Without a value until the chief has started its rounds: until then the others wait."""
+    """It has no value until the chief has started its rounds; the others wait for that."""
     apply: tf.Tensor
     """The round: waits for the gradients, applies their mean, sends tokens; the global step."""
     accumulated: tf.Tensor
@@ -56,9 +56,9 @@ class Rounds:
     """Takes `take_count` gradients out of one accumulator."""
     take_count: tf.Tensor
     new_token: tf.Tensor
-    """To feed: a token, for `drop_older` and `send`."""
+    """Feed a token, for `drop_older` and `send`."""
     drop_older: tf.Operation
-    """From now on the accumulators refuse gradients for tokens older than `new_token`."""
+    """Running it makes the accumulators refuse gradients for tokens older than `new_token`."""
     send: tf.Operation
     """Puts `new_token` into every queue."""
 
@@ -165,12 +165,12 @@ def token_queue(number: int) -> tf.queue.FIFOQueue:
 
 
 def newest(queue: tf.queue.FIFOQueue) -> tf.Tensor:
-    """Waits for a token, and takes all that are there: a slow replica skips what it missed."""
+    """Waits for a token, and takes all available ones: a slow replica skips missed rounds."""
     return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
 
 
 def start_rounds(rounds: Rounds, global_step: tf.Variable, session: tf1.Session) -> None:
-    """By the chief, before the first round: drop what an earlier chief left, wake all replicas."""
+    """Drop an earlier chief's data, and wake all replicas; called before the first round."""
     base = int(time.time() - EPOCH) << STEP_BITS
     first = {rounds.new_token: base + int(session.run(global_step))}
     session.run(rounds.drop_older, first)

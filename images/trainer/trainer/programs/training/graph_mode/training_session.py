@@ -71,7 +71,7 @@ class Shutdown:
             self._made_before = sum(self._shares(session).steps)
 
     def tell(self, session: tf1.Session) -> None:
-        """By the chief: the other replicas may leave."""
+        """Called by the chief: tell the other replicas that they can end."""
         assign(session, self._counters.over, 1)
 
     def is_over(self, session: tf1.Session) -> bool:
@@ -136,7 +136,7 @@ class Shutdown:
 
 
 def ended_within(seconds: float) -> bool:
-    """Whether the supervisor says that the job has ended; True if there is none."""
+    """Whether the supervisor reports within this time that the job has ended; True without one."""
     until = time.monotonic() + seconds
     while not mailbox.job_has_ended() and time.monotonic() < until:
         time.sleep(POLL_S)
@@ -278,15 +278,19 @@ class Training:
         )
 
     def save_by_hand(self) -> None:
-        """On SIGUSR1 or `save-now`. What cannot be saved is said; the training goes on."""
+        """Save on SIGUSR1 or `save-now`; an error is printed, and training continues."""
         if self._manager:
             try:
                 self._manager.ask()
             except (TrainerError, tf.errors.OpError) as problem:
-                print(f"error: not saved by hand: {headline(problem)}", file=sys.stderr, flush=True)
+                print(
+                    f"error: the requested save failed: {headline(problem)}",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
     def terminated(self) -> NoReturn:
-        """SIGTERM: the chief saves, and the process is gone."""
+        """Handle SIGTERM: the chief saves, and the process ends."""
         saved: Saved | None = None
         if self._manager:
             mailbox.leave_last_words("", mailbox.SAVING)
