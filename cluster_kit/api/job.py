@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from cluster_kit.api import host_chief
 from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.host import Host
-from cluster_kit.manifest.command_line import Caller
+from cluster_kit.manifest.command_line import Caller, with_another_program
 from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.plan.plan import check_manifest
 from cluster_kit.platform_table import DEFAULT
@@ -30,6 +31,7 @@ from cluster_kit.run.request import Request
 from cluster_kit.run.run import Keep
 from cluster_kit.run.take_down import take_down
 from cluster_kit.run.verdict import Reason
+from cluster_kit.util.paths import seen_from
 from cluster_kit.workspace import Workspace, here
 
 AUTO = "auto"
@@ -168,7 +170,9 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
             the kit's clone, see docs/your-project.md).
         overrides: any keys of the manifest, as `worker=3` or `deadline={"job": "5m"}`. `program`,
             `data` and `requirements` are relative to the current directory. `extra_args` are added
-            to the manifest's `args`. `chief="host"`: the caller is the chief, see `up`.
+            to the manifest's `args`. With another `program` than the manifest's, its `args`,
+            `requirements`, `tf1` and `evaluator` are left out, as on the command line.
+            `chief="host"`: the caller is the chief, see `up`.
     Raises:
         UsageError: the manifest was not found.
         ManifestError: it is invalid on any host; it has every problem.
@@ -177,6 +181,8 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
     meant = host_chief.overrides_of(overrides)
     values = {key: _from_here(key, value) for key, value in meant.items()}
     path = find(str(manifest), workspace.manifests)
+    if _is_another_program(values.get("program"), path):
+        values = {**with_another_program(), **values}
     with _in_python(path):
         loaded = platforms.load(path, values)
         fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded).loaded.manifest
@@ -206,6 +212,19 @@ def _from_here(key: str, value: Any) -> Any:
     if known is None or not value or value in known:
         return value
     return str(Path(value).expanduser().absolute())
+
+
+def _is_another_program(program: object, manifest: Path) -> bool:
+    """Whether this override is a program that is not the one in the manifest's file."""
+    if not isinstance(program, str):
+        return False
+    try:
+        own = tomllib.loads(manifest.read_text(encoding="utf-8")).get("program")
+    except (OSError, ValueError):  # `load` reports it
+        return False
+    if program in PROGRAMS or own in PROGRAMS or not isinstance(own, str):
+        return program != own
+    return seen_from(manifest.parent, own).resolve() != Path(program).resolve()
 
 
 @contextlib.contextmanager

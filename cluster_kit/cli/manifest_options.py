@@ -21,12 +21,18 @@ from typer.core import TyperCommand
 
 from cluster_kit.cli.app import current_host
 from cluster_kit.errors import UsageError
-from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, Caller, Kind, Override
+from cluster_kit.manifest.command_line import (
+    OVERRIDES,
+    SET_OPTION,
+    Caller,
+    Kind,
+    Override,
+    with_another_program,
+)
 from cluster_kit.manifest.load import takes_text
 from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.platforms.platform import manifest_model
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
-from cluster_kit.roles import ROLES
 from cluster_kit.run.request import DEFAULT_MANIFEST, Request
 from cluster_kit.workspace import Workspace, here
 
@@ -139,9 +145,7 @@ def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[st
     """
     overridden: dict[str, Any] = {}
     if texts.get("program") is not None:
-        # The manifest's arguments and what else is for its own program go with that.
-        overridden |= {role.name: 0 for role in ROLES.values() if role.evaluates}
-        overridden |= {"args": [], "requirements": "", "tf1": False}
+        overridden |= with_another_program()
     for override in OVERRIDES:
         text = texts.get(override.key)
         if text is not None:

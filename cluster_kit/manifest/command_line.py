@@ -143,10 +143,15 @@ def _reference(manifest: Path, root: Path) -> str:
     return manifest.stem if named else below(manifest, root)
 
 
+def with_another_program() -> dict[str, Any]:
+    """The overrides of what a manifest has for its own program, if another program runs."""
+    evaluators = {role.name: 0 for role in ROLES.values() if role.evaluates}
+    return {**evaluators, "args": [], "requirements": "", "tf1": False}
+
+
 def _implied(key: str, overrides: Mapping[str, Any]) -> bool:
     """Whether `--program` alone sets this key to this value."""
-    implied: dict[str, Any] = {role.name: 0 for role in ROLES.values() if role.evaluates}
-    implied |= {"args": [], "requirements": "", "tf1": False}
+    implied = with_another_program()
     return (
         "program" in overrides
         and key in implied

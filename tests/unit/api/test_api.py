@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,26 @@ def test_paths_are_relative_to_the_current_directory(
     assert job.overrides["program"] == str(tmp_path / "mine.py")
     assert job.plan().deadlines.job == 300
     assert load(stage, program="classifier").overrides["program"] == "classifier"
+
+
+def test_what_belongs_to_the_manifests_program_goes_with_it(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on the command line: another program does not know its arguments."""
+    for name in ("mine.py", "other.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    manifest = tmp_path / "own.toml"
+    lines = 'program = "mine.py"\nargs = ["--epochs", "5"]\nevaluator = 1\ntf1 = true\n'
+    manifest.write_text(f'format = 1\nname = "own"\nchief = 0\nps = 0\n{lines}')
+    monkeypatch.chdir(tmp_path)
+
+    def kept(**keys: Any) -> tuple[Any, ...]:
+        plan = ck.load(manifest, root=tmp_path, **keys).plan()
+        return plan.leader.arguments, len(plan.evaluators), plan.tf1
+
+    assert kept() == kept(program="mine.py") == (("--epochs", "5"), 1, True)
+    assert kept(program="other.py") == ((), 0, False)
+    assert kept(program="other.py", args=["-v"], evaluator=1, tf1=True) == (("-v",), 1, True)
 
 
 def test_a_cluster_stays_up_for_a_block_and_goes_with_it(stage: Stage) -> None:
