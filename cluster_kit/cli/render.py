@@ -18,10 +18,8 @@ from cluster_kit.errors import UsageError
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.platforms.variables import without_secrets
-from cluster_kit.run.find import reach
 from cluster_kit.run.prepare import Prepared, build_of, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
-from cluster_kit.run.run_directory import run_of
 from cluster_kit.util.paths import command
 from cluster_kit.workspace import RENDERED, Workspace, here, ignore_in_git
 
@@ -171,6 +169,9 @@ def _from_running(rendered: Rendered, workspace: Workspace) -> str:
     Raises:
         UsageError: no cluster of this name is up, or `up` did not start it.
     """
+    from cluster_kit.run.find import reach  # these two import what judges a run
+    from cluster_kit.run.run_directory import run_of
+
     cluster = rendered.prepared.cluster
     name = cluster.name
     if rendered.portable:

@@ -167,3 +167,27 @@ def test_only_one_module_reads_and_lists_what_containers_can_write() -> None:
                     place = path.relative_to(ROOT / "cluster_kit")
                     found.add(f"{place}: {function.name}: {ast.unparse(call.func)}")
     assert found == MAY_TOUCH_OUTPUT.keys()
+
+
+def _imported_at_start(module: str) -> Iterator[str]:
+    """Yields the kit's modules that a module imports at its top level, packages left out."""
+    path = ROOT / f"{module.replace('.', '/')}.py"
+    if not path.exists():
+        return
+    for node in ast.parse(text_of(path)).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cluster_kit"):
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_render_imports_nothing_that_judges_a_run() -> None:
+    """Only `--diff=running` needs it, and imports it then."""
+    imported: set[str] = set()
+    to_read = ["cluster_kit.cli.render"]
+    while to_read:
+        module = to_read.pop()
+        if module not in imported:
+            imported.add(module)
+            to_read += _imported_at_start(module)
+    assert "cluster_kit.run.prepare" in imported
+    assert not {"cluster_kit.run.verdict", "cluster_kit.run.find"} & imported
