@@ -65,7 +65,7 @@ function drawChart(chart, holder, faults) {
   const axis = (more) => ({ stroke: css("--soft"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") }, font: "12px system-ui, sans-serif", ...more });
   return new uPlot({
     width: holder.clientWidth || 300, height: 190, padding: [null, 30, null, null], legend: { mount: (_, legend) => mountLegend(holder, legend, chart.curves.length) }, cursor: { sync: { key: "time" }, drag: { x: true, y: false } },
-    scales: { x: { time: false, range: (_, low, high) => [low ?? zoom.now[0], high ?? zoom.now[1]] }, y: { range: (_, low, high) => spread(low, high) } },
+    scales: { x: { time: false, range: (_, low, high) => [low ?? zoom.now[0], high ?? zoom.now[1]] }, y: { range: (_, low, high) => spread(low, high, chart.unit) } },
     series: [{ label: "time", value: (_, value) => (value === null ? "–" : seconds(value)) }, ...series],
     axes: [axis({ size: 34, space: APART, incrs: STEPS, values: (plot, found) => found.map((at) => moment(at, plot.scales.x.max)) }), axis({ size: 84, values: (_, found) => found.map((value) => figure(value, WORDS.includes(chart.unit) ? "" : chart.unit)) })],
     hooks: { setScale: [(plot, key) => { if (key === "x" && plot.status) zoom.set(plot.scales.x.min, plot.scales.x.max); }], draw: [(plot) => drawFaults(plot, faults)] },
@@ -79,8 +79,9 @@ function mountLegend(holder, legend, count) {
   holder.append(many ? element("details", { class: "legend" }, element("summary", { class: "soft" }, `legend of ${count} curves`), legend) : element("div", { class: "legend" }, legend));
 }
 
-function spread(low, high) {
+function spread(low, high, unit) {
   if (low === null) return [0, 1];
+  if (!low && !high) return [0, unit.startsWith("bytes") ? 4 : 1]; // there is no part of a byte
   const room = (high - low || Math.abs(high) || 1) * 0.06;
   return [low >= 0 && low < (high - low) * 2 ? 0 : low - room, high + room];
 }

@@ -208,6 +208,31 @@ def test_no_figure_of_the_axis_is_cut_off(browser: Any, tmp_path: Path) -> None:
         assert box["x"] + box["width"] <= right["x"] + right["width"]
 
 
+def test_the_labels_of_an_axis_of_nothing_but_zeros_differ(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, trained())) as one:
+        for unit in ("bytes", "bytes/s", "CPUs"):
+            low, high = one.page.evaluate("unit => spread(0, 0, unit)", unit)
+            steps = [low + (high - low) * part / 4 for part in range(5)]
+            shown = [one.page.evaluate("([at, unit]) => figure(at, unit)", [step, unit])
+                     for step in steps]  # fmt: skip
+            assert len(set(shown)) == 5 and shown[0].startswith("0"), shown
+
+
+def test_no_name_of_a_task_is_broken_in_a_narrow_table(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, trained())) as one:
+        one.page.set_viewport_size({"width": 420, "height": 900})
+        cells = one.page.locator("#cluster > .scroll:last-of-type td:first-child").all()
+        names = [cell.inner_text() for cell in cells]
+        assert "evaluator-0" in names
+        lines = """one => {
+          const range = document.createRange();
+          range.selectNodeContents(one);
+          return range.getClientRects().length;
+        }"""
+        assert {cell.evaluate(lines) for cell in cells} == {1}
+        assert one.page.evaluate("document.documentElement.scrollWidth") == 420
+
+
 def test_headings_and_landmarks_are_in_order(browser: Any, tmp_path: Path) -> None:
     with opened(browser, written(tmp_path, trained())) as one:
         levels = [int(found.evaluate("one => one.tagName[1]"))
