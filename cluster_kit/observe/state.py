@@ -1,4 +1,4 @@
-"""The observed state of a run: the view shows it, the verdict is made from it. Pure."""
+"""The observed state of a run, which the view shows, and from which the verdict is made. Pure."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CLOCK_SLACK_S = 0.05
 """Seconds of tolerance: engine and task read the same clock at different resolutions."""
 
 MOST_METRICS = 1_000
-"""Metrics of a run, by name: programs report as many as they like."""
+"""The maximum number of metrics of a run: programs can report any number."""
 
 
 class Appended(Sequence[T]):
-    """A sequence that does not change: appending, in constant time, returns a longer one.
+    """An immutable sequence: appending returns a longer one in constant time.
 
-    Both share one list, of which each knows its own length.
+    Both share one list, and each has its own length.
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:
@@ -235,7 +235,7 @@ class RunState:
     def final_failures(self, task: str) -> list[End]:
         """The task's failures, oldest first; [] if it worked again after the last one.
 
-        A task ends well, too, if it is stopped because the leader has failed: that is no work.
+        A success after the leader has failed, when tasks are stopped, does not count as work.
         """
         failures: list[End] = []
         works = False
@@ -254,7 +254,7 @@ class RunState:
     def is_done(self, task: str) -> bool:
         """Whether a task has nothing left to do after the leader's end.
 
-        It has ended as well, or was restarted too late. An evaluator may still have to score the
+        It has ended, too, or was restarted too late. An evaluator may still have to score the
         model of a successful training.
         """
         state = self.tasks[task].state

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from cluster_kit.errors import EngineError
 
 SIDECAR = "sidecar"
-"""The role of a container that is no task's."""
+"""The role of a sidecar's container."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Container:
     """A task's or a sidecar's container as the engine reports it.
 
     `exit_code` is None while it runs and before it has started; if the engine is about to restart
-    it, that of its last end. `created`, `started` and `finished` are Unix seconds: the last start
-    and the last end, negative if there was none. `output` is the host's directory mounted at
+    it, it is that of its last end. `created`, `started` and `finished` are Unix seconds: the last
+    start and the last end, negative if there was none. `output` is the host's directory mounted at
     /output. `attached`: it has a network.
     """
 
@@ -44,16 +44,16 @@ class Container:
     output: str
     attached: bool = True
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """The values of its variables that are secrets."""
+    """The secret values of its variables."""
     taken_away: str = ""
     """Why the engine has ended it (evicted, lost node), "" if it has not."""
     user: str = ""
-    """Whom its task is, as `uid:gid`, even if it starts as root; "" if that is not known."""
+    """The user of its task, as `uid:gid`, even if it starts as root; "" if unknown."""
 
 
 @dataclass(frozen=True)
 class ContainerSummary:
-    """What the engine's list of containers says of a task's: less than `Container`, and cheap.
+    """A task's container in the engine's list: fewer fields than `Container`, and fast to get.
 
     `run` is the id of its run, "" if it was started without the kit.
     """
@@ -68,9 +68,9 @@ class ContainerSummary:
 
 
 class CommandOutput(str):
-    """What a command inside a container has printed, stdout and stderr, with its exit code.
+    """The output of a command inside a container, stdout and stderr, with its exit code.
 
-    `exit_code` is 124 if it was ended because it took too long, None if it prints on.
+    `exit_code` is 124 if the command was ended after a timeout, None if it continues to print.
     """
 
     exit_code: int | None
@@ -106,10 +106,10 @@ class Action(StrEnum):
 class Event:
     """An event of a task's container; `time` in Unix seconds.
 
-    `action` is `start`, `die`, `oom`, `kill`, … (see `Action`), or another word of the engine's. On
-    a swarm also `lost`, before its `die`, with the node that is down, and `homeless`: no node takes
-    it, with the reason. A `die` has a reason if no container ran at all, a `kill` the node if that
-    is drained.
+    `action` is `start`, `die`, `oom`, `kill`, … (see `Action`), or another of the engine's actions.
+    On a swarm also `lost`, before its `die`, with the node that is down, and `homeless`: no node
+    can run it, with the reason. A `die` has a reason if no container ran at all; a `kill` has the
+    node if it is drained.
     """
 
     time: float
@@ -126,10 +126,10 @@ def seconds_of(time: str) -> float:
 
 @dataclass(frozen=True)
 class Helper:
-    """What is run, in which image, and in whose namespaces: container ids, "" for its own.
+    """A helper's command, image, and the containers whose namespaces it uses ("" for its own).
 
-    It is root without any right but `capabilities`, unless `privileged`. It prints one line as soon
-    as it is at work, and ends by itself.
+    It is root with only `capabilities`, unless `privileged`. It prints one line as soon as it
+    works, and ends by itself.
     """
 
     image: str
@@ -141,7 +141,7 @@ class Helper:
 
 
 class Subscription:
-    """Lasts until `end`; whoever streams says by `ends_by` what closes the stream."""
+    """A stream that lasts until `end`; its producer registers by `ends_by` what closes it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -188,7 +188,7 @@ class Engine(Protocol):
         ...
 
     def identity(self) -> str:
-        """A name that no other engine has, by whichever socket this one is reached."""
+        """A unique name of the engine, independent of the socket."""
         ...
 
     def clusters(self) -> list[str]:
@@ -204,7 +204,7 @@ class Engine(Protocol):
         ...
 
     def glance(self) -> list[ContainerSummary]:
-        """The containers of all clusters, sidecars included, by one question: next to no cost."""
+        """The containers of all clusters, including sidecars, with a single request."""
         ...
 
     def events(
@@ -213,16 +213,17 @@ class Engine(Protocol):
         """Events of a cluster's containers, or only this run's, from Unix time `since`, live.
 
         Ends if another thread ends `until`, or if the engine closes the connection: it has stopped,
-        or was killed. One that knows when it has told all of the past says so by
-        `Action.ALL_TOLD`, once.
+        or was killed. An engine that knows when it has reported all past events yields
+        `Action.ALL_TOLD` once.
         """
         ...
 
     def lines(self, container_id: str, *, stderr: bool = False) -> Iterator[str]:
         """Yields the lines of a container's log so far, stdout and stderr in order.
 
-        Each has its time in front. With `stderr` only that. The values of the container's secrets
-        are masked, also in `follow`. Docker's needs bounded memory, whatever a task has printed.
+        Each has its time in front. If `stderr`, only its lines. The values of the container's
+        secrets are masked, also in `follow`. Docker's needs bounded memory, whatever a task has
+        printed.
         """
         ...
 
@@ -231,7 +232,7 @@ class Engine(Protocol):
     ) -> Iterator[str]:
         """Yields the lines of a container's log since Unix time `since`, until it ends.
 
-        With `times` each has its time in front, as in `lines`.
+        If `times`, each has its time in front, as in `lines`.
         """
         ...
 
@@ -271,7 +272,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class Inventory(Protocol):
-    """What a Docker engine says of the host that it is on; others are no `Inventory`.
+    """What a Docker engine reports about its host; other engines are not an `Inventory`.
 
     Every method raises EngineError if the engine refuses or does not answer any more.
     """
@@ -285,7 +286,7 @@ class Inventory(Protocol):
         ...
 
     def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
-        """(device id or "all", container's name) of the GPUs of running containers of others."""
+        """(device id or "all", container's name) of the GPUs of other running containers."""
         ...
 
     def gpu_refusal(self, driver: str, device_id: str) -> str:
@@ -294,18 +295,18 @@ class Inventory(Protocol):
 
 
 def gpus_taken(engine: Engine) -> tuple[tuple[str, str], ...]:
-    """(device id, cluster) of the GPUs that clusters hold; () if their nodes hand them out."""
+    """(device id, cluster) of the GPUs that clusters hold; () if nodes assign them."""
     return engine.gpus_taken() if isinstance(engine, Inventory) else ()
 
 
 class Reaches(Protocol):
-    """What only an engine can do whose containers are on its own machine; see `reaching`.
+    """The methods of engines whose containers are on the engine's machine; see `reaching`.
 
     Every method raises EngineError if the engine refuses or does not answer any more.
     """
 
     def ask(self, container_id: str, command: Sequence[str], within_s: int) -> CommandOutput:
-        """What a command that is run inside a running container prints, with its exit code."""
+        """Run a command inside a running container; returns its output and exit code."""
         ...
 
     def execute(self, container_id: str, command: Sequence[str]) -> None:
@@ -325,7 +326,7 @@ class Reaches(Protocol):
         ...
 
     def memory_used(self, container_id: str) -> int:
-        """Bytes of memory that a running container uses now, its page cache included."""
+        """The bytes of memory that a running container uses now, including its page cache."""
         ...
 
     def limit_memory(self, container_id: str, memory: int, *, swap: bool) -> None:
@@ -336,7 +337,7 @@ class Reaches(Protocol):
         ...
 
     def freeze(self, container_id: str) -> None:
-        """Let no process of a running container run any more; its state is `paused` then."""
+        """Stop all processes of a running container; its state is then `paused`."""
         ...
 
     def thaw(self, container_id: str) -> None:
@@ -344,19 +345,19 @@ class Reaches(Protocol):
         ...
 
     def start_helper(self, cluster: str, chosen: Helper) -> str:
-        """Start a helper for a drill; the first line that it prints. It goes with its cluster."""
+        """Start a helper for a drill; returns its first line. It is removed with its cluster."""
         ...
 
 
 class RemoteEngine:
-    """The base of an engine whose containers are on other machines, so that it is no `Reaches`."""
+    """The base of engines whose containers are on other machines."""
 
     out_of_reach: tuple[str, str]
-    """What cannot be done, and what to do instead."""
+    """The error for methods of `Reaches`, with what to do instead."""
 
 
 def reaching(engine: Engine) -> Reaches:
-    """The engine as one that reaches into its containers.
+    """The engine, as one that has the methods of `Reaches`.
 
     Raises:
         EngineError: they are on other machines.
@@ -370,7 +371,7 @@ FOLLOW_S = 1.0
 
 
 class PolledLogs:
-    """The part of such an engine that reads logs; `engine.Engine` describes its methods."""
+    """The part of a remote engine that reads logs; `engine.Engine` describes its methods."""
 
     def _lines(self, container_id: str, since: float | None, *, stderr: bool = False) -> list[str]:
         """The lines after a time, each with its time in front; all lines without a time."""
@@ -398,7 +399,7 @@ class PolledLogs:
 
 
 def stamped(text: str) -> list[str]:
-    """The lines of a log, each with its time in front. A progress bar has other ends of lines."""
+    """The lines of a log, each with its time in front. A progress bar has other line endings."""
     return [line for line in text.split("\n") if " " in line]
 
 

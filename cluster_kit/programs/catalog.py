@@ -1,7 +1,7 @@
-"""The built-in programs and data sets: all that the host knows about them.
+"""The table of built-in programs and data sets for the host.
 
-A new one is a row here, its package below trainer/programs/ (or its directory in the Dockerfile),
-and its chapter in docs/built-in.md; tests compare the three.
+A new one is a row here, a package below trainer/programs/ (or a directory in the Dockerfile), and a
+chapter in docs/built-in.md; tests compare the three.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class BuiltIn:
     """The parts of a user's own images, Train's first: the names that the folder of each may have.
     Images that lie in class folders are divided by the program."""
     pipeline: str = ""
-    """The configuration file that it reads there, unless an argument names another."""
+    """The configuration file that it reads in its data set, unless an argument names another."""
     steps: tuple[str, ...] = ()
-    """The options whose values, multiplied, are the steps of a training."""
+    """The options whose product is the number of training steps."""
     modules: tuple[str, ...] = ("numpy", "tf_keras")
     """The packages it imports besides TensorFlow; the kit's image has all of them."""
     python: tuple[int, int] = (3, 9)

@@ -111,7 +111,7 @@ def make_part(name: str, workspace: Workspace) -> Addition:
     if workspace.root == paths.CLONE:
         raise UsageError(
             "--make in a clone of the kit: its Makefile has `make cluster` already",
-            f"leave it out: `make cluster CLUSTER={name}`",
+            f"without --make, use `make cluster CLUSTER={name}`",
         )
     path = workspace.root / FILE
     text = templating.kit_template("new/cluster-kit.mk.j2").render(name=name)
@@ -133,7 +133,7 @@ _HINT = (
 
 @dataclass(frozen=True)
 class Source:
-    """A requirement for pip, or a wheel that has to lie in the repository."""
+    """A requirement for pip, or a wheel that must be in the repository."""
 
     requirement: str = ""
     wheel: Path | None = None
@@ -159,7 +159,7 @@ def source(kit: str) -> Source:
 
 
 def installed_from(noted: Mapping[str, Any] | None) -> Source:
-    """The source by direct_url.json (PEP 610), which is None of a package from an index.
+    """The source in direct_url.json (PEP 610), which a package from an index does not have.
 
     Raises:
         UsageError: it was installed from a directory, or from a wheel that no longer exists.
@@ -173,7 +173,7 @@ def installed_from(noted: Mapping[str, Any] | None) -> Source:
         if wheel.suffix == ".whl" and wheel.is_file():
             return Source(wheel=wheel)
         raise UsageError(
-            f"this kit was installed from {wheel}, which a machine of CI does not have", _HINT
+            f"this kit was installed from {wheel}, which CI's machines do not have", _HINT
         )
     bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     if version := noted.get("vcs_info"):
@@ -186,7 +186,7 @@ def _noted() -> Mapping[str, Any] | None:
         text = distribution(PACKAGE).read_text("direct_url.json")
     except PackageNotFoundError:
         raise UsageError(
-            "this kit was not installed, so that CI cannot do the same", _HINT
+            "this kit was not installed, so CI cannot install it in the same way", _HINT
         ) from None
     noted: Mapping[str, Any] | None = json.loads(text) if text else None
     return noted
@@ -286,6 +286,6 @@ def _add(
     if path.exists():
         raise UsageError(
             f"{path} exists already, and is not what this version of the kit writes",
-            "move it away first: the clusters that use it take the new one",
+            "move it away first: the clusters that use it then use the new one",
         )
     files[path], about[path] = content, description

@@ -22,7 +22,7 @@ from cluster_kit.util.nearest import proposal
 
 SHELL = ("sh", "-c", "if command -v bash >/dev/null; then exec bash; else exec sh; fi")
 KILL_ALL = "kill -9 -1"
-"""-1: every process but the first one, which ends with its child, and the shell itself."""
+"""-1: every process except the first one, which ends with its child, and the shell."""
 CRASH = ("sh", "-c", KILL_ALL)
 MARK = "CLUSTER_KIT_EXEC"
 INTERRUPT = (
@@ -34,7 +34,7 @@ INTERRUPT = (
     "    except OSError:\n"
     "        pass\n"
 )
-"""Interrupts every process that has the mark: the engine leaves them to themselves."""
+"""Interrupts every process that has the mark, since the engine does not do it."""
 PATIENCE_S = 2
 
 
@@ -90,10 +90,10 @@ def run_inside(
     """Run a command inside a running container, with this process's stdin and stdout; returns its
     exit code.
 
-    It has the task's variables and its user, and begins in the output directory.
+    It runs with the task's variables and user, in the output directory.
 
     Args:
-        terminal: give it a terminal of its own, which is connected to ours.
+        terminal: give it a terminal, which is connected to this process's terminal.
     Raises:
         Interrupted: Ctrl-C; the command in the container is interrupted, too.
     """
@@ -218,10 +218,10 @@ def _refusal(container: Container, output: str) -> HostError | EngineError:
         return HostError(
             errors[-1].removeprefix("error: "),
             f"`cluster-kit status {container.cluster}` shows whether they train; a program that "
-            "has not begun has no server yet: ask again when it makes steps",
+            "has not begun has no server yet: try again when it makes steps",
         )
     tail = "\n".join(output.splitlines()[-5:]) or "nothing in time"
     return EngineError(
-        f"{container.name} was asked for a profile, and answered:\n{tail}",
+        f"{container.name} did not return a profile, but:\n{tail}",
         f"`cluster-kit logs {container.cluster} {container.name}` shows what it does",
     )

@@ -1,4 +1,4 @@
-"""How long the others are waited for after the leader's end, which they hear from it. Pure."""
+"""Watches one run to its end: events, requests, and the tasks that end after the leader."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ FOLLOW_S = 15.0
 """Servers end within a second of the leader; on a very busy host this is the limit."""
 AT_ONCE_S = 5.0
 NOT_HEARD_S = 3.0
-"""A leader that failed at once may have gone before the others reached it: they would look for it
-for half a minute."""
+"""If a leader fails within these seconds, other tasks may not have reached it, and would wait."""
 
 
 def follow_s(seen: RunState) -> float:
@@ -67,9 +66,9 @@ def refuse_if_ended_by_engine(
     still run.
 
     Args:
-        late: events that the engine did not tell: they happened while it was away.
+        late: events that the engine did not report, since they happened while it was away.
         lost_at: the Unix time at which the engine was found to be away, infinity if it never was.
-        containers: the cluster's containers by now.
+        containers: the cluster's present containers.
     """
     leader = seen.leader
     unheard = [event.time for event in late if (event.task, event.action) == (leader, Action.DIE)]
@@ -92,8 +91,8 @@ class Requests:
     """Reports what is new in the state of one run.
 
     Args:
-        tell: is called with a sentence.
-        follow: is called when tasks run again: their logs are to be followed once more.
+        tell: called with a sentence.
+        follow: called when tasks run again, to follow their logs again.
     """
 
     def __init__(self, tell: Callable[[str], None], follow: Callable[[], None]) -> None:
@@ -112,12 +111,12 @@ class Requests:
         self._pending = pending
         if before is not None and pending is None and seen.started_at(seen.leader) > before.time:
             if before.what == user_requests.STOP:
-                self._tell("the cluster was started again: the run is watched on")
+                self._tell("the cluster was started again: the watch continues")
             self._follow()
 
 
 def _beginning(one: Asked, seen: RunState) -> str:
-    """What was asked, short enough to be read whole on a terminal with 80 columns."""
+    """A text about the request, short enough for a terminal with 80 columns."""
     if one.what == user_requests.STOP:
         return f"stopped on request at {one.at}: `cluster-kit start` continues it"
     return f"{absences.restarted(one, seen)} at {one.at}: a user requested it"
@@ -178,7 +177,7 @@ class Watch:
         """Wait until the run is over and return how it ended; calls `show` with each new state.
 
         Raises:
-            EngineError: the engine was lost for longer than it may be, or has ended the leader.
+            EngineError: the engine was lost for too long, or has ended the leader.
         """
         deadlines = self._cluster.deadlines
         already_s = self._run.timings.since_start_s if self._joins else 0.0
@@ -207,7 +206,7 @@ class Watch:
         return "ended"
 
     def _is_blind(self) -> bool:
-        """Whether the state may be an old one: the engine is away, or has to repeat its events."""
+        """Whether the state may be outdated: the engine is away, or must repeat its events."""
         return self._absence.lasts or self._listener.is_behind
 
     def _poll(self, show: Show) -> None:
@@ -224,9 +223,9 @@ class Watch:
             self._joined()
 
     def _joined(self) -> None:
-        """Note where the run is when the watch has joined it; raises EngineError if it never began.
+        """Note the state of a run that the watch has joined; raises EngineError if it never began.
 
-        A leader whose whole job has ended is not started again: it would wait for its servers.
+        A leader whose whole job has ended is not restarted: it would wait for its servers.
         """
         leader = self.seen.leader
         other_tasks = set(self.seen.tasks) - {leader} - self.seen.evaluators
@@ -310,15 +309,15 @@ class Watch:
                 raise
             return False
         if over and self.seen.tasks[self.seen.leader].exit_code:
-            with self._absence:  # an engine that is told to end stops its containers first
+            with self._absence:  # an engine that is stopped first stops its containers
                 self._listener.ask()
         return over and not self._is_blind()
 
     def _leader_ended(self) -> bool:
         """Whether the leader ended for good.
 
-        One that crashed without an `end` entry is started again, up to the manifest's `retries`.
-        One that a person has stopped, or restarts, has not.
+        A leader that crashed without an `end` entry is restarted, up to the manifest's `retries`. A
+        leader that a user has stopped or restarts has not ended for good.
         """
         leader = self.seen.tasks[self.seen.leader]
         if leader.state is not State.ENDED:

@@ -19,10 +19,10 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Progress:
-    """`step` of `steps` (None if nobody told where it ends), and the rate of the last reports.
+    """`step` of `steps` (None if the last step is unknown), and the rate of the last reports.
 
-    `epoch` is the last one that is done. The rate is `settled` if it tells how fast the training
-    goes on: the first report of a program covers the making of its graphs, too.
+    `epoch` is the last finished one. The rate is `settled` if it is the speed of the training: a
+    program's first report includes the time to build graphs.
     """
 
     step: int
@@ -34,7 +34,7 @@ class Progress:
 
     @property
     def share(self) -> float | None:
-        """Done, 0 to 1."""
+        """The finished share, 0 to 1."""
         return min(1.0, self.step / self.steps) if self.steps else None
 
     @property
@@ -46,7 +46,7 @@ class Progress:
 
     @property
     def words(self) -> str:
-        """`step 240 of 360, 2 s left, 66 steps/s, 2,112 images/s`: what is last may be cut off."""
+        """`step 240 of 360, 2 s left, 66 steps/s, 2,112 images/s`: the end can be cut off."""
         parts = [f"step {self.step:,}" + (f" of {self.steps:,}" if self.steps else "")]
         if self.left_s:
             parts.append(f"{duration(self.left_s, digits=0)} left")
@@ -94,7 +94,7 @@ def progress_of(seen: RunState) -> Progress | None:
 
 
 def waited_for(seen: RunState) -> str:
-    """What the job waits for: tasks, its first step, or functions; "" if it does not wait."""
+    """A text about what the job waits for: tasks, its first step, or functions; "" if nothing."""
     leader = seen.tasks[seen.leader]
     if leader.state in (State.READY, State.TRAINING) and (functions := _functions(seen)):
         return functions

@@ -145,4 +145,4 @@ def test_an_answer_that_is_none(cli: Cli, engine: FakeEngine, answer: str) -> No
     engine.says = answer
     said = cli("profile", "demo")
     assert said.code == 4
-    assert "chief-0 was asked for a profile, and answered:" in said.err
+    assert "chief-0 did not return a profile, but:" in said.err

@@ -38,7 +38,7 @@ def test_a_local_wheel_is_taken_if_it_is_still_there(tmp_path: Path) -> None:
     wheel = tmp_path / "a b" / "cluster_kit-1-py3-none-any.whl"
     wheel.parent.mkdir()
     noted = {"url": wheel.as_uri(), "archive_info": {}}
-    with pytest.raises(UsageError, match="which a machine of CI does not have") as caught:
+    with pytest.raises(UsageError, match="which CI's machines do not have") as caught:
         installed_from(noted)
     assert "--kit" in caught.value.hint
     wheel.touch()
@@ -46,7 +46,7 @@ def test_a_local_wheel_is_taken_if_it_is_still_there(tmp_path: Path) -> None:
 
 
 def test_a_clone_is_not_what_ci_has(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"installed from .*, which a machine of CI"):
+    with pytest.raises(UsageError, match=r"installed from .*, which CI's machines"):
         installed_from({"url": tmp_path.as_uri(), "dir_info": {"editable": True}})
 
 

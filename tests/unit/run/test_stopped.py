@@ -39,7 +39,7 @@ def test_a_stopped_cluster_is_waited_for_and_watched_on(stage: Stage) -> None:
     assert outcome.notes[0].endswith("by `cluster-kit stop`, and started 698 s later")
     (said,) = (said for said in stage.view.phases if said.startswith("stopped on request at "))
     assert said.endswith(": `cluster-kit start` continues it") and len(said) <= FITS
-    assert "the cluster was started again: the run is watched on" in stage.view.phases
+    assert "the cluster was started again: the watch continues" in stage.view.phases
     assert stage.view.differences == []
     assert stage.is_clean()
 

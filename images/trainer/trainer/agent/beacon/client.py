@@ -1,7 +1,7 @@
-"""The followers' side of the beacon: they hear from the leader when the job has ended.
+"""The followers' side of the beacon: the leader tells them when the job has ended.
 
-A connection that closes without that line is a crash of the leader: followers try again for 30 s.
-So they do with a leader that says nothing any more, counted from its last word.
+A connection that closes without that line means that the leader has crashed: followers try again
+for 30 s. The same applies to a leader that sends nothing, counted from its last message.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class UnansweredTasks:
         self._seconds: dict[str, float] = {}
 
     def look(self, now: float, tables: Iterable[str]) -> dict[str, float]:
-        """Seconds by task, of those that do not answer now.
+        """The seconds without an answer, by task, of tasks that do not answer now.
 
         Args:
             now: seconds of a monotonic clock.
@@ -81,7 +81,7 @@ class UnansweredTasks:
 
 
 def others(task: Task) -> dict[str, str]:
-    """Names by address of the cluster's other tasks, the leader left out."""
+    """Names by address of the cluster's other tasks, except the leader."""
     tasks_by_address = addresses_by_task(task.cluster).items()
     return {
         address_of: name
@@ -96,7 +96,7 @@ def read_tables() -> list[str]:
 
 
 def retransmitted_to(table: str) -> set[str]:
-    """The addresses to which something was sent more than once without an acknowledgement.
+    """The addresses to which data was sent more than once without an acknowledgement.
 
     Args:
         table: as /proc/net/tcp, see proc_net_tcp.rst in the kernel's documentation.
@@ -140,7 +140,7 @@ class LeaderStopping:
 
 @dataclass(frozen=True)
 class StacksWanted:
-    """The job hangs, and the leader wants to know where."""
+    """The job hangs, and the leader requests the stacks."""
 
 
 class BeaconClient:
@@ -228,8 +228,10 @@ class BeaconClient:
         self._then(JobEnded(None, seen=seen))
 
     def _listen(self, leader: socket.socket, unread: bytes) -> tuple[int | None, float]:
-        """The exit code that the leader says, None if it closed or fell silent; and for how many
-        seconds it has been silent. `unread` is what it has said already."""
+        """The leader's exit code, None if it closed or is silent; and the seconds of its silence.
+
+        `unread` is data that was received before.
+        """
         keep_asking(leader)
         silence = Silence(time.monotonic())
         silence.heard(LEADER)

@@ -1,9 +1,9 @@
 """Run a Python program as `python PROGRAM` does, but leave at its end: runner.py PROGRAM [ARG…]
 
-Interpreter and TensorFlow take up to 40 s to take down a strategy that is not needed any more. So
-the end is what a program can rely on (threads, atexit, files that it left open, the exit code), and
-then the process is gone. Run as a file: nothing of this package is imported, and `trainer` stays
-free for a module of the user's.
+Interpreter and TensorFlow take up to 40 s to destroy a strategy that is no longer needed. So only
+the steps on which a program can rely are done (threads, atexit, open files, the exit code); then
+the process exits. Run as a file: nothing of this package is imported, and `trainer` stays free for
+a module of the user's.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def main_module(file: str) -> ModuleType:
 def patient_once_handled(mark: str) -> Callable[[int, object], object]:
     """signal.signal, which leaves `mark` while the program has a handler of SIGTERM: it may save.
 
-    That TensorFlow catches the signal as well says nothing: it does so without being asked.
+    TensorFlow's own handler does not count: it is always installed.
     """
     plain = signal.signal
 
@@ -100,14 +100,14 @@ def run(module: ModuleType) -> None:
 
 
 def exit_code(asked: object) -> int:
-    """The exit code that SystemExit asks for; anything but a number is printed, and means 1."""
+    """The exit code of a SystemExit; a value that is not a number is printed, and means 1."""
     if asked is None:
         return 0
     if isinstance(asked, int):
         return asked & 0xFF if abs(asked) < 2**63 else 0xFF
     flush()
     words = str(asked)
-    # In a cluster it is marked as an error, as those of built-in programs: it is the last word.
+    # In a cluster it is marked as an error, like those of built-in programs.
     mark = "error: " if "CLUSTER_KIT_MAILBOX" in os.environ else ""
     print("" if words.lower().startswith("error") else mark, words, sep="", file=sys.stderr)
     leave_words(words)
@@ -126,9 +126,9 @@ def show(problem: BaseException) -> None:
 
 
 def leave_words(text: str) -> None:
-    """Put what the program ended with into the mailbox, whole: its log may be long, and mixed.
+    """Put the program's last message into the mailbox, since its log can be long and mixed.
 
-    What was put there before stays if it is a part of this: the part that tells.
+    A message that is there already stays if it is a part of this one, since it is more precise.
     """
     mailbox = os.environ.get("CLUSTER_KIT_MAILBOX")
     if not mailbox:
@@ -157,7 +157,7 @@ def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:
 
 
 def flush_what_is_open() -> None:
-    """The buffers of files and of TensorBoard that the program has not closed."""
+    """Flush the files and TensorBoard writers that the program has not closed."""
     # Not `tensorflow.summary.flush()`: it imports TensorBoard, and without a writer it runs an op
     # that waits for all servers, for half a second or five.
     with contextlib.suppress(Exception):  # no TensorFlow, or no summaries
@@ -166,7 +166,7 @@ def flush_what_is_open() -> None:
             writer.flush()
     gc.unfreeze()
     for candidate in gc.get_objects():
-        # By its type: isinstance would wake up the lazy modules among them.
+        # Compare types: isinstance would load lazy modules among the objects.
         if issubclass(type(candidate), _io._IOBase):
             with contextlib.suppress(Exception):  # closed, read-only, or without a reader
                 candidate.flush()
@@ -175,7 +175,7 @@ def flush_what_is_open() -> None:
 
 
 def flush() -> bool:
-    """Whether what was printed is out."""
+    """Flush stdout and stderr; returns whether that succeeded."""
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream and not stream.closed:

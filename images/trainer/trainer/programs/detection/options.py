@@ -30,7 +30,7 @@ class Options:
     """Fields of a classic configuration that have no effect here, a line for each."""
     mode: str
     round_steps: int
-    """Coordinator: steps between two looks at the loss, and between two checkpoints at least."""
+    """Coordinator: steps between two checks of the loss, and at least between two checkpoints."""
     final_score: bool
     """Score the final model on the evaluation images."""
     graph: GraphOptions
@@ -38,14 +38,14 @@ class Options:
     given: frozenset[str]
     """The arguments that the command line has, as `num_clones`; the others have their defaults."""
     claims: Mapping[str, str]
-    """What the command line says of the cluster, for classic.check."""
+    """The command line's statements about the cluster, for classic.check."""
 
 
 def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
-    """Options from the command line.
+    """The options on the command line.
 
     Raises:
-        PipelineError: everything that is wrong in the pipeline configuration.
+        PipelineError: all problems in the pipeline configuration.
     """
     arguments = classic.modern(arguments)
     values = parser().parse_args(arguments)
@@ -117,17 +117,17 @@ def parser() -> argparse.ArgumentParser:
     add("--pipeline-config", metavar="PATH", help="TOML or classic text form; relative: seen from"
         f" the data directory (default there: {PIPELINE})")  # fmt: skip
     add("--set", action="append", default=[], metavar="SECTION.KEY=VALUE",
-        help="lay a value over the configuration; may be given again and again")  # fmt: skip
+        help="override a value of the configuration; can be repeated")  # fmt: skip
     add("--mode", choices=MODES, default=AUTO,
-        help="auto: coordinator where workers serve, graph where they run the program")  # fmt: skip
+        help="auto: coordinator if workers are servers, graph if they run the program")  # fmt: skip
     add("--steps", "--num-steps", dest="num_steps", type=graph_options.positive,
         help="end at this global step (default: the configuration's num_steps)")  # fmt: skip
     add("--default-steps", type=graph_options.positive, metavar="STEPS",
-        help="num_steps where the configuration has none")  # fmt: skip
+        help="num_steps if the configuration has none")  # fmt: skip
     add("--loss-threshold", type=float, help="end when the mean loss is not above this"
         " (default: the configuration's)")  # fmt: skip
     add("--round-steps", type=graph_options.positive, default=50,
-        help="coordinator: steps between two looks at the loss")  # fmt: skip
+        help="coordinator: steps between two checks of the loss")  # fmt: skip
     add("--final-score", action=argparse.BooleanOptionalAction, default=True,
         help="score the final model on the evaluation images")  # fmt: skip
     group = arguments.add_argument_group("training")
