@@ -169,6 +169,22 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
                 " if there are GPUs, or let TensorFlow choose the device",
             ),
         ),
+        (
+            r"the program was still running after \d|the run went past its deadlines",
+            (
+                "if it needs longer, raise `deadline.job`: ",
+                Setting("deadline.job", "2h", for_once=True),
+            ),
+        ),
+        (
+            r"was still running (after its grace|[\d.]+ s after the job's end)",
+            (
+                "if it needs longer, raise `deadline.evaluator_grace`: ",
+                Setting("deadline.evaluator_grace", "5m", for_once=True),
+                " (the evaluator of an Estimator first waits for its EvalSpec's "
+                "start_delay_secs, 120 s by default)",
+            ),
+        ),
     )
 )
 _NO_MODULE = re.compile(r"No module named '(\w+)|from '(\w+)' \(/opt/trainer/")

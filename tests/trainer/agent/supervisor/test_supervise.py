@@ -90,7 +90,19 @@ def test_the_job_deadline(run_task, events, program):
     path = program("time.sleep(60)")
     task = run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=0.3)
     assert task.wait(60) == 6
-    assert events("chief-0")[-1]["reason"] == "job-deadline"
+    end = events("chief-0")[-1]
+    assert end["reason"] == "job-deadline"
+    assert end["message"].endswith(
+        "after 0.3 s; where each task stands is in stacks/ of the output"
+    )
+
+
+def test_at_the_job_deadline_the_stacks_are_kept(run_task, tmp_path, program):
+    path = program("def waits_for_nobody():\n    time.sleep(60)\nwaits_for_nobody()")
+    task = run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=2)
+    assert task.wait(60) == 6
+    (kept,) = tmp_path.rglob("stacks/chief-0.txt")
+    assert "in waits_for_nobody" in kept.read_text()
 
 
 @pytest.mark.parametrize("deaf", [False, True])

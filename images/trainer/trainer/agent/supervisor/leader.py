@@ -169,13 +169,16 @@ class Leader:
                 if isinstance(event, ServersAnswered):
                     over = self._servers_answered(event.answer, attempt, cancelled)
                 elif isinstance(event, Stalled):
-                    stall.keep_stacks(self._task, event, self._beacon_server)
+                    why = f"no progress for {event.seconds:.0f} s"
+                    stall.keep_stacks(self._task, why, self._beacon_server)
                     over = event
                 elif isinstance(event, TASK_NEWS):
                     over = self._hear(event)
                 elif isinstance(event, Outcome):
                     if self._beacon_server and event.reason == endings.STOPPED:
                         self._beacon_server.stopping()
+                    if event.reason == endings.JOB_DEADLINE:
+                        stall.keep_stacks(self._task, event.headline, self._beacon_server)
                     over = event
                 if over:
                     self._child.stop()
@@ -238,7 +241,7 @@ class Leader:
             return self._peers.missing_outcome(self._task.start_deadline_s)
         return outcome.because(
             endings.JOB_DEADLINE,
-            f"the program was still running after {self._task.job_deadline_s:g} s",
+            f"the program was still running after {self._task.job_deadline_s:g} s; {stall.SHOWN}",
         )
 
     def _peers_say(self) -> Outcome | None:

@@ -248,17 +248,20 @@ def written(folder: Path) -> frozenset[tuple[str, int, int]]:
     return frozenset(facts)
 
 
+SHOWN = f"where each task stands is in {stacks.KEPT}/ of the output"
+
+
 def ended(reason: str, tasks: tuple[str, ...], *, again: bool) -> Outcome:
     """The outcome of a job that makes no progress."""
     message = f"{reason}{' after it was started again' if again else ''}"
     return outcome.because(
         endings.STALL,
-        f"{message}; where each task stands is in {stacks.KEPT}/ of the output",
+        f"{message}; {SHOWN}",
         tasks,
     )
 
 
-def keep_stacks(task: Task, stalled: Stalled, followers: BeaconServer | None) -> None:
+def keep_stacks(task: Task, why: str, followers: BeaconServer | None) -> None:
     """Everybody's, and whether each server answers, before anything is ended."""
     if followers:
         followers.ask_for_stacks()
@@ -266,4 +269,4 @@ def keep_stacks(task: Task, stalled: Stalled, followers: BeaconServer | None) ->
     if task.servers:
         with Prober(task.servers) as prober:
             answers = "".join(f"{answer}\n" for answer in prober.ask(ANSWER_S))
-    stacks.keep(task, f"no progress for {stalled.seconds:.0f} s", answers)
+    stacks.keep(task, why, answers)
