@@ -208,8 +208,8 @@ BEACON: Mapping[str, str] = {
         "limits (CPUs, bits per second); `-`: unknown, or no limit"
     ),
     "stopping": "leader: it was stopped, and saves",
-    "stacks": "leader: the job makes no progress, or its deadline has passed; the follower saves the "
-    "stacks of all threads",
+    "stacks": "leader: the job makes no progress, or its deadline has passed; the follower saves "
+    "the stacks of all threads",
     "beat": "leader: a heartbeat, once a second",
     "end EXIT_CODE": "leader, as its last line: the job has ended",
 }
