@@ -298,14 +298,16 @@ def refuse_relative_import(program: Path | None, sources: list[Source]) -> Itera
 
     Python runs it as a file, not as a module of its package.
     """
-    own = next((source for source in sources if program and source.file == program.name), None)
-    if program is None or own is None:
+    program_source = next(
+        (source for source in sources if program and source.file == program.name), None
+    )
+    if program is None or program_source is None:
         return
-    tried = inside_of_try(own)
-    for node in always(own):
+    tried = inside_of_try(program_source)
+    for node in always(program_source):
         if isinstance(node, ast.ImportFrom) and node.level and node not in tried:
             yield Problem(
-                own.location(node),
+                program_source.location(node),
                 "",
                 "a relative import, in the program itself: Python runs it as a file, without its "
                 "package",

@@ -81,8 +81,8 @@ def own_cluster(sources: list[Source], manifest: Manifest) -> OwnCluster | None:
             starts = any(name.startswith(STARTERS) or name.endswith(".Server") for name in names)
             local = len(addresses) > 1 and all(map(LOCAL.fullmatch, addresses))
             shown = ", ".join(addresses[:2]) + (", …" if len(addresses) > 2 else "")
-            what = f"the program replaces TF_CONFIG with addresses of its own ({shown})"
-            return OwnCluster(source.location(writes[0]), what, local and not starts)
+            replaced = f"the program replaces TF_CONFIG with addresses of its own ({shown})"
+            return OwnCluster(source.location(writes[0]), replaced, local and not starts)
     return None
 
 
@@ -121,19 +121,21 @@ def _specs(node: ast.AST) -> Iterator[object]:
 
 def refuse_own_cluster(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:
     """Yields the TF_CONFIG of a program that TensorFlow would wait for forever."""
-    own = own_cluster(sources, manifest)
-    if own is not None and own.hangs:
+    fixed = own_cluster(sources, manifest)
+    if fixed is not None and fixed.hangs:
         rule = (
-            f"{own.what}: TensorFlow waits for these forever, each task is a container of its own"
+            f"{fixed.what}: TensorFlow waits for these forever, each task is a container of its own"
         )
-        yield Problem(own.location, "", rule, KEEP_TF_CONFIG, ("program",))
+        yield Problem(fixed.location, "", rule, KEEP_TF_CONFIG, ("program",))
 
 
 def check_own_cluster(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields the TF_CONFIG of a program that does not name this cluster's tasks."""
-    own = own_cluster(sources, manifest)
-    if own is not None and not own.hangs:
-        yield Hint(own.location, own.what, "the tasks of this cluster have others", KEEP_TF_CONFIG)
+    fixed = own_cluster(sources, manifest)
+    if fixed is not None and not fixed.hangs:
+        yield Hint(
+            fixed.location, fixed.what, "the tasks of this cluster have others", KEEP_TF_CONFIG
+        )
 
 
 def _guarded(source: Source) -> set[ast.AST]:

@@ -219,12 +219,12 @@ def _is_another_program(program: object, manifest: Path) -> bool:
     if not isinstance(program, str):
         return False
     try:
-        own = tomllib.loads(manifest.read_text(encoding="utf-8")).get("program")
+        program_key = tomllib.loads(manifest.read_text(encoding="utf-8")).get("program")
     except (OSError, ValueError):  # `load` reports it
         return False
-    if program in PROGRAMS or own in PROGRAMS or not isinstance(own, str):
-        return program != own
-    return seen_from(manifest.parent, own).resolve() != Path(program).resolve()
+    if program in PROGRAMS or program_key in PROGRAMS or not isinstance(program_key, str):
+        return program != program_key
+    return seen_from(manifest.parent, program_key).resolve() != Path(program).resolve()
 
 
 @contextlib.contextmanager

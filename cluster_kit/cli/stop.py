@@ -109,8 +109,8 @@ def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
     if json_:
         print_json({"cluster": cluster, "removed": count})
     else:
-        what = "1 container and its" if count == 1 else f"{count} containers and their"
-        say(f"{cluster}{whose}: {what} network removed")
+        counted = "1 container and its" if count == 1 else f"{count} containers and their"
+        say(f"{cluster}{whose}: {counted} network removed")
 
 
 def _whose(engine: Engine, cluster: str) -> str:

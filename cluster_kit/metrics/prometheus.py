@@ -216,11 +216,11 @@ class Tally:
         self.last_told = max(self.last_told or 0.0, entry.time)
         self._state(entry)
         reported = figures_of(entry.event)
-        step, own = _step(reported.step), _step(reported.own_steps)
-        if own is not None:
-            self.steps.see(own, anew=own < self.steps.now)
+        step, own_steps = _step(reported.step), _step(reported.own_steps)
+        if own_steps is not None:
+            self.steps.see(own_steps, anew=own_steps < self.steps.now)
         if step is not None:
-            self._stepped(entry, step, counted=own is not None)
+            self._stepped(entry, step, counted=own_steps is not None)
         self.figures = self.figures.and_then(reported)
         match entry.event:
             case Metrics(values=values):

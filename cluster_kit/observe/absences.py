@@ -50,9 +50,9 @@ def stopped_by(seen: RunState, task: str) -> str:
     node = _newest(life.drained for life in _current(seen, task))
     if node:
         return f"its node {node} is drained"
-    one = user_requests.last(seen.requests, task)
-    by = _ENDED_BY.get(one.what) if one and one.time > seen.started_at(task) else None
-    return f"by {by} at {one.at}" if one and by else "by `docker stop`, say"
+    request = user_requests.last(seen.requests, task)
+    by = _ENDED_BY.get(request.what) if request and request.time > seen.started_at(task) else None
+    return f"by {by} at {request.at}" if request and by else "by `docker stop`, say"
 
 
 def refusal(seen: RunState, task: str) -> str:

@@ -244,8 +244,10 @@ def passwords_in(text: str) -> set[str]:
 def masked_in(text: str) -> set[str]:
     """What is masked of addresses in a text wherever it stands: passwords, and of such as
     `postgres` the whole `USER:PASSWORD@`."""
-    found = passwords_in(text)
-    return found | {f"{user}@" for user in userinfos(text) if not any(p in user for p in found)}
+    passwords = passwords_in(text)
+    return passwords | {
+        f"{user}@" for user in userinfos(text) if not any(p in user for p in passwords)
+    }
 
 
 def masked_of_addresses(cluster: Cluster) -> set[str]:

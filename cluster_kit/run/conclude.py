@@ -152,22 +152,22 @@ def without_verdict(error: BaseException) -> Verdict:
     return Verdict(False, error.exit_code, reason, "", error.message, error.hint)
 
 
-def incomplete(launch: Run, outcome: Outcome, error: EngineError | OSError) -> KitError:
+def incomplete(run: Run, outcome: Outcome, error: EngineError | OSError) -> KitError:
     """The error that the run ended, but was not saved or removed completely."""
     ended = f"the run ended ({outcome.reason}), but"
     if isinstance(error, EngineError):
-        down = f"`cluster-kit down {launch.name}` removes what is left"
+        down = f"`cluster-kit down {run.name}` removes what is left"
         hint = error.hint if "cluster-kit down" in error.hint else f"{down}; {error.hint}"
         return EngineError(f"{ended} not everything was saved and removed: {error.message}", hint)
     return HostError(
-        f"{ended} its evidence in {launch.directory.path} is not complete: "
-        f"{run_directory.why(error, launch.directory.path)}",
+        f"{ended} its evidence in {run.directory.path} is not complete: "
+        f"{run_directory.why(error, run.directory.path)}",
         run_directory.HINT,
     )
 
 
 @process.completing()
-def conclude(launch: Run, cluster: Cluster, seen: RunState, ending: Ending) -> Outcome:
+def conclude(run: Run, cluster: Cluster, seen: RunState, ending: Ending) -> Outcome:
     """Judge, stop, save and remove a run, save it again with all timings, and return its outcome.
 
     Raises:
@@ -176,60 +176,60 @@ def conclude(launch: Run, cluster: Cluster, seen: RunState, ending: Ending) -> O
     """
     failures = Failures()
     try:
-        with _removed_if_it_fails(launch):
-            return _concluded(launch, cluster, seen, ending, failures)
+        with _removed_if_it_fails(run):
+            return _concluded(run, cluster, seen, ending, failures)
     finally:
-        launch.directory.give_to_owner()
+        run.directory.give_to_owner()
 
 
 @contextlib.contextmanager
-def _removed_if_it_fails(launch: Run) -> Iterator[None]:
+def _removed_if_it_fails(run: Run) -> Iterator[None]:
     """Remove a run's containers if the block fails, even by a bug of the kit's own."""
     try:
         yield
     except Exception as error:
         if not isinstance(error, KitError):
-            with Failures(), answering(launch.engine):
-                launch.engine.remove(launch.name, launch.id)
+            with Failures(), answering(run.engine):
+                run.engine.remove(run.name, run.id)
         raise
 
 
 def _concluded(
-    launch: Run, cluster: Cluster, seen: RunState, ending: Ending, failures: Failures
+    run: Run, cluster: Cluster, seen: RunState, ending: Ending, failures: Failures
 ) -> Outcome:
     containers: list[Container] = []
-    with failures, answering(launch.engine):
-        containers = [*launch.containers(), *launch.sidecars()]
+    with failures, answering(run.engine):
+        containers = [*run.containers(), *run.sidecars()]
     try:
         verdict = blamed(cluster, judge(cluster, seen, ending), ending, containers)
     except Exception as bug:
-        fail(launch, cluster, seen, bug)
+        fail(run, cluster, seen, bug)
         raise
-    kept = not verdict.success if launch.keep == "failed" else launch.keep
+    kept = not verdict.success if run.keep == "failed" else run.keep
     stays = kept and ending != "interrupted"
     if not stays:  # before saving: what tasks log while they stop is evidence, too
-        with failures, launch.timings.step("down"), answering(launch.engine):
-            launch.engine.stop(launch.name, launch.id)
+        with failures, run.timings.step("down"), answering(run.engine):
+            run.engine.stop(run.name, run.id)
     with failures:
         for one in containers if stays else ():
             if one.role == SIDECAR:
-                launch.engine.end(one.id)
-    outcome = _saved(launch, cluster, seen, containers, verdict, failures, kept=stays)
+                run.engine.end(one.id)
+    outcome = _saved(run, cluster, seen, containers, verdict, failures, kept=stays)
     if not stays:
-        launch.view.phase("removing the containers")
-        with failures, launch.timings.step("down"):
-            _remove(launch)
-        outcome = replace(outcome, timings_s=launch.timings.read(seen, launch.since))
+        run.view.phase("removing the containers")
+        with failures, run.timings.step("down"):
+            _remove(run)
+        outcome = replace(outcome, timings_s=run.timings.read(seen, run.since))
         with failures:
-            outcome.write(launch.directory)
-    notes = _report(launch, values_of(cluster, containers))
+            outcome.write(run.directory)
+    notes = _report(run, values_of(cluster, containers))
     if notes:
         outcome = replace(outcome, notes=[*outcome.notes, *notes])
         with contextlib.suppress(OSError):
-            outcome.write(launch.directory)
+            outcome.write(run.directory)
     if failures.first is None:
         return outcome
-    error = incomplete(launch, outcome, failures.first)
+    error = incomplete(run, outcome, failures.first)
     error.run = outcome.run
     if isinstance(failures.first, EngineError) or outcome.success:
         raise error
@@ -250,39 +250,39 @@ def _beside_program(words: str, mounts: Sequence[Mount]) -> str:
 
 
 @process.completing()
-def fail(launch: Run, cluster: Cluster, seen: RunState, error: BaseException) -> None:
+def fail(run: Run, cluster: Cluster, seen: RunState, error: BaseException) -> None:
     """End a run that failed before a verdict: save its outcome and logs, remove its containers.
 
     Failures of the engine or the disk are ignored here, since `error` is raised anyway.
     """
     if isinstance(error, KitError):
-        error.run = str(launch.directory.path)
+        error.run = str(run.directory.path)
     failures = Failures()
     containers: list[Container] = []
-    with failures, answering(launch.engine):
-        containers = [*launch.containers(), *launch.sidecars()]
-    with _removed_if_it_fails(launch):
-        _saved(launch, cluster, seen, containers, without_verdict(error), failures, kept=False)
+    with failures, answering(run.engine):
+        containers = [*run.containers(), *run.sidecars()]
+    with _removed_if_it_fails(run):
+        _saved(run, cluster, seen, containers, without_verdict(error), failures, kept=False)
     with failures:
-        _remove(launch)
-    _report(launch, values_of(cluster, containers))
-    launch.directory.give_to_owner()
+        _remove(run)
+    _report(run, values_of(cluster, containers))
+    run.directory.give_to_owner()
 
 
-def _remove(launch: Run) -> None:
+def _remove(run: Run) -> None:
     """Remove the run's containers, and only then let others look into its directory.
 
     Raises:
         EngineError: they could not be removed: their tasks may still make programs that run as the
             caller.
     """
-    with answering(launch.engine):
-        launch.engine.remove(launch.name, launch.id)
-    launch.directory.open_to_others()
+    with answering(run.engine):
+        run.engine.remove(run.name, run.id)
+    run.directory.open_to_others()
 
 
 def _saved(
-    launch: Run,
+    run: Run,
     cluster: Cluster,
     seen: RunState,
     containers: list[Container],
@@ -295,17 +295,17 @@ def _saved(
 
     The outcome is also saved before the logs: on a full disk, there may be space only for it.
     """
-    directory, mounts = launch.directory, cluster.all_mounts
+    directory, mounts = run.directory, cluster.all_mounts
     secrets = values_of(cluster, containers)
     parts, mask = _Parts(secrets), masker(secrets)
     lacking = parts.make(
-        "look at the logs", lambda: without_log(launch.engine, containers), list[str]()
+        "look at the logs", lambda: without_log(run.engine, containers), list[str]()
     )
     bare = replace(verdict, message="", hint="")
     verdict = parts.make("message", lambda: mask_verdict(verdict, secrets), bare)
     task = verdict.blame or seen.leader
     tail = parts.make(
-        "last words", lambda: _last_words(launch.engine, containers, verdict, task, mask), ""
+        "last words", lambda: _last_words(run.engine, containers, verdict, task, mask), ""
     )
     words, shown = "", ""
     if verdict.blame:
@@ -316,20 +316,20 @@ def _saved(
     known = f"{verdict.message}\n{words}"
     hint = parts.make(
         "known hint",
-        lambda: known_hint(known, mounts, launch.caller) or _beside_program(known, mounts),
+        lambda: known_hint(known, mounts, run.caller) or _beside_program(known, mounts),
         "",
     )
     message = parts.make("path", lambda: on_host(verdict.message, mounts), verdict.message)
     verdict = replace(verdict, message=message)
     verdict = parts.make("room of the disk", lambda: explained(verdict, tail, directory), verdict)
-    logs = _logs(launch.engine, containers, mask)
-    parts.make("rest of the logs", lambda: launch.followed.finish(logs, shown), None)
+    logs = _logs(run.engine, containers, mask)
+    parts.make("rest of the logs", lambda: run.followed.finish(logs, shown), None)
     run_directory.release(directory)
     with failures:
         save_events(directory, seen.events)
     notes = [f"{name}: the engine did not give its log" for name in lacking]
     notes += parts.make("sidecars", lambda: sidecar_notes(containers, verdict.blame), [])
-    notes += companions.note_of(launch, cluster) if kept else []
+    notes += companions.note_of(run, cluster) if kept else []
     least = replace(
         NOTHING,
         cluster=cluster.name,
@@ -342,7 +342,7 @@ def _saved(
         notes=notes,
         cure=verdict.hint or hint,
         run=str(directory.path),
-        id=launch.id,
+        id=run.id,
         kept=kept,
     )
 
@@ -356,15 +356,13 @@ def _saved(
             last_words=words,
             kept=kept,
             hint=verdict.hint or hint,
-            run_id=launch.id,
+            run_id=run.id,
         )
         outcome = replace(outcome, notes=[*outcome.notes, *notes])
         return mask_outcome(outcome, secrets)
 
     outcome = parts.make("tasks and metrics", whole, least)
-    times = parts.make(
-        "timings", lambda: launch.timings.read(seen, launch.since), dict[str, float]()
-    )
+    times = parts.make("timings", lambda: run.timings.read(seen, run.since), dict[str, float]())
     noted, outcome = outcome.notes, replace(outcome, timings_s=times)
     outcome = replace(outcome, notes=[*noted, *parts.notes])
     with failures:
@@ -372,13 +370,13 @@ def _saved(
 
     def save_all_logs() -> None:
         with failures:
-            save_logs(directory, launch.engine, containers, mask)
+            save_logs(directory, run.engine, containers, mask)
 
     parts.make("logs", save_all_logs, None)
     return replace(outcome, notes=[*noted, *parts.notes])
 
 
-def _report(launch: Run, secrets: set[str]) -> list[str]:
+def _report(run: Run, secrets: set[str]) -> list[str]:
     """Write page and metrics; a note for each that cannot be made, which changes no verdict.
 
     There is neither of a run whose containers were never started.
@@ -387,13 +385,11 @@ def _report(launch: Run, secrets: set[str]) -> list[str]:
     known = Known(frozenset(secrets), are_all=True)
     for name, write in (("report", write_report), ("metrics", write_metrics)):
         try:
-            write(launch.directory, known)
+            write(run.directory, known)
         except UsageError:
             pass
         except OSError as error:
-            notes.append(
-                f"no {name} of this run: {run_directory.why(error, launch.directory.path)}"
-            )
+            notes.append(f"no {name} of this run: {run_directory.why(error, run.directory.path)}")
         except Exception as error:  # noqa: BLE001 a bug here must not change the verdict
             notes.append(f"no {name} of this run: {masked(repr(error), secrets)}")
     return notes

@@ -166,7 +166,7 @@ def _can_mount_closed(prepared: Prepared) -> bool:
     return prepared.cluster.one_host and not anothers
 
 
-def up(launch: Run, prepared: Prepared, text: str) -> Cluster:
+def up(run: Run, prepared: Prepared, text: str) -> Cluster:
     """Write the cluster's file, start its containers, and return the cluster that was started.
 
     If the subnet or a GPU has been taken since the plan, a new plan finds others; if the kit's own
@@ -181,55 +181,55 @@ def up(launch: Run, prepared: Prepared, text: str) -> Cluster:
     for attempt in range(1, PLANS + 1):
         try:
             with (
-                launch.timings.step("up"),
-                turn(launch.host, launch.engine, prepared.cluster),
+                run.timings.step("up"),
+                turn(run.host, run.engine, prepared.cluster),
             ):
-                now = planned_now(launch.host, prepared, launch.engine)
+                now = planned_now(run.host, prepared, run.engine)
                 if now is not prepared:
-                    prepared, text = now, launch.platform.render(now.cluster)
-                file, program = _write(launch, prepared, text)
-                if kit_merges := launch.platform.merges(file):
-                    launch.view.phase(f"merging {kit_merges}")
+                    prepared, text = now, run.platform.render(now.cluster)
+                file, program = _write(run, prepared, text)
+                if kit_merges := run.platform.merges(file):
+                    run.view.phase(f"merging {kit_merges}")
                 if _can_mount_closed(prepared):
-                    launch.directory.close_to_others()
+                    run.directory.close_to_others()
                 else:
-                    launch.directory.open_to_others()
-                launch.platform.up(launch.host, file, launch.directory.output, launch.id)
-                _refuse_others(launch)
+                    run.directory.open_to_others()
+                run.platform.up(run.host, file, run.directory.output, run.id)
+                _refuse_others(run)
             with contextlib.suppress(OSError):  # the end of the run reports it
-                _record(launch, prepared.cluster, program)
+                _record(run, prepared.cluster, program)
             return prepared.cluster
         except ImageMissing:
             if attempt == PLANS or not prepared.cluster.image_is_built:
                 raise
-            launch.engine.remove(launch.name, launch.id)
-            ensure_image(launch.host, prepared.cluster, launch.workspace, launch.view)
+            run.engine.remove(run.name, run.id)
+            ensure_image(run.host, prepared.cluster, run.workspace, run.view)
         except SubnetTaken:
             if attempt == PLANS or prepared.manifest.manifest.subnet != "auto":
                 raise
-            launch.engine.remove(launch.name, launch.id)
-            prepared = prepare_again(launch.host, prepared, launch.engine)
-            text = launch.platform.render(prepared.cluster)
+            run.engine.remove(run.name, run.id)
+            prepared = prepare_again(run.host, prepared, run.engine)
+            text = run.platform.render(prepared.cluster)
     raise AssertionError("unreachable")
 
 
-def _write(launch: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, str]]:
+def _write(run: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, str]]:
     """Write the cluster's file, and with the run a copy, its sources and the record.
 
     Returns the file's path, and the hashes of the program's files.
     """
-    with run_directory.writing(launch.workspace.root):
-        file = launch.platform.write(launch.workspace, prepared.cluster, text)
+    with run_directory.writing(run.workspace.root):
+        file = run.platform.write(run.workspace, prepared.cluster, text)
         ignore_in_git(file.parent, RENDERED)
         shown = without_secrets(prepared.cluster)
-        copy = text if shown == prepared.cluster else launch.platform.render(shown)
-        write_atomically(launch.directory.path / file.name, copy)
+        copy = text if shown == prepared.cluster else run.platform.render(shown)
+        write_atomically(run.directory.path / file.name, copy)
         mask = masker(values_of(prepared.cluster, ()))
         command = prepared.cluster.origin.command
-        run_directory.keep_manifest(launch.directory, prepared.manifest, command, mask)
-        program = run_directory.keep_program(launch.directory, _program_files(prepared), mask)
-        run_directory.reserve(launch.directory)
-        _record(launch, prepared.cluster, program)
+        run_directory.keep_manifest(run.directory, prepared.manifest, command, mask)
+        program = run_directory.keep_program(run.directory, _program_files(prepared), mask)
+        run_directory.reserve(run.directory)
+        _record(run, prepared.cluster, program)
     return file, program
 
 
@@ -240,25 +240,25 @@ def _program_files(prepared: Prepared) -> list[Path]:
     return files(program) if program is not None else []
 
 
-def _refuse_others(launch: Run) -> None:
+def _refuse_others(run: Run) -> None:
     """Raise EngineError if the containers are another run's: one of another host, say."""
-    run_ids = {container.id for container in launch.containers()}
-    strangers = [c for c in launch.engine.containers(launch.name) if c.id not in run_ids]
+    run_ids = {container.id for container in run.containers()}
+    strangers = [c for c in run.engine.containers(run.name) if c.id not in run_ids]
     if strangers:
         raise EngineError(
-            f"another run has started the cluster {launch.name} at the same moment: "
+            f"another run has started the cluster {run.name} at the same moment: "
             f"{run_of(strangers).path}, perhaps on another machine",
             "run it with `--name OTHER`, or when that run has ended",
         )
 
 
-def _record(launch: Run, cluster: Cluster, program: Mapping[str, str]) -> None:
-    timings, clock = launch.timings, launch.host.clock
+def _record(run: Run, cluster: Cluster, program: Mapping[str, str]) -> None:
+    timings, clock = run.timings, run.host.clock
     began = moment(clock, clock.monotonic() - timings.began)
     shown = without_secrets(cluster)
     steps = dict(timings.timings)
-    record = Record(launch.id, shown, began, launch.since, steps, launch.sizes, program)
-    write_record(launch.directory, record)
+    record = Record(run.id, shown, began, run.since, steps, run.sizes, program)
+    write_record(run.directory, record)
 
 
 _ABSENT = "bind source path does not exist"

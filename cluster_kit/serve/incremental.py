@@ -186,8 +186,8 @@ class Growing:
         return _open(facts, self._seconds)
 
     def _now(self, tasks: Iterable[TaskView]) -> dict[str, Facts]:
-        own = sum(one.own_steps or 0 for one in self.seen.tasks.values())
-        return {one.name: {**now_of(one), "share": share_of(one, own)} for one in tasks}
+        own_steps = sum(one.own_steps or 0 for one in self.seen.tasks.values())
+        return {one.name: {**now_of(one), "share": share_of(one, own_steps)} for one in tasks}
 
     def _note(self, times: Sequence[float]) -> None:
         if times:

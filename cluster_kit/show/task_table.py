@@ -130,8 +130,8 @@ def status_table(tasks: Iterable[TaskView | Group], title: str = "", width: int 
     steps = sum(_own_steps(task) for task in tasks)
     rows = [_of_group(task) if isinstance(task, Group) else _of_task(task) for task in tasks]
     for task, row in zip(tasks, rows, strict=True):
-        if own := _own_steps(task):
-            row["share"] = f"{own / steps:.0%}"
+        if own_steps := _own_steps(task):
+            row["share"] = f"{own_steps / steps:.0%}"
     filled = {heading for row in rows for heading, cell in row.items() if str(cell) != "-"}
     scores = [name for name in _SCORES.values() if name in filled] or ["accuracy"]
     uses = _USES if filled.intersection(_USES) else ()

@@ -34,8 +34,8 @@ def text(root: Path) -> str:
     """
     runs = [path for path in root.glob("runs/*/*") if path.is_dir() and not path.is_symlink()]
     runs.sort(key=lambda path: path.stat().st_mtime)
-    told = "\n\n".join("\n".join(_told(RunDirectory(run))) for run in runs)
-    return Guard()(told) if is_ci(os.environ) else told
+    outcomes = "\n\n".join("\n".join(_told(RunDirectory(run))) for run in runs)
+    return Guard()(outcomes) if is_ci(os.environ) else outcomes
 
 
 def _told(run: RunDirectory) -> Iterator[str]:

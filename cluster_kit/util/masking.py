@@ -93,8 +93,8 @@ def url_passwords(text: str) -> set[str]:
 
 def userinfos(text: str) -> set[str]:
     """`USER:PASSWORD` of each address in a text that has a password, as it is and decoded."""
-    found = {match[0] for match in _USERINFO.finditer(text) if any(_passwords(match[0]))}
-    return found | {unquote(userinfo) for userinfo in found}
+    matches = {match[0] for match in _USERINFO.finditer(text) if any(_passwords(match[0]))}
+    return matches | {unquote(userinfo) for userinfo in matches}
 
 
 def without_url_passwords(text: str) -> str:

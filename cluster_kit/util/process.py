@@ -239,10 +239,10 @@ def _first(child: subprocess.Popen[str], most: int, timeout_s: float | None) -> 
     Raises:
         subprocess.TimeoutExpired: it has not ended by then.
     """
-    found = ["", ""]
+    lines = ["", ""]
 
     def read(at: int, stream: IO[str]) -> None:
-        found[at] = stream.read(most)
+        lines[at] = stream.read(most)
         stream.close()
 
     pipes = [(at, pipe) for at, pipe in enumerate((child.stdout, child.stderr)) if pipe is not None]
@@ -252,7 +252,7 @@ def _first(child: subprocess.Popen[str], most: int, timeout_s: float | None) -> 
     child.wait(timeout_s)
     for reader in readers:
         reader.join(PATIENCE_S)
-    return found[0], found[1]
+    return lines[0], lines[1]
 
 
 @_logged

@@ -123,7 +123,7 @@ class StragglerWatch:
             text = end_sentence(found)
             self._progress.write("straggled", of=found.task, message=text, **values)
         else:
-            others = next(what for what, names in self._groups.items() if found.task in names)
+            others = next(unit for unit, names in self._groups.items() if found.task in names)
             text = begin_sentence(found, others)
             self._progress.write("straggling", of=found.task, message=text, **values)
         print(f"{self._task.name}: {text}", file=sys.stderr, flush=True)

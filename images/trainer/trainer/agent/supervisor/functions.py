@@ -55,14 +55,14 @@ class Waited:
         Counted from where the program has last waited for all of them.
         """
         goes_on, self._scheduled = now.scheduled != self._scheduled, now.scheduled
-        found = (now.done - now.joined, now.scheduled - now.joined)
+        counts = (now.done - now.joined, now.scheduled - now.joined)
         if now.done >= now.scheduled:
             waited, self._said = self._said is not None, None
-            return found if waited else None
-        if goes_on or found == self._said:
+            return counts if waited else None
+        if goes_on or counts == self._said:
             return None
-        self._said = found
-        return found
+        self._said = counts
+        return counts
 
 
 class Work:
@@ -109,8 +109,8 @@ def watch(
     reports_steps = False
     while not over.wait(LOOK_S):
         now = functions()
-        if (found := waited.look(now)) is not None:
-            progress.write("functions", done=found[0], of=found[1])
+        if (waiting := waited.look(now)) is not None:
+            progress.write("functions", done=waiting[0], of=waiting[1])
         if (worked := work.look(time.monotonic(), now)) is None:
             continue
         progress.write("worked", **worked)

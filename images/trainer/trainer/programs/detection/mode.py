@@ -57,7 +57,7 @@ def not_in_coordinator(
     options: GraphOptions, train: TrainConfig, given: Collection[str]
 ) -> Iterator[str]:
     """Yields options that only graph mode has, each with a fix."""
-    asked = (
+    settings = (
         (f"--update {options.update}", options.update == SYNC, AS_IT_ARRIVES),
         (f"--num-clones {options.num_clones}", options.num_clones > 1,
          "each worker has one copy of the model"),
@@ -73,11 +73,11 @@ def not_in_coordinator(
         ("train_config.optimizer.use_moving_average = true", train.optimizer.use_moving_average,
          "a coordinator keeps no averages"),
     )  # fmt: skip
-    for what, is_asked, why in asked:
+    for setting, is_asked, why in settings:
         if is_asked:
-            option = what.startswith("--")
-            out = "remove it" if option else f"add `--set {off(what)}`"
-            yield f'{what}: {why}; {out}, or use --mode graph (`style = "all-tasks"`)'
+            option = setting.startswith("--")
+            out = "remove it" if option else f"add `--set {off(setting)}`"
+            yield f'{setting}: {why}; {out}, or use --mode graph (`style = "all-tasks"`)'
 
 
 def off(setting: str) -> str:
