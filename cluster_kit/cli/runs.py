@@ -77,6 +77,8 @@ def list_runs(cluster: Cluster = "", json_: manifest_options.Json = False) -> No
 def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> Iterator[Text]:
     """A line for each run, below a heading: its whole name and time, and as much of the verdict as
     fits; the whole verdict if there is no width, as in a pipe.
+
+    The state of a run without a verdict is whole: it ends with the command that continues.
     """
     rows = [("run", "time", "", "verdict", "bold")]
     for run in past_runs:
@@ -86,12 +88,13 @@ def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> It
         verdict = harmless(run.verdict or up.get(run.name, "no verdict"))
         rows.append((run.name, took, _figure(run), verdict, style))
     names, times, figures = (max(cell_len(row[at]) for row in rows) for at in range(3))
+    states = set(up.values())
     for name, took, figure, verdict, style in rows:
         columns = (
             f"{set_cell_size(name, names)}  {took:>{times}}  {set_cell_size(figure, figures)}  "
         )
         end = Text(verdict, style)
-        if width is not None:
+        if width is not None and verdict not in states:
             end.truncate(max(LEAST, width - cell_len(columns)), overflow="ellipsis")
         yield Text.assemble((columns, "bold" if style == "bold" else ""), end)
 

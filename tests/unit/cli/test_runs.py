@@ -112,6 +112,9 @@ def test_a_run_whose_containers_are_there_says_what_they_do(
     machine.connects(lambda: engine)
     monkeypatch.setattr("cluster_kit.run.cluster_lock.is_claimed", lambda *_: watched)
     assert cli("runs").out.splitlines()[1].endswith(f"  {told}")
+    narrow = Console(highlight=False, width=60, force_terminal=True, color_system=None)
+    monkeypatch.setattr(runs, "out", narrow)
+    assert cli("runs").out.splitlines()[1].endswith(f"  {told}"), "no command is cut off"
 
 
 def test_two_runs_differ_in_what_was_asked_and_what_came_of_it(cli: Cli, root: Path) -> None:
