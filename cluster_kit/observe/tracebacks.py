@@ -31,6 +31,8 @@ _NOT_OWN = re.compile(
     r"/opt/(venv|trainer)/|/usr/(local/)?lib|.*/(site|dist)-packages/|/tmp/__autograph_|<"
 )
 """The beginning of a frame's path in TensorFlow, another package, Python or the kit."""
+_MARKS = re.compile(r"[\^~]+")
+"""What Python puts below a part of a line: AutoGraph's files let it begin without a blank."""
 _LEFT_OUT = "  …"
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 _KIND = re.compile(r"^[\w.]*(Error|Exception): ")
@@ -307,7 +309,11 @@ def _is_own(line: str) -> bool:
 
 def _end_of_traceback(lines: Sequence[str]) -> int:
     """The index of the first line after the frames, which is the error."""
-    ends = (i for i, line in enumerate(lines) if i > 0 and not line.startswith(" "))
+    ends = (
+        i
+        for i, line in enumerate(lines)
+        if i > 0 and not line.startswith(" ") and not _MARKS.fullmatch(line)
+    )
     return next(ends, len(lines))
 
 

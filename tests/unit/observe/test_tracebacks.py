@@ -513,3 +513,38 @@ def test_whatever_looks_like_a_traceback_is_read(
 
 def without_stamp(line: str) -> str:
     return re.sub(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", "", line)
+
+
+OF_AUTOGRAPH = """\
+Traceback (most recent call last):
+  File "/program/train.py", line 9, in <module>
+    model.fit(DatasetCreator(data))
+  File "/tmp/__autograph_generated_filej_2en1_7.py", line 16, in tf__making
+    retval_ = ag__.converted_call(ag__.ld(dataset_fn), tuple(ag__.ld(given)))
+^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/program/train.py", line 8, in data
+    return dataset.map(lambda a: tf.reshape(a, [8, 4]))
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/tmp/__autograph_generated_file05bc2qae.py", line 5, in <lambda>
+    tf__lam = lambda a: ag__.converted_call(tf.reshape, (a, [8, 4]))
+                        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+ValueError: in user code:
+
+    File "/program/train.py", line 8, in None  *
+        lambda a: tf.reshape(a, [8, 4])
+
+    ValueError: Dimension size must be evenly divisible by 3 but is 32
+"""
+
+
+def test_marks_below_a_line_of_autographs_are_no_end_of_the_traceback() -> None:
+    error = "ValueError: Dimension size must be evenly divisible by 3 but is 32"
+    assert last_words(OF_AUTOGRAPH, error=error).splitlines() == [
+        '  File "/program/train.py", line 9, in <module>',
+        "    model.fit(DatasetCreator(data))",
+        "  …",
+        '  File "/program/train.py", line 8, in data',
+        "    return dataset.map(lambda a: tf.reshape(a, [8, 4]))",
+        "           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "  …",
+    ]
