@@ -139,9 +139,9 @@ class RunningCluster:
         if not command:
             raise UsageError(f"no command for {task}", 'name one: exec("worker-0", "ls", "/data")')
         with self._engine() as engine:
-            return reaching(engine).ask(
-                running_container(engine, self._run, task).id, command, within_s
-            )
+            container = running_container(engine, self._run, task)
+            words = task_exec.as_the_task(container, command)
+            return reaching(engine).ask(container.id, words, within_s)
 
     def kill(self, task: str) -> None:
         """End a task's processes at once, for good: the engine does not start it again."""

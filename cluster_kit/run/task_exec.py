@@ -36,6 +36,23 @@ INTERRUPT = (
 )
 """Interrupts every process that has the mark, since the engine does not do it."""
 PATIENCE_S = 2
+UNPRIVILEGED = (
+    "import ctypes, os, signal, sys\n"
+    "for number in (signal.SIGPIPE, signal.SIGXFSZ):\n"  # which Python ignores
+    "    signal.signal(number, signal.SIG_DFL)\n"
+    "kernel = ctypes.CDLL(None)\n"
+    "for capability in range(64):\n"
+    "    kernel.prctl(24, capability, 0, 0, 0)\n"  # PR_CAPBSET_DROP
+    "kernel.prctl(47, 4, 0, 0, 0)\n"  # PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL
+    "kernel.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)())\n"
+    "try:\n"
+    "    os.execvp(sys.argv[1], sys.argv[1:])\n"
+    "except OSError as error:\n"
+    "    print(f'{sys.argv[1]}: {error.strerror}', file=sys.stderr)\n"
+    "    sys.exit(127 if isinstance(error, FileNotFoundError) else 126)\n"
+)
+"""Runs a command without capabilities. The container of a task with a `bandwidth` has some, which
+the engine gives to every command of root's, although the task has given them up."""
 
 
 def task_of(engine: Engine, cluster: str, task: str) -> Container:
@@ -84,6 +101,12 @@ def refuse_idle(container: Container) -> None:
         )
 
 
+def as_the_task(container: Container, command: Sequence[str]) -> Sequence[str]:
+    """The command with no more rights than its task has."""
+    is_root = container.user.partition(":")[0] == "0" and container.role != SIDECAR
+    return ("python3", "-ISc", UNPRIVILEGED, *command) if is_root else command
+
+
 def run_inside(
     host: Host, engine: Engine, container: Container, command: Sequence[str], *, terminal: bool
 ) -> int:
@@ -104,7 +127,8 @@ def run_inside(
     options += ["--workdir", OUTPUT] if container.role != SIDECAR else []
     options += [*(["--user", container.user] if container.user else [])]
     try:
-        return host.processes.hand_over(["docker", "exec", *options, container.id, *command])
+        words = as_the_task(container, command)
+        return host.processes.hand_over(["docker", "exec", *options, container.id, *words])
     except KeyboardInterrupt:
         with contextlib.suppress(EngineError):
             reaching(engine).ask(container.id, ("python3", "-ISc", INTERRUPT, mark), PATIENCE_S)

@@ -64,6 +64,11 @@ def test_what_the_host_runs_inside_a_task_has_no_more_rights_than_the_task(kit: 
         kit.run("profile", kit.name, "--seconds", "1")  # it has no server: it says so, or traces
         told = kit.run("exec", "chief-0", "--name", kit.name, "--", "cat", "/proc/self/status")
         assert told.returncode == 0, told.stderr
+        assert {line.split()[1] for line in told.stdout.splitlines() if line.startswith("Cap")} == {
+            "0" * 16
+        }, "as the task, also if its container has some to limit the bandwidth"
+        missing = kit.run("exec", "chief-0", "--name", kit.name, "--", "no-such-program")
+        assert missing.returncode == 127 and "no-such-program" in missing.stderr
         (output / "over").touch()
         said = process.communicate(timeout=120)[0]
         assert process.returncode == 0, said

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.platforms.engine import Container
+from cluster_kit.run.task_exec import UNPRIVILEGED
 from tests.fakes.hosts import Machine
 from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
@@ -89,6 +90,14 @@ def test_a_task_that_gives_up_roots_rights_is_entered_as_its_own_user(
     engine.up["demo"] = [running("chief-0", user="1000:1000")]
     cli("exec", "chief-0", "id")
     assert engine.ran[0][engine.ran[0].index("--user") + 1] == "1000:1000"
+
+
+def test_a_command_of_root_has_none_of_its_containers_capabilities(
+    cli: Cli, engine: FakeEngine
+) -> None:
+    engine.up["demo"] = [running("chief-0", user="0:0")]
+    cli("exec", "chief-0", "id", "-u")
+    assert engine.ran[0][-5:] == ["python3", "-ISc", UNPRIVILEGED, "id", "-u"]
 
 
 def test_ctrl_c_reaches_the_command_in_the_container(cli: Cli, engine: FakeEngine) -> None:
