@@ -32,18 +32,22 @@ Mask = Callable[[str], str]
 """Returns a text with MASK in place of each secret."""
 _PLAIN = frozenset(("true", "false", "none", "null", "auto", "basic", "default", "disabled"))
 _SECRET = re.compile(
-    r"(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKEN|CREDENTIALS?|AUTH|APIKEY|KEY|PAT)"
-    r"(_|[0-9]*$)|PASSWORD|SECRET|APIKEY",
+    r"(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKEN|CREDENTIALS?|AUTH|APIKEY|KEY|PAT"
+    r"|AUTHORIZATION|BEARER|JWT|COOKIE|WEBHOOK|CONNECTION_STRING)(_|[0-9]*$)"
+    r"|PASSWORD|SECRET|APIKEY|PASSPHRASE|SSHPASS|TOKEN[0-9]*$",
     re.IGNORECASE,
 )
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Between the words of `accessToken`."""
 _PATH = re.compile(r"^(OLD)?PWD$|_(FILE|PATH|DIR)$", re.IGNORECASE)
 """Variables with names or paths of files, which are no secrets: AWS_SHARED_CREDENTIALS_FILE."""
 
 
 @functools.lru_cache(maxsize=1024)
 def looks_secret(name: str) -> bool:
-    """Whether a variable of this name holds a secret, by common names: *_TOKEN, *_API_KEY, …"""
-    return bool(_SECRET.search(name)) and not _PATH.search(name)
+    """Whether a variable of this name holds a secret, by common names: *_TOKEN, apiKey, …"""
+    words = _HUMP.sub("_", name)
+    return bool(_SECRET.search(words)) and not _PATH.search(words)
 
 
 _SECRET_FILES = (

@@ -51,7 +51,8 @@ def telling(value: str) -> set[str]:
     "name",
     ["WANDB_API_KEY", "HF_TOKEN", "token", "DB_PASSWORD", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY",
      "DB_PASS", "MY_PWD", "GITHUB_PAT", "client_secret", "SSH_PRIVATE_KEY", "APIKEY",
-     "BASIC_AUTH", "AZURE_CREDENTIALS", "KEY2"],
+     "BASIC_AUTH", "AZURE_CREDENTIALS", "KEY2", "accessToken", "privateKey", "hfToken2", "NPMTOKEN",
+     "SSHPASS", "SLACK_WEBHOOK_URL", "SESSION_COOKIE", "AZURE_STORAGE_CONNECTION_STRING"],
 )  # fmt: skip
 def test_these_are_secrets(name: str) -> None:
     assert looks_secret(name)
@@ -60,7 +61,8 @@ def test_these_are_secrets(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     ["PATH", "PWD", "OLDPWD", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "MAX_TOKENS",
-     "AUTHOR", "COMPASS", "AWS_SHARED_CREDENTIALS_FILE", "SSH_KEY_PATH", "TF_CONFIG", "PATTERN"],
+     "AUTHOR", "COMPASS", "AWS_SHARED_CREDENTIALS_FILE", "SSH_KEY_PATH", "TF_CONFIG", "PATTERN",
+     "keyPath", "maxTokens", "BYPASS", "hotKeys"],
 )  # fmt: skip
 def test_these_are_not(name: str) -> None:
     assert not looks_secret(name)
