@@ -35,6 +35,7 @@ from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE, PROGRAMS
 from cluster_kit.programs.resolve import EXTRA, digest
 from cluster_kit.resolved import OUTPUT, TRAINER, Cluster, Dockerfile
 from cluster_kit.util import paths
+from cluster_kit.util.masking import without_url_passwords
 from cluster_kit.util.toml_text import to_toml
 
 OLDEST_PYTHON = (3, 9)
@@ -362,7 +363,8 @@ def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
 def pip_errors(output: str, requirements: str) -> list[str]:
     """Pip's errors in a build's output, from the first one on, and then the reasons for them.
 
-    Pip prints errors and reasons to two streams, which a build mixes in any order.
+    Pip prints errors and reasons to two streams, which a build mixes in any order. They are without
+    passwords in addresses.
     """
     lines = [
         _LAYER_STEP.sub("", line).rstrip()
@@ -377,7 +379,5 @@ def pip_errors(output: str, requirements: str) -> list[str]:
         if line and not line.startswith(_ADVICE) and line not in reasons
     ]
     required = requirements.splitlines()
-    return [
-        _LINE.sub(lambda match: required[int(match[1]) - 1], line).replace(_PIN, "The image has ")
-        for line in (*errors, *reasons)
-    ]
+    told = (_LINE.sub(lambda match: required[int(match[1]) - 1], x) for x in (*errors, *reasons))
+    return [without_url_passwords(line.replace(_PIN, "The image has ")) for line in told]

@@ -18,6 +18,7 @@ from cluster_kit.programs import style
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
 from cluster_kit.resolved import SECRETS, TRAINER, Dockerfile, Fetch, Mount
 from cluster_kit.util import paths
+from cluster_kit.util.masking import without_url_passwords
 from cluster_kit.util.nearest import did_you_mean, did_you_mean_or
 from cluster_kit.util.paths import exists, is_directory, is_file, is_zip, seen_from
 from cluster_kit.util.toml_text import to_toml
@@ -248,7 +249,8 @@ def read_requirements(name: str, folder: Path) -> tuple[str, list[Problem]]:
     except ValueError:
         return "", [Problem("requirements", value, "not UTF-8", "save the file as UTF-8")]
     hint = "write packages as `name` or `name==version`, one a line"
-    problems = [Problem("requirements", value, rule, hint) for rule in requirement_faults(lines)]
+    rules = map(without_url_passwords, requirement_faults(lines))
+    problems = [Problem("requirements", value, rule, hint) for rule in rules]
     return "".join(f"{line}\n" for line in lines), problems
 
 

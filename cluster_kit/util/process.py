@@ -21,7 +21,7 @@ from types import FrameType
 from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 
 from cluster_kit.util import debug_log
-from cluster_kit.util.masking import without_option_values
+from cluster_kit.util.masking import without_option_values, without_url_passwords
 
 GRACE_S = 4.0
 POLL_S = 0.1
@@ -170,8 +170,9 @@ def _logged(
 
 
 def _shown(command: Sequence[str]) -> str:
-    """The command as a shell would take it, without values of options such as --api-token."""
-    return shlex.join(without_option_values(command))
+    """The command as a shell would take it, without values of options such as --api-token, and
+    without passwords in addresses."""
+    return shlex.join(map(without_url_passwords, without_option_values(command)))
 
 
 @_logged

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.image.user_image import pip_errors
-from cluster_kit.programs.resolve import lines_of, requirement_faults, resolve
+from cluster_kit.programs.resolve import lines_of, read_requirements, requirement_faults, resolve
 from tests.make import OWN, cluster, manifest, problems
 
 FILE = """\
@@ -156,6 +156,17 @@ def test_a_package_that_is_nowhere_is_told_as_pip_tells_it() -> None:
         "Could not find a version that satisfies the requirement no-such==1",
         "No matching distribution found for no-such==1",
     ]
+
+
+def test_no_error_has_the_password_of_an_address(tmp_path: Path) -> None:
+    address = "https://me:in-clear-1@pip.example"
+    said = "#8 2.1 ERROR: no such file -r /mnt/requirements.txt (line 1)\n"
+    assert pip_errors(said, f"a @ {address}/a.whl\n") == [
+        "no such file a @ https://me:***@pip.example/a.whl"
+    ]
+    (tmp_path / "needs.txt").write_text(f"-e git+{address}/a\n")
+    _, found = read_requirements("needs.txt", tmp_path)
+    assert "git+https://me:***@pip.example/a" in found[0].rule and "in-clear" not in str(found)
 
 
 def test_a_build_that_fails_without_pip_leaves_no_words_of_pips() -> None:

@@ -121,3 +121,12 @@ def test_commands_and_requests_are_logged_with_their_results(tmp_path: Path) -> 
     text = (tmp_path / debug_log.FILE).read_text(encoding="utf-8")
     assert " docker: GET /containers/json?all=1&filters={} -> 404 (" in text
     assert " process: tool --api-token '***' 'a b' -> exit code 3 (" in text
+
+
+def test_a_command_is_shown_without_passwords_of_addresses(tmp_path: Path) -> None:
+    words = ["fetch", "--url", "https://me:in-clear-1@host/x", "--token=in-clear-2"]
+    with debug_log.Recording() as recording:
+        recording.keep_in(tmp_path, str)
+        logged_command(lambda command: Completed(tuple(command), 0, "", ""))(words)
+    text = (tmp_path / debug_log.FILE).read_text()
+    assert "fetch --url 'https://me:***@host/x' '--token=***' -> exit code 0" in text
