@@ -262,6 +262,8 @@ _VARIABLE = re.compile(
     re.MULTILINE,
 )
 """A line of an `env_file`; a value between quotes may have several."""
+_NAME = re.compile(r"(?:export\s+)?(?:[A-Za-z_]\w{0,18}|[A-Z_][A-Z0-9_]*)")
+"""A line of one that takes a variable from the caller. Longer words are rather part of a key."""
 
 
 def secret_in(source: str, target: str) -> set[str]:
@@ -277,7 +279,8 @@ def secret_in(source: str, target: str) -> set[str]:
 
 
 def secret_variables(env_file: str) -> set[str]:
-    """The values in an `env_file` whose names look like secrets; {} if the file is missing."""
+    """The values in an `env_file` whose names look like secrets, and lines that are no variables;
+    {} if the file is missing."""
     values = set()
     with contextlib.suppress(OSError, ValueError), Path(env_file).open("rb") as file:
         text = file.read(MOST_BYTES).decode("utf-8-sig", errors="replace")
@@ -286,7 +289,10 @@ def secret_variables(env_file: str) -> set[str]:
             if looks_secret(name) and value[:1] in ("'", '"') and value[-1] == value[0]:
                 values.add(value[1:-1])
             elif looks_secret(name):
-                values |= {value, value.partition(" #")[0].rstrip()}
+                values |= {value, value.partition(" #")[0].rstrip(), value.lstrip("'\"")}
+        # A key of several lines without quotes: Compose's error has the first that is no variable.
+        rest = (line.strip() for line in _VARIABLE.sub("", text).splitlines())
+        values |= {line for line in rest if not (line.startswith("#") or _NAME.fullmatch(line))}
     return values - {""}
 
 

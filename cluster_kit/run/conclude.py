@@ -253,7 +253,8 @@ def _beside_program(words: str, mounts: Sequence[Mount]) -> str:
 def fail(run: Run, cluster: Cluster, seen: RunState, error: BaseException) -> None:
     """End a run that failed before a verdict: save its outcome and logs, remove its containers.
 
-    Failures of the engine or the disk are ignored here, since `error` is raised anyway.
+    The text of `error` is masked, since it is shown to the user. Failures of the engine or the disk
+    are ignored here, since `error` is raised anyway.
     """
     if isinstance(error, KitError):
         error.run = str(run.directory.path)
@@ -261,6 +262,10 @@ def fail(run: Run, cluster: Cluster, seen: RunState, error: BaseException) -> No
     containers: list[Container] = []
     with failures, answering(run.engine):
         containers = [*run.containers(), *run.sidecars()]
+    if isinstance(error, KitError):  # Compose quotes lines of an env_file, say
+        mask = masker(values_of(cluster, containers))
+        error.message, error.hint = mask(error.message), mask(error.hint)
+        error.args = (error.message,)
     with _removed_if_it_fails(run):
         _saved(run, cluster, seen, containers, without_verdict(error), failures, kept=False)
     with failures:

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster_kit.errors import HostError
+from cluster_kit.errors import EngineError, HostError
 from cluster_kit.platforms.variables import known_secrets, mode_of, without_secrets
 from cluster_kit.run.bug_report import archive
 from cluster_kit.run.doctor import check_secrets
 from cluster_kit.run.known_secrets import Known, known_of, values_of
 from cluster_kit.run.run_report import exposition, write_report
 from cluster_kit.util.masking import masked
+from cluster_kit.util.process import Completed
 from tests.fakes.acting import Life, ends, prints, says
 from tests.fakes.stage import NAME, Stage
 from tests.make import cluster
@@ -203,6 +204,26 @@ def test_a_short_password_is_masked_in_its_address(stage: Stage, password: str) 
     assert f":{password}" not in kept(stage.directory.path)
     (file,) = stage.workspace.manifests.glob(f"{NAME}/compose.yaml")
     assert address in file.read_text() and file.stat().st_mode & 0o777 == 0o600
+
+
+LINES = ("MIIEvQ/line+of+a+key", "aa/another+line==")
+
+
+def test_an_error_that_quotes_an_env_file_shows_no_line_of_a_key(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n".join(("A_KEY=-----BEGIN KEY-----", *LINES, "-----END KEY-----", "HOME", "# note"))
+    (stage.workspace.manifests / "private.env").write_text(f'{text}\nB_TOKEN="open-{CLEAR}\n')
+    quoted = f'line 2: unexpected character "/" in variable name "{LINES[0]}" of HOME, note {CLEAR}'
+
+    def refuses(words: tuple[str, ...], *_: object) -> Completed:
+        return Completed(words, 15, "", f"{quoted}\n{LINES[1]}, open-{CLEAR}\n")
+
+    monkeypatch.setattr(stage.docker, "_up", refuses)
+    with pytest.raises(EngineError, match="of HOME, note") as refused:
+        stage.up(role={"chief": {"env_file": "private.env"}})
+    shown = f"{refused.value.message} {refused.value} {kept(stage.directory.path)}"
+    assert [one for one in (*LINES, f"open-{CLEAR}") if one in shown] == []
 
 
 def test_no_compose_file_and_no_hash_of_the_workspace_has_it(stage: Stage) -> None:
