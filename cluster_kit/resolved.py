@@ -85,12 +85,23 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class Ready:
+    """When a service is ready: a port answers, a page of it does (`path`), or a command ends
+    with 0."""
+
+    port: int = 0
+    path: str = ""
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Sidecar:
     """A service that runs with the tasks, on their network, and ends with the job.
 
     `entrypoint` is None for the image's own; `user` is "" for the image's own.
     `secrets` are names of variables that it gets from the caller's environment. The job fails if
-    one that is `required` crashes.
+    one that is `required` crashes. Programs wait until it is `ready`, or for nothing if that is
+    None.
     """
 
     name: str
@@ -104,6 +115,7 @@ class Sidecar:
     mounts: tuple[Mount, ...]
     ports: tuple[Port, ...]
     required: bool
+    ready: Ready | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
+from cluster_kit.resolved import Ready
 from cluster_kit.roles import ROLES
 
 
@@ -116,6 +117,38 @@ def bandwidth(value: object) -> int:
     return int(bits)
 
 
+_PAGE = re.compile(r"http://:([0-9]{1,5})(/[!-~]*)?")
+
+
+def ready(value: object) -> Ready:
+    """Returns the check of `6379`, `"http://:8080/health"` or `["redis-cli", "ping"]`.
+
+    Raises ValueError.
+    """
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        return Ready(command=tuple(_text(word) for word in value))
+    page = _PAGE.fullmatch(value) if isinstance(value, str) else None
+    port = int(page[1]) if page else value
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
+        raise ValueError(
+            'a check is a port, "http://:PORT/PATH", or a command as a list of its words'
+        )
+    return Ready(port, (page[2] or "/") if page else "")
+
+
+ReadyCheck = Annotated[
+    Ready,
+    BeforeValidator(ready),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": 65535},
+                {"type": "string", "pattern": f"^{_PAGE.pattern}$"},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            ]
+        }
+    ),
+]
 Bytes = Annotated[
     int,
     BeforeValidator(size),

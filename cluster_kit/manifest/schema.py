@@ -24,6 +24,7 @@ from cluster_kit.manifest.field_types import (
     BytesOrNone,
     GpuId,
     PortPair,
+    ReadyCheck,
     Seconds,
     SecondsOrAuto,
     SecondsOrNever,
@@ -292,6 +293,12 @@ class SidecarTable(Strict):
         description='Ports that are published on 127.0.0.1 of this host, e.g. `6006`, `"8080:80"`',
     )
     required: bool = Field(False, description="Whether the job fails if the service crashes")
+    ready: ReadyCheck | None = Field(
+        None,
+        description="What programs wait for before they start: a port that answers (`6379`), a "
+        'page that does (`"http://:8080/health"`), or a command in it that ends with 0 '
+        '(`["redis-cli", "ping"]`)',
+    )
 
 
 _limits_of_roles: dict[str, Any] = {

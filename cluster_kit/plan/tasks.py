@@ -190,6 +190,7 @@ def sidecars_of(
             mounts=inputs.sidecar_mounts[name],
             ports=tuple(Port(*pair) for pair in sorted(set(table.ports))),
             required=table.required,
+            ready=table.ready,
         )
         for number, (name, table) in enumerate(manifest.sidecar.items())
     )

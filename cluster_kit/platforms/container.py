@@ -106,6 +106,8 @@ class Container:
     shm_size: int | None = None
     ulimits: tuple[Ulimit, ...] = ()
     devices: Devices | None = None
+    is_ready: tuple[str, ...] = ()
+    """A command in it that ends with 0 when it is ready; () if there is none."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -297,4 +299,5 @@ def _sidecar(cluster: Cluster, sidecar: Sidecar) -> Container:
         read_only=of_tasks,
         cap_drop=("ALL",) if of_tasks else (),
         tmpfs={"/tmp": TMP_MODE} if of_tasks else {},
+        is_ready=sidecar.ready.command if sidecar.ready else (),
     )

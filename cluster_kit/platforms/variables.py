@@ -63,9 +63,19 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
         "CLUSTER_KIT_SILENT_S": f"{deadlines.silent:.15g}",
         "CLUSTER_KIT_STALL_S": "auto" if deadlines.stall is None else f"{deadlines.stall:.15g}",
         "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:.15g}",
+        **({"CLUSTER_KIT_WAITS_FOR": json.dumps(asked)} if (asked := _waits_for(cluster)) else {}),
         "NO_PROXY": no_proxy(cluster),
         "no_proxy": no_proxy(cluster),
     }
+
+
+def _waits_for(cluster: Cluster) -> list[dict[str, object]]:
+    """The sidecars that tasks ask themselves whether they are ready."""
+    return [
+        {"name": one.name, "host": str(one.ip), "port": one.ready.port, "path": one.ready.path}
+        for one in cluster.sidecars
+        if one.ready and one.ready.port
+    ]
 
 
 def new_secret() -> dict[str, str]:

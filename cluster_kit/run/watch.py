@@ -180,10 +180,11 @@ class Watch:
             EngineError: the engine was lost for too long, or has ended the leader.
         """
         deadlines = self._cluster.deadlines
+        # Programs may wait for sidecars that long, and then for servers.
+        waits = any(one.ready and one.ready.port for one in self._cluster.sidecars)
+        starts_s = deadlines.start * (2 if waits else 1)
         already_s = self._run.timings.since_start_s if self._joins else 0.0
-        overdue = (
-            self._clock.monotonic() + deadlines.start + deadlines.job + OVERDUE_SLACK_S - already_s
-        )
+        overdue = self._clock.monotonic() + starts_s + deadlines.job + OVERDUE_SLACK_S - already_s
         while not self._is_over():
             lost_s = self._absence.total_s + absences.away_s(self.seen, self._timeline.now())
             if self._clock.monotonic() > overdue + lost_s and not self._is_blind():

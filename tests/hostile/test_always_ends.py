@@ -133,6 +133,8 @@ def test_of_a_command_that_prints_without_end_the_beginning_is_read() -> None:
 AFTERWARDS = """
 import signal, sys
 from cluster_kit.util.process import afterwards
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever started the tests may ignore both
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with afterwards(["touch", sys.argv[1]]):
     print("ready", flush=True)
     signal.pause()

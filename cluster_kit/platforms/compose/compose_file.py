@@ -143,9 +143,36 @@ def _service(cluster: Cluster, container: Container) -> Data:
             "ulimits": ulimits(container),
             "ports": _published(container.ports),
             "deploy": _deploy(container),
+            "healthcheck": _healthcheck(cluster, container),
             "labels": _labels(container.labels),
         }
     )
+
+
+def _healthcheck(cluster: Cluster, container: Container) -> Data | None:
+    """The command by which a sidecar says that it is ready, tried until the start deadline."""
+    if not container.is_ready:
+        return None
+    return {
+        "test": ["CMD", *container.is_ready],
+        "interval": Verbatim("1s"),
+        "timeout": Verbatim("5s"),
+        "retries": max(1, round(cluster.deadlines.start)),
+    }
+
+
+def _started_before(cluster: Cluster) -> Data | list[str]:
+    """The sidecars that are started before the tasks, some of which have to be ready."""
+    if not any(one.ready and one.ready.command for one in cluster.sidecars):
+        return [one.name for one in cluster.sidecars]
+    return {
+        one.name: {
+            "condition": Verbatim(
+                "service_healthy" if one.ready and one.ready.command else "service_started"
+            )
+        }
+        for one in cluster.sidecars
+    }
 
 
 OWN = ("container_name", "hostname", "cap_add", "restart", "networks", "environment", "labels")
@@ -156,7 +183,7 @@ def _shared(cluster: Cluster, common: Container) -> Data:
     """What all tasks share, with the sidecars that are started before them."""
     body = _service(cluster, common)
     shared = {name: value for name, value in body.items() if name not in OWN}
-    return present({**shared, "depends_on": [one.name for one in cluster.sidecars]})
+    return present({**shared, "depends_on": _started_before(cluster)})
 
 
 def _task(cluster: Cluster, shared: Data, common: Container, container: Container) -> Data:

@@ -140,6 +140,9 @@ def up(host: Host, file: Path, output: Path, run_id: str) -> None:
         raise SubnetTaken(f"the subnet is taken: {errors}", "run it again")
     if "No such image" in errors:
         raise ImageMissing(f"docker compose up failed: {errors}", _hint(errors))
+    if "is unhealthy" in errors:
+        hint = "its command `ready` has not ended with 0 before the start deadline: try it there"
+        raise EngineError(f"a sidecar is not ready:\n{errors}", hint)
     raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _hint(errors))
 
 

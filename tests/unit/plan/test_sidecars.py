@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cluster_kit.errors import ManifestError
+from cluster_kit.manifest.field_types import ready
 from cluster_kit.plan.portable import check_portable, everywhere, moved
-from cluster_kit.platforms.platform import load, plan
+from cluster_kit.platforms.platform import load, plan, platform_of
+from cluster_kit.platforms.variables import shared_variables
 from cluster_kit.programs.resolve import resolve
-from cluster_kit.resolved import Mount, Port
+from cluster_kit.resolved import Mount, Port, Ready
 from tests.make import OWN, cluster, host, manifest
 
 TEXT = """
@@ -60,3 +64,43 @@ def test_nine_are_refused_and_eight_are_planned() -> None:
     assert len(cluster(sidecar=eight).sidecars) == 8
     with pytest.raises(ManifestError):
         cluster(sidecar={**eight, "more": {"image": "b"}})
+
+
+READY: list[tuple[object, Ready]] = [
+    (6379, Ready(6379)),
+    ("http://:8080/health?full=1", Ready(8080, "/health?full=1")),
+    ("http://:80", Ready(80, "/")),
+    (["redis-cli", "ping"], Ready(command=("redis-cli", "ping"))),
+]
+
+
+@pytest.mark.parametrize(("written", "meant"), READY)
+def test_programs_wait_for_a_sidecar_that_says_when_it_is_ready(
+    written: object, meant: Ready
+) -> None:
+    planned = cluster(
+        sidecar={"cache": {"image": "redis:7", "ready": written}, "b": {"image": "b"}}
+    )
+    assert [one.ready for one in planned.sidecars] == [meant, None]
+    waits = json.loads(shared_variables(planned).get("CLUSTER_KIT_WAITS_FOR", "[]"))
+    host = str(planned.sidecars[0].ip)
+    asked = {"name": "cache", "host": host, "port": meant.port, "path": meant.path}
+    assert waits == ([asked] if meant.port else [])
+    compose = yaml.safe_load(platform_of("compose").render(planned))["services"]
+    check = compose["cache"].get("healthcheck", {})
+    assert check.get("test") == (["CMD", *meant.command] if meant.command else None)
+    condition = {"condition": "service_healthy"}
+    started = {"cache": condition, "b": {"condition": "service_started"}}
+    assert compose["chief-0"]["depends_on"] == (started if meant.command else ["cache", "b"])
+
+
+@pytest.mark.parametrize("written", [0, 65536, True, 1.5, "8080", "http://other:80/", [], [1], ""])
+def test_what_is_no_check_is_told_how_one_is_written(written: object) -> None:
+    with pytest.raises(ValueError, match="http://:PORT/PATH"):
+        ready(written)
+
+
+def test_it_is_told_at_its_place(tmp_path: Path) -> None:
+    (file := tmp_path / "demo.toml").write_text(f"{TEXT}\n[sidecar.cache]\nready = 0\n")
+    (problem,) = load(file).problems
+    assert problem.key_path == "sidecar.cache.ready"

@@ -75,6 +75,7 @@ class Told:
 NOT_SAID: dict[str, dict[str, Refused | Told]] = {
     "compose": {},
     "swarm": {
+        "is_ready": Refused("sidecar.cache"),
         "name": Told("| names of containers | the swarm's own |"),
         "ip": Refused("task.worker-1.ip"),
         "hidden": Refused("role.ps.environment.API_TOKEN"),
@@ -84,6 +85,7 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
         "no_new_privileges": Told("not set: a stack file cannot ask for it"),
     },
     "kubernetes": {
+        "is_ready": Refused("sidecar.cache"),
         "name": Told("the Job's name, the index and five letters |"),
         "hostname": Told("A pod's host name is the Job's name and the index."),
         "ip": Refused("task.worker-1.ip"),
@@ -99,6 +101,7 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
         "bounds.logs": Refused("container.log_size"),
     },
     "slurm": {
+        "is_ready": Refused("sidecar.cache"),
         "name": Told("there are no containers, or Apptainer's, which have no names and labels |"),
         "hostname": Told("by the names of their nodes, each task at its own port;"),
         "ip": Refused("task.worker-1.ip"),

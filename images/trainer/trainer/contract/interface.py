@@ -68,6 +68,10 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "CLUSTER_KIT_DATA": Variable("directory of the data set (in the image, or the mount `/data`)"),
     "CLUSTER_KIT_START_DEADLINE_S": Variable("seconds within which every server must answer"),
+    "CLUSTER_KIT_WAITS_FOR": Variable(
+        'JSON, the services that must answer before programs start: `[{"name": "redis", "host": '
+        '"10.0.0.200", "port": 6379, "path": ""}]`; a `path` is asked for by HTTP. Absent: none'
+    ),
     "CLUSTER_KIT_JOB_DEADLINE_S": Variable(
         "seconds the program may run, including retries, from the first time that all servers "
         "answer; absent or 0: no deadline"

@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NoReturn
 
-from trainer.agent import disk_space, outcome, stacks
+from trainer.agent import disk_space, outcome, services, stacks
 from trainer.agent.beacon import client, handshake
 from trainer.agent.beacon.client import BeaconClient, JobEnded, StacksWanted
 from trainer.agent.beacon.messages import Done, Failed, Heard, Report
@@ -207,7 +207,10 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
                 silent_s=task.silent_s,
             )
         program = find_program(name, arguments)
-        if task.is_leader:
+        needed = services.parse(os.environ.get(services.VARIABLE, ""))
+        if unready := services.wait(task, needed, events):
+            ended = unready
+        elif task.is_leader:
             # Else its questions to a server that was cut off go on into a connection that is dead.
             dead_connections.limit(task.silent_s, os.environ.get("TF_CONFIG", ""))
             at_step.begin(task, progress)

@@ -1,0 +1,83 @@
+"""Services that programs wait for before they start."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from queue import SimpleQueue
+from types import SimpleNamespace
+
+import pytest
+
+from trainer.agent import outcome, services
+from trainer.agent.errors import ContractError
+from trainer.agent.services import Service
+
+
+class Page(BaseHTTPRequestHandler):
+    """Is not ready the first time."""
+
+    asked = 0
+
+    def do_GET(self) -> None:
+        type(self).asked += 1
+        self.send_response(200 if self.asked > 1 and self.path == "/health" else 503)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def page() -> Iterator[int]:
+    Page.asked = 0
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def wait(*needed: Service, seconds: float = 60.0, events: SimpleQueue | None = None):
+    task = SimpleNamespace(start_deadline_s=seconds)
+    return services.wait(task, list(needed), events or SimpleQueue())
+
+
+def test_a_port_and_a_page_that_answer_at_last_are_ready() -> None:
+    with page() as port, socket.create_server(("127.0.0.1", 0)) as other:
+        answers = other.getsockname()[1]
+        assert wait(Service("cache", "127.0.0.1", answers, "")) is None
+        assert wait(Service("web", "127.0.0.1", port, "/health")) is None
+        assert Page.asked == 2
+        late = wait(Service("web", "127.0.0.1", port, "/other"), seconds=0.0)
+        assert (late.exit_code, late.reason) == (6, "start-deadline")
+        assert "the sidecar web is not ready after 0 s" in late.message
+        assert "/other answers with status 503" in late.message
+
+
+def test_one_that_does_not_come_is_named_at_the_start_deadline() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        service = Service("cache", "127.0.0.1", held.getsockname()[1], "")
+        late = wait(service, seconds=0.5)
+        assert late.reason == "start-deadline"
+        assert "the sidecar cache is not ready after 0.5 s" in late.message
+        events: SimpleQueue = SimpleQueue()
+        events.put(outcome.stopped())
+        assert wait(service, events=events).reason == "stopped"
+
+
+def test_the_variable_is_read_or_refused() -> None:
+    one = {"name": "cache", "host": "10.0.0.5", "port": 6379, "path": ""}
+    assert services.parse(json.dumps([one])) == [Service("cache", "10.0.0.5", 6379, "")]
+    assert services.parse("") == []
+    for text in ("[", "[1]", '[{"name": "x"}]'):
+        with pytest.raises(ContractError, match="CLUSTER_KIT_WAITS_FOR"):
+            services.parse(text)
