@@ -164,3 +164,16 @@ import tensorflow
 print(tensorflow_estimator.SEEN, later.SEEN, tensorflow is tf, hasattr(tensorflow, "Session"))
 """
     assert said_by(program, tmp_path) == ["False False True True"]
+
+
+def test_examples_that_are_copied_beside_the_program_come_first(tmp_path: Path) -> None:
+    folder = tmp_path / "tensorflow" / "examples" / "tutorials"
+    (folder / "mnist").mkdir(parents=True)
+    (folder / "mnist" / "input_data.py").write_text("HOME = 'beside the program'\n")
+    (folder / "word2vec.py").write_text("import tensorflow as tf\nHOME = tf.placeholder.__name__\n")
+    program = """
+from tensorflow.examples.tutorials.mnist import input_data, mnist
+from tensorflow.examples.tutorials import word2vec
+print(input_data.HOME, word2vec.HOME, mnist.NUM_CLASSES)
+"""
+    assert said_by(program, tmp_path) == ["beside the program placeholder 10"]

@@ -190,6 +190,8 @@ class Finder:
         """Raise ModuleNotFoundError for a removed module, with what to use instead."""
         if name.partition(".")[0] in FOR_TENSORFLOW_2:
             return self._seeing_tensorflow_2(name, path, target)
+        if f"{name}.".startswith("tensorflow.examples.") and (own := copied(name, path)):
+            return own
         module = self._found(name)
         if module is None:
             return None
@@ -245,6 +247,13 @@ class Finder:
         if self._contrib.reason(below):
             raise ModuleNotFoundError(self._contrib.gone(below))
         return None
+
+
+def copied(name: str, path: object) -> ModuleSpec | None:
+    """A module of TensorFlow's examples in `tensorflow/examples/` beside the program."""
+    if name == "tensorflow.examples":
+        path = [os.path.join(entry, "tensorflow") for entry in sys.path]  # noqa: PTH118
+    return PathFinder.find_spec(name, path) if path else None
 
 
 class Found(Loader):
