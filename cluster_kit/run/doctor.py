@@ -21,6 +21,7 @@ from cluster_kit.plan.gpus import devices, in_use
 from cluster_kit.platform_table import DEFAULT
 from cluster_kit.platforms.platform import Check, Tool, platform_of
 from cluster_kit.resolved import LOOPBACK, Cluster
+from cluster_kit.util.masking import without_url_passwords
 
 HANDS_OUT = {"nvidia": "NVIDIA's runtime", "cdi": "CDI"}
 
@@ -234,7 +235,7 @@ def check_proxy(cluster: Cluster | None) -> Check:
         )
     local = {name: url for name, url in proxies.items() if _is_loopback(url)}
     if local:
-        listed = ", ".join(f"{name} = {url}" for name, url in local.items())
+        listed = ", ".join(f"{name} = {without_url_passwords(url)}" for name, url in local.items())
         return Check(
             "proxy",
             "warn",

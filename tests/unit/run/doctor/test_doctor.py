@@ -152,6 +152,12 @@ def test_proxies_that_are_exempted_are_well(says: Says, tmp_path: Path) -> None:
     assert found.state == "ok" and "exempted" in found.found
 
 
+def test_the_password_of_a_proxy_is_in_no_line(says: Says, tmp_path: Path) -> None:
+    proxies = {"default": {"httpProxy": "http://me:in-clear-1@127.0.0.1:3128"}}
+    (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
+    assert "http://me:***@127.0.0.1:3128" in checks(says)["proxy"].found
+
+
 def test_a_cluster_does_not_collide_with_itself(says: Says) -> None:
     mine = cluster(subnet="172.28.0.0/24")
     own = network("172.28.0.0/24", "Docker network cluster-kit-demo_cluster", "demo")
