@@ -24,6 +24,7 @@ from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, without_v
 from cluster_kit.observe.task_view import State, Straggler
 from cluster_kit.observe.usage import sample_of
 from cluster_kit.platforms.engine import Event
+from cluster_kit.platforms.platform import WRITER
 from cluster_kit.report.facts import FORMAT, facts_of
 from cluster_kit.report.lanes import faults_of
 from cluster_kit.report.page import (
@@ -38,7 +39,7 @@ from cluster_kit.run.known_secrets import Connect, Known, known_of
 from cluster_kit.run.run_directory import Record, read_events, read_record
 from cluster_kit.util.masking import masked_facts, masker
 from cluster_kit.version import __version__
-from cluster_kit.workspace import RunDirectory, write_atomically
+from cluster_kit.workspace import CLUSTER_FILES, RunDirectory, write_atomically
 
 DRILL = "drill.json"
 """The file in a run's directory with the faults of a drill and their results."""
@@ -101,7 +102,7 @@ def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
             logs=sorted(file.stem for file in run.logs.glob("*.log")),
             faults=faults_of(_drill(run), record.since),
             manifest=text_of(run.manifest),
-            kit=__version__,
+            kit=_kit_of(run),
             profiles=profiles_of(run.output, record.since) if known.are_all else [],
             requests=[one for one in user_requests.read(run.path) if one.time >= record.since],
         )
@@ -142,6 +143,12 @@ def _drill(run: RunDirectory) -> object:
         return json.loads((run.path / DRILL).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+def _kit_of(run: RunDirectory) -> str:
+    """The version of the kit that ran it, by the first lines of its file; else this one's."""
+    texts = (text_of(run.path / name) for name in CLUSTER_FILES)
+    return next((found[1] for text in texts if (found := WRITER.search(text))), __version__)
 
 
 def text_of(file: Path) -> str:

@@ -218,12 +218,15 @@ def test_the_labels_of_an_axis_of_nothing_but_zeros_differ(browser: Any, tmp_pat
             assert len(set(shown)) == 5 and shown[0].startswith("0"), shown
 
 
-def test_no_name_of_a_task_is_broken_in_a_narrow_table(browser: Any, tmp_path: Path) -> None:
-    with opened(browser, written(tmp_path, trained())) as one:
+def test_no_name_or_figure_is_broken_in_a_narrow_table(browser: Any, tmp_path: Path) -> None:
+    sent = [{"name": "ps-0", "rx_bytes": 2_270_000, "tx_bytes": 768_000}]
+    run = changed(outcome={**trained().outcome, "tasks": sent})
+    with opened(browser, written(tmp_path, run)) as one:
         one.page.set_viewport_size({"width": 420, "height": 900})
-        cells = one.page.locator("#cluster > .scroll:last-of-type td:first-child").all()
+        table = one.page.locator("#cluster > .scroll:last-of-type")
+        cells = [*table.locator("td:first-child").all(), *table.locator("td.figure").all()]
         names = [cell.inner_text() for cell in cells]
-        assert "evaluator-0" in names
+        assert {"evaluator-0", "2.27 MB", "768 kB"} <= set(names)
         lines = """one => {
           const range = document.createRange();
           range.selectNodeContents(one);

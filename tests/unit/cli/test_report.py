@@ -9,6 +9,7 @@ import pytest
 
 from cluster_kit.host import Moment
 from cluster_kit.run.run_directory import Record, write_record
+from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.make import cluster
 from tests.unit.command_line import Cli
@@ -93,3 +94,17 @@ def test_runs_of_an_earlier_kit_can_be_read(cli: Cli, root: Path) -> None:
     run.record.write_text(json.dumps(kept))
     assert cli("report", str(run.path)).code == 0
     assert run.report.is_file()
+
+
+def test_a_report_names_the_kit_that_ran_the_run_not_the_one_that_writes_it(
+    cli: Cli, root: Path
+) -> None:
+    run = saved(root)
+    assert cli("report", "demo").code == 0
+    facts = json.loads(run.report.with_suffix(".json").read_text())
+    assert facts["kit"] == __version__
+    (run.path / "compose.yaml").write_text(
+        "# cluster-kit 0.1.0 wrote this from compose/demo.toml\n"
+    )
+    assert cli("report", "demo").code == 0
+    assert json.loads(run.report.with_suffix(".json").read_text())["kit"] == "0.1.0"
