@@ -58,14 +58,18 @@ class Stopwatch:
 
 
 def training_times(seen: RunState, since: float) -> dict[str, float]:
-    """Seconds from `since` to the leader's first step, and from there to its end, if known."""
+    """Seconds from `since` to the leader's first step, and from there to its end, if known.
+
+    No step was before `since`, whatever time a program writes.
+    """
     leader = seen.leader
     steps = [e.time for e in seen.entries if e.task == leader and isinstance(e.event, Step | Epoch)]
     if not steps:
         return {}
     ends = seen.ends(leader)
-    times = {"first_step": steps[0] - since}
-    return {**times, "train": ends[-1] - steps[0]} if ends else times
+    first = max(steps[0], since)
+    times = {"first_step": first - since}
+    return {**times, "train": ends[-1] - first} if ends else times
 
 
 class Superseded(Exception):

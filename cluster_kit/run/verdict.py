@@ -27,6 +27,7 @@ from cluster_kit.observe.task_view import State, is_work
 from cluster_kit.observe.tracebacks import on_host
 from cluster_kit.platforms.engine import SIDECAR, Container
 from cluster_kit.resolved import Cluster, ProfileAt
+from cluster_kit.util.masking import LEFT_OUT as TEXT_LEFT_OUT
 
 Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar", "memory"]
 """The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM; another run
@@ -324,8 +325,8 @@ OWN_FAULT = re.compile(
 LEFT_OUT = "invalid, about tasks that the run does not have, or too many"
 MOST = 200
 """Notes of a run."""
-LONGEST = 200
-"""The most characters of a failed task's message in a note."""
+LONGEST, LONGEST_NOTE = 200, 1_000
+"""The most characters of a failed task's message in a note, and of a note."""
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
@@ -334,8 +335,13 @@ def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
         notes = all_notes(cluster, seen)
     except Exception as error:  # noqa: BLE001 a bug here must not cost the run its outcome
         return [f"the notes on this run could not be written: {repr(error)[:LONGEST]}"]
-    more = len(notes) - MOST
-    return [*notes[:MOST], f"{more:,} more notes are left out"] if more > 0 else notes
+    more, notes = len(notes) - MOST, [_shortened(note) for note in notes[:MOST]]
+    return [*notes, f"{more:,} more notes are left out"] if more > 0 else notes
+
+
+def _shortened(note: str) -> str:
+    cut = LONGEST_NOTE - len(TEXT_LEFT_OUT)
+    return note if len(note) <= LONGEST_NOTE else note[:cut] + TEXT_LEFT_OUT
 
 
 def all_notes(cluster: Cluster, seen: RunState) -> list[str]:

@@ -24,6 +24,8 @@ that join letters, which some scripts need, are none of them."""
 
 def harmless(text: str) -> str:
     """The text without escape sequences, control characters, and what `seen` leaves out."""
+    if text.isprintable():  # as most lines of a log: it has none of these
+        return text
     return seen(_CONTROL.sub("", _SEQUENCE.sub("", text)))
 
 

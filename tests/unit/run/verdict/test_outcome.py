@@ -11,7 +11,9 @@ import pytest
 from cluster_kit.platforms.engine import Container
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.outcome import metrics, outcome_of
-from cluster_kit.run.verdict import Ending, judge
+from cluster_kit.run.run import training_times
+from cluster_kit.run.verdict import LONGEST_NOTE, Ending, judge
+from cluster_kit.util.masking import LEFT_OUT
 from cluster_kit.workspace import RunDirectory
 from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
 
@@ -127,6 +129,20 @@ def test_a_straggler_is_noted() -> None:
     [note] = found["notes"]
     assert found["success"] and note.startswith("worker-1 is a straggler (from ")
     assert note.endswith(", 39 s, with 25% of the steps)")
+
+
+def test_the_words_of_a_note_are_bounded() -> None:
+    words = {"of": "worker-1", "seconds": 20.0, "message": "m" * 20_000}
+    story = Story.of(WITHOUT_CHIEF).says(30, "worker-0", "straggling", **words)
+    [note] = told(WITHOUT_CHIEF, story.ends(50, "worker-0", 0, "finished"))["notes"]
+    assert len(note) == LONGEST_NOTE and note.endswith(LEFT_OUT)
+
+
+def test_no_step_was_before_the_run() -> None:
+    story = Story.of().says(9, "chief-0", "step", step=1).ends(50, "chief-0", 0, "finished")
+    ended = story.seen.ends("chief-0")[-1]
+    times = training_times(story.seen, ended - 1)
+    assert times == {"first_step": 0, "train": 1}
 
 
 def worker_fails(times: int, words: str = "ValueError: no\nsecond line") -> Story:
