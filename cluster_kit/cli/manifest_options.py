@@ -34,6 +34,7 @@ from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.platforms.platform import manifest_model
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.run.request import DEFAULT_MANIFEST, Request
+from cluster_kit.util.masking import without_shell_values
 from cluster_kit.workspace import Workspace, here
 
 if TYPE_CHECKING:
@@ -185,7 +186,8 @@ def _split(args: str) -> list[str]:
     try:
         words = shlex.split(HOLE.sub(hide, STAND_IN.sub("", args)))
     except ValueError as error:
-        raise UsageError(f"--args {args!r}: {error}", "close the quote") from None
+        shown = without_shell_values(args)
+        raise UsageError(f"--args {shown!r}: {error}", "close the quote") from None
     return [STAND_IN.sub(lambda match: holes[int(match[1])], word) for word in words]
 
 

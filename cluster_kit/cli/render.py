@@ -20,6 +20,7 @@ from cluster_kit.platforms.platform import platform_of
 from cluster_kit.platforms.variables import without_secrets
 from cluster_kit.run.prepare import Prepared, build_of, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
+from cluster_kit.util.masking import without_values
 from cluster_kit.util.paths import command
 from cluster_kit.workspace import RENDERED, Workspace, here, ignore_in_git
 
@@ -159,8 +160,10 @@ def _tell(rendered: Rendered, request: Request, *, as_json: bool) -> None:
 
 
 def _same_without_check() -> str:
-    """The command line of this call without `--check`, which writes the checked file."""
-    return shlex.join(["cluster-kit", *(word for word in sys.argv[1:] if word != "--check")])
+    """The command line of this call without `--check`, which writes the checked file, with masked
+    values of secrets."""
+    words = without_values([word for word in sys.argv[1:] if word != "--check"])
+    return shlex.join(["cluster-kit", *words])
 
 
 def _from_running(rendered: Rendered, workspace: Workspace) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,15 @@ from cluster_kit.manifest.schema import (
     SidecarTable,
     TaskLimits,
 )
-from cluster_kit.util.masking import MASK, looks_secret, without_values
+from cluster_kit.util.masking import (
+    MASK,
+    looks_secret,
+    masker,
+    option_values,
+    url_passwords,
+    without_shell_values,
+    without_values,
+)
 from cluster_kit.util.nearest import nearest, proposal
 from cluster_kit.util.paths import MANIFESTS, is_directory, is_file
 from cluster_kit.util.toml_text import dotted, to_toml
@@ -244,11 +252,13 @@ class Loaded:
     def refuse(self, broken_rules: Iterable[Problem] = ()) -> None:
         """Raises ManifestError if the manifest's shape is invalid or it breaks a rule.
 
-        The error has each problem once, in the manifest's order.
+        The error has each problem once, in the manifest's order, without values that look like
+        secrets.
         """
         problems = [*self.problems, *filter(self.certain, broken_rules)]
         if problems:
-            in_order = sorted(dict.fromkeys(problems), key=self._position)
+            shown = map(_masked(self.values), problems)
+            in_order = sorted(dict.fromkeys(shown), key=self._position)
             raise self.command_line.error(self.path, in_order)
 
     def _position(self, problem: Problem) -> int:
@@ -260,6 +270,32 @@ class Loaded:
         """Whether a problem is certain: it does not depend on the default of an invalid key."""
         broken_keys = {_key(key_path) for key_path in self.broken}
         return problem.key_path not in self.broken and broken_keys.isdisjoint(problem.reads)
+
+
+def _masked(values: Mapping[str, Any]) -> Callable[[Problem], Problem]:
+    """A function that masks a problem's value and rule: secrets of a manifest's values."""
+    mask = masker(_secrets_in(values))
+
+    def shown(problem: Problem) -> Problem:
+        value = mask(without_shell_values(problem.value))
+        return replace(problem, value=value, rule=mask(problem.rule))
+
+    return shown
+
+
+def _secrets_in(value: object) -> Iterator[str]:
+    """Yields the values of variables and options that look like secrets, and passwords."""
+    if isinstance(value, str):
+        yield from url_passwords(value)
+    elif isinstance(value, list):
+        yield from option_values([word for word in value if isinstance(word, str)])
+        for inner in value:
+            yield from _secrets_in(inner)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, str) and looks_secret(key):
+                yield inner
+            yield from _secrets_in(inner)
 
 
 def _key(key_path: str) -> str:

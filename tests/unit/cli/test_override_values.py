@@ -96,6 +96,12 @@ def test_counts_and_style_of_another_program_are_given_beside_it() -> None:
     assert given == {"chief": 0, "ps": 1, "style": "all-tasks"}
 
 
+def test_an_open_quote_is_refused_without_a_secret_before_it() -> None:
+    with pytest.raises(UsageError) as refused:
+        values({"args": "--api-token in-clear-1 'x"})
+    assert "--api-token *** 'x" in refused.value.message
+
+
 def test_an_open_quote_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         values({"args": "--name 'a b"})

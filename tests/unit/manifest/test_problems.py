@@ -54,3 +54,22 @@ def test_secrets_that_are_written_as_a_table_are_told_the_table_for_them(tmp_pat
     assert role.rule == "must be a list" and "[secret]" in role.hint_text()
     (text,) = problems_of(head + "secrets = 3\n", tmp_path)
     assert "under [role.worker]" in text.hint_text()
+
+
+def test_no_rule_about_an_argument_shows_a_secret_in_it(tmp_path: Path) -> None:
+    """Errors are printed, and are part of what CI keeps of a run that did not start."""
+    password, text = "in-clear-1", 'format = 1\nname = "demo"\n'
+    words = [
+        *(
+            "--db",
+            f"https://me:{password}@{{{{ nosuch }}}}/x",
+            f"--api-token={{{{ no }}}}{password}",
+        ),
+        *("--api-token", f"{password}{{{{ bad"),
+    ]
+    found = problems_of(f"{text}args = {words}\n", tmp_path)
+    assert [one.key_path for one in found if one.key_path.startswith("args.")] == [
+        "args.1", "args.2", "args.4",
+    ]  # fmt: skip
+    shown = "\n".join(one.text() for one in found)
+    assert password not in shown and "https://me:***@{{ nosuch }}/x" in shown
