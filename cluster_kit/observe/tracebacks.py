@@ -183,8 +183,6 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
             (
                 "if it needs longer, raise `deadline.evaluator_grace`: ",
                 Setting("deadline.evaluator_grace", "5m", for_once=True),
-                " (the evaluator of an Estimator first waits for its EvalSpec's "
-                "start_delay_secs, 120 s by default)",
             ),
         ),
     )

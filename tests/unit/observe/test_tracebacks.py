@@ -364,7 +364,7 @@ KNOWN_ERRORS = [
         "let one task save",
     ),
     ("the program was still running after 40 s; where each task stands is in", "`deadline.job`"),
-    ("evaluator-0 was still running after its grace", "start_delay_secs"),
+    ("evaluator-0 was still running after its grace", "`deadline.evaluator_grace`"),
     ("the evaluator was still running 60 s after the job's end", "`deadline.evaluator_grace`"),
     ("the program was still running 10 s after the leader's end, and was stopped", ""),
     ("ValueError: shapes do not match", ""),

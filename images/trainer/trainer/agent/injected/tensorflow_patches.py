@@ -15,6 +15,10 @@ other, and holds the interpreter's lock while it waits (`Context.remove_function
 `fit` there are hundreds: 4 to 40 seconds between the last epoch and the end were seen, and hangs.
 The servers of a job end with it, so the functions can stay there.
 
+An Estimator's evaluator sleeps before its first evaluation and after each one, the last one as
+well: 120 and 600 seconds, if its EvalSpec does not say otherwise. Patched, it sleeps until the job
+has ended, and then scores the last checkpoint.
+
 Also loaded by its path (on_path/): imports nothing of this package.
 """
 
@@ -95,3 +99,31 @@ def less_patient(plain: Callable) -> Callable:
         plain(self, threads, GRACE_S if usual else stop_grace_period_secs, ignore_live_threads)
 
     return join
+
+
+AFTER_JOB_S = 1
+"""An evaluator that finds no new checkpoint tries again after each sleep."""
+
+
+class UntilJobsEnd:
+    """The module `time`, whose `sleep` is over AFTER_JOB_S after the end of the job."""
+
+    def __init__(self, mailbox: ModuleType) -> None:
+        self._mailbox = mailbox
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(time, name)
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep so long, or until the job has ended."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._mailbox.job_has_ended():
+                time.sleep(min(left, AFTER_JOB_S))
+                return
+            time.sleep(min(left, JOIN_LOOK_S))
+
+
+def end_sleeps_with_job(training: ModuleType, mailbox: ModuleType) -> None:
+    """Let an Estimator's `training` module sleep no longer than the job lasts."""
+    training.time = UntilJobsEnd(mailbox)

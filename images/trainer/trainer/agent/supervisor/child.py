@@ -196,6 +196,8 @@ class Child:
             hooks += ["own-server"] if task.own_server else []
         if not program.builtin and not task.is_leader:
             hooks += ["join", "imported"]
+        if not program.builtin and task.role == EVALUATOR and has_estimators():
+            hooks.append("estimator")
         if task.is_leader and any(name.startswith("worker-") for name in task.servers):
             hooks.append("closures")
         others = task.servers or (task.peers and "ps" in task.cluster)

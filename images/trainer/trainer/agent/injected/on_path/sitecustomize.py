@@ -6,6 +6,7 @@ CLUSTER_KIT_AFTER_IMPORT names what to do after the import: `devices` (promised 
 limit, simulated devices), `connections` (dead ones end), `tf1` (the program gets the API of
 TensorFlow 1), `closures` (those that each worker has finished are counted), `refuse` (what would
 hang is refused; also after `import keras`), `join` (a server's `join` ends with the job),
+`estimator` (so do the sleeps of an Estimator's evaluator),
 `own-server` (a server in this process, for a program that only connects to one), `imported` (the
 leader is told), `sessions` (those of the oldest style look for the chief every second), `servers`
 (wait until every server answers: a strategy must not ask them earlier). Nothing of the trainer is
@@ -23,6 +24,7 @@ from types import ModuleType
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120, PTH100 - pathlib costs 5 ms here
 STACKS = os.environ.get("CLUSTER_KIT_STACKS")
 CUDA_VISIBLE_DEVICES = os.environ.get("CUDA_VISIBLE_DEVICES")
+ESTIMATOR = "tensorflow_estimator.python.estimator.training"
 
 
 class AfterImport:
@@ -37,7 +39,9 @@ class AfterImport:
     ) -> ModuleSpec | None:
         if name != self._name:
             return None
-        spec = PathFinder.find_spec(name, path, target)
+        after = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        specs = (finder.find_spec(name, path, target) for finder in after)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is None or spec.loader is None:
             return None
         load = spec.loader.exec_module
@@ -76,6 +80,10 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         load_file("tensorflow_patches.py").end_join_with_job(mailbox)
     if "own-server" in wanted:
         load_file("tf1/own_server.py").start()
+    if "estimator" in wanted:
+        until_jobs_end = load_file("tensorflow_patches.py").end_sleeps_with_job
+        prepare = AfterImport(ESTIMATOR, lambda training: until_jobs_end(training, mailbox))
+        sys.meta_path.insert(0, prepare)
     if "imported" in wanted:
         mailbox.has_imported()
     if "sessions" in wanted:
