@@ -168,7 +168,7 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "CLUSTER_KIT_AFTER_IMPORT": Variable(
         "what happens at the end of the program's `import tensorflow`, separated by commas: "
-        "`devices`, `connections`, `tf1`, `closures`, `refuse`, `join`, `own-server`, "
+        "`devices`, `connections`, `tf1`, `closures`, `refuse`, `join`, `estimator`, `own-server`, "
         "`imported`, `sessions`, `servers`",
         of_image=True,
     ),
