@@ -10,6 +10,7 @@ import pytest
 from trainer.agent import atomic, disk_space, progress_file
 from trainer.agent.errors import ContractError
 from trainer.agent.progress_file import Progress, Reports, last_event, parsed
+from trainer.contract.events import Step
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
@@ -23,7 +24,7 @@ def test_what_is_no_plain_file_is_not_read(tmp_path: Path, kind):
         file.mkdir()
     with pytest.raises(OSError):
         atomic.read_untrusted(file, 100)
-    assert last_event(file) == {}
+    assert last_event(file) is None
     other = Reports(tmp_path)
     other._read.clear()
     assert list(other.new()) == []
@@ -67,5 +68,5 @@ def test_a_line_without_an_end_is_left_out_and_a_large_file_is_read_in_parts(tmp
     found = []
     for _ in range(20):
         found += list(reports.new())
-    assert found == [("worker-0", {"event": "step"})] * 300
-    assert last_event(file) == {"event": "step"}
+    assert found == [("worker-0", Step())] * 300
+    assert last_event(file) == Step()

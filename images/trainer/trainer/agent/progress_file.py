@@ -7,12 +7,16 @@ import math
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from trainer.agent.atomic import read_untrusted
 from trainer.agent.errors import ContractError
 from trainer.agent.task import EVALUATOR
+
+if TYPE_CHECKING:
+    from trainer.contract.events import Event
 
 MOST_BYTES = 1 << 20
 """Bytes of a progress file that are read at once; a longer line is left out."""
@@ -67,7 +71,7 @@ class Reports:
         self._folder = folder
         self._read = {path: path.stat().st_size for path in folder.glob("*.jsonl")}
 
-    def new(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def new(self) -> Iterator[tuple[str, Event]]:
         """Yields (task, event) of each complete new line."""
         for path in self._folder.glob("*.jsonl"):
             read = self._read.get(path, 0)
@@ -83,28 +87,41 @@ class Reports:
             skipped = 0 if complete else len(text) // MOST_BYTES * MOST_BYTES
             self._read[path] = read + (len(complete) or skipped)
             for line in complete.splitlines():
-                event = parsed(line)
-                if event is not None:
-                    yield path.stem, event
+                entry = parsed(line)
+                if entry is not None:
+                    yield path.stem, entry.event
 
 
-def last_event(path: Path) -> dict[str, Any]:
-    """The event of a file's last line; {} if there is none, or it is something else."""
+@dataclass(frozen=True)
+class Entry:
+    """One line of a progress file; `time` in Unix seconds, None if the line has none."""
+
+    time: float | None
+    event: Event
+
+
+def last_event(path: Path) -> Event | None:
+    """Returns the event of a file's last line; None if there is none, or it is something else."""
     try:
         size = path.lstat().st_size
         *_, last = read_untrusted(path, MOST_BYTES, max(0, size - MOST_BYTES)).splitlines()
     except (OSError, ValueError):
-        return {}
-    return parsed(last) or {}
+        return None
+    entry = parsed(last)
+    return entry.event if entry else None
 
 
-def parsed(line: bytes) -> dict[str, Any] | None:
-    """The event of a line; None if a user's program wrote something else there."""
+def parsed(line: bytes) -> Entry | None:
+    """Returns the entry of a line; None if a user's program wrote something else there."""
+    from trainer.contract.events import decode, number  # servers only write, and start sooner
+
     try:
-        event = json.loads(line, parse_constant=_refused, parse_float=_finite)
+        values = json.loads(line, parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+    name = values.get("event") if isinstance(values, dict) else None
+    event = decode(name, values) if isinstance(name, str) else None
+    return None if event is None else Entry(number(values.get("time")), event)
 
 
 def _refused(constant: str) -> NoReturn:

@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
 
 from trainer.agent.progress_file import Progress, Reports
 from trainer.agent.straggler_rule import BANDWIDTH, CPU, MEMORY, Straggled, Stragglers, Straggling
 from trainer.agent.task import Task
 from trainer.agent.usage import Usage
+from trainer.contract.events import End, Event, Phase, Ready, Silent, Start, Step
 
 
 def begin_sentence(found: Straggling, others: str) -> str:
@@ -49,7 +49,7 @@ def cause_sentence(found: Straggling) -> str:
 
 LOOK_S = 1.0
 TRAINING = "training"
-_ANEW = ("start", "ready", "end", "silent")
+_ANEW = (Start, Ready, End, Silent)
 """Events after which a task's measurement starts again; the last one names another task."""
 
 
@@ -101,20 +101,20 @@ class StragglerWatch:
         for over in self._rule.end(time.monotonic()):
             self._tell(over)
 
-    def _reported(self, now: float, name: str, event: Mapping[str, Any]) -> None:
+    def _reported(self, now: float, name: str, event: Event) -> None:
         """Handle one line of a task's progress file."""
-        kind = event.get("event")
-        if kind == "step":
-            step, own_steps = event.get("step"), event.get("own_steps")
-            if isinstance(own_steps, int) and own_steps >= 0:
-                self._rule.made(now, name, own_steps)
-            if self._steps.get(name) != step:
-                self._steps[name] = step
+        if isinstance(event, Step):
+            if event.own_steps is not None and event.own_steps >= 0:
+                self._rule.made(now, name, int(event.own_steps))
+            if self._steps.get(name) != event.step:
+                self._steps[name] = event.step
                 self._rule.moved(now)
-        elif kind == "phase" and event.get("name") != TRAINING:
+        elif isinstance(event, Phase) and event.name != TRAINING:
             self._rule.pause()
-        elif kind in _ANEW and (over := self._rule.forget(now, str(event.get("of", name)))):
-            self._tell(over)
+        elif isinstance(event, _ANEW):
+            of = event.of if isinstance(event, Silent) else None
+            if over := self._rule.forget(now, of or name):
+                self._tell(over)
 
     def _tell(self, found: Straggling | Straggled) -> None:
         """Write the event, and print it."""

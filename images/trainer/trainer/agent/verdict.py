@@ -11,11 +11,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainer.agent.atomic import read_untrusted, replace
 from trainer.agent.progress_file import last_event
 from trainer.contract import endings
+from trainer.contract.events import End
 
 SUCCESS = 0
 MOST_BYTES = 16
@@ -81,19 +81,17 @@ def judge(run: Path, leader: str, evaluators: Sequence[str] = (), *, stopped: bo
         if not failed:
             return Verdict(SUCCESS, endings.FINISHED)
         decisive, code = failed[0], codes[failed[0]]
-    end = last_event(run / "output" / "progress" / f"{decisive}.jsonl")
-    if end.get("event") != "end":
-        end = {}
+    last = last_event(run / "output" / "progress" / f"{decisive}.jsonl")
+    end = last if isinstance(last, End) else End()
     if code is None and decisive != leader:
         assumed = endings.EVALUATOR_GRACE
     else:
         assumed = endings.STOPPED if stopped or code == endings.EXIT_TERMINATED else endings.FAILED
-    reason = _text(end.get("reason")) or assumed
-    message = _text(end.get("message")) or (
+    reason = end.reason or assumed
+    message = end.message or (
         f"{decisive} left no word, and ended with exit code {'unknown' if code is None else code}"
     )
-    blamed = end.get("tasks")
-    named = _text(blamed[0]) if isinstance(blamed, list) and blamed else ""
+    named = end.tasks[0] if end.tasks else ""
     blameless = reason in endings.REASONS and endings.REASONS[reason].blameless
     blame = None if blameless else named or decisive
     return Verdict(endings.kit_exit_code(reason), reason, blame, message)
@@ -106,10 +104,6 @@ def exit_code(run: Path, task: str) -> int | None:
         return int(text)
     except (OSError, ValueError):
         return None
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _parser() -> argparse.ArgumentParser:

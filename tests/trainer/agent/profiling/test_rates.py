@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from trainer.agent.profiling.breakdown import points_of, steps_before_and_during, steps_per_s
+from trainer.agent.progress_file import parsed
+
+
+def entry(**fields):
+    return parsed(json.dumps(fields).encode())
 
 
 def step(at, number):
-    return {"time": at, "event": "step", "step": number}
+    return entry(time=at, event="step", step=number)
 
 
 def test_steps_are_even_between_two_reports():
@@ -29,10 +36,10 @@ def test_what_is_not_reported_is_not_known():
 
 
 def test_a_run_that_began_anew_is_counted_from_there():
-    reports = [step(1, 100), step(2, 110), step(9, 5), step(10, 8), {"event": "epoch", "time": 11}]
+    reports = [step(1, 100), step(2, 110), step(9, 5), step(10, 8), entry(event="epoch", time=11)]
     assert points_of(reports) == [(9, 5), (10, 8)]
 
 
 def test_lines_of_a_users_program_do_no_harm():
-    odd = [{"event": "step", "time": "now", "step": 1}, {"event": "step", "time": 1, "step": True}]
+    odd = [step("now", 1), step(1, True)]
     assert points_of([*odd, step(1, 1)]) == [(1, 1)]

@@ -20,6 +20,7 @@ from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task, read_task
 from trainer.contract import endings
 from trainer.contract.endings import EXIT_OUTPUT
+from trainer.contract.events import Ready
 
 ALONE = {"chief": ["127.0.0.1:1"]}
 WAITS = "import time\nprint('trains', flush=True)\ntime.sleep(60)\n"
@@ -139,7 +140,7 @@ def test_a_progress_directory_that_is_removed_is_made_again(tmp_path):
     shutil.rmtree(task.progress_file.parent)
     assert disk_space.trouble(task) is None
     progress.write("ready")
-    assert trainer_events.last_event(task.progress_file)["event"] == "ready"
+    assert trainer_events.last_event(task.progress_file) == Ready()
 
 
 def test_a_line_that_was_cut_spoils_no_other(tmp_path, monkeypatch):
@@ -152,7 +153,7 @@ def test_a_line_that_was_cut_spoils_no_other(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "write", cut)
     progress.write("start", attempt=1)
     progress.write("ready")
-    assert trainer_events.last_event(tmp_path / "chief-0.jsonl")["event"] == "ready"
+    assert trainer_events.last_event(tmp_path / "chief-0.jsonl") == Ready()
 
 
 def full(*_: object) -> None:

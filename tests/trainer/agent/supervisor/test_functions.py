@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import threading
 
+import pytest
+
 from trainer.agent.progress_file import Progress
 from trainer.agent.supervisor import functions
 from trainer.agent.supervisor.functions import Functions, Waited, Work
@@ -110,3 +112,10 @@ def test_the_speed_is_that_since_the_last_event() -> None:
     # A program that starts again counts from 0.
     assert work.look(10.0, of(20, 4)) is None
     assert work.look(12.0, of(20, 8)) == {"functions": {"worker-0": 8}, "per_s": {"worker-0": 2.0}}
+
+
+def test_after_an_hour_the_speed_is_written_less_often() -> None:
+    work = Work(0.0)
+    written = [now for now in range(1, 7200) if work.look(float(now), of(10**6, now))]
+    assert sum(now < 3600 for now in written) == pytest.approx(1800, abs=2)
+    assert sum(now > 3600 for now in written) == pytest.approx(360, abs=2)

@@ -6,6 +6,7 @@ import pytest
 
 from trainer.agent.supervisor.stall import LEAST_S, RECOVERY_S, TIMES, UNREPORTED_S, Progression
 from trainer.agent.usage import Usage
+from trainer.contract.events import decode
 
 
 class Job:
@@ -25,7 +26,7 @@ class Job:
     def steps(self, *numbers: int, every: int = 1) -> None:
         for number in numbers:
             self.pass_by(every)
-            self.made.reported("chief-0", {"event": "step", "step": number})
+            self.made.reported("chief-0", decode("step", {"step": number}))
 
 
 def test_a_job_that_reports_steps_may_stand_for_half_a_minute():
@@ -62,7 +63,7 @@ def test_a_step_back_after_a_restart_is_progress():
 def test_what_supervisors_say_is_no_progress(event):
     job = Job(20.0)
     job.pass_by(15)
-    job.made.reported("chief-0", {"event": event})
+    job.made.reported("chief-0", decode(event, {"of": "worker-1"}))
     assert job.pass_by(6) > 0
 
 
@@ -71,7 +72,7 @@ def test_a_task_that_comes_back_gives_all_of_them_time_until_the_next_step(event
     job = Job()
     job.steps(1, 2, 3, 4)
     job.pass_by(20)
-    job.made.reported("worker-1", {"event": event})
+    job.made.reported("worker-1", decode(event, {}))
     assert job.pass_by(int(RECOVERY_S)) == 0
     job.steps(5)
     assert job.pass_by(int(LEAST_S) + 1) > 0
@@ -79,7 +80,7 @@ def test_a_task_that_comes_back_gives_all_of_them_time_until_the_next_step(event
 
 def test_an_event_of_the_users_own_is_progress_and_a_checkpoint_is_too():
     job = Job(20.0)
-    for progress in (lambda: job.made.reported("worker-1", {"event": "mine"}), job.made.wrote):
+    for progress in (lambda: job.made.reported("worker-1", decode("mine", {})), job.made.wrote):
         job.pass_by(15)
         progress()
     assert job.pass_by(19) == 0
@@ -92,9 +93,9 @@ def test_before_enough_steps_and_in_phases_without_steps_there_is_more_time():
     assert job.made.limit_s == UNREPORTED_S
     job.steps(3, 4, 5)
     assert job.made.limit_s == LEAST_S
-    job.made.reported("chief-0", {"event": "phase", "name": "finishing"})
+    job.made.reported("chief-0", decode("phase", {"name": "finishing"}))
     assert job.made.limit_s == UNREPORTED_S
-    job.made.reported("chief-0", {"event": "phase", "name": "training"})
+    job.made.reported("chief-0", decode("phase", {"name": "training"}))
     assert job.made.limit_s == LEAST_S
 
 
@@ -139,7 +140,7 @@ def test_steps_that_the_kit_has_counted_are_progress_but_set_no_limit():
     job = Job()
     for step in (1, 2, 3, 4, 5):
         job.pass_by(1)
-        job.made.reported("chief-0", {"event": "step", "step": step, "counted": True})
+        job.made.reported("chief-0", decode("step", {"step": step, "counted": True}))
     assert job.made.limit_s == UNREPORTED_S
     assert job.pass_by(int(UNREPORTED_S)) == 0
     assert job.pass_by(1) > 0

@@ -14,6 +14,7 @@ from trainer.agent.progress_file import Progress, Reports
 from trainer.agent.supervisor.stall import Stalled, Waits, watch, written
 from trainer.agent.task import read_task
 from trainer.agent.usage import Usage
+from trainer.contract.events import Epoch, Own, Step
 
 pytestmark = pytest.mark.first
 
@@ -75,10 +76,10 @@ def test_new_lines_are_read_once_whole_and_of_whoever_trains(tmp_path):
     evaluator.write_text('{"event": "evaluation"}\n')
     (tmp_path / "worker-1.jsonl").write_text('{"event": "mine"}\n')
     found = sorted(reports.new(), key=str)
-    assert found == [("chief-0", {"event": "step", "step": 2}), ("worker-1", {"event": "mine"})]
+    assert found == [("chief-0", Step(step=2)), ("worker-1", Own(name="mine"))]
     assert list(reports.new()) == []
     chief.write_text(chief.read_text() + ': "epoch"}\n')
-    assert list(reports.new()) == [("chief-0", {"event": "epoch"})]
+    assert list(reports.new()) == [("chief-0", Epoch())]
 
 
 def test_what_was_written_is_a_programs_whatever_the_time_of_day_is(tmp_path):
@@ -116,7 +117,7 @@ def test_a_file_that_is_written_anew_is_read_from_its_beginning(tmp_path):
     reports = Reports(tmp_path)
     chief.unlink()
     chief.write_text('{"event": "step", "step": 4}\n')
-    assert list(reports.new()) == [("chief-0", {"event": "step", "step": 4})]
+    assert list(reports.new()) == [("chief-0", Step(step=4))]
 
 
 def test_a_watch_ends_with_its_attempt_and_says_it_once(tmp_path):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 from conftest import IMAGE
 from reading import programs_lines
 from waiting import wait_for
+
+from trainer.contract.times import STOP_GRACE_S
 
 ALONE = {"chief": ["127.0.0.1:1"]}
 EVALUATOR = {"evaluator": ["127.0.0.1:1"]}
@@ -106,16 +107,16 @@ def test_at_the_job_deadline_the_stacks_are_kept(run_task, tmp_path, program):
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-def test_sigterm_ends_within_a_second(run_task, events, program, tmp_path, deaf):
+def test_sigterm_ends_it_long_before_the_engine_would_kill_it(
+    run_task, events, program, tmp_path, deaf
+):
     ready = tmp_path / "ready"
     deafness = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" if deaf else ""
     path = program(f"{deafness}open({str(ready)!r}, 'w').close()\ntime.sleep(60)")
     task = run_task("chief-0", ALONE, "run", path)
     wait_for(ready.exists)
-    began = time.monotonic()
     task.terminate()
-    assert task.wait(5) == 143
-    assert time.monotonic() - began < 1
+    assert task.wait(STOP_GRACE_S / 2) == 143
     assert events("chief-0")[-1]["reason"] == "stopped"
 
 

@@ -9,6 +9,7 @@ import pytest
 from trainer.agent.beacon.messages import DONE, FAILED, LOST, Joined, Left, Silent
 from trainer.agent.progress_file import Progress
 from trainer.agent.supervisor.stall import Waits
+from trainer.contract.events import Phase, Step
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def written(file) -> list[tuple[str, str, float]]:
 
 
 def step(number: int) -> dict[str, object]:
-    return {"event": "step", "step": number}
+    return Step(step=number)
 
 
 def train(waits: Waits, *seconds: int, first: int = 0) -> None:
@@ -87,7 +88,7 @@ def test_nobody_waits_for_an_evaluator_or_for_one_that_is_done(waits, file, even
 
 def test_no_steps_are_expected_while_the_program_validates_and_in_a_new_attempt(waits, file):
     waits.heard(Left("worker-1", LOST), 1)
-    waits.reported("worker-0", {"event": "phase", "name": "validation"}, 2)
+    waits.reported("worker-0", Phase(name="validation"), 2)
     look(waits, *range(3, 12))
     assert written(file) == []
     waits.begin_attempt()

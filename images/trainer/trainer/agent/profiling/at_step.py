@@ -15,6 +15,7 @@ from trainer.agent.errors import ContractError
 from trainer.agent.progress_file import Progress, Reports
 from trainer.agent.start_anew import trainer_command
 from trainer.agent.task import Task
+from trainer.contract.events import Step
 
 VARIABLE = "CLUSTER_KIT_PROFILE"
 LOOK_S = 0.2
@@ -56,8 +57,8 @@ def watch(task: Task, progress: Progress, reports: Reports, at_step: int, second
 
 def reached(reports: Reports, at_step: int) -> bool:
     """Whether one of the new reports has this step, or one beyond it."""
-    steps = [event.get("step") for _, event in reports.new() if event.get("event") == "step"]
-    return any(isinstance(step, (int, float)) and step >= at_step for step in steps)
+    steps = [event.step for _, event in reports.new() if isinstance(event, Step)]
+    return any(step is not None and step >= at_step for step in steps)
 
 
 def take(task: Task, progress: Progress, seconds: float, run: Command | None = None) -> None:

@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainer.agent.profiling.traces import (
@@ -19,6 +19,8 @@ from trainer.agent.profiling.traces import (
     Work,
     works_of,
 )
+from trainer.agent.progress_file import Entry
+from trainer.contract.events import Step
 
 MOST_OPS = 10
 _RUNS = ("train", "SessionRun", "RunGraph")
@@ -105,12 +107,12 @@ BEFORE_S = 10.0
 Point = tuple[float, float]
 
 
-def points_of(events: Iterable[Mapping[str, Any]]) -> list[Point]:
+def points_of(entries: Iterable[Entry]) -> list[Point]:
     """(Unix seconds, step) of the `step` events, by time; only those after the last restart."""
     points: list[Point] = []
-    for event in events:
-        at, step = event.get("time"), event.get("step")
-        if event.get("event") != "step" or not _number(at) or not _number(step):
+    for entry in entries:
+        at, step = entry.time, entry.event.step if isinstance(entry.event, Step) else None
+        if at is None or step is None:
             continue
         if points and step < points[-1][1]:
             points = []
@@ -152,7 +154,3 @@ def _at(points: Sequence[Point], moment: float) -> Point | None:
 
 def _short(value: float | None) -> float | None:
     return None if value is None else round(value, 2)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

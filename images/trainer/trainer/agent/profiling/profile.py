@@ -33,9 +33,10 @@ from trainer.agent.profiling.traces import (
     receiver,
     works_of,
 )
-from trainer.agent.progress_file import parsed
+from trainer.agent.progress_file import Entry, parsed
 from trainer.agent.servers.wire import block, number
 from trainer.agent.task import EVALUATOR, Task, addresses_by_task
+from trainer.contract.events import Step
 
 METHOD = "/tensorflow.ProfilerService/Profile"
 SAVES_S = 15.0
@@ -283,14 +284,14 @@ def event_files(output: Path) -> Path:
     return usual if usual.is_dir() else output
 
 
-def reports(task: Task) -> list[dict[str, Any]]:
-    """The leader's progress events, else those of the first other task that reports steps."""
+def reports(task: Task) -> list[Entry]:
+    """The leader's progress entries, else those of the first other task that reports steps."""
     folder = task.progress_file.parent
     for path in (folder / f"{task.leader}.jsonl", *sorted(folder.glob("*.jsonl"))):
         with contextlib.suppress(OSError):
-            events = [event for line in path.read_bytes().splitlines() if (event := parsed(line))]
-            if any(event.get("event") == "step" for event in events):
-                return events
+            entries = [entry for line in path.read_bytes().splitlines() if (entry := parsed(line))]
+            if any(isinstance(entry.event, Step) for entry in entries):
+                return entries
     return []
 
 

@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainer.agent.progress_file import Progress, Reports
+from trainer.contract.events import Step
 
 LOOK_S = 1.0
 SAY_EVERY_S = 2.0
 MANY = 20
 """With more workers than this, events are written less often."""
+LATER_S, LATER = 3600.0, 5
+"""After so many seconds it is written so many times less often: runs may last for days."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Work:
     """Finds out how fast the workers are; `now` in seconds of a monotonic clock."""
 
     def __init__(self, now: float) -> None:
+        self._began = now
         self._looked_at = now
         self._before = Functions()
 
@@ -78,7 +82,8 @@ class Work:
         While others work, a worker that has finished none since the last event has the speed 0.
         """
         seconds, before = now - self._looked_at, self._before
-        if seconds < SAY_EVERY_S * max(1.0, len(functions.finished) / MANY):
+        slower = LATER if now - self._began > LATER_S else 1
+        if seconds < SAY_EVERY_S * slower * max(1.0, len(functions.finished) / MANY):
             return None
         self._looked_at, self._before = now, functions
         if functions.done <= before.done:
@@ -115,7 +120,7 @@ def watch(
             continue
         progress.write("worked", **worked)
         reports_steps |= any(
-            name == leader and event["event"] == "step" and not event.get("counted")
+            name == leader and isinstance(event, Step) and not event.counted
             for name, event in reports.new()
         )
         if not reports_steps:

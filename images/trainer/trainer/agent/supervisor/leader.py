@@ -26,6 +26,7 @@ from trainer.agent.supervisor.stall import Stalled, Waits
 from trainer.agent.task import Task
 from trainer.agent.usage import Usage, read_usage
 from trainer.contract import endings
+from trainer.contract.events import End
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ class Leader:
         self._waits = Waits(progress, task.name)
         self._has_stalled = False
         # A leader that was killed has left no `end`.
-        self._came_back = last_event(task.progress_file).get("event", "end") != "end"
+        last = last_event(task.progress_file)
+        self._came_back = last is not None and not isinstance(last, End)
         self._began = time.monotonic()
         self._peers_due_at = float("inf")
         self._job_ends_at = float("inf")

@@ -36,6 +36,7 @@ from trainer.agent.supervisor.child import Child, Program
 from trainer.agent.task import EVALUATOR, Task
 from trainer.contract import endings, heartbeat
 from trainer.contract.endings import EXIT_FAILED, STOPPED
+from trainer.contract.events import End
 from trainer.contract.times import HELP_S
 
 IMPORTS_PATIENCE_S = 20.0
@@ -304,10 +305,9 @@ def stopped_tasks(folder: Path, since: float) -> frozenset[str]:
 
 
 def _was_stopped(path: Path, since: float) -> bool:
-    for event in filter(None, map(parsed, _tail(path).splitlines())):
-        at = event.get("time")
-        was_stopped = event.get("event") == "end" and event.get("reason") == STOPPED
-        if was_stopped and isinstance(at, (int, float)) and at >= since:
+    for entry in filter(None, map(parsed, _tail(path).splitlines())):
+        was_stopped = isinstance(entry.event, End) and entry.event.reason == STOPPED
+        if was_stopped and entry.time is not None and entry.time >= since:
             return True
     return False
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainer.agent import outcome, stacks
 from trainer.agent.beacon.messages import DONE, Heard, Left, Silent
@@ -22,7 +21,8 @@ from trainer.agent.progress_file import Progress, Reports
 from trainer.agent.servers.probe import Prober
 from trainer.agent.task import EVALUATOR, Task
 from trainer.agent.usage import Usage
-from trainer.contract import endings
+from trainer.contract import endings, events
+from trainer.contract.events import Epoch, Event, Phase, Step
 
 LEAST_S = 30.0
 TIMES = 20
@@ -37,10 +37,10 @@ BUSY_CORES = 0.03
 BUSY_BYTES_PER_S = 4_000
 """For each task, on the average: their signs of life are 700 to 1,200."""
 TRAINING = "training"
-_CAME = ("start", "ready")
+_CAME = (events.Start, events.Ready)
 _NO_PROGRESS = (
-    "failure", "devices", "silent", "heard", "unanswered", "waiting", "waited", "retry", "end",
-    "asked", "profiled",
+    events.Failure, events.Devices, events.Silent, events.Heard, events.Unanswered, events.Waiting,
+    events.Waited, events.Retry, events.End, events.Profiled,
 )  # fmt: skip
 _JOB = "job"
 
@@ -77,25 +77,25 @@ class Progression:
         """Let time pass; about once a second."""
         self._silence.look(now)
 
-    def reported(self, task: str, event: Mapping[str, Any]) -> None:
-        """One line of a task's progress file. A step that was reported before is no progress."""
-        kind = event.get("event")
-        if kind in _NO_PROGRESS:
+    def reported(self, task: str, event: Event) -> None:
+        """Handle a line of a task's progress file; a repeated step is no progress."""
+        if isinstance(event, _NO_PROGRESS):
             return
-        if kind in _CAME:
+        if isinstance(event, _CAME):
             self._recovers = True
             self._silence.heard(_JOB)
             return
-        if kind == "phase":
-            self._phase = str(event.get("name"))
-        if kind == "step":
-            if self._steps.get(task) == event.get("step"):
+        if isinstance(event, Phase):
+            self._phase = event.name or ""
+        if isinstance(event, Step):
+            if self._steps.get(task) == event.step:
                 return
-            self._steps[task] = event.get("step")
+            self._steps[task] = event.step
             self._recovers = False
         distance = self._silence.heard(_JOB)
-        says_more = not event.get("counted")  # what the kit counts does not tell of other phases
-        if kind in ("step", "epoch") and self._phase == TRAINING and distance and says_more:
+        # Steps that the kit has counted show training, but no other phase.
+        reports = isinstance(event, Epoch) or (isinstance(event, Step) and not event.counted)
+        if reports and self._phase == TRAINING and distance:
             self._distances.append(distance)
 
     def wrote(self) -> None:
@@ -151,13 +151,13 @@ class Waits:
         if lost and not event.task.startswith(EVALUATOR):
             self._lost.setdefault(event.task, now)
 
-    def reported(self, task: str, event: Mapping[str, Any], now: float) -> None:
+    def reported(self, task: str, event: Event, now: float) -> None:
         """Handle a line of a task's progress file; a repeated step does not count."""
-        if event.get("event") == "phase":
-            self._phase = str(event.get("name"))
-        if event.get("event") != "step" or self._steps.get(task) == event.get("step"):
+        if isinstance(event, Phase):
+            self._phase = event.name or ""
+        if not isinstance(event, Step) or self._steps.get(task) == event.step:
             return
-        self._steps[task] = event.get("step")
+        self._steps[task] = event.step
         over = [name for name, since in self._lost.items() if now > since + UNDER_WAY_S]
         for name in over:
             since = self._lost.pop(name)

@@ -33,6 +33,7 @@ from trainer.agent.supervisor.leader import Leader
 from trainer.agent.task import EVALUATOR, Task
 from trainer.agent.usage_recorder import Recorder
 from trainer.contract import endings
+from trainer.contract.events import End
 from trainer.contract.times import BEAT_S, FAILED_JOB_GRACE_S, LATECOMER_S, WORKER_GRACE_S
 
 LATECOMER_LOOK_S = 0.5
@@ -60,8 +61,8 @@ def watch_for_jobs_end(
 def leaders_exit_code(progress: Path) -> int | None:
     """The exit code of the `end` in the file's last line; None if the last line is no `end`."""
     event = last_event(progress)
-    code = event.get("exit_code")
-    return code if event.get("event") == "end" and isinstance(code, int) else None
+    code = event.exit_code if isinstance(event, End) else None
+    return None if code is None else int(code)
 
 
 LOOK_S = 0.02
