@@ -37,7 +37,7 @@ OF_TASK = (*OF_RUN, "role", "task", "index")
 _LABELS = {"run": OF_RUN, "task": OF_TASK, "engine": ()}
 """Units by the first word of a metric's name."""
 SILENT = "silent"
-"""The state of a task that has sent nothing for long, without a state from the engine."""
+"""The state of a task that has sent nothing for long if the engine reports no state for it."""
 STATES = (*(str(state) for state in State), SILENT)
 
 Kind = Literal["counter", "gauge"]
@@ -45,7 +45,8 @@ Kind = Literal["counter", "gauge"]
 
 @dataclass(frozen=True)
 class Family:
-    """A metric; `labels` are further ones than those of its run or task. Units are in the name."""
+    """A metric; `labels` come in addition to those of its run or task. Its name ends with the
+    unit."""
 
     name: str
     kind: Kind
@@ -69,7 +70,7 @@ _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
     ("run_exit_code", "gauge", "The exit code of `up`; absent before its end.", ()),
     ("run_verdict_info", "gauge", "How the run ended: always 1, absent before its end.",
      ("verdict", "reason", "blame")),
-    ("run_retries_total", "counter", "How often the leader started its program again.", ()),
+    ("run_retries_total", "counter", "How often the leader restarted its program.", ()),
     ("run_checkpoint_time_seconds", "gauge", "When the newest checkpoint was complete, Unix time.",
      ()),
     ("run_checkpoint_step", "gauge", "The global step of the newest checkpoint: of its name, or "
@@ -82,15 +83,15 @@ _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
     ("task_state", "gauge", "1 for the state that the task is in, 0 for each other one.",
      ("state",)),
     ("task_exit_code", "gauge", "The exit code of the task's last end; absent while it runs.", ()),
-    ("task_restarts_total", "counter", "How often the task's container was started again.", ()),
+    ("task_restarts_total", "counter", "How often the task's container was restarted.", ()),
     ("task_cpu_seconds_total", "counter", "CPU time of all processes of the task.", ()),
     ("task_cpu_limit_cores", "gauge", "The task's CPU limit; absent without one.", ()),
     ("task_memory_bytes", "gauge", "Memory in use; absent while the task does not run.", ()),
-    ("task_memory_peak_bytes", "gauge", "The most memory that was seen in use.", ()),
+    ("task_memory_peak_bytes", "gauge", "The highest memory use that was measured.", ()),
     ("task_memory_limit_bytes", "gauge", "The task's memory limit; absent without one.", ()),
     ("task_network_receive_bytes_total", "counter", "Bytes that the task's network received.", ()),
     ("task_network_transmit_bytes_total", "counter", "Bytes that the task's network sent.", ()),
-    ("task_gpus", "gauge", "How many GPUs the task was given.", ()),
+    ("task_gpus", "gauge", "The number of GPUs assigned to the task.", ()),
     ("task_gpu_busy_ratio", "gauge", "The share of time in which its GPUs compute, 0 to 1.", ()),
     ("task_gpu_memory_bytes", "gauge", "Memory in use on its GPUs, by all processes.", ()),
     ("task_steps_total", "counter", "Steps that the task reported; repeated ones count again.", ()),
@@ -140,8 +141,8 @@ class Tally:
     """The counts of one task; add its reports, oldest first.
 
     Args:
-        first_step: the step from which steps are counted: 0, or None if the run goes on with
-            another one, for wherever it is at first.
+        first_step: the step from which steps are counted: 0, or None if the run continues an
+            earlier one (the first reported step then counts as the start).
     """
 
     first_step: int | None = 0
@@ -241,7 +242,7 @@ class Tally:
             state = State.RUNNING
         elif isinstance(entry.event, End):
             state = State.ENDED
-        else:  # a server writes no `start` when it is started again
+        else:  # a server writes no `start` after a restart
             alive = State.RUNNING if state is State.ENDED else state
             state = state_after(alive, entry)
         self._reported = entry.time, state
@@ -305,7 +306,7 @@ class RunFacts:
 
     @property
     def over(self) -> bool:
-        """Whether its containers have ended: not if they were kept."""
+        """Whether its containers have ended; False if they were kept."""
         return bool(self.outcome) and not self.outcome.get("kept")
 
 
@@ -358,7 +359,7 @@ def known(*rows: tuple[str, float | None]) -> Iterator[Named]:
 
 @dataclass(frozen=True)
 class Seen:
-    """One task, from all sides."""
+    """One task: its facts, its tally and its state from all sources."""
 
     run: RunFacts
     facts: TaskFacts
@@ -447,7 +448,8 @@ class Value:
     labels: Mapping[str, str]
     value: float
     reported: bool = False
-    """Whether a label is a program's word that no outcome has, where such words are masked."""
+    """Whether a label is a program's text that is not in the outcome, in which such texts are
+    masked."""
 
 
 def values_of(run: RunFacts, tallies: Mapping[str, Tally], now: float) -> Iterator[Value]:
@@ -516,7 +518,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Collected:
-    """The object with which the library gets the metrics to write."""
+    """The object from which the Prometheus library collects the metrics."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
@@ -551,7 +553,7 @@ def _metric(name: str, values: Sequence[Value]) -> Metric:
     metric = kind(name, family.help, labels=family.all_labels)
     rows = {
         tuple(_clean(value.labels[label]) for label in family.all_labels): value.value
-        for value in values  # two of the same name and labels make the whole invalid
+        for value in values  # duplicates would make the whole text invalid
     }
     for labels, figure in rows.items():
         metric.add_metric(labels, figure)

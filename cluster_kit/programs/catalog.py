@@ -27,8 +27,8 @@ class BuiltIn:
     sample: str = ""
     """The only built-in data set that it can read; "" for a program that reads none."""
     folders: tuple[tuple[str, ...], ...] = ()
-    """The parts of a user's own images, Train's first: the names that the folder of each may have.
-    Images that lie in class folders are divided by the program."""
+    """For each part of a user's own images, the names that its folder may have; training comes
+    first. If images are directly in class folders, the program divides them."""
     pipeline: str = ""
     """The configuration file that it reads in its data set, unless an argument names another."""
     steps: tuple[str, ...] = ()

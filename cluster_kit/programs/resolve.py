@@ -28,10 +28,10 @@ IMAGES = (".png", ".jpg", ".jpeg")
 
 def folder_fault(parts: Sequence[Sequence[str]], data: Path) -> str:
     """The reason why a directory is not a set of images in class folders, with or without parts; ""
-    if it is one, or if it cannot be read.
+    if it is such a set, or if it cannot be read.
 
     Args:
-        parts: for each part, the names that its folder may have, in any case; Train's part first.
+        parts: for each part, the names that its folder may have (case is ignored); training first.
     """
     try:
         folders = [path for path in data.iterdir() if path.name[0] != "." and is_directory(path)]
@@ -61,13 +61,13 @@ def _has_image(folder: Path) -> bool:
 
 OPTION = "--pipeline-config"
 PARTS = tuple(f"--{part}-config-path" for part in ("model", "train", "input", "eval", "eval-input"))
-"""The options of a configuration in parts."""
+"""The options with which a configuration is given in several files."""
 
 
 def check_pipeline(program: BuiltIn, manifest: Manifest, data: Path) -> Iterator[Problem]:
     """Yields a problem if a pipeline configuration is missing in `data`, the user's directory.
 
-    The program itself checks paths elsewhere in the image.
+    Paths elsewhere in the image are checked by the program itself.
     """
     named = config_arguments(manifest.args)
     for option, config in named:
@@ -84,7 +84,7 @@ def check_pipeline(program: BuiltIn, manifest: Manifest, data: Path) -> Iterator
 
 
 def _not_seen(config: str, data: Path) -> str:
-    """The reason why tasks will not find this file; "" if they will, or if that is not known."""
+    """The reason why tasks will not find this file; "" if they will, or if it is not known."""
     inside = posixpath.normpath(posixpath.join("/data", config))
     if inside.startswith("/data/"):
         name = inside.removeprefix("/data/")
@@ -95,7 +95,7 @@ def _not_seen(config: str, data: Path) -> str:
 
 
 def config_arguments(arguments: Sequence[str]) -> list[tuple[str, str]]:
-    """Each option that names a configuration, as the user wrote it, with its last value.
+    """Each option that names a configuration file, as the user wrote it, with its last value.
 
     The option of the whole configuration may be abbreviated. As in the program, `_` and `-` are the
     same in a name, and `--pipeline_config_path` is the classic name of `--pipeline-config`.
@@ -197,7 +197,8 @@ def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, li
 
 
 def _hash(script: Path, arguments: list[str]) -> str:
-    """A hash of 12 hex digits; that of an empty program if it cannot be read (a problem)."""
+    """A hash of 12 hex digits; an unreadable program has that of an empty one (and is a
+    problem)."""
     try:
         content = script.read_bytes()
     except (OSError, ValueError):
@@ -207,7 +208,7 @@ def _hash(script: Path, arguments: list[str]) -> str:
 
 
 EXTRA = "-with-"
-"""Stands between the name of the trainer image and the digest of the added requirements."""
+"""The text between the trainer image's name and the digest of the added requirements."""
 FILES = re.compile(
     r"(-r|-c|-e|--requirement|--constraint|--editable)\b|--find-links[= ](?!https?:)"
 )
@@ -222,7 +223,8 @@ def lines_of(text: str) -> list[str]:
 
 
 def requirement_faults(lines: list[str]) -> Iterator[str]:
-    """Yields the reason for each line that a build cannot install, since it has only this file."""
+    """Yields a reason for each line that names another local file, since the build has only this
+    one."""
     for line in lines:
         if FILES.match(line):
             yield f'"{line}": the build sees this one file and none that it names'
@@ -373,7 +375,7 @@ def _reserved(key_path: str, path: Path) -> Iterator[Problem]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Where containers find the program and the data, the mounts for it, and the problems.
+    """The program's and the data's paths in the containers, their mounts, and the problems.
 
     `program` is a path in the container or a built-in name, `data` a path in the container,
     `requirements` the lines of that file without comments, "" if the manifest names none.
@@ -389,7 +391,7 @@ class Inputs:
     secret_files: Mapping[str, Mount] = field(default_factory=dict)
     """The mounts of secrets from files, by name."""
     env_files: Mapping[str, str] = field(default_factory=dict)
-    """Absolute paths, by the path as it is written."""
+    """Absolute paths, by the path in the manifest."""
     fetch: Fetch | None = None
     dockerfile: Dockerfile | None = None
     sidecar_mounts: Mapping[str, tuple[Mount, ...]] = field(default_factory=dict)
@@ -483,7 +485,7 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
 
 
 def _file_in(name: str, folder: Path) -> str:
-    """The hint for a directory instead of a program: the Python files in it."""
+    """The hint if the program is a directory: the Python files in it."""
     try:
         files = sorted(path.name for path in folder.glob("*.py"))
     except OSError:
@@ -497,7 +499,7 @@ def _file_in(name: str, folder: Path) -> str:
 
 
 def _python_is_known(manifest: Manifest) -> bool:
-    """Whether the image's Python is certainly not newer than the Python that runs this."""
+    """Whether the image's Python is known to be no newer than the Python that runs this."""
     return manifest.runs_in_kits_image and not os.environ.get("CLUSTER_KIT_BASE")
 
 

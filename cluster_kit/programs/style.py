@@ -31,7 +31,7 @@ ONE_CHIEF, ONE_PS = Setting(CHIEF.name, 1), Setting(PS.name, 1)
 def style_of(manifest: Manifest) -> Style:
     """The style that the manifest sets; for "auto", the style that its counts imply.
 
-    In TensorFlow 1 no chief coordinates servers: each task runs the program.
+    In TensorFlow 1 no chief coordinates servers, so each task runs the program.
     """
     if manifest.style != "auto":
         return manifest.style
@@ -68,7 +68,7 @@ def check_style(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _check_tf1(manifest: Manifest) -> Iterator[Problem]:
-    """Yields problems of keys that a program for TensorFlow 1 cannot have."""
+    """Yields problems of keys that do not work with a program for TensorFlow 1."""
     off = Setting("tf1", False)
     if manifest.program in PROGRAMS:
         rule = f"{manifest.program} is written for TensorFlow 2"
@@ -114,7 +114,7 @@ OWN_VERSION = "2.21.0"
 """The versions of the kit's lock files."""
 OLDEST_TENSORFLOW = (2, 15)
 LAST_WITH_ESTIMATORS = (2, 15)
-"""tf.estimator went in the next one."""
+"""The last version with tf.estimator."""
 NIGHTLY = "nightly"
 _VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?(rc\d+|\.post\d+)?")
 _PIN = re.compile(
@@ -168,7 +168,7 @@ MOST_BYTES = 1_000_000
 MOST_SHOWN = 80
 NOT_UTF8 = "the text is not in utf-8, nor in an encoding that its first lines name"
 UNREADABLE = (OSError, ValueError, RecursionError, MemoryError)
-"""The file cannot be read, or is too much for the parser: the run itself will show why."""
+"""The file is unreadable, or too large for the parser: the run itself will show why."""
 
 
 @dataclass(frozen=True)
@@ -268,12 +268,12 @@ HINTS = {
     "leading zeros in decimal integer literals": "write 0o644 for 0644",
     "invalid decimal literal": "write numbers without the L of Python 2",
 }
-"""What Python 3 says of texts of Python 2, and what to write."""
+"""Messages of Python 3 about code for Python 2, and what to write instead."""
 
 
 def hint(message: str, text: bytes) -> str:
-    """What to do about a syntax error with this message in this text; "" if it is not certain that
-    the text is Python 2's."""
+    """The hint for a syntax error with this message in this text; "" if the text is not certainly
+    written for Python 2."""
     known = next((HINTS[start] for start in HINTS if message.startswith(start)), "")
     if not known or (message.startswith("invalid decimal") and b"print " not in text):
         return ""
@@ -285,7 +285,7 @@ def hint(message: str, text: bytes) -> str:
 
 
 def _print_statements(text: bytes) -> Iterator[int]:
-    """The lines of statements that begin with `print` without a parenthesis."""
+    """The line numbers of `print` statements without a parenthesis."""
     try:
         tokens = list(tokenize.tokenize(io.BytesIO(text).readline))
     except (tokenize.TokenError, SyntaxError, ValueError):

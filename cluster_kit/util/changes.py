@@ -12,16 +12,16 @@ from types import TracebackType
 import watchfiles
 
 DEBOUNCE_MS, STEP_MS = 800, 100
-"""An editor that saves writes several files; what comes within a step is one change."""
+"""Milliseconds: changes within this time count as one, since an editor writes several files."""
 POLL_S = 0.2
 END_S = 5.0
 
 
 @dataclass(frozen=True)
 class Watched:
-    """Whole `folders`, and single `files`, which may not exist yet; nothing below `ignored`.
+    """The paths to watch: whole `folders`, and single `files`, which may not exist yet.
 
-    What editors, Git and Python leave beside a file is never looked at.
+    Paths below `ignored`, and the temporary files of editors, Git and Python, are not watched.
     """
 
     folders: tuple[Path, ...]
@@ -103,5 +103,5 @@ class Changes:
                 raise_interrupt=False,
             ):
                 self._arrived.put(frozenset(Path(path) for _, path in changes))
-        except (OSError, RuntimeError) as error:  # too many files for the system, or a folder gone
+        except (OSError, RuntimeError) as error:  # too many files, or a folder was removed
             self._arrived.put(error)

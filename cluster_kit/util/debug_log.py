@@ -1,6 +1,6 @@
 """The log of the kit's requests to engines and programs, for `--verbose` and each run's debug.log.
 
-The loggers are those below `cluster_kit`. They are silent until a handler is added, here or by a
+It uses the loggers below `cluster_kit`. They are silent until a handler is added, here or by a
 program that uses the kit from Python.
 """
 
@@ -18,9 +18,9 @@ FILE, OLDER = "debug.log", "debug-1.log"
 LARGEST = 1 << 20
 """Bytes of one file."""
 MOST_HELD = 1000
-"""Lines that are held until the run has a directory."""
+"""Maximum number of lines kept in memory until the run has a directory."""
 LONGEST, END = 500, 80
-"""Characters of a line, of a longer one its beginning; and of its end, which has the result."""
+"""A longer line is shortened: its first LONGEST characters, and its last END, with the result."""
 KIT = logging.getLogger("cluster_kit")
 KIT.propagate = False
 KIT.addHandler(logging.NullHandler())
@@ -30,8 +30,8 @@ KIT.addHandler(logging.NullHandler())
 def timed(logger: logging.Logger, what: str) -> Iterator[Callable[[object], None]]:
     """Log the request that the `with` block sends, its result, and its time.
 
-    The block may tell the result by calling what it is given; an exception's type is the result of
-    one that raises.
+    The block may report its result by calling the function that `with` yields. If the block raises,
+    the result is the exception's type.
     """
     if not logger.isEnabledFor(logging.DEBUG):
         yield _ignored
@@ -132,12 +132,13 @@ def _one_line(message: str) -> str:
 
 
 class _AsBefore(logging.Filter):
-    """Passes on what a handler of another's would have had if the kit kept nothing itself."""
+    """Passes on the lines that other modules' handlers would get if the kit did not listen
+    itself."""
 
     def __init__(self, level: int) -> None:
         super().__init__()
         self.level = level
-        """That of the kit's logger while nobody of this module listens."""
+        """The level of the kit's logger while no handler of this module listens."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         ours = record.name == KIT.name or record.name.startswith(f"{KIT.name}.")
@@ -145,11 +146,11 @@ class _AsBefore(logging.Filter):
 
 
 _before: list[_AsBefore] = []
-"""The filter of the others' handlers, while one of this module listens."""
+"""The filter of other modules' handlers while a handler of this module listens."""
 
 
 def _add(handler: logging.Handler) -> None:
-    """Start listening. Handlers of others get no more of the kit than they had without."""
+    """Add a handler of this module; other modules' handlers get no more lines than before."""
     if not _before:
         _before.append(_AsBefore(KIT.level))
         for other in _others():
@@ -159,12 +160,12 @@ def _add(handler: logging.Handler) -> None:
 
 
 def _remove(handler: logging.Handler) -> None:
-    """Stop listening; after the last one the logger has the level that its user had given it."""
+    """Remove a handler; after the last one the logger has its user's level again."""
     KIT.removeHandler(handler)
     other_handlers = _others()
     if len(other_handlers) == len(KIT.handlers) and _before:
         filtered = _before.pop()
-        if KIT.level == logging.DEBUG:  # else it was changed meanwhile
+        if KIT.level == logging.DEBUG:  # otherwise its user has changed it meanwhile
             KIT.setLevel(filtered.level)
         for other in other_handlers:
             other.removeFilter(filtered)

@@ -1,8 +1,8 @@
 """Locks between processes. Each is released when the process that holds it ends, in any way.
 
 A lock of one user is a file in a directory that only this user can write: see `own_directory`. A
-lock between users is a socket, of which the kernel says who holds it: see `between_users`. Neither
-blocks on what somebody else has put in its place.
+lock between users is a socket, and the kernel says which process holds it: see `between_users`.
+Neither blocks if another user has put something else in its place.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ PREFIX = "cluster-kit"
 
 
 class Locked(Exception):
-    """Another process holds the lock: `about` is what it says of itself, "" if it has not yet."""
+    """Another process holds the lock; `about` is its description of itself, "" if not yet
+    written."""
 
     def __init__(self, about: str) -> None:
         super().__init__(about)
@@ -55,12 +56,12 @@ def lock(path: Path, about: str, wait_s: float = 0.0) -> Iterator[None]:
     """
     file = _waited_for(path, wait_s)
     try:
-        with contextlib.suppress(OSError):  # on a full disk it is a lock all the same
+        with contextlib.suppress(OSError):  # on a full disk the lock works without its text
             os.ftruncate(file, 0)
             os.pwrite(file, f"{about}\n".encode(), 0)
         yield
     finally:
-        with contextlib.suppress(OSError):  # in a directory that this user may not write
+        with contextlib.suppress(OSError):  # this user may not write into the directory
             path.unlink()
         os.close(file)
 
@@ -68,18 +69,19 @@ def lock(path: Path, about: str, wait_s: float = 0.0) -> Iterator[None]:
 def own_directory() -> Path:
     """A directory of this host that only this user can read or write, created if necessary.
 
-    The first that is one: /run/user/UID, $XDG_RUNTIME_DIR, /tmp/cluster-kit-UID, and, if another
-    user has taken that name, a directory below the home directory.
+    Returns the first of these that qualifies: /run/user/UID, $XDG_RUNTIME_DIR,
+    /tmp/cluster-kit-UID, and, if another user has taken that name, a directory below the home
+    directory.
 
     Raises:
-        OSError: there is none.
+        OSError: none of them can be used.
     """
     user = os.geteuid()
     if _is_own(directory := RUNTIME / str(user)):
         return directory
     if (named := os.environ.get("XDG_RUNTIME_DIR")) and _is_own(directory := Path(named)):
         return directory
-    host = f"locks-{socket.gethostname()}"  # a home directory may be many machines'
+    host = f"locks-{socket.gethostname()}"  # several machines may share a home directory
     for directory in (
         SHARED / f"cluster-kit-{user}",
         Path.home() / ".cache" / "cluster-kit" / host,
@@ -108,15 +110,16 @@ def _is_own(path: Path) -> bool:
 def between_users(
     name: str, trusts: Callable[[int], bool], wait_s: float = 0.0, prefix: str = ""
 ) -> Iterator[None]:
-    """Hold a name, which no other user that is trusted can hold meanwhile, in the `with` block.
+    """Hold a name in the `with` block; no other trusted user can hold it meanwhile.
 
-    If somebody else has taken it, the block runs without: so nobody keeps others from working. The
-    same on systems other than Linux, which have no such sockets.
+    If an untrusted user has taken the name, the block runs without the lock, so that such a user
+    cannot stop others from working. Systems other than Linux have no such sockets: the block then
+    runs without the lock, too.
 
     Args:
         trusts: whether a user (uid) may hold such names.
         wait_s: how long to wait for another process to leave it.
-        prefix: of the name, PREFIX if it is not given.
+        prefix: the prefix of the name; "" means PREFIX.
     Raises:
         Locked: a process of this user, or of one that is trusted, holds it.
     """
@@ -141,10 +144,10 @@ def between_users(
 
 
 def _answer(held: socket.socket) -> Callable[[], None]:
-    """Accept whoever asks for this socket's owner; return what ends that.
+    """Accept connections that ask for this socket's owner; return a function that stops that.
 
-    Connections that nobody accepts would fill the socket's queue, and who asks after that would
-    find no owner.
+    Connections that nobody accepts would fill the socket's queue, and later ones would find no
+    owner.
     """
     released = threading.Event()
 
@@ -175,7 +178,7 @@ def holder(name: str, trusts: Callable[[int], bool], prefix: str = "") -> str:
         try:
             asking.connect(_address(name, prefix))
             credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        except OSError:  # nobody holds it, or it is somebody who does not answer
+        except OSError:  # nobody holds it, or its holder does not answer
             return ""
     process, user, _group = struct.unpack("3i", credentials)
     if user != os.geteuid() and not trusts(user):
@@ -202,7 +205,7 @@ def _waited_for(path: Path, wait_s: float) -> int:
 
 
 def _locked(path: Path) -> int:
-    """The descriptor of the locked file; it is of the file that has this name now."""
+    """The descriptor of the locked file, after a check that this name still belongs to it."""
     while True:
         file = _open(path)
         try:
@@ -215,7 +218,7 @@ def _locked(path: Path) -> int:
             raise Locked(about) from None
         except FileNotFoundError:
             pass
-        os.close(file)  # its holder has just let go of it, and removed it
+        os.close(file)  # its holder has just released and removed it
 
 
 def is_locked(path: Path) -> bool:
@@ -238,7 +241,7 @@ def _open(path: Path) -> int:
         # Without O_CREAT: Linux refuses that for a file of another user in a shared directory.
         return _opened(path, os.O_RDWR)
     file = _opened(path, os.O_RDWR | os.O_CREAT)
-    with contextlib.suppress(PermissionError):  # another user has made it just now
+    with contextlib.suppress(PermissionError):  # another user has just created it
         about = path.parent.stat()
         if about.st_mode & stat.S_IWGRP:
             os.fchown(file, -1, about.st_gid)
@@ -247,7 +250,7 @@ def _open(path: Path) -> int:
 
 
 def _mode(directory: int) -> int:
-    """Of a lock: whoever may write into its directory uses it, and nobody else can hold it."""
+    """The mode of a lock file: only users who may write into its directory can hold it."""
     shared = ((stat.S_IWGRP, 0o060), (stat.S_IWOTH, 0o006))
     return 0o600 | sum(bits for writes, bits in shared if directory & writes)
 
@@ -263,7 +266,7 @@ def _opened(path: Path, flags: int) -> int:
 
 @dataclass(frozen=True)
 class Locks:
-    """Where the locks of this user are, and how the names begin that all users share."""
+    """The directory of this user's locks, and the prefix of the names that all users share."""
 
     directory: Callable[[], Path] = own_directory
     prefix: str = ""

@@ -21,12 +21,12 @@ MASK = "***"
 LEFT_OUT = " [the rest is left out]"
 """The end of a shortened text. The cut may be within a secret, whose first part is masked, too."""
 SHORTEST = 4
-"""The fewest characters of a value that is masked: shorter values are part of too many words."""
+"""Minimum length of a value that is masked: shorter values are part of too many words."""
 LEAST_DIGITS = 8
-"""The fewest digits of a number that is masked."""
+"""Minimum number of digits of a number that is masked."""
 LEAST_PART, LONG = 6, 20
-"""The fewest characters of a masked line of a value with several lines, and of a masked text in a
-JSON value.
+"""Minimum length of a line of a multi-line value that is masked, and of a text in a JSON value that
+is masked.
 """
 Mask = Callable[[str], str]
 """Returns a text with MASK in place of each secret."""
@@ -38,9 +38,9 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-"""Between the words of `accessToken`."""
+"""Matches between the words of `accessToken`."""
 _PATH = re.compile(r"^(OLD)?PWD$|_(FILE|PATH|DIR)$", re.IGNORECASE)
-"""Variables with names or paths of files, which are no secrets: AWS_SHARED_CREDENTIALS_FILE."""
+"""Variables that hold a file's path, which is not secret: AWS_SHARED_CREDENTIALS_FILE."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -80,8 +80,8 @@ def without_option_values(arguments: Sequence[str]) -> tuple[str, ...]:
 _USERINFO = re.compile(r"(?<=://)[^\s/?#'\"<>]+(?=@)")
 """The text before the host of an address; a password may contain an @ that is not encoded."""
 LEAST_RANDOM = 16
-"""The fewest characters of a user name, or of a part of an address, that counts as a key if it has
-letters and digits: tokens of Git hosts, webhooks."""
+"""Minimum length of a user name, or of a part of an address, that counts as a key if it has letters
+and digits: tokens of Git hosts, webhooks."""
 
 
 def url_passwords(text: str) -> set[str]:
@@ -96,7 +96,7 @@ def url_passwords(text: str) -> set[str]:
 
 
 def userinfos(text: str) -> set[str]:
-    """`USER:PASSWORD` of each address in a text that has a password, as it is and decoded."""
+    """`USER:PASSWORD` of each address with a password in a text, as written and decoded."""
     matches = {match[0] for match in _USERINFO.finditer(text) if any(_passwords(match[0]))}
     return matches | {unquote(userinfo) for userinfo in matches}
 
@@ -132,7 +132,7 @@ def without_shell_values(line: str) -> str:
     line = _ASSIGNED.sub(shown, line)
     try:
         words = shlex.split(line)
-    except ValueError:  # a quote that the next line closes
+    except ValueError:  # the next line closes this quote
         words = line.split()
     for value in sorted(option_values(words), key=len, reverse=True):
         if not value.startswith("$"):
@@ -155,7 +155,7 @@ def _passwords(userinfo: str) -> Iterator[str]:
 
 
 def _is_password(text: str) -> bool:
-    """Whether a text is a password, and not empty, masked or a placeholder."""
+    """Whether a text is a password: not empty, not masked, and not a placeholder."""
     return text not in ("", MASK) and not text.startswith(("$", "{{"))
 
 
@@ -185,9 +185,9 @@ def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 @functools.lru_cache(maxsize=256)
 def parts(value: str) -> frozenset[str]:
-    """The parts of a secret that are masked: all of it, its lines, and texts in it if it is JSON.
+    """The parts of a secret to mask: all of it, its lines, and, if it is JSON, texts in it.
 
-    Each also in the spelling of JSON, Python, HTML and a shell, and on one line without control
+    Each is also given as JSON, Python, HTML and a shell write it, and on one line without control
     characters. A part that occurs in too many words is left out.
     """
     whole = {value, value.strip()}
@@ -208,18 +208,18 @@ def _forms(text: str) -> Iterator[str]:
     yield json.dumps(text, ensure_ascii=False)[1:-1].replace("\x7f", "\\u007f")
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield repr(text)[1:-1]
-    yield repr(f'{text}"')[1:-2]  # between single quotes, also if it has one
+    yield repr(f'{text}"')[1:-2]  # in single quotes, even if it contains one
     yield ascii(text)[1:-1]
     yield repr(text.encode(errors="replace"))[2:-1]
     yield escape(text)
-    yield text.replace("'", "'\"'\"'")  # as a shell takes it
+    yield text.replace("'", "'\"'\"'")  # as a shell quotes it
     for plain in (harmless(text), " ".join(harmless(text).split())):
         if not _tells_nothing(plain):
             yield plain
 
 
 def _texts(value: object) -> Iterator[str]:
-    """The texts in a JSON value that are long, or whose key looks like a secret's."""
+    """The texts in a JSON value that are long, or whose key looks secret."""
     if not isinstance(value, dict | list):
         return
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
@@ -287,7 +287,7 @@ def _unchanged(text: str) -> str:
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with one MASK for all of these spans, in order, that overlap."""
+    """The text with one MASK for each group of overlapping spans; `spans` are in order."""
     shown, end = io.StringIO(), 0
     for start, stop in spans:
         if start > end or not end:

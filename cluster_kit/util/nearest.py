@@ -9,7 +9,7 @@ from collections.abc import Iterable
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most similar to `name`; None if no name is similar.
 
-    Letters in another order are a slip of the fingers: `pu` is up, not gpus.
+    Swapped letters count as a typing error: `pu` means up, not gpus.
     """
     names = list(known)
     swapped = [one for one in names if sorted(one) == sorted(name) and one != name]

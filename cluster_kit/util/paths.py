@@ -64,7 +64,7 @@ def clone_of(package: Path) -> Path | None:
 CLONE = clone_of(PACKAGE)
 """None if the kit was installed from a wheel."""
 FILES = CLONE or PACKAGE / "files"
-"""The folder with the three below. It may be read-only, and of another user."""
+"""The folder with the three below. It may be read-only, and may belong to another user."""
 TEMPLATES = FILES / "templates"
 IMAGE = FILES / "images" / "trainer"
 """The directory from which the trainer image is built."""
@@ -72,7 +72,7 @@ MANIFESTS = FILES / "compose"
 """The manifests and scenarios that come with the kit."""
 
 CALLED_BY = "CLUSTER_KIT_CALLED_BY"
-"""The variable by which a Makefile says that it runs the kit."""
+"""The environment variable that the Makefile sets when it runs the kit."""
 _COMMANDS = {
     "doctor": "cluster-kit doctor",
     "engine": "cluster-kit engine",
@@ -82,11 +82,12 @@ _COMMANDS = {
 
 
 def command(target: str) -> str:
-    """The command for a target of the kit's Makefile; its verb if `make` was not called."""
+    """The command to show a user: `make TARGET` if the Makefile runs the kit, else the kit's
+    verb."""
     by_make = CLONE and os.environ.get(CALLED_BY) == "make"
     return f"make {target}" if by_make else _COMMANDS[target]
 
 
 def extra(name: str, target: str) -> str:
-    """A sentence's end: what installs this optional part of the kit."""
+    """The end of a sentence: the command that installs this optional part of the kit."""
     return f"`make {target}` installs it" if CLONE else f"`pip install 'cluster-kit[{name}]'` does"

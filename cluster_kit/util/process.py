@@ -61,7 +61,7 @@ def ignore() -> None:
 def completing() -> Iterator[None]:
     """A block that an interrupted command completes, also if that takes longer than GRACE_S.
 
-    For what saves and removes. Whatever it does must end by itself.
+    For code that saves or removes things. The block must end by itself.
     """
     global _completing
     _completing += 1
@@ -84,7 +84,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _watch(arrivals: int) -> None:
-    """See to it that each signal interrupts, and that the command ends; runs in a thread.
+    """Make each signal interrupt the command, and make the command end; runs in a thread.
 
     Args:
         arrivals: where Python writes the number of a signal as soon as the system delivers it.
@@ -99,7 +99,7 @@ def _watch(arrivals: int) -> None:
 def _reach_main_thread(number: int) -> None:
     """Repeat a signal until its handler has run.
 
-    One that comes just before the main thread begins to wait for a lock would not wake it.
+    A signal that arrives just before the main thread begins to wait for a lock would not wake it.
     """
     main = threading.main_thread().ident
     while not _is_interrupted and signal.getsignal(number) is _interrupt and main is not None:
@@ -134,9 +134,10 @@ _R = TypeVar("_R", "Completed", int)
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command ended. `output` is stdout, `errors` stderr.
+    """How a command ended; `output` is stdout, `errors` is stderr.
 
-    If it was shown live, both are "" on a terminal; else `errors` are the last lines of both.
+    If the output was shown live on a terminal, both are "". If it was relayed, `errors` has the
+    last lines of both.
     """
 
     command: tuple[str, ...]
@@ -196,8 +197,8 @@ def run(
         show: let the command write to this terminal instead of capturing its output. If stderr is
             no terminal, the output is relayed to it, so that a reader who closes the pipe (see
             `stdio`) does not end the command.
-        most: characters that are read of its output, and of its errors, if they are captured. A
-            command that writes more gets no further.
+        most: maximum number of characters to read from each of stdout and stderr, if captured. A
+            command that writes more blocks.
     Raises:
         subprocess.TimeoutExpired: it ran longer than `timeout_s` seconds and was ended. If output
             is relayed, the time counts from the end of the output.
@@ -258,10 +259,10 @@ def _first(child: subprocess.Popen[str], most: int, timeout_s: float | None) -> 
 
 @_logged
 def stream(command: Sequence[str], each: Callable[[str], None]) -> Completed:
-    """Run a command to its end, and pass on each line that it writes as soon as it is there.
+    """Run a command to its end, and pass on each line as soon as it is written.
 
-    A line that is drawn again and again, as progress bars are, is passed on once a second. `errors`
-    are the last lines. Otherwise it is as `run`.
+    A line that is redrawn, such as a progress bar, is passed on once a second. `errors` has the
+    last lines. Otherwise like `run`.
     """
     if shutil.which(command[0]) is None:
         return Completed(tuple(command), NOT_FOUND, "", f"{command[0]}: command not found")
@@ -293,12 +294,12 @@ def stream(command: Sequence[str], each: Callable[[str], None]) -> Completed:
 def pass_on(
     source: Sequence[str], sink: Sequence[str], each: Callable[[int], None]
 ) -> tuple[Completed, Completed]:
-    """Run two commands to their ends, the second reading what the first writes; how both ended.
+    """Run two commands, the first's output piped into the second; return how both ended.
 
-    If the second ends early, the first is ended: its code is CUT_OFF, whatever it makes of that.
+    If the second ends early, the first is ended, and its code is always CUT_OFF.
 
     Args:
-        each: told how many bytes have passed so far, after every few MB.
+        each: called after every few MB with the number of bytes passed so far.
     """
     missing = next((one[0] for one in (source, sink) if shutil.which(one[0]) is None), None)
     if missing is not None:
@@ -335,7 +336,7 @@ def pass_on(
 
 
 def _end(child: subprocess.Popen[Any]) -> None:
-    """End the command and wait for it; SIGTERM first lets it finish what it has begun."""
+    """End the command and wait for it; SIGTERM comes first, so that it can finish its work."""
     with completing():
         for number, seconds in ((signal.SIGTERM, PATIENCE_S), (signal.SIGKILL, KILLED_S)):
             with contextlib.suppress(ProcessLookupError):
@@ -347,8 +348,8 @@ def _end(child: subprocess.Popen[Any]) -> None:
 
 @contextlib.contextmanager
 def afterwards(command: Sequence[str]) -> Iterator[None]:
-    """Run a command when the `with` block ends, however it does: also if this process is killed, or
-    its terminal is closed. What it prints is not shown, and its exit code is ignored."""
+    """Run a command when the `with` block ends in any way, even if this process is killed or its
+    terminal is closed. Its output is not shown, and its exit code is ignored."""
     waits = ["sh", "-c", 'cat >/dev/null; exec "$@"', "sh", *command]
     nowhere = subprocess.DEVNULL
     child = subprocess.Popen(
@@ -365,7 +366,7 @@ def afterwards(command: Sequence[str]) -> Iterator[None]:
 
 @_logged
 def hand_over(command: Sequence[str]) -> int:
-    """Run a command on this terminal and its stdin to its end; its exit code.
+    """Run a command on this terminal, with its stdin, to its end; return its exit code.
 
     A program that is not installed ends with code 127; one that a signal ended, as in a shell.
     """

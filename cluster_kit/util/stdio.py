@@ -16,11 +16,11 @@ from cluster_kit.util.terminal import Guard, is_ci
 
 TAKES_S = 1.0
 PART = select.PIPE_BUF
-"""Bytes that a pipe takes at once if it takes any."""
+"""Bytes that a pipe accepts at once if it accepts any."""
 
 
 def guard_against_commands() -> None:
-    """On CI, prevent printed text from being a command for the runner: see `runner_commands`.
+    """On CI, prevent printed text from acting as a command for the runner.
 
     A stream that goes into a file is not changed: no runner reads it.
     """
@@ -54,7 +54,7 @@ class _Guarded(io.TextIOWrapper):
 
 
 def outlive_readers() -> None:
-    """Replace stdout and stderr: a pipe or terminal that is closed does not end the command."""
+    """Replace stdout and stderr, so that a closed pipe or terminal does not end the command."""
     sys.stdout = lasting(sys.stdout)
     sys.stderr = lasting(sys.stderr)
 
@@ -91,7 +91,7 @@ def lasting(stream: TextIO) -> TextIO:
 class _Lasting(io.FileIO):
     """A raw stream that writes to /dev/null after its pipe or its terminal was closed.
 
-    So it does if nobody takes anything after an interrupt: the command still has to clean up.
+    It does the same if nobody reads the pipe after an interrupt: the command still has to clean up.
     """
 
     def write(self, data: Any, /) -> int:

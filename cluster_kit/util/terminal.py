@@ -1,4 +1,4 @@
-"""Text of programs that commands neither a terminal nor the runner of a CI system. Pure."""
+"""Makes programs' text harmless: no commands for a terminal or a CI runner. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SEQUENCE = re.compile(
     r"\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(\x07|\x1b\\)?|[ -/]*[0-~])"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-"""Escape sequences: colours, cursor movements, titles and what else is sent to a terminal."""
+"""Escape sequences: colours, cursor movements, titles and other commands for a terminal."""
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters, except newline, tab, and those of progress bars (CR and BS)."""
 
@@ -18,8 +18,8 @@ INVISIBLE = re.compile(
     "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""Format characters that change the order of what stands around them, or are not seen at all. Those
-that join letters, which some scripts need, are none of them."""
+"""Format characters that reorder the text around them, or are invisible. Characters that join
+letters are not included, since some scripts need them."""
 
 
 def harmless(text: str) -> str:
@@ -30,15 +30,15 @@ def harmless(text: str) -> str:
 
 
 def seen(text: str) -> str:
-    """The text without characters that reverse its order, and without invisible ones."""
+    """The text without characters that reverse its order, and without invisible characters."""
     return text if text.isascii() else INVISIBLE.sub("", text)
 
 
 SYSTEMS = ("GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION")
 """Variables that these systems set."""
 KEPT = 40
-"""Characters of a line that can matter to what follows them."""
-# Control and format characters: GitHub's runner compares as a language does, which ignores them.
+"""Characters of a line that can change the meaning of the text after them."""
+# Control and format characters: GitHub's runner compares text by language rules, which ignore them.
 _IGNORED = (
     "\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\xad\\u034f\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u08e2"
     "\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164"
@@ -47,8 +47,8 @@ _IGNORED = (
 )
 _NOTHING = re.compile(f"[{_IGNORED}]+")
 _BREAK = re.compile(r"[\r\n]")
-# Some of the ignored characters are letters, such as Hangul's fillers: each must match in one way
-# only, or a line of thirty of them takes minutes.
+# Some of the ignored characters are letters, such as Hangul's fillers. Each must match in one way
+# only: otherwise a line of thirty of them takes minutes.
 _MARKER = re.compile(
     rf"^[\s{_IGNORED}]*:[{_IGNORED}]*(?=:)"
     rf"|#[{_IGNORED}]*+#(?:[{_IGNORED}]*+[^\W{_IGNORED}]){{0,20}}+[{_IGNORED}]*+(?=\[)"
@@ -84,7 +84,7 @@ class Guard:
         pieces = [line[i:j] for i, j in zip([before, *at], [*at, len(line)], strict=True)]
         safe = " ".join(pieces)
         line = _NOTHING.sub("", self._line + safe)
-        # Blanks before anything else are as good as none; other beginnings are none of a command.
+        # Leading blanks do not matter; no other beginning can be that of a command.
         self._line = line if len(line := line.lstrip()) <= KEPT else f"-{line[-KEPT:]}"
         return safe
 

@@ -1,10 +1,10 @@
 """The one way in which the host reads files that a container can write.
 
 Below a run's output a program can put anything: links to files of the host, FIFOs, devices, sparse
-files of terabytes, a thousand nested directories. It can exchange one for the other between a look
-and an open. So each directory on the way is opened relative to the one before it, no link is
-followed at any level, only regular files are opened, opening never blocks, and all is bounded.
-`root` is a directory that containers can write into but not replace; names are relative to it.
+files of terabytes, a thousand nested directories. It can replace a file between a check and an
+open. So each directory on the way is opened relative to its parent, no link is followed at any
+level, only regular files are opened, opening never blocks, and every read has a limit. `root` is a
+directory that containers can write into but not replace; names are relative to it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 DEEPEST = 32
-"""Directories below the root; what lies deeper is not found."""
+"""Maximum depth of directories below the root; deeper files are not found."""
 MOST_LEVELS = 300
 """The deepest level of directories below the root that is read: each level needs two descriptors.
 """
 MOST_ENTRIES = 500_000
-"""Directory entries that one listing looks at; what comes later is not found."""
+"""Maximum number of directory entries that a listing reads; later entries are not found."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -45,10 +45,10 @@ class Found:
 
 
 class Folder:
-    """One directory, held open in a `with` block, whose files are looked at again and again.
+    """One directory, kept open in a `with` block, whose files are read repeatedly.
 
     Raises:
-        OSError: when the block begins: the directory is not there, or a link is on the way.
+        OSError: at the block's begin, if the directory does not exist or its path has a link.
     """
 
     def __init__(self, root: Path, below: str | Path = "") -> None:
@@ -71,14 +71,11 @@ class Folder:
         os.close(self.descriptor)
 
     def status(self, name: str) -> os.stat_result:
-        """The status of an entry; of a link itself, not its target.
-
-        Raises OSError if it does not exist.
-        """
+        """The status of an entry (a link's own status). Raises OSError if it does not exist."""
         return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
     def opened(self, name: str) -> int:
-        """A descriptor of a regular file, to be read; the caller closes it. Raises OSError."""
+        """A descriptor for reading a regular file; the caller closes it. Raises OSError."""
         _refuse_irregular(self.status(name), name)
         file = os.open(name, _FILE, dir_fd=self.descriptor)
         try:
@@ -93,7 +90,7 @@ def opened(root: Path, name: str | Path) -> int:
     """A descriptor of a regular file, to be read; the caller closes it.
 
     Raises:
-        OSError: there is none of this name, it is not a regular file, or a link is on the way.
+        OSError: it does not exist, is not a regular file, or its path has a link.
     """
     with _parent(root, name) as (folder, last):
         return folder.opened(last)
@@ -120,17 +117,17 @@ def read_end(root: Path, name: str | Path, most: int) -> bytes:
 
 
 def status(root: Path, name: str | Path) -> os.stat_result:
-    """The status of a file or directory; of a link itself, which is never followed.
+    """The status of a file or directory; links are not followed.
 
     Raises:
-        OSError: there is none of this name, or a link is on the way to it.
+        OSError: it does not exist, or its path has a link.
     """
     with _parent(root, name) as (folder, last):
         return folder.status(last)
 
 
 def is_directory(root: Path, name: str | Path) -> bool:
-    """Whether this is a directory, and no link to one."""
+    """Whether this is a directory, not a link to one."""
     try:
         return stat.S_ISDIR(status(root, name).st_mode)
     except OSError:
@@ -145,15 +142,15 @@ def files(
     deepest: int = DEEPEST,
     most: int = MOST_ENTRIES,
 ) -> Iterator[Found]:
-    """Yields the regular files of a directory and of those in it, in no order.
+    """Yields the regular files of a directory and its subdirectories, in no order.
 
-    Nothing if the directory is not there. What cannot be read is left out.
+    Yields nothing if the directory does not exist. Unreadable entries are left out.
 
     Args:
-        below: a directory below the root; the root itself if it is empty.
+        below: a directory below the root; "" means the root itself.
         matches: is called with the last part of a name; the others are left out.
         deepest: how many directories down; 0 for the files of the directory itself.
-        most: how many entries are looked at.
+        most: maximum number of entries to read.
     """
     for entry in _walk(root, below, matches, deepest, most):
         about, name = entry.about, "/".join((*entry.folders, entry.name))
@@ -167,8 +164,8 @@ def files(
 def drop_set_ids(root: Path) -> None:
     """Remove the set-user-ID and set-group-ID bits of all files below a directory.
 
-    Where something lies too deep to be looked at, or in a directory that cannot be read, the whole
-    directory is closed to others.
+    If an entry is too deep to be read, or its directory is unreadable, the permissions of the whole
+    directory are removed for other users.
     """
     is_unseen = False
 
@@ -176,7 +173,7 @@ def drop_set_ids(root: Path) -> None:
         nonlocal is_unseen
         is_unseen = True
 
-    with contextlib.suppress(OSError):  # a task may have taken its owner's rights away
+    with contextlib.suppress(OSError):  # a task may have removed the owner's permissions
         root.chmod(stat.S_IMODE(root.stat().st_mode) | stat.S_IRWXU)
     for entry in _walk(root, deepest=MOST_LEVELS, left_out=left_out):
         if entry.about.st_mode & (stat.S_ISUID | stat.S_ISGID):
@@ -188,7 +185,7 @@ def drop_set_ids(root: Path) -> None:
 
 
 def let_in(root: Path) -> None:
-    """Let the caller list and empty the directories below this one that are the caller's own."""
+    """Let the caller list and empty those directories below this one that belong to the caller."""
     for _ in _walk(root, matches=lambda _name: False, deepest=MOST_LEVELS, enter=_let_in):
         pass
 
@@ -212,7 +209,7 @@ def _drop_set_id(folder: int, name: str) -> None:
     try:
         about = os.fstat(file)
         _refuse_irregular(about, name)
-        # The file that is open, even if it may not be read, and whatever the name is by now.
+        # This path means the open file, even if it is unreadable or its name has changed.
         Path(f"/proc/self/fd/{file}").chmod(stat.S_IMODE(about.st_mode) & 0o777)
     finally:
         os.close(file)
@@ -220,10 +217,10 @@ def _drop_set_id(folder: int, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A regular file: its directory, open as long as no further one is asked for, and its name.
+    """A regular file: its name and its directory, which is open until the next entry is requested.
 
-    `folders` are the directories on the way to it, and change as the walk goes on: a path of each
-    file and directory is not made, since it may have some 80,000 bytes.
+    `folders` are the directories above it; the list changes during the walk. No path is built for
+    each file and directory, since a path may have about 80,000 bytes.
     """
 
     folder: int
@@ -241,12 +238,12 @@ def _walk(
     left_out: Callable[[], None] = lambda: None,
     enter: Callable[[int, str], None] = lambda _folder, _name: None,
 ) -> Iterator[_Entry]:
-    """Yields the regular files of a directory and of those in it; see `files`.
+    """Yields the regular files of a directory and its subdirectories; see `files`.
 
     Args:
-        left_out: is called where something was left out, because of one of the bounds or because it
-            cannot be read.
-        enter: is called before a directory is opened, with the one that it is in, and its name.
+        left_out: is called when an entry is left out because of a limit or because it is
+            unreadable.
+        enter: is called before a directory is opened, with its parent and its name.
     """
     try:
         with Folder(root, below) as folder:
@@ -285,7 +282,7 @@ def _walk(
                         left_out()
                 elif entry.is_file(follow_symlinks=False) and matches(entry.name):
                     about = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(about.st_mode):  # it may have just become something else
+                    if stat.S_ISREG(about.st_mode):  # a task may have just replaced it
                         yield _Entry(descriptor, folders, entry.name, about)
             except FileNotFoundError:  # gone by now
                 continue
@@ -331,7 +328,7 @@ def _reading(root: Path, name: str | Path) -> Iterator[int]:
 
 
 def _read(file: int, most: int) -> bytes:
-    """So many bytes, or fewer at the file's end, which may come nearer meanwhile."""
+    """Reads up to this many bytes: fewer if the file ends earlier, or was shortened meanwhile."""
     pieces = []
     while most > 0 and (piece := os.read(file, min(most, 1 << 20))):
         pieces.append(piece)
