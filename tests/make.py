@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -164,3 +165,11 @@ def problems_of(text: str, folder: Path, facts: HostFacts | None = None) -> list
     except ManifestError as error:
         return list(error.problems)
     return []
+
+
+def own_program(made: Cluster, program: str) -> Cluster:
+    """The cluster, whose tasks run this program instead of theirs."""
+    tasks = (
+        replace(task, command=("run", program)) if not task.serves else task for task in made.tasks
+    )
+    return replace(made, tasks=tuple(tasks))

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 from cluster_kit.contract.endings import FAILED, FINISHED
 from cluster_kit.contract.events import End, Metrics
 from cluster_kit.observe import lives, task_view
+from cluster_kit.observe.hot_ps import Loads
 from cluster_kit.observe.lives import Life, Lives
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.task_view import State, Straggler, TaskView, figures, is_work, state_after
@@ -94,6 +95,7 @@ class RunState:
     lives: Mapping[str, Lives] = field(default_factory=dict)
     stragglers: Mapping[str, Straggler] = field(default_factory=dict)
     uses: Mapping[str, Use] = field(default_factory=dict)
+    loads: Loads = field(default_factory=Loads)
     left_out: int = 0
 
     @classmethod
@@ -104,6 +106,7 @@ class RunState:
             cluster.leader.name,
             frozenset(task.name for task in cluster.evaluators),
             {t.name: cluster.restarts(t) for t in cluster.tasks},
+            loads=Loads.of(cluster),
         )
 
     def with_event(self, event: Event) -> RunState:
@@ -154,7 +157,8 @@ class RunState:
         if task is not None:
             state = state_after(task.state, entry) if self._is_current(entry) else task.state
             tasks = {**tasks, task.name: replace(task, state=state, **figures(entry))}
-        return replace(self, tasks=tasks, entries=entries, stragglers=lag)
+        loads = self.loads.with_entry(entry)
+        return replace(self, tasks=tasks, entries=entries, stragglers=lag, loads=loads)
 
     def with_usage(self, entry: Entry) -> RunState:
         """The state after one more line of a task's usage file."""
@@ -164,9 +168,11 @@ class RunState:
         use = after(self.uses.get(task.name), sample)
         if self._is_current(entry) and task.state not in NOT_THERE:
             task = replace(task, usage=use.now)
-        return replace(
-            self, tasks={**self.tasks, task.name: task}, uses={**self.uses, task.name: use}
-        )
+        tasks, loads = {**self.tasks, task.name: task}, self.loads.with_sample(sample)
+        if loads.hot is not self.loads.hot:
+            hot = loads.lasting
+            tasks = {name: replace(one, hot=hot.get(name)) for name, one in tasks.items()}
+        return replace(self, tasks=tasks, uses={**self.uses, task.name: use}, loads=loads)
 
     def _comes_back(self, death: Event) -> bool:
         """Whether the engine will restart the task; not if a user stopped it."""

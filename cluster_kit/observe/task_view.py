@@ -20,6 +20,7 @@ from cluster_kit.contract.events import (
     Straggled,
     Straggling,
 )
+from cluster_kit.observe.hot_ps import Hot
 from cluster_kit.observe.progress import HUGE, Entry, figures_of, number
 from cluster_kit.observe.usage import Usage
 
@@ -176,8 +177,8 @@ class TaskView:
     asked), `gpu_problem` how they differ, "" if they do not. `exit_code` is that of its last end,
     None while it runs. `step` is the global one, `own_steps` are those that the task itself has
     made since its leader's program started. `checkpoint` is the last one that an evaluator has
-    scored; `straggler` is None unless the task is one now. `usage` is what it uses now, None if it
-    does not run.
+    scored; `straggler` is None unless the task is one now, `hot` unless it is a ps that holds the
+    job up now. `usage` is what it uses now, None if it does not run.
     """
 
     name: str
@@ -195,6 +196,7 @@ class TaskView:
     map_50: float | None = None
     checkpoint: str | None = None
     straggler: Straggler | None = None
+    hot: Hot | None = None
     usage: Usage | None = None
     gpus_seen: tuple[str, ...] | None = None
     gpu_problem: str = ""
@@ -208,6 +210,11 @@ class TaskView:
     def lags(self) -> bool:
         """Whether the task works, and is a straggler."""
         return self.straggler is not None and self.state in _ALIVE
+
+    @property
+    def is_hot(self) -> bool:
+        """Whether the task is a ps that works, and holds the job up."""
+        return self.hot is not None and self.state in _ALIVE
 
 
 def is_work(entry: Entry) -> bool:

@@ -19,7 +19,7 @@ from cluster_kit.contract.endings import (
 )
 from cluster_kit.contract.events import End, Failure, Profiled, Ready, Start, Step
 from cluster_kit.errors import Interrupted, TrainingFailed
-from cluster_kit.observe import absences, heartbeats, task_view
+from cluster_kit.observe import absences, heartbeats, hot_ps, task_view
 from cluster_kit.observe.heartbeats import Silence
 from cluster_kit.observe.lives import by_task
 from cluster_kit.observe.state import RunState
@@ -347,8 +347,9 @@ def _shortened(note: str) -> str:
 def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     """One line for each silence, for each node that went down, for each restart and stop on
     request, for each cut between two tasks, for what training waited for, for each time in which a
-    task was a straggler, and for each task that was cut off, failed while the leader ended without
-    it or after its end, ran out of memory and came back, or never made a step.
+    task was a straggler, for each ps that held the job up, and for each task that was cut off,
+    failed while the leader ended without it or after its end, ran out of memory and came back, or
+    never made a step.
     """
     notes = [_silence(silence, seen) for silence in heartbeats.all_of(seen)]
     notes += absences.node_notes(seen)
@@ -361,6 +362,7 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
         notes.append(f"{seen.left_out:,} {lines} of progress files left out: {LEFT_OUT}")
     lags = [lag for lag in task_view.periods(seen.entries) if lag.task in seen.tasks]
     notes += map(task_view.note, lags)
+    notes += map(hot_ps.note, seen.loads.hot.values())
     succeeded = seen.tasks[seen.leader].exit_code == 0
     figures = seen.metrics()
     for task in cluster.tasks:

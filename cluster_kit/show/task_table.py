@@ -90,7 +90,13 @@ def is_in_trouble(task: TaskView) -> bool:
     """Whether a task is not as it should be now."""
     ended_well = task.state is State.ENDED and task.exit_code in GOOD_CODES
     ordinary = task.state in _ORDINARY or ended_well
-    return not ordinary or task.lags or bool(task.gpu_problem) or task.exit_code not in GOOD_CODES
+    return (
+        not ordinary
+        or task.lags
+        or task.is_hot
+        or bool(task.gpu_problem)
+        or task.exit_code not in GOOD_CODES
+    )
 
 
 def tasks_in(rows: Iterable[TaskView | Group]) -> int:
@@ -186,11 +192,12 @@ def _of_group(group: Group) -> dict[str, Cell]:
 
 
 def remarks(tasks: Iterable[TaskView]) -> list[str]:
-    """The lines below the table: one for each straggler, and one for each task that has
-    other GPUs than it was promised."""
+    """The lines below the table: one for each ps that holds the job up and how to change
+    that, for each straggler, and for each task that has other GPUs than it was promised."""
     tasks = list(tasks)
+    hot = [task.hot.message for task in tasks if task.hot and task.is_hot]
     lag = [task.straggler.message for task in tasks if task.straggler and task.lags]
-    return lag + [task.gpu_problem for task in tasks if task.gpu_problem]
+    return hot + lag + [task.gpu_problem for task in tasks if task.gpu_problem]
 
 
 def _gpus(task: TaskView) -> str:

@@ -1,0 +1,414 @@
+"""The ps that holds a job up because it has more to do than the others, and what to change. Pure.
+
+Variables are divided unevenly, or one is so large that whoever holds it carries most of the job.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import pairwise
+
+from rich.filesize import decimal
+
+from cluster_kit.contract.events import End, Event, Phase, Placement, Start, Step, Worked
+from cluster_kit.contract.times import STRAGGLER_S
+from cluster_kit.errors import TOML_STYLE, Setting
+from cluster_kit.observe.progress import HUGE, Entry, number, words
+from cluster_kit.observe.usage import Sample, rates_between
+from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.resolved import Cluster
+
+WINDOW_S, PARTS = STRAGGLER_S, 4
+"""A rule must hold in each part of a window: a single burst is no evidence."""
+LOOK_S = 1.0
+LONGEST_GAP_S = 8.0
+"""Between two samples of a task, which writes one every five seconds at least."""
+FACTOR = 1.5
+"""A hot ps moves so many times the bytes of the others' mean, or uses so many times its CPUs."""
+LINK_REACHED, CPU_REACHED = 0.9, 0.8
+"""The least share of its limit that it then uses, in both directions of its link together: who
+fetches first and sends afterwards uses half of each."""
+OTHERS_LINK = 0.8
+"""If another task's link is used so much as that of the ps, splitting a variable does not help."""
+BUSY_CPUS = 0.9
+"""Without a CPU limit: it is the busiest task of all and uses as much."""
+BOTH_WAYS = 0.2
+"""A program that reports no steps trains if its ps both get and send: the smaller part of it."""
+BANDWIDTH, CPU_LIMIT, CPUS = "bandwidth-limit", "cpu-limit", "cpus"
+FAT = 0.5
+"""The least share of its ps's bytes that makes one variable the cause."""
+ALL_OF_IT = 0.9
+"""Of a larger one, another ps would hold nearly as much."""
+MOST_VARIABLES, MOST_TURNS, MOST_SHOWN, LONGEST_NAME = 20_000, 2_000, 3, 60
+_PART = re.compile(r"(^|/)part_\d+$")
+_REST = "others"
+"""The name under which a placement sums up the smallest variables."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """CPUs and bits per second of a task; None for none."""
+
+    cpus: float | None = None
+    bandwidth: float | None = None
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a task does: busy CPUs, bytes per second in both directions together."""
+
+    cpus: float
+    bps: float
+    both_ways: float = 0.0
+    """The smaller of the directions by the larger one."""
+
+
+@dataclass(frozen=True)
+class Hot:
+    """A ps that holds the job up since `since` (Unix seconds), as last seen at `until`.
+
+    `seconds` is how long it did so altogether. `cause` is bandwidth-limit, cpu-limit, or cpus if it
+    has no CPU limit; `lasts` is whether it still does. `message` is a sentence.
+    """
+
+    task: str
+    since: float
+    until: float
+    seconds: float
+    cause: str
+    message: str
+    lasts: bool = True
+
+
+Variables = Mapping[str, Mapping[str, float]]
+"""Bytes of each variable, by its name, of each ps."""
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What is known of all ps of a run, and of the tasks that use them.
+
+    `others` are those tasks, `turns` when the leader began to train or ceased to, `hot` are the ps
+    that hold or held the job up. `own`: the program is the user's; `coordinated`: a coordinator
+    runs it.
+    """
+
+    leader: str = ""
+    ps: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    own: bool = False
+    coordinated: bool = False
+    samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+    turns: tuple[tuple[float, bool | None], ...] = ()
+    """True: trains, False: does not, None: has begun, and may report no steps."""
+    variables: Variables = field(default_factory=dict)
+    hot: Mapping[str, Hot] = field(default_factory=dict)
+    looked_at: float = 0.0
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Loads:
+        """Before anything was observed."""
+        evaluators = {task.name for task in cluster.evaluators}
+        used = [task for task in cluster.tasks if task.name not in evaluators]
+        leader = cluster.leader
+        return cls(
+            leader=leader.name,
+            ps=tuple(task.name for task in used if task.role == "ps"),
+            others=tuple(task.name for task in used if task.role != "ps"),
+            limits={task.name: Limits(task.cpus, task.bandwidth) for task in used},
+            own=leader.command[1:2] != () and leader.command[1] not in PROGRAMS,
+            coordinated=cluster.style == "coordinator",
+        )
+
+    @property
+    def lasting(self) -> Mapping[str, Hot]:
+        """The ps that hold the job up now, by name."""
+        return {name: one for name, one in self.hot.items() if one.lasts}
+
+    def with_entry(self, entry: Entry) -> Loads:
+        """After one more entry of any task; only what the leader says matters."""
+        if not self.ps or entry.task != self.leader:
+            return self
+        if isinstance(entry.event, Placement):
+            return replace(self, variables=variables_of(entry.event, self.ps))
+        before = self.turns[-1][1] if self.turns else False
+        now = _turn(entry.event, before)
+        if now is before or len(self.turns) >= MOST_TURNS:
+            return self
+        return replace(self, turns=(*self.turns, (entry.time, now)))
+
+    def with_sample(self, sample: Sample) -> Loads:
+        """After one more sample of any task."""
+        if not self.ps or sample.task not in self.limits:
+            return self
+        kept = self.samples.get(sample.task, ())
+        if kept and (sample.time <= kept[-1].time or rates_between(kept[-1], sample) is None):
+            kept = ()  # started again, or silent for long
+        first = bisect_right(kept, sample.time - WINDOW_S - LONGEST_GAP_S, key=lambda one: one.time)
+        samples = {**self.samples, sample.task: (*kept[first:], sample)}
+        now = replace(self, samples=samples)
+        if sample.task not in self.ps or sample.time < self.looked_at + LOOK_S:
+            return now
+        fresh = [kept[-1].time for kept in samples.values()]
+        since = sample.time - LONGEST_GAP_S
+        until = min(time for time in fresh if time >= since)
+        return replace(now, looked_at=sample.time).looked(until)
+
+    def looked(self, now: float) -> Loads:
+        """With what holds the job up by the window that ends `now`."""
+        hot = dict(self.hot)
+        windows = self._windows(now)
+        for name in self.ps:
+            holds = self._holds(name, windows, now)
+            before = hot.get(name)
+            if holds is None:
+                if before and before.lasts and now > before.until + WINDOW_S:
+                    hot[name] = replace(before, lasts=False)
+            elif all(holds):
+                cause = next(one for one in holds if one)
+                mean = {task: _mean(parts) for task, parts in windows.items()}
+                text = self.sentence(name, cause, mean)
+                hot[name] = _longer(before, name, now, cause, text)
+            elif before and before.lasts and not any(holds):
+                hot[name] = replace(before, lasts=False)
+        return self if hot == self.hot else replace(self, hot=hot)
+
+    def _windows(self, now: float) -> dict[str, list[Load]]:
+        """The load of each task in each part of a window; tasks without one are left out."""
+        borders = [now - WINDOW_S + WINDOW_S * part / PARTS for part in range(PARTS + 1)]
+        loads = {task: loads_between(kept, borders) for task, kept in self.samples.items()}
+        return {task: parts for task, parts in loads.items() if parts is not None}
+
+    def _holds(
+        self, name: str, windows: Mapping[str, Sequence[Load]], now: float
+    ) -> list[str] | None:
+        """For each part of a window why the ps holds the job up, "" if not; None if not known."""
+        trains = self._trains(now)
+        if trains is False or any(one not in windows for one in self.ps):
+            return None
+        own = windows[name]
+        if trains is None and max(part.both_ways for part in own) < BOTH_WAYS:
+            return None
+        causes = []
+        for number_of_part, load in enumerate(own):
+            at_once = {task: parts[number_of_part] for task, parts in windows.items()}
+            causes.append(self._cause(name, load, at_once))
+        return causes if len(set(filter(None, causes))) <= 1 else [""] * len(causes)
+
+    def _cause(self, name: str, load: Load, at_once: Mapping[str, Load]) -> str:
+        limits = self.limits[name]
+        beside = [at_once[one] for one in self.ps if one != name]
+        users = {one: at_once[one] for one in self.others if one in at_once}
+        alone = not beside
+        bytes_, cpus = (
+            sum(one.bps for one in beside) / max(1, len(beside)),
+            sum(one.cpus for one in beside) / max(1, len(beside)),
+        )
+        link = _link(load, limits)
+        busiest = max((_link(one, self.limits[task]) for task, one in users.items()), default=0.0)
+        if (
+            (alone or load.bps >= FACTOR * bytes_)
+            and link >= LINK_REACHED
+            and busiest < OTHERS_LINK * link
+        ):
+            return BANDWIDTH
+        if not alone and load.cpus < FACTOR * cpus:
+            return ""
+        if limits.cpus:
+            return CPU_LIMIT if load.cpus >= CPU_REACHED * limits.cpus else ""
+        idler = bool(users) and all(one.cpus < load.cpus for one in users.values())
+        return CPUS if not alone and idler and load.cpus >= BUSY_CPUS else ""
+
+    def _trains(self, now: float) -> bool | None:
+        """Whether the leader trained in the whole window; None if its program reports no steps."""
+        begin = now - WINDOW_S
+        at = bisect_right(self.turns, begin, key=lambda turn: turn[0])
+        states = [self.turns[at - 1][1] if at else False]
+        states += [state for time, state in self.turns[at:] if time <= now]
+        return False if False in states else None if None in states else True
+
+    def sentence(self, name: str, cause: str, loads: Mapping[str, Load]) -> str:
+        """What to change, why, and what each ps does beside the others.
+
+        Args:
+            loads: the mean load of each task.
+        """
+        parts = [self._remedy(name, loads), f"{name} holds the job up: {self._why(name, cause)}"]
+        shown = [name, *(one for one in self.ps if one != name)][: MOST_SHOWN + 1]
+        parts += [f"{one}: {self._figures(one, loads[one])}" for one in shown]
+        if (more := len(self.ps) - len(shown)) > 0:
+            parts.append(f"and {more} more ps")
+        return "; ".join(parts)
+
+    def _remedy(self, name: str, loads: Mapping[str, Load]) -> str:
+        count = len(self.ps) + 1
+        more = f"use {count} ps ({TOML_STYLE.setting(Setting('ps', count), '')})"
+        if len(self.ps) == 1:
+            return f"{name} is the only ps: {more}"
+        if (found := fattest(self.variables.get(name, {}))) is None or found[1] < FAT:
+            everything = sum(loads[one].bps for one in self.ps)
+            share = loads[name].bps / everything if everything else 0.0
+            return f"{name} moves {share:.0%} of the bytes of all ps: {more}"
+        variable, share = found
+        is_fat = f"{bounded(variable)} is {share:.0%} of {name}'s bytes"
+        if not self.own or _PART.search(variable):
+            return f"{is_fat}: {more}"
+        tool = "MinSizePartitioner" if self.coordinated else "a partitioner"
+        return f"{is_fat}: split it ({tool})" + ("" if share >= ALL_OF_IT else f" or {more}")
+
+    def _why(self, name: str, cause: str) -> str:
+        limits = self.limits[name]
+        if cause == BANDWIDTH:
+            return f"its bandwidth limit of {(limits.bandwidth or 0) / 1e6:g} Mbit/s is reached"
+        if cause == CPU_LIMIT:
+            return f"its CPU limit of {limits.cpus:g} is reached"
+        return "no other task uses so much CPU"
+
+    def _figures(self, name: str, load: Load) -> str:
+        told = self.variables.get(name)
+        held = f", {decimal(round(sum(told.values())))} of variables" if told else ""
+        return f"{decimal(round(load.bps))}/s, {load.cpus:.2f} CPUs{held}"
+
+
+def _turn(event: Event, before: bool | None) -> bool | None:
+    """Whether the leader trains after an event; None: it may, and reports no steps."""
+    if isinstance(event, Start):
+        return None
+    if isinstance(event, End):
+        return False
+    if isinstance(event, Phase):
+        return event.name == "training"
+    return True if before is None and isinstance(event, Step | Worked) else before
+
+
+def variables_of(event: Placement, ps: Sequence[str]) -> Variables:
+    """The variables of these ps, by ps; what is not as the contract says is left out."""
+    held: dict[str, dict[str, float]] = {}
+    told = event.variables if isinstance(event.variables, list) else []
+    for one in told[:MOST_VARIABLES]:
+        if not isinstance(one, dict):
+            continue
+        name, on, size = words(one.get("name")), one.get("on"), number(one.get("bytes"))
+        if name and on in ps and size is not None and 0 <= size < HUGE:
+            of_ps = held.setdefault(str(on), {})
+            of_ps[name] = of_ps.get(name, 0.0) + size
+    return held
+
+
+def fattest(held: Mapping[str, float]) -> tuple[str, float] | None:
+    """The largest variable and its share of the bytes; None if there is none.
+
+    What an optimizer keeps beside a variable stays on the ps and is not counted.
+    """
+    weights = dict(_without_slots(held))
+    everything = sum(weights.values())
+    named = {name: size for name, size in weights.items() if name != _REST}
+    if not named or not everything:
+        return None
+    largest = max(named, key=lambda name: named[name])
+    return largest, named[largest] / everything
+
+
+def _without_slots(held: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """All but those named after another one of the same size: `Adam/m/kernel`."""
+    by_size: dict[float, list[str]] = {}
+    for name, size in held.items():
+        by_size.setdefault(size, []).append(name)
+    for size, names in by_size.items():
+        tokens = {name: _tokens(name) for name in names[:MOST_NAMES]}
+        for name in names:
+            if not any(_is_slot(tokens.get(name, ()), one) for one in tokens.values()):
+                yield name, size
+
+
+MOST_NAMES = 200
+"""Of one size, that are compared with each other."""
+
+
+def _tokens(name: str) -> tuple[str, ...]:
+    return tuple(re.split(r"[/_]+", name))
+
+
+def _is_slot(longer: Sequence[str], shorter: Sequence[str]) -> bool:
+    """Whether one name has all words of the other in a row, and more than a number besides."""
+    for at in range(len(longer) - len(shorter) + 1):
+        if tuple(longer[at : at + len(shorter)]) == tuple(shorter):
+            rest = [*longer[:at], *longer[at + len(shorter) :]]
+            return any(not word.isdigit() for word in rest)
+    return False
+
+
+def loads_between(samples: Sequence[Sample], borders: Sequence[float]) -> list[Load] | None:
+    """The loads between these times; None if samples are missing there.
+
+    Between two samples, what grows is taken to grow evenly.
+    """
+    if not samples or samples[0].time > borders[0] or samples[-1].time < borders[-1]:
+        return None
+    gaps = (later.time - one.time for one, later in pairwise(samples))
+    if max(gaps, default=LONGEST_GAP_S + 1) > LONGEST_GAP_S:
+        return None
+    times = [one.time for one in samples]
+    counts = [_counts(samples, times, border) for border in borders]
+    loads = []
+    for (begin, before), (end, later) in pairwise(zip(borders, counts, strict=True)):
+        seconds = end - begin
+        cpus, received, sent = ((b - a) / seconds for a, b in zip(before, later, strict=True))
+        most = max(received, sent)
+        both_ways = min(received, sent) / most if most else 0.0
+        loads.append(Load(cpus, received + sent, both_ways))
+    return loads
+
+
+def _counts(
+    samples: Sequence[Sample], times: Sequence[float], at: float
+) -> tuple[float, float, float]:
+    """CPU seconds, bytes received and sent at a time between the first and the last sample."""
+    after = min(bisect_right(times, at), len(samples) - 1)
+    later, before = samples[after], samples[max(0, after - 1)]
+    seconds = later.time - before.time
+    share = (at - before.time) / seconds if seconds else 0.0
+    pairs = (
+        (before.cpu_s, later.cpu_s),
+        (before.rx_bytes, later.rx_bytes),
+        (before.tx_bytes, later.tx_bytes),
+    )
+    cpu_s, received, sent = (a + (b - a) * share for a, b in pairs)
+    return cpu_s, received, sent
+
+
+def _link(load: Load, limits: Limits) -> float:
+    """The share of its link's limit that a task uses, both directions together."""
+    return load.bps * 8 / limits.bandwidth if limits.bandwidth else 0.0
+
+
+def _mean(parts: Sequence[Load]) -> Load:
+    count = len(parts)
+    return Load(sum(one.cpus for one in parts) / count, sum(one.bps for one in parts) / count)
+
+
+def _longer(before: Hot | None, task: str, now: float, cause: str, message: str) -> Hot:
+    """What is said after a window in which the ps held the job up."""
+    if before is None:
+        return Hot(task, now - WINDOW_S, now, WINDOW_S, cause, message)
+    more = now - before.until if before.lasts else WINDOW_S
+    seconds = min(before.seconds + max(0.0, more), now - before.since)
+    return Hot(task, before.since, now, seconds, cause, message)
+
+
+def bounded(name: str) -> str:
+    """A variable's name, short enough for a sentence: its end tells more."""
+    return name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}"
+
+
+def note(hot: Hot) -> str:
+    """A sentence about a ps that held the job up; the times of day are the host's."""
+    since, until = (
+        datetime.fromtimestamp(time).strftime("%H:%M:%S") for time in (hot.since, hot.until)
+    )
+    return f"{hot.message} (from {since} to {until}, {hot.seconds:.0f} s)"
