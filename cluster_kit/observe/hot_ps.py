@@ -258,7 +258,8 @@ class Loads:
         is_fat = f"{bounded(variable)} is {share:.0%} of {name}'s bytes"
         if not self.own or _PART.search(variable):
             return f"{is_fat}: {more}"
-        tool = "MinSizePartitioner" if self.coordinated else "a partitioner"
+        shards = max(2, len(self.ps))
+        tool = f"`MinSizePartitioner(max_shards={shards})`" if self.coordinated else "a partitioner"
         return f"{is_fat}: split it ({tool})" + ("" if share >= ALL_OF_IT else f" or {more}")
 
     def _why(self, name: str, cause: str) -> str:

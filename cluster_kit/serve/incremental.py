@@ -85,12 +85,14 @@ class Growing:
                 self._reported(one)
         for task in list(self._repeats):
             self._catch_up(task)
+        hot_before = set(self.seen.loads.lasting)
         for line in usage:
             self.seen = self.seen.with_usage(line)
             if sample := sample_of(line):
                 self._curves.used(sample)
                 self._sent_more |= self._traffic.add(sample)
                 self._until = max(self._until, sample.time)
+        self._changed |= set(self.seen.loads.lasting) != hot_before
         self._note([*(e.time for e in events), *(e.time for e in entries)])
 
     def _happened(self, event: Event) -> None:
@@ -176,6 +178,7 @@ class Growing:
         outcome = {
             "tasks": [asdict(task_outcome(name, seen, None)) for name in seen.tasks],
             "metrics": metrics(seen),
+            "notes": [one.message for one in seen.loads.lasting.values()],
         }
         run = Evidence(
             self._about.name, self._cluster, outcome,

@@ -73,8 +73,9 @@ def test_a_fat_variable_is_named_with_what_to_change() -> None:
     seen, made = run(HOT)
     [line] = remarks(seen.tasks.values())
     assert line == (
-        "features/kernel is 74% of ps-0's bytes: split it (MinSizePartitioner) or use 3 ps"
-        " (`ps = 3`); ps-0 holds the job up: its bandwidth limit of 100 Mbit/s is reached;"
+        "features/kernel is 74% of ps-0's bytes: split it (`MinSizePartitioner(max_shards=2)`)"
+        " or use 3 ps (`ps = 3`);"
+        " ps-0 holds the job up: its bandwidth limit of 100 Mbit/s is reached;"
         " ps-0: 12.0 MB/s, 0.40 CPUs, 50.0 MB of variables;"
         " ps-1: 250.0 kB/s, 0.05 CPUs, 1.0 MB of variables"
     )
@@ -162,7 +163,7 @@ def test_what_the_program_can_do_about_it_differs() -> None:
     only = [{"name": "kernel", "on": "ps-0", "bytes": 5}]
     split = [{"name": "kernel/part_0", "on": "ps-0", "bytes": 5}]
     assert said_of(HOT, placement=only)[0].startswith(
-        "kernel is 100% of ps-0's bytes: split it (MinSizePartitioner); "
+        "kernel is 100% of ps-0's bytes: split it (`MinSizePartitioner(max_shards=2)`); "
     )
     assert said_of(HOT, placement=split)[0].startswith(
         "kernel/part_0 is 100% of ps-0's bytes: use 3 ps (`ps = 3`); "

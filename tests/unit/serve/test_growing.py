@@ -214,3 +214,24 @@ def test_long_curves_stay_short_and_end_with_the_newest_point() -> None:
         assert MOST_POINTS <= len(curve["x"]) < MOST_POINTS + 50
         assert curve["x"] == sorted(curve["x"]) and curve["x"][-1] == 2 * MOST_POINTS + 39
     assert page.run["charts"] == growing.whole()["run"]["charts"]
+
+
+def test_a_ps_that_holds_the_job_up_is_named_while_it_does() -> None:
+    made = cluster(worker=1, ps=2, role={"ps": {"bandwidth": "8mbit"}})
+    growing = Growing(made, About("run"))
+    growing.add([], [told(0, "chief-0", "start", attempt=1), told(1, "chief-0", "step")], [])
+
+    def uses(since: int, rate: float) -> None:
+        for second in range(since, since + 31):
+            counts = {"ps-0": rate * second, "ps-1": 0.0, "worker-0": 0.0}
+            growing.add([], [], [
+                as_entry(task, second + 0.01, "usage", {"cpu_s": 0, "memory": 1, "rx_bytes": 0,
+                                                        "tx_bytes": count})
+                for task, count in counts.items()
+            ])  # fmt: skip
+
+    uses(0, 1e6)
+    named = (growing.news() or {})["run"]["verdict"]["notes"]
+    assert len(named) == 1 and named[0].startswith("ps-0 moves 100% of the bytes of all ps: ")
+    uses(31, 0.0)
+    assert (growing.news() or {})["run"]["verdict"]["notes"] == []

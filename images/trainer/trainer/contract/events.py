@@ -133,7 +133,9 @@ class Phase(Event):
 
 @dataclass(frozen=True)
 class Placement(Event):
-    """Written by the leader's built-in program when it begins to train."""
+    """Written by the leader's program when it begins to train; by the kit's hooks in a user's
+    program whenever it has created variables on a ps.
+    """
 
     variables: Any = _json(  # noqa: RUF009
         'which task holds which variable: `[{"name": "dense/kernel", "on": "ps-1", "bytes": '

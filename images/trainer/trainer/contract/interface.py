@@ -168,8 +168,8 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "CLUSTER_KIT_AFTER_IMPORT": Variable(
         "what happens at the end of the program's `import tensorflow`, separated by commas: "
-        "`devices`, `connections`, `tf1`, `closures`, `refuse`, `join`, `estimator`, `own-server`, "
-        "`imported`, `sessions`, `servers`",
+        "`devices`, `connections`, `tf1`, `closures`, `placement`, `refuse`, `join`, "
+        "`estimator`, `own-server`, `imported`, `sessions`, `servers`",
         of_image=True,
     ),
     "CLUSTER_KIT_STACKS": Variable(

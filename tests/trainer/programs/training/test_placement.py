@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
+from trainer.agent.injected import placement as injected
 from trainer.agent.progress_file import Progress
 from trainer.programs.training import placement
 
@@ -38,7 +39,7 @@ def test_one_that_is_divided_counts_by_its_parts():
 
 
 def test_of_very_many_the_small_ones_are_one(monkeypatch):
-    monkeypatch.setattr(placement, "MOST", 2)
+    monkeypatch.setattr(injected, "MOST", 2)
     many = [variable(f"v{at}:0", f"/job:ps/task:{at % 2}", at + 1) for at in range(6)]
     assert placement.placement(many) == [
         {"name": "v5", "on": "ps-1", "bytes": 24},

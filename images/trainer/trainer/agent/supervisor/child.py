@@ -200,6 +200,8 @@ class Child:
             hooks.append("estimator")
         if task.is_leader and any(name.startswith("worker-") for name in task.servers):
             hooks.append("closures")
+        if task.is_leader and "ps" in task.cluster and not program.builtin:
+            hooks.append("placement")
         others = task.servers or (task.peers and "ps" in task.cluster)
         if task.is_leader and others and not program.builtin:
             hooks.append("servers")

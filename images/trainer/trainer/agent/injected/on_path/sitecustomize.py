@@ -4,13 +4,13 @@ Python runs this file at its start, since child.py put its directory on PYTHONPA
 CLUSTER_KIT_STACKS names the file into which the program writes its stacks when it is asked to.
 CLUSTER_KIT_AFTER_IMPORT names what to do after the import: `devices` (promised GPUs, a memory
 limit, simulated devices), `connections` (dead ones end), `tf1` (the program gets the API of
-TensorFlow 1), `closures` (those that each worker has finished are counted), `refuse` (what would
-hang is refused; also after `import keras`), `join` (a server's `join` ends with the job),
-`estimator` (so do the sleeps of an Estimator's evaluator),
-`own-server` (a server in this process, for a program that only connects to one), `imported` (the
-leader is told), `sessions` (those of the oldest style look for the chief every second), `servers`
-(wait until every server answers: a strategy must not ask them earlier). Nothing of the trainer is
-imported under its own name: `trainer` is a usual name for users' packages, too.
+TensorFlow 1), `closures` (those that each worker has finished are counted), `placement` (which ps
+holds which variable is told), `refuse` (what would hang is refused; also after `import keras`),
+`join` (a server's `join` ends with the job), `estimator` (so do the sleeps of an Estimator's
+evaluator), `own-server` (a server in this process, for a program that only connects to one),
+`imported` (the leader is told), `sessions` (those of the oldest style look for the chief every
+second), `servers` (wait until every server answers: a strategy must not ask them earlier). Nothing
+of the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         load_file("tf1/api.py").start(tensorflow, load_file)
     if "closures" in wanted:
         load_file("closures.py").count(mailbox)
+    if "placement" in wanted:
+        load_file("placement.py").note()
     if "refuse" in wanted:
         refuse().prepare(mailbox.leave_last_words)
     if "join" in wanted:

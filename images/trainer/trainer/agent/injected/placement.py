@@ -1,0 +1,133 @@
+"""Which ps holds which variable of a user's program: noted when the program creates them.
+
+TensorFlow keeps no list of them. A thread appends an event to the leader's progress file. Nothing
+is kept of the variables but name, device and size. Also loaded by its path (on_path/): imports
+nothing of this package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+MOST = 200
+"""The largest ones are told; of more, the rest of each task together."""
+REST = "others"
+ON = re.compile(r"/job:(\w+).*?/task:(\d+)")
+LOOK_S = 1.0
+MOST_KEPT, MOST_EVENTS = 5_000, 20
+"""Variables that are noted, and events that tell them: a program may create some in each step."""
+PROGRESS = "CLUSTER_KIT_PROGRESS"
+Sizes = Mapping[tuple[str, str], int]
+"""Bytes by name and task."""
+
+
+def sized(part: object) -> tuple[tuple[str, str], int] | None:
+    """The name of a variable, its task and its bytes; None if it is on no task."""
+    on = ON.search(part.device or "")
+    if on is None:
+        return None
+    name = part.name.partition(":")[0]
+    return (name, f"{on[1]}-{on[2]}"), part.dtype.size * (part.shape.num_elements() or 0)
+
+
+def ranked(sizes: Sizes) -> list[dict[str, object]]:
+    """`{"name": "dense/kernel", "on": "ps-1", "bytes": 4096}` of each, the largest first."""
+    by_size = sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))
+    named, rest = by_size[:MOST], by_size[MOST:]
+    left: dict[tuple[str, str], int] = {}
+    for (_, on), size in rest:
+        left[REST, on] = left.get((REST, on), 0) + size
+    shown = [*named, *sorted(left.items())]
+    return [{"name": name, "on": on, "bytes": size} for (name, on), size in shown]
+
+
+def note() -> bool:
+    """Note from now on what a ParameterServerStrategy and sessions of TensorFlow 1 create; returns
+    False if this TensorFlow has neither."""
+    noted: dict[tuple[str, str], int] = {}
+    found = [in_strategy(noted), in_sessions(noted)]
+    if any(found):
+        threading.Thread(target=say, args=(noted,), name="placement", daemon=True).start()
+    return any(found)
+
+
+def in_strategy(noted: dict[tuple[str, str], int]) -> bool:
+    """Note each variable, and each part of one, that is put on a ps under a coordinator."""
+    try:
+        from tensorflow.python.distribute import parameter_server_strategy_v2
+    except ImportError:
+        return False
+    extended = getattr(parameter_server_strategy_v2, "ParameterServerStrategyV2Extended", None)
+    create = getattr(extended, "_create_variable_round_robin", None)
+    if create is None:
+        return False
+
+    @functools.wraps(create)
+    def create_and_note(self: object, *arguments: object, **keys: object) -> object:
+        made = create(self, *arguments, **keys)
+        add(noted, [made])
+        return made
+
+    extended._create_variable_round_robin = create_and_note
+    return True
+
+
+def in_sessions(noted: dict[tuple[str, str], int]) -> bool:
+    """Note the variables of a graph for which a session is prepared."""
+    try:
+        from tensorflow.python.ops import variables
+        from tensorflow.python.training import session_manager
+    except ImportError:
+        return False
+    prepare = getattr(session_manager.SessionManager, "prepare_session", None)
+    if prepare is None:
+        return False
+
+    @functools.wraps(prepare)
+    def note_and_prepare(self: object, *arguments: object, **keys: object) -> object:
+        with contextlib.suppress(Exception):
+            add(noted, variables.global_variables())
+        return prepare(self, *arguments, **keys)
+
+    session_manager.SessionManager.prepare_session = note_and_prepare
+    return True
+
+
+def add(noted: dict[tuple[str, str], int], made: Iterable[object]) -> None:
+    """Note variables; what has no name, device or size is left out: the program goes first."""
+    for one in made:
+        with contextlib.suppress(Exception):
+            if (found := sized(one)) is not None and len(noted) < MOST_KEPT:
+                noted[found[0]] = found[1]
+
+
+def say(noted: Sizes, over: Callable[[], bool] = lambda: False) -> None:
+    """Append an event whenever no variable has come for a moment since the last new one."""
+    told, before, events = 0, 0, 0
+    while events < MOST_EVENTS and not over():
+        time.sleep(LOOK_S)
+        now = len(noted)
+        if now == before and now != told:
+            told, events = now, events + 1
+            append(ranked(dict(noted)))
+        before = now
+
+
+def append(variables: list[dict[str, object]]) -> None:
+    """One event `placement` in this task's progress file; an event that cannot be written is
+    lost."""
+    told = {"time": round(time.time(), 3), "event": "placement", "variables": variables}
+    line = (json.dumps(told) + "\n").encode()
+    with contextlib.suppress(OSError):
+        file = os.open(os.environ.get(PROGRESS, ""), os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+        try:
+            os.write(file, line)
+        finally:
+            os.close(file)
