@@ -27,12 +27,18 @@ class Stopwatch:
         clock: what it measures by.
         timings: of steps that are done already.
         ago_s: how long ago the first step began.
+        joined_at: the Unix time at which this process began to watch a run of another one.
     """
 
     def __init__(
-        self, clock: Clock, timings: Mapping[str, float] = MappingProxyType({}), ago_s: float = 0.0
+        self,
+        clock: Clock,
+        timings: Mapping[str, float] = MappingProxyType({}),
+        ago_s: float = 0.0,
+        joined_at: float | None = None,
     ) -> None:
         self._clock = clock
+        self._joined_at = joined_at
         self.timings = dict(timings)
         self.began = clock.monotonic() - ago_s
 
@@ -51,10 +57,21 @@ class Stopwatch:
         return self._clock.monotonic() - self.began - sum(self.timings.values())
 
     def read(self, seen: RunState, since: float) -> dict[str, float]:
-        """All timings in seconds, to the millisecond, with the training's and the total."""
+        """All timings in seconds, to the millisecond, with the training's and the total.
+
+        The time between the end of all tasks and the command that joined the run does not count.
+        """
         timings = {**self.timings, **training_times(seen, since)}
-        timings["total"] = self._clock.monotonic() - self.began
+        timings["total"] = self._clock.monotonic() - self.began - self._unwatched_s(seen)
         return {name: round(value, 3) for name, value in timings.items()}
+
+    def _unwatched_s(self, seen: RunState) -> float:
+        """Seconds for which all tasks had ended before this process joined; 0 if it did not."""
+        ends = [max(seen.ends(task), default=None) for task in seen.tasks]
+        known = [end for end in ends if end is not None]
+        if self._joined_at is None or not known or len(known) < len(ends):
+            return 0.0
+        return max(0.0, self._joined_at - max(known))
 
 
 def training_times(seen: RunState, since: float) -> dict[str, float]:

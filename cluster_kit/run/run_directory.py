@@ -54,7 +54,7 @@ class Record:
 
     def stopwatch(self, clock: Clock) -> Stopwatch:
         """A stopwatch that continues to measure the run from its start."""
-        return Stopwatch(clock, self.timings_s, self.began.seconds(clock))
+        return Stopwatch(clock, self.timings_s, self.began.seconds(clock), clock.time())
 
 
 @cache

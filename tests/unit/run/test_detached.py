@@ -174,3 +174,15 @@ def test_the_record_holds_the_whole_cluster(stage: Stage) -> None:
     box = next(iter(stage.engine.boxes.values()))
     assert plan_hash(record.cluster) == box.mark[labels.PLAN]
     assert Path(box.output).parent == stage.directory.path
+
+
+def test_the_time_after_the_end_of_a_run_that_nobody_watched_does_not_count(stage: Stage) -> None:
+    watched = stage.up().timings_s["total"]
+    stage.detach()
+    stage.clock.pass_by(600)
+    outcome = stage.attach()
+    assert outcome.success
+    assert outcome.timings_s["total"] < watched + 10
+    stage.detach()
+    stage.clock.pass_by(1)
+    assert abs(stage.attach().timings_s["total"] - watched) < 10
