@@ -1,4 +1,4 @@
-"""Finds tasks that are away although no program failed: a node is down, or a user stopped them.
+"""Finds tasks that do not run although no program failed: a node is down, or a user stopped them.
 
 Pure.
 """
@@ -15,12 +15,12 @@ from cluster_kit.observe.user_requests import Asked
 
 
 def has_no_place(seen: RunState, task: str) -> bool:
-    """Whether no node takes a task that has run before, or the one that did could not start it."""
+    """Whether no node accepts a task that has run before, or the chosen node could not start it."""
     return bool(_unplaced(seen, task))
 
 
 def node_text(seen: RunState, task: str) -> str:
-    """That a task is away since its node is down, and why it is on no other; "" if it is not."""
+    """A text that the task's node is down, and why no other node runs the task; "" if it is up."""
     node = _newest(life.lost_node for life in _current(seen, task))
     if not node:
         return ""
@@ -46,7 +46,8 @@ def node_notes(seen: RunState) -> Iterator[str]:
 
 
 def stopped_by(seen: RunState, task: str) -> str:
-    """Who stopped a task from outside: its node that is drained, or a person, as far as known."""
+    """What stopped a task from outside, as far as known: its node was drained, or a person did
+    it."""
     node = _newest(life.drained for life in _current(seen, task))
     if node:
         return f"its node {node} is drained"
@@ -56,7 +57,7 @@ def stopped_by(seen: RunState, task: str) -> str:
 
 
 def refusal(seen: RunState, task: str) -> str:
-    """Why a node could not start a task again, "" if it has run since, or if none has tried."""
+    """Why a node could not restart a task; "" if it has run since, or if no node has tried."""
     why = _newest(life.refusal for life in _current(seen, task))
     return f"a node could not start it again: {why}" if why else ""
 
@@ -67,13 +68,13 @@ def _unplaced(seen: RunState, task: str) -> str:
 
 
 def _current(seen: RunState, task: str) -> Lives:
-    """A task's lives since its last start. Times do not tell which: those of starts are of the
-    nodes' clocks."""
+    """A task's lives since its last start. They are not found by time, since the nodes' clocks set
+    the times of starts."""
     return since_start(seen.lives_of(task))
 
 
 def _newest(texts: Iterable[str]) -> str:
-    """The last one that is not empty, "" if all are."""
+    """The last text that is not empty; "" if all are."""
     return next(reversed([text for text in texts if text]), "")
 
 
@@ -88,9 +89,10 @@ FROM_PAGE = {
 
 
 def pending_request(seen: RunState) -> Asked | None:
-    """The request for which the leader has ended, or is about to end, temporarily.
+    """The request because of which the leader has ended, or is about to end, temporarily.
 
-    None if there is no request to restart or stop, or if it has started since, or will be removed.
+    None if there is no request to restart or stop, if the leader has started since, or if the
+    cluster is to be removed.
     """
     request = user_requests.last(seen.requests, seen.leader)
     if request is None or request.what not in user_requests.ENDS:
@@ -132,13 +134,13 @@ def request_text(one: Asked, seen: RunState) -> str:
 
 
 def restarted(one: Asked, seen: RunState) -> str:
-    """The tasks of a request to restart, and that they were: `worker-1 was restarted`."""
+    """The text for a request to restart, such as `worker-1 was restarted`."""
     every = len(one.tasks) == len(seen.tasks) > 1
     return f"{'all tasks were' if every else f'{one.tasks[0]} was'} restarted"
 
 
 def request_notes(seen: RunState) -> list[str]:
-    """A sentence for each restart and stop, and for what was done from a page, oldest first."""
+    """A sentence for each restart and stop, and for each request from a page, oldest first."""
     noted = (*user_requests.ENDS, *FROM_PAGE)
     return [request_text(one, seen) for one in seen.requests if one.what in noted and one.tasks]
 

@@ -113,13 +113,13 @@ class SignOfLife:
         self._silent = 0.0
 
     def look(self, moment: float, started: float) -> float:
-        """The seconds without a heartbeat; 0 if there was none since the container's start.
+        """The seconds since the last heartbeat; 0 if there was none since the container's start.
 
         The file's time is only compared with its earlier value, since a clock may be set.
 
         Args:
             moment: seconds of a monotonic clock.
-            started: Unix seconds of its container's last start.
+            started: Unix time of its container's last start.
         """
         passed, self._looked_at = heartbeat.passed(self._looked_at, moment), moment
         try:

@@ -15,9 +15,9 @@ from cluster_kit.platforms.docker.docker_connection import START_IT
 from cluster_kit.platforms.engine import Action, Container, Engine, Event, Subscription
 
 SET_S = 1.0
-"""A clock that is this much off was set, or the machine was asleep; less is usual correction."""
+"""Seconds: a clock that is off by more was set, or the machine slept; less is usual correction."""
 AHEAD_S = 0.5
-"""Seconds by which the time of a new event can be later than now."""
+"""Maximum seconds by which a new event's time can be later than now."""
 
 
 class Timeline:
@@ -32,16 +32,16 @@ class Timeline:
         self._ahead = [0.0]
 
     def now(self) -> float:
-        """The time by the clock as it was when this was made."""
+        """The time by the clock as it was when this timeline was created."""
         ahead = self._clock.time() - self._clock.monotonic() - self._began
         if abs(ahead - self._ahead[-1]) > SET_S:
             self._ahead.append(ahead)
         return self._clock.time() - self._ahead[-1]
 
     def of(self, moment: float) -> float:
-        """A time of day that has been read lately: it may be from before the clock was set.
+        """Converts a recent time of day, which may be from before the clock was set.
 
-        Of all that it can mean, the last one that is not to come.
+        If it can mean several times, the last one that is not in the future is returned.
         """
         latest = self.now() + AHEAD_S
         meanings = [moment - ahead for ahead in self._ahead]
@@ -75,7 +75,7 @@ class Listener:
     Args:
         run: only events of this run, if it is given.
         known: events that are not to be returned again.
-        joins: the cluster has been up for a while, so that the engine first repeats events.
+        joins: whether the cluster was already up, so that the engine first repeats events.
     """
 
     def __init__(
@@ -108,30 +108,31 @@ class Listener:
             self._expect_repeats()
 
     def close(self) -> None:
-        """End the stream of events, and with it the thread that reads it."""
+        """End the stream of events, and the thread that reads it."""
         self._subscription.end()
 
     @property
     def is_behind(self) -> bool:
-        """Whether events may lack, as after a lost connection, until `complete` is called."""
+        """Whether events may be missing, as after a lost connection, until `complete` is called."""
         return self._repeats_until is not None
 
     @property
     def has_repeated(self) -> bool:
-        """Whether the engine has repeated what it remembers, or has had the time to."""
+        """Whether the engine has repeated its past events, or has had enough time to."""
         if self._repeats_until is None:
             return False
         return self._all_told.is_set() or self._clock.monotonic() > self._repeats_until
 
     def complete(self, known_until: float = 0.0) -> None:
-        """Note that no event lacks any more; starts and ends before `known_until` are known."""
+        """Note that no event is missing any more; starts and ends before `known_until` are
+        known."""
         self._repeats_until = None
         self._known_until = max(self._known_until, known_until)
 
     def drain(self) -> list[Event]:
         """The events since the last call, in the engine's order.
 
-        If the connection was lost, it is made again; the engine then repeats some events.
+        If the connection was lost, it is opened again; the engine then repeats some events.
 
         Raises:
             EngineError: the engine does not answer.
@@ -150,16 +151,17 @@ class Listener:
         return events
 
     def _ask(self) -> None:
-        """Ask every few seconds whether the engine answers: one that hangs ends no stream.
+        """Check every few seconds whether the engine answers: the stream of a hanging engine does
+        not end.
 
         Raises:
-            EngineError: it does not.
+            EngineError: it does not answer.
         """
         if self._clock.monotonic() >= self._ask_at:
             self.ask()
 
     def ask(self) -> None:
-        """Ask at once; raises EngineError if the engine does not answer."""
+        """Check now whether the engine answers; raises EngineError if it does not."""
         self._ask_at = self._clock.monotonic() + _ASK_EVERY_S
         if not self._engine.answers():
             self._lost = _HANGS
@@ -173,12 +175,12 @@ class Listener:
         return event not in self._handed_out[-_REPEATED:]
 
     def _listen(self, since: float) -> None:
-        self.close()  # if an engine hangs, the old thread continues
+        self.close()  # if the engine hangs, the old thread continues
         self._subscription = Subscription()
         threading.Thread(target=self._hear, args=(since, self._subscription), daemon=True).start()
 
     def _hear(self, since: float, until: Subscription) -> None:
-        """Queue every event, and then the error because of which there are no more."""
+        """Queue every event, and then the error that ended the stream."""
         try:
             for event in self._engine.events(self._cluster, since, self._run, until):
                 if event.action == Action.ALL_TOLD:

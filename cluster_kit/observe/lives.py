@@ -13,18 +13,18 @@ class Life:
     """One life of a task's container, from its start to its end. Times are Unix seconds.
 
     Args:
-        began: None if no container was started, as on a node that refuses to.
-        ended: None if it runs.
+        began: its start; None if no container was started, as on a node that refuses to.
+        ended: its end; None if it runs.
         exit_code: None also if it is not known.
         refusal: why no container ran.
         ooms: when a process was killed because the memory limit was reached.
         kills: when a signal was sent to it from outside.
         pauses: when it was frozen.
-        drained: the node that it was on if that is drained, else "".
+        drained: its node if that node is drained, else "".
         lost: when its node was found to be down.
         lost_node: that node.
-        homeless: why no node takes the task since its end, "" if one does.
-        removed: the container was removed.
+        homeless: why no node accepts the task since its end; "" if a node does.
+        removed: whether the container was removed.
     """
 
     began: float | None
@@ -42,7 +42,7 @@ class Life:
 
     @property
     def failed_at(self) -> float | None:
-        """When it failed, None if it runs.
+        """The time at which it failed; None if it runs.
 
         This can be before its end: the kernel first reclaims memory, and other tasks can notice the
         failure.
@@ -70,7 +70,7 @@ def after(lives: Lives, event: Event) -> Lives:
 
 
 def _changed(life: Life, event: Event) -> Life | None:
-    """The life after an event that is no start; None if the event does not change it."""
+    """The life after an event other than a start; None if the event does not change it."""
     match event.action:
         case Action.DIE:
             return replace(life, ended=event.time, exit_code=event.exit_code, refusal=event.said)
@@ -109,18 +109,18 @@ def ends(lives: Iterable[Life]) -> list[float]:
 
 
 def restarts(lives: Iterable[Life]) -> int:
-    """How often a task's container was started again."""
+    """How often a task's container was restarted."""
     return max(0, len(starts(lives)) - 1)
 
 
 def since_start(lives: Lives) -> Lives:
-    """The newest life that began, and what came after it; all if none began."""
+    """The newest life with a start, and all after it; all lives if none has a start."""
     began = [place for place, life in enumerate(lives) if life.began is not None]
     return lives[began[-1] :] if began else lives
 
 
 def ran(lives: Sequence[Life], until: float) -> Iterator[tuple[float, float, Life]]:
-    """Yields begin, end and the life, for each life that began.
+    """Yields begin, end and the life, for each life with a start.
 
     Args:
         until: the end of a life that continues. One without an end event lasts until the next life.

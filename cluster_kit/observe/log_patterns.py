@@ -13,19 +13,20 @@ _NATIVE = (
 NATIVE = re.compile(rf"^({_NATIVE})")
 """Lines of TensorFlow's C++ part: absl, oneDNN, missing CUDA, information, warnings."""
 PYTHON = re.compile(r"^(DEBUG|INFO|WARNING|ERROR|CRITICAL):(tensorflow|absl):")
-"""Lines of its Python part, which logs each line twice if a program configures `logging`."""
+"""Lines of TensorFlow's Python part, which logs each line twice if a program configures
+`logging`."""
 STACK = re.compile(
     r'^\s*File "[^"]*", line \d+|^Detected at node |^\s*\[\[|^Additional GRPC error information'
     r"|^:[A-Z_]+:Error received|^Traceback \(most recent|^Original stack trace for "
     r"|^During handling of |^The above exception |^Stack trace for op definition"
     r"|^\d+ root error\(s\) found|^  \(\d+\) "
 )
-"""A line of a stack trace, or of the text that TensorFlow prints with it."""
+"""A line of a stack trace, or of the text that TensorFlow prints with a trace."""
 ERRORS = re.compile(r"^(ERROR:tensorflow:|ERROR:absl:|[EF]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [EF] )")
 """The first line of an error of either part; a stack trace can follow."""
 FOREIGN = re.compile(r'^\s*File "/(opt/(trainer|venv)|usr)/')
 """A stack frame of the image's files, not of the program."""
 ANY = re.compile(rf"^({_NATIVE}|WARNING:tensorflow|INFO:tensorflow|WARNING:absl|INFO:absl)")
-"""Lines of its Python part that TensorFlow 1 programs also use to log progress."""
+"""Lines of TensorFlow's Python part that TensorFlow 1 programs also use to log progress."""
 INSTRUCTIONS = "Instructions for updating:"
-"""The second line of a warning of its Python part that a name is deprecated; a third follows."""
+"""The second line of a Python warning of TensorFlow that a name is deprecated; a third follows."""

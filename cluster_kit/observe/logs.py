@@ -1,4 +1,4 @@
-"""Passes log lines of running tasks on as they come."""
+"""Shows log lines of running tasks as they arrive."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ Line = Callable[[str, str], None]
 """Shows a line of a task's log: the task's name, the line."""
 WINDOW_S = 1.0
 MOST = 200
-"""Lines of a task in each window; a program that prints more would be shown long after its end."""
+"""Maximum lines of a task per window; a program that prints more would be shown long after its
+end."""
 LAST = 10
-"""So many of the lines that are left out are shown all the same, the last ones."""
+"""The number of left-out lines at the end of a window that are shown nevertheless."""
 
 
 HOLD_S = 5.0
@@ -45,16 +46,16 @@ _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _GRPC = re.compile(r"Additional GRPC error information|:[A-Z_]+:Error received ")
 """What TensorFlow adds to an error of a connection: the same message once more."""
 MOST_OF_ERROR = 8
-"""Lines of one of TensorFlow's errors that are shown: it prints stacks of a hundred into some."""
+"""Maximum lines of a TensorFlow error to show: some contain stacks of a hundred lines."""
 MOST_SEEN = 10_000
-"""Different lines of errors that are remembered."""
+"""Maximum number of different error lines to remember."""
 TELL_EVERY_S = 30.0
 """Seconds between messages about error lines that are left out."""
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 
 
 class Repeats:
-    """Finds lines of one task that repeat TensorFlow's errors and stacks, or are too many."""
+    """Finds lines of one task that repeat TensorFlow's errors and stacks, or exceed the limits."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -66,12 +67,12 @@ class Repeats:
         self._inside = 0
         self._error_at = 0.0
         self._announced = False
-        """Whether the line before says that an error follows."""
+        """Whether the previous line announces an error."""
         self._of_error = 0
         """Lines of one of TensorFlow's errors so far; 0 outside of one."""
 
     def leaves_out(self, text: str, now: float) -> bool:
-        """Whether the line was shown before, or is a later one of a long error.
+        """Whether the line was shown before, or is beyond the limit of a long error.
 
         Args:
             now: seconds of a monotonic clock.
@@ -88,7 +89,7 @@ class Repeats:
     def _is_too_much(self, text: str, now: float, *, repeated: bool) -> bool:
         """Whether the line is one of TensorFlow's errors after the first MOST_OF_ERROR.
 
-        An error comes at once: what is indented and comes later is the program's.
+        An error arrives at once: indented lines that arrive later are the program's.
         """
         if log_patterns.ERRORS.match(text):
             self._of_error, self._error_at = 1, now
@@ -109,7 +110,7 @@ class Repeats:
         if log_patterns.FOREIGN.match(text):
             self._inside, self._stack = indent or 1, 1
             return True
-        if log_patterns.NATIVE.match(text):  # the view leaves these out
+        if log_patterns.NATIVE.match(text):  # the view leaves these lines out
             return False
         if _GRPC.match(text):
             return True
@@ -118,7 +119,7 @@ class Repeats:
             self._stack = 1 if begins else self._stack + 1
             key = text.rstrip() if 'File "' in text else _NUMBER.sub("#", text.rstrip())
         elif self._stack > 1 or self._of_error > 1 or self._announced:
-            # A line of its source, or what went wrong.
+            # A line of the frame's source, or the error's message.
             key = text.rstrip()
         else:
             return False
@@ -129,14 +130,14 @@ class Repeats:
         if len(self._seen) < MOST_SEEN:
             self._seen.add(seen)
         if not begins and not log_patterns.STACK.match(text) and not indent:
-            self._stack = 0  # the stack is over, unless another line of it follows
+            self._stack = 0  # the stack has ended, unless another of its lines follows
         return False
 
 
 class Shown:
-    """One task's lines, of which at most MOST are shown in each window.
+    """Shows one task's lines, at most MOST in each window.
 
-    Of the others the last ones are shown when the window is over, the rest is counted.
+    The last LAST of the other lines are shown at the end of the window; the rest are counted.
     """
 
     def __init__(self, clock: Clock, task: str, line: Line, since: float | None = None) -> None:
@@ -158,7 +159,7 @@ class Shown:
         self._closed = False
 
     def take(self, number: int, text: str) -> None:
-        """A line has come; one that came before, or is blank, is ignored."""
+        """Process a new line; a blank line, or one that was processed before, is ignored."""
         with self._lock:
             if number > self._read and not self._closed:
                 self._read = number
@@ -166,12 +167,12 @@ class Shown:
                 self._hold(text)
 
     def settle(self) -> None:
-        """Show what is left of a window that is over."""
+        """Show the remaining lines of a window that has ended."""
         with self._lock:
             self._next_window()
 
     def finish(self, log: Iterable[str], said: str = "") -> None:
-        """Show or count what remains; nothing is shown after that.
+        """Show or count the remaining lines; nothing is shown after that.
 
         Args:
             log: the lines of the task's whole log, each with its time, as far as they can be read.
@@ -190,7 +191,7 @@ class Shown:
                 self._tell_repeated()
 
     def _hold(self, text: str) -> None:
-        """Show the line, or hold it back if it is of an error."""
+        """Show the line, or hold it back if it belongs to an error."""
         text = _shortened(text)
         if not self._held and not _ERROR.match(text):
             self._put(text)
@@ -257,7 +258,7 @@ def _unsaid(held: Sequence[str], said: str) -> list[str]:
     last = max((i for i, line in enumerate(held) if _said(line) in shown), default=-1)
     rest = [(i, line) for i, line in enumerate(held) if _said(line) not in shown]
     inner = [line for i, line in rest if i < last and not _OF_TRACEBACK.match(line)]
-    # A few lines that the outcome does not have belong to the error; many are other output.
+    # Few lines that are not in the outcome belong to the error; many are other output.
     kept = inner if len(inner) > MOST_INNER else []
     later = [line for i, line in rest if i > last]
     if last >= 0:
@@ -300,7 +301,7 @@ Take = Callable[[int, str], None]
 
 
 class Speaker(Protocol):
-    """A container, as far as its log goes."""
+    """A container whose log is followed."""
 
     @property
     def id(self) -> str: ...
@@ -330,7 +331,7 @@ class Followed:
     def follow(
         self, engine: Engine, containers: Iterable[Speaker], line: Line, since: float | None
     ) -> None:
-        """Show the lines of these containers, each in a thread of its own, also a second time.
+        """Show the lines of these containers, one thread per container; may be called repeatedly.
 
         Args:
             since: Unix time; older lines are left out. Only the first time counts.
@@ -342,7 +343,7 @@ class Followed:
             _start(engine, container, shown.since, shown.take)
 
     def settle(self) -> None:
-        """Show what has been held back long enough."""
+        """Show the lines that have been held back long enough."""
         for shown in self._shown.values():
             shown.settle()
 
@@ -369,10 +370,10 @@ def _start(
 def _follow(
     engine: Engine, container: Speaker, since: float | None, take: Take, times: bool
 ) -> None:
-    """Pass lines on until the container has ended for good.
+    """Show lines until the container has ended for good.
 
     The engine's stream ends at a restart, and the next one begins with the first line again. If the
-    engine is lost, it ends without an error: the watch of the run reports that.
+    engine is lost, this returns without an error: the watch of the run reports that.
     """
     with contextlib.suppress(EngineError):
         while True:
@@ -383,7 +384,7 @@ def _follow(
 
 
 def _each_once(task: str, line: Line) -> Take:
-    """Passes each line on that is not blank, and has not come before."""
+    """Shows each line that is not blank and was not shown before."""
     read = 0
 
     def take(number: int, text: str) -> None:

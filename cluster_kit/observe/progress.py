@@ -1,8 +1,8 @@
 """Reads the progress files `/output/progress/<task>.jsonl` (see images/trainer/README.md).
 
-Any program of the run can write anything into these files. What comes out of here are events of
-the contract, bounded and of checked types: finite times, names of the run's tasks, and figures
-that are numbers. Nothing else takes a line apart.
+Any program of the run can write anything into these files. This module returns events of the
+contract with bounded values of checked types: finite times, names of the run's tasks, and figures
+that are numbers. No other module parses a line.
 """
 
 from __future__ import annotations
@@ -55,11 +55,10 @@ def number(value: object) -> float | None:
 
 
 def text(value: Any) -> Any:
-    """A text without half characters, which JSON can have and no file can; None for all others.
+    """A text without half characters (JSON can have them, files cannot); None if it is not a text.
 
-    Nor does it have what would move, colour or ring a terminal, or characters that are not seen or
-    reverse the order of others. It has LONGEST_TEXT characters at most, and ends with LEFT_OUT if
-    it had more.
+    Commands for terminals, invisible characters and characters that reverse others are removed,
+    too. A text of more than LONGEST_TEXT characters is cut, and ends with LEFT_OUT.
     """
     if not isinstance(value, str):
         return None
@@ -77,7 +76,7 @@ def words(value: Any) -> Any:
 
 
 def weight(value: Any) -> int:
-    """How much memory a value of JSON takes, in units of about 64 bytes."""
+    """The memory that a JSON value takes, in units of about 64 bytes."""
     if isinstance(value, str):
         return 1 + len(value) // (32 if value.isascii() else 16)
     if isinstance(value, dict):
@@ -88,7 +87,8 @@ def weight(value: Any) -> int:
 
 
 def plain(value: Any, depth: int = DEEPEST) -> Any:
-    """A value of JSON with finite numbers, bounded texts and bounded depth; None for all others."""
+    """A JSON value with finite numbers, bounded texts and bounded depth; other parts become
+    None."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -109,26 +109,29 @@ SUFFIX = ".jsonl"
 USAGE = ".usage"
 """The suffix of the files in which tasks write their usage."""
 LONGEST_LINE = 1 << 20
-"""Bytes; a longer line is left out."""
+"""Maximum bytes of a line; a longer one is left out."""
 MOST_AT_FIRST, MOST_LATER = 64 << 20, 8 << 20
-"""Bytes of one file that are read at once: of more, only the last LONGEST_LINE."""
+"""Maximum bytes of a file to read in the first reading and in later ones. If there are more, only
+the last LONGEST_LINE are read."""
 LINES, LINES_PER_S, MOST_LINES, LAST_LINES = 50_000, 20, 700_000, 500
-"""Lines of one file that are read, how many more for each second of the run, and how many at all: a
-line each second for a week. Of those beyond, the last LAST_LINES of each piece are read."""
+"""Limit on the lines of one file: LINES, and LINES_PER_S more for each second of the run, at most
+MOST_LINES (a line each second for a week). Beyond the limit, the last LAST_LINES of each piece are
+read."""
 AT_ONCE = 10_000
-"""Entries of one event in one file that one reading returns: of more, every second, fourth, ..."""
+"""Maximum entries of one event in one file per reading: of more, every second or fourth is
+returned."""
 KEPT, KEPT_PER_S = 2_000, 5
-"""Entries of one event of one task that are kept, and how many more for each second of the run."""
+"""Maximum entries of one event of one task to keep: KEPT, and KEPT_PER_S more for each second."""
 WEIGHT, WEIGHT_OF_ALL, WEIGHT_PER_S = 300_000, 1_200_000, 300
-"""How heavy all entries of one task may be (see `weight`), those of all tasks together, and more
-for each second and task."""
+"""Maximum weight (see `weight`) of one task's entries, and of all tasks' together, and how much is
+added for each second and task."""
 HEAVIEST, HEAVIEST_OPEN = 150_000, 10_000
-"""How heavy one entry may be, and one of an event with any keys."""
+"""Maximum weight of one entry, and of one whose event may have any keys."""
 VITAL, LIGHT = (Start, Failure, Ready, End, Retry), 64
 """Events on which the verdict depends; small ones are kept even if a task writes too much."""
 MOST_FILES = 10_000
 AHEAD_S = 300.0
-"""Seconds by which clocks of other machines can be ahead."""
+"""Maximum seconds by which other machines' clocks can be ahead."""
 DAY_S = 86_400.0
 
 
@@ -164,7 +167,7 @@ class Figures:
 
 
 def figures_of(event: Event) -> Figures:
-    """The figures of a step, an epoch or an evaluation, or among what a program reports."""
+    """The figures of a step, an epoch or an evaluation, or among a program's reported values."""
     if isinstance(event, Metrics):
         reported = ((key, event.values.get(key)) for key in _FIGURES)
         return Figures(**{key: value for key, value in reported if number(value) is not None})
@@ -177,7 +180,7 @@ _FIGURES = frozenset(one.name for one in fields(Figures))
 
 
 def fields_of(event: Event) -> dict[str, Any]:
-    """What an event says, by key."""
+    """The values of an event, by key."""
     if isinstance(event, Metrics):
         return dict(event.values)
     return {key: value for key, value in vars(event).items() if value is not None}
@@ -192,8 +195,8 @@ class ProgressReader:
         output: the run's output directory.
         since: Unix time; entries before it are of an earlier run.
         sizes: the first bytes of each file, by its name, that are of an earlier run.
-        suffix: of the files to read; a task's name is what stands before it.
-        tasks: names of the run's tasks; without them, whatever can be a task's name.
+        suffix: the suffix of the files to read; a task's name is before it.
+        tasks: names of the run's tasks; without them, any valid task name is accepted.
         began: Unix time at which the run began, if it is not `since`.
     """
 
@@ -223,7 +226,7 @@ class ProgressReader:
     def poll(self) -> list[Entry]:
         """New entries of all tasks since the last call, oldest first.
 
-        Of very many that one task has written, as in a week, some at equal distances.
+        If a task has written very many, as in a week, some at equal distances are returned.
         """
         try:
             with Folder(self._output, FOLDER) as folder:
@@ -231,11 +234,11 @@ class ProgressReader:
                     one for name in self._names() for one in _thinned(self._new(folder, name))
                 ]
         except OSError:
-            return []  # not there yet, or removed by now: the next call looks again
+            return []  # not yet created, or already removed: the next call looks again
         return sorted(entries, key=lambda entry: entry.time)
 
     def each(self) -> Iterator[Entry]:
-        """Yields the new entries one by one, task after task, each task's as it has written them.
+        """Yields the new entries one by one, task after task, in the order of each task's file.
 
         None is kept in memory.
         """
@@ -255,10 +258,11 @@ class ProgressReader:
                 return
             file = folder.opened(name)
         except OSError:
-            return  # not there yet, removed by now, or no regular file
+            return  # not yet created, already removed, or not a regular file
         try:
             about = os.fstat(file)
-            # Nothing was written later. A program can set that time, but not the inode's.
+            # Nothing was written later. A program can set this time, but not the inode's change
+            # time.
             latest = about.st_ctime + AHEAD_S
             task = name.removesuffix(self._suffix)
             for line in self._lines(file, name, about.st_size, latest):
@@ -277,7 +281,7 @@ class ProgressReader:
         """The complete lines that were not read yet, in bounded memory and time."""
         offset = self._offsets.get(name, 0)
         if size < offset:
-            offset = 0  # removed and created again
+            offset = 0  # removed and recreated
             self._cut.discard(name)
         most_lines = min(LINES + LINES_PER_S * self._seconds(latest, latest), MOST_LINES)
         too_long = size - offset > (MOST_LATER if name in self._read else MOST_AT_FIRST)
@@ -313,17 +317,17 @@ class ProgressReader:
                 self._offsets[name] = offset
 
     def _seconds(self, until: float, latest: float) -> float:
-        """The duration of the run at a moment; a day at the end if its begin is unknown.
+        """The duration of the run until a moment; a day if its begin is unknown.
 
         Args:
             until: the moment, in Unix seconds.
-            latest: the last one at which the file was written.
+            latest: the time of the last write to the file.
         """
         began = self._began if self._began > 0 else latest - DAY_S
         return max(0.0, until - began)
 
     def _is_kept(self, entry: Entry, latest: float) -> bool:
-        """Whether its task has not written more of such entries than anybody needs."""
+        """Whether an entry is within its task's limit for its event."""
         key = entry.task, type(entry.event)
         seconds, heavy = self._seconds(entry.time, latest), weight(fields_of(entry.event))
         vital = isinstance(entry.event, VITAL) and heavy <= LIGHT
@@ -341,10 +345,10 @@ class ProgressReader:
         return True
 
     def _has_room(self, task: str, heavy: int, more: float) -> bool:
-        """Whether so heavy an entry of a task is kept, beside all others.
+        """Whether an entry of this weight is kept, given the task's and all other entries.
 
         Args:
-            more: what each task may have beyond what it may have at first.
+            more: the weight that each task may have in addition to its first limit.
         """
         of_all = self._weight + heavy <= WEIGHT_OF_ALL + more * len(self._weights)
         return of_all and self._weights[task] + heavy <= WEIGHT + more
@@ -372,7 +376,7 @@ def _thinned(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 def without_values(entry: Entry, mask: Mask) -> Entry:
-    """The entry with the values of secrets masked, but for words that the kit compares."""
+    """The entry with the values of secrets masked, except in words that the kit compares."""
     event = entry.event
     if isinstance(event, Metrics):
         return replace(entry, event=Metrics(masked_facts(event.values, mask)))
@@ -424,7 +428,7 @@ _CHECKS: Mapping[Kind, Callable[[Any], Any]] = {
 }  # fmt: skip
 """Like the contract's checks, with printable texts and bounded values."""
 COMPARED = frozenset(("cause", "checkpoint", "folder"))
-"""Keys whose values are names of the kit's own, or are looked for; so are all of these kinds."""
+"""Keys whose values are the kit's own names, or are compared; so are all values of these types."""
 _OF_TASKS = (Kind.TASK, Kind.TASKS, Kind.COUNTS)
 _COMPARED = (*_OF_TASKS, Kind.REASON)
 _NAMING = {
@@ -435,9 +439,9 @@ _NAMING = {
 
 
 def of_workers(entry: Entry) -> list[Entry]:
-    """The steps of each worker that a coordinator's leader tells; [the entry] of any other event.
+    """One entry for each worker whose steps a coordinator's leader reports; [entry] for any other.
 
-    Each function that a worker has finished is a step of its own. None has a global step.
+    Each function that a worker has finished counts as its step. These entries have no global step.
     """
     if not isinstance(entry.event, Worked):
         return [entry]
@@ -451,9 +455,9 @@ def of_workers(entry: Entry) -> list[Entry]:
 def parsed(task: str, line: bytes, tasks: Collection[str] | None = None) -> Entry | None:
     """The entry in a line; None if it is invalid, incomplete, or not about a task of the run.
 
-    A key whose value has the wrong kind is left out, and so is an unknown key.
+    A key whose value has the wrong type is left out, and so is an unknown key.
     """
-    if not line.lstrip().startswith(b"{"):  # ten times as fast as JSON's error
+    if not line.lstrip().startswith(b"{"):  # ten times as fast as the parser's exception
         return None
     try:
         values = json.loads(line)
@@ -469,7 +473,7 @@ def parsed(task: str, line: bytes, tasks: Collection[str] | None = None) -> Entr
 
 
 def _among(event: Event, tasks: Collection[str]) -> Event | None:
-    """The event without tasks that the run does not have; None if it is about one of those."""
+    """The event without names of unknown tasks; None if it is about an unknown task."""
     shorter: dict[str, Any] = {}
     for key, kind in _NAMING[type(event)]:
         value = getattr(event, key)

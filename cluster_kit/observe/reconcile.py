@@ -52,9 +52,9 @@ def from_containers(
 
 
 def births(entries: Iterable[Entry]) -> list[float]:
-    """When each life of a task's container began, by the task's first event, a moment later.
+    """The start of each life of a task's container: the time of its first event, a moment later.
 
-    A server's first event is `ready`, that of any other task its start.
+    The first event of a server is `ready`, that of any other task is `start`.
     """
     entries = list(entries)
     begun = [e.time for e in entries if isinstance(e.event, Start) and e.event.attempt == 1]
@@ -64,7 +64,8 @@ def births(entries: Iterable[Entry]) -> list[float]:
 def _view(
     container: Container, entries: Sequence[Entry], straggler: Straggler | None, wished: int
 ) -> TaskView:
-    """A task; `wished` is how often a person had it started again, which the engine forgets."""
+    """A task's view; `wished` is how often a user requested its restart, which the engine
+    forgets."""
     state = State.of_engine(container.state)
     newest_figures: dict[str, Any] = {}
     for entry in entries:
@@ -94,8 +95,8 @@ JUST_BEFORE_S = 0.001
 def missed(seen: RunState, containers: Sequence[Container], asked: float) -> list[Event]:
     """The events that `seen` lacks according to the containers, oldest first.
 
-    An engine keeps few events, and none from the time when it was down. They can be older than
-    those of `seen`: `RunState.with_missed` inserts them in order.
+    An engine keeps few events, and none from the time when it was down. The returned events can be
+    older than those of `seen`: `RunState.with_missed` inserts them in order.
 
     Args:
         asked: the Unix time at which the containers were listed. The engine reports later events.
@@ -117,9 +118,9 @@ def missed(seen: RunState, containers: Sequence[Container], asked: float) -> lis
 
 
 def is_told(event: Event, known: Sequence[Event]) -> bool:
-    """Whether `known` has this start or end of a container already, at about the same time.
+    """Whether `known` already has this start or end of a container, at about the same time.
 
-    Of two starts without an end between them one is the other, as engine and task tell it.
+    Two starts without an end between them are the same start, reported by engine and task.
     """
     if event.action not in _LIFE:
         return event in known
@@ -136,7 +137,7 @@ _LIFE = (Action.START, Action.DIE)
 
 
 def _of(seen: RunState, container: Container, view: TaskView, asked: float) -> Iterator[Event]:
-    """Yields the missed events of one container; `view` is what `status` would show of it."""
+    """Yields the missed events of one container; `view` is its row in `status`."""
     name, state = container.name, seen.tasks[container.name].state
     known = seen.lives_of(name)
     starts = _starts(seen, container, view, asked)
@@ -149,7 +150,7 @@ def _of(seen: RunState, container: Container, view: TaskView, asked: float) -> I
         ended = max(container.started, container.finished)
         if ended < asked:
             if container.state == "exited" and seen.retries.get(name, 0) > view.restarts:
-                # It does not come back although it could: it was stopped.
+                # The engine does not restart it although it could: a user stopped it.
                 yield Event(ended, Action.KILL, name, None)
             yield Event(ended, Action.DIE, name, container.exit_code)
     elif container.state == "paused" and state is not State.PAUSED:
@@ -161,8 +162,8 @@ def _of(seen: RunState, container: Container, view: TaskView, asked: float) -> I
 def _starts(seen: RunState, container: Container, view: TaskView, asked: float) -> list[float]:
     """The times of a container's starts that are not known, oldest first.
 
-    The engine tells the last one, the task itself each that it lived to tell, and the engine's
-    count how many there were.
+    The engine reports the last start, the task reports each start after which it could write, and
+    the engine's count says how many there were.
     """
     heard = seen.starts(container.name)
     times, before = list[float](), -1.0
@@ -179,7 +180,7 @@ def _starts(seen: RunState, container: Container, view: TaskView, asked: float) 
     if max((*heard, *times), default=0.0) < container.started < asked:
         times.append(container.started)
     lacking = view.restarts + 1 - len(heard) - len(times) if times else 0
-    # A life that has left no word was a short one.
+    # A life without an event of the task was short.
     times += [max(*heard, *times, 0.0) - BARE_RESTART_S * n for n in range(1, lacking + 1)]
     return sorted(times)
 
@@ -201,7 +202,8 @@ def _lives(seen: RunState, name: str, starts: Sequence[float]) -> Iterator[Event
 def _last_word(
     seen: RunState, name: str, begin: float, end: float
 ) -> tuple[float, int | None] | None:
-    """Time and exit code of the end that a task reported between two of its starts, if any."""
+    """Time and exit code of the end that a task reported between two of its starts; None if
+    none."""
     for entry in reversed(seen.entries):
         event = entry.event
         if entry.task == name and isinstance(event, End) and begin <= entry.time < end:

@@ -1,4 +1,4 @@
-"""The observed state of a run, which the view shows, and from which the verdict is made. Pure."""
+"""The observed state of a run: the view shows it, and the verdict is made from it. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cluster_kit.resolved import Cluster
 NOT_THERE = (State.CREATED, State.RESTARTING, State.ENDED)
 T = TypeVar("T")
 CLOCK_SLACK_S = 0.05
-"""Seconds of tolerance: engine and task read the same clock at different resolutions."""
+"""Tolerance in seconds: engine and task read the same clock at different resolutions."""
 
 MOST_METRICS = 1_000
 """The maximum number of metrics of a run: programs can report any number."""
@@ -32,7 +32,7 @@ MOST_METRICS = 1_000
 class Appended(Sequence[T]):
     """An immutable sequence: appending returns a longer one in constant time.
 
-    Both share one list, and each has its own length.
+    Both sequences share a list, and each has its own length.
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:
@@ -81,8 +81,7 @@ class RunState:
 
     `evaluators` are the tasks outside the training cluster. `retries` is how often the engine may
     restart each task, `lives` are those of each task's container, made from `events`. `left_out`
-    counts lines of tasks that are not among `entries`: they are not as tasks write them, or too
-    many.
+    counts lines of tasks that are not among `entries`, since they are invalid or exceed the limits.
     """
 
     tasks: dict[str, TaskView]
@@ -100,7 +99,7 @@ class RunState:
 
     @classmethod
     def of(cls, cluster: Cluster) -> RunState:
-        """The state before anything was observed."""
+        """The state before the first observation."""
         return cls(
             {t.name: TaskView(t.name, t.role, cluster.fixed_ip(t), t.gpus) for t in cluster.tasks},
             cluster.leader.name,
@@ -110,7 +109,8 @@ class RunState:
         )
 
     def with_event(self, event: Event) -> RunState:
-        """The state after one more event of the engine; unchanged if it is of another container."""
+        """The state after an event of the engine; unchanged if the event is about another
+        container."""
         task = self.tasks.get(event.task)
         if task is None:
             return self
@@ -130,7 +130,7 @@ class RunState:
         return replace(now, tasks=tasks, events=self.events.and_(event))
 
     def with_missed(self, missed: Iterable[Event]) -> RunState:
-        """The state as if these events had been heard when they happened."""
+        """The state as if these events had been received when they happened."""
         tasks = {
             name: replace(task, state=State.CREATED, exit_code=None, restarts=0)
             for name, task in self.tasks.items()
@@ -181,7 +181,7 @@ class RunState:
         return restarts_left > 0 and bool(death.exit_code) and not by_hand
 
     def own_restarts(self, task: str) -> int:
-        """How often a task was restarted since the last request for it: its `retries`."""
+        """How often the engine restarted a task since the user's last request for it."""
         times = [one.time for one in self.requests if task in one.tasks]
         if not times:
             return self.tasks[task].restarts

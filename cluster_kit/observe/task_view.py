@@ -1,4 +1,4 @@
-"""One task as tables show it: its state, the GPUs it found, whether others wait for it. Pure."""
+"""A task's row in tables: its state, the GPUs that it found, whether others wait for it. Pure."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from cluster_kit.observe.progress import HUGE, Entry, figures_of, number
 from cluster_kit.observe.usage import Usage
 
 LONGEST_S = 366 * 86400.0
-"""No run lasts longer: such a time is unknown."""
+"""Seconds; no run lasts longer, so a longer time counts as unknown."""
 MOST_LASTING = 20
-"""Times of one task that nothing has ended; a leader says each only once."""
+"""Maximum number of open periods of one task; a leader reports each only once."""
 _ANEW = (Start, Ready, End)
-"""Events of a task that end what was reported about it before."""
+"""Events of a task that end earlier reports about it."""
 
 
 @dataclass(frozen=True)
 class Straggler:
     """A task that is a straggler since `since` (Unix seconds); None for what is unknown.
 
-    `by` is the leader that says so, and `message` how.
-    `others_steps_per_s` is the median of the others, `share` that of the task in all steps (0 to
-    1), `slowed` the factor by which its CPU limit slows it, where steps do not show it. `cause` is
-    cpu-limit, bandwidth-limit, memory or unknown; `limit` is in CPUs or bits per second.
+    `by` is the leader that reports it, and `message` its text. `others_steps_per_s` is the median
+    of the others, `share` that of the task in all steps (0 to 1), `slowed` the factor by which its
+    CPU limit slows it, where steps do not show it. `cause` is cpu-limit, bandwidth-limit, memory or
+    unknown; `limit` is in CPUs or bits per second.
     """
 
     since: float
@@ -55,8 +55,8 @@ class Straggler:
 
 @dataclass(frozen=True)
 class Period:
-    """A time in which a task was a straggler; `until` (Unix seconds) is None if the leader has not
-    said that it was over."""
+    """A period in which a task was a straggler; `until` (Unix seconds) is None if the leader has
+    not reported its end."""
 
     task: str
     begin: Straggler
@@ -65,7 +65,7 @@ class Period:
 
 
 def straggler(entry: Entry, begun: Straggling) -> Straggler:
-    """What an entry says of a task that is a straggler."""
+    """The straggler that an entry reports."""
     seconds = begun.seconds or 0.0
     return Straggler(
         since=entry.time - (seconds if 0.0 <= seconds <= LONGEST_S else 0.0),
@@ -97,9 +97,9 @@ def current(entries: Iterable[Entry]) -> Mapping[str, Straggler]:
 
 
 def periods(entries: Sequence[Entry]) -> list[Period]:
-    """Every time in which a task was a straggler, oldest first."""
+    """Every period in which a task was a straggler, oldest first."""
     all_periods: list[Period] = []
-    lasting: dict[str, list[int]] = {}  # by task: where in `found` are those that are not over
+    lasting: dict[str, list[int]] = {}  # by task: the indexes in `found` of its open periods
     for entry in entries:
         event = entry.event
         if not isinstance(event, (Straggling, Straggled, *_ANEW)):
@@ -121,7 +121,8 @@ def periods(entries: Sequence[Entry]) -> list[Period]:
 
 
 def _ends(entry: Entry, task: str, leader: str) -> bool:
-    """Whether this entry ends it: the leader says so, or the task or the leader restarts."""
+    """Whether this entry ends the period: the leader reports it, or the task or the leader
+    restarts."""
     if isinstance(entry.event, Straggled):
         return entry.event.of == task
     return isinstance(entry.event, _ANEW) and entry.task in (task, leader)
@@ -166,7 +167,7 @@ GOOD_CODES = (None, *NOT_FAILED)
 """Exit codes of a task that has not failed: it runs, ended well, or was stopped by SIGTERM."""
 _ALIVE = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
 _REPORTED = {Step: State.TRAINING, Epoch: State.TRAINING, Evaluation: State.SCORING}
-"""The state that an event of a task means; `ready` counts only before these."""
+"""The state after each event of a task; `ready` counts only before these."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ class TaskView:
 
     @property
     def shown_step(self) -> int | None:
-        """The global step; of a task that knows none, as a coordinator's worker, its own steps."""
+        """The global step; if the task has none, as a coordinator's worker, its own steps."""
         return self.own_steps if self.step is None else self.step
 
     @property
@@ -225,8 +226,8 @@ def is_work(entry: Entry) -> bool:
 def state_after(state: State, entry: Entry) -> State:
     """The state of a task after an entry that it wrote since its last start.
 
-    A task that does not run keeps its state: its last lines are often read after the event of its
-    end.
+    A task that does not run keeps its state, since its last lines are often read after its end
+    event.
     """
     if state not in _ALIVE:
         return state
@@ -259,9 +260,9 @@ _LONG = 40
 
 
 def reported(entry: Entry) -> tuple[str, dict[str, Any]] | None:
-    """The task that a `devices` entry is about, and its fields of TaskView; None for any other.
+    """The task of a `devices` entry, and its fields of TaskView; None for other entries.
 
-    The leader writes the entries of servers, a program its own.
+    The leader writes the entries of servers; each program writes its own.
     """
     event = entry.event
     if not isinstance(event, Devices):

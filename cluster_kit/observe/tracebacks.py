@@ -17,13 +17,14 @@ _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _IGNORED = "Exception ignored in"
 """Python prints this for errors during its shutdown, after the error that matters."""
 _RECENT = 40
-"""Lines after a traceback that mean that the program continued, and ended for another reason."""
+"""Minimum number of lines after a traceback that show that the program continued, and ended for
+another reason."""
 _LAST_LINES, _LAST_TRACEBACKS = 5_000, 50
 """The maximum number of tracebacks of a log to check: a log can contain nothing else."""
 _LONGEST, _MOST = 1_000, 50_000
 """Characters per line and in total that are searched for a common error."""
 _LATE_S = 5.0
-"""Lines on stderr in this many seconds before the end can be the reason for it."""
+"""Seconds: lines on stderr in the last seconds before the end can be its reason."""
 _NODE_TRACE = re.compile(r"Detected at node .* defined at \(most recent call last\):")
 _REPEATED = re.compile(r"Original stack trace for |Additional GRPC error information")
 _FRAME = re.compile(r' *File "([^"]*)"')
@@ -32,7 +33,7 @@ _NOT_OWN = re.compile(
 )
 """The beginning of a frame's path in TensorFlow, another package, Python or the kit."""
 _MARKS = re.compile(r"[\^~]+")
-"""What Python puts below a part of a line: AutoGraph's files let it begin without a blank."""
+"""Python's marks below a part of a line; with AutoGraph's files they can begin without a blank."""
 _LEFT_OUT = "  …"
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 _KIND = re.compile(r"^[\w.]*(Error|Exception): ")

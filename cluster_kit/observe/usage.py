@@ -1,4 +1,4 @@
-"""What tasks use, from their `<task>.usage` files: now, on average and at most. Pure."""
+"""The current, average and peak usage of tasks, from their `<task>.usage` files. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cluster_kit.contract import events
 from cluster_kit.observe.progress import Entry, number
 
 LONGEST_GAP_S = 30.0
-"""A task that wrote nothing for this many seconds did not run: the rate of that time is unknown."""
+"""A task that wrote nothing for this many seconds did not run: its rate in that time is unknown."""
 SHORTEST_S = 0.2
-"""CPU time is counted in hundredths of a second: the rate of a shorter time is a guess."""
+"""Minimum seconds for a rate: CPU time is counted in hundredths of a second."""
 MOST = 1e18
 
 
@@ -21,7 +21,7 @@ class Sample:
     """One line of a usage file; `time` in Unix seconds, counts since the container's start.
 
     `sent_to` are bytes by task, None if this line does not say; `gpu_busy` is the mean share of its
-    GPUs (0 to 1), `gpu_memory` the bytes on all of them, None without a GPU that tells.
+    GPUs (0 to 1), `gpu_memory` the bytes on all of them; both are None if no GPU reports them.
     """
 
     task: str
@@ -37,8 +37,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class Usage:
-    """What one task uses now: busy CPUs, bytes, bytes per second of the last second, and the share
-    of time in which its GPUs compute (0 to 1). None: not known, or not yet."""
+    """The current usage of one task: busy CPUs, bytes, bytes per second in the last second, and the
+    share of time in which its GPUs compute (0 to 1). None: unknown, or not yet known."""
 
     memory: float
     cpus: float | None = None
@@ -49,7 +49,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Use:
-    """What one task uses, and has used so far.
+    """The usage of one task, now and so far.
 
     `mean` and `peak` figures are over the time in which the task ran.
     """
@@ -81,7 +81,7 @@ class Use:
 
 
 def sample_of(entry: Entry) -> Sample | None:
-    """The sample of a line; None if it is something else, as a user's program may write."""
+    """The sample in a line; None if the line is not a sample, as if a user's program wrote it."""
     used = entry.event
     if not isinstance(used, events.Usage):
         return None
@@ -96,7 +96,7 @@ def sample_of(entry: Entry) -> Sample | None:
 
 @dataclass(frozen=True)
 class Rates:
-    """Between two samples of a task, `seconds` apart: busy CPUs, bytes per second."""
+    """The rates between two samples of a task, `seconds` apart: busy CPUs, bytes per second."""
 
     seconds: float
     cpus: float
@@ -105,7 +105,7 @@ class Rates:
 
 
 def rates_between(earlier: Sample, later: Sample) -> Rates | None:
-    """The rates; None if the task was started again between them, or wrote nothing for long."""
+    """The rates; None if the task was restarted between the samples, or wrote nothing for long."""
     seconds = later.time - earlier.time
     grew = (
         later.cpu_s - earlier.cpu_s,
@@ -118,7 +118,7 @@ def rates_between(earlier: Sample, later: Sample) -> Rates | None:
 
 
 def after(use: Use | None, new: Sample) -> Use:
-    """A task's use after one more sample."""
+    """A task's usage after one more sample."""
     if use is None:
         now = Usage(new.memory, gpu_busy=new.gpu_busy)
         return Use(new, now, memory_peak=new.memory, gpu_memory_peak=new.gpu_memory)
@@ -148,7 +148,7 @@ def after(use: Use | None, new: Sample) -> Use:
 
 
 def of_samples(samples: Iterable[Sample]) -> dict[str, Use]:
-    """The use of each task, by name.
+    """The usage of each task, by name.
 
     Args:
         samples: of all tasks, oldest first.
