@@ -1,4 +1,4 @@
-"""Continues a cluster that is not watched: its `up` was killed, or was detached."""
+"""Continues a cluster that no process watches: its `up` was killed, or was detached."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def attach(host: Host, reference: str, workspace: Workspace, view: View, *, keep
     Args:
         host: the machine that this process runs on.
         reference: the cluster's name, or its manifest's path.
-        keep: keep the containers after the end; "failed": if the run fails.
+        keep: whether to keep the containers after the end; "failed": only if the run fails.
     Raises:
-        Watched: another process watches it.
+        Watched: another process watches the cluster.
         UsageError: no cluster with that name was found, or it cannot be continued.
         KitError: see `launch`.
     """
@@ -55,7 +55,7 @@ def wait(
     keep: Keep,
     caller: Caller = Caller.SHELL,
 ) -> Outcome:
-    """Wait for the end of a cluster and return its outcome; watches it if no other process does.
+    """Wait for the end of a cluster and return its outcome; watch it if no other process does.
 
     On an interrupt the cluster is left as it is. Arguments and errors are those of `attach`, but
     another process may watch the cluster.

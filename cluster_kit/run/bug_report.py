@@ -1,4 +1,4 @@
-"""Writes one archive with all that others need to understand a run, including versions."""
+"""Writes an archive with everything that others need to understand a run, including versions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from cluster_kit.workspace import RunDirectory
 
 
 def versions(host: Host) -> list[str]:
-    """One line each: kit, engine, the platform's program, image. Says so if one is not there."""
+    """One line each: kit, engine, the platform's program, image; a missing one is named as
+    missing."""
     tool = platform_of(DEFAULT).tool(host)
     version = tool.version and ".".join(map(str, tool.version))
     tag = host.image_tag("cpu")
@@ -54,12 +55,12 @@ def _engine(host: Host) -> str:
 
 
 KEPT = (("", (".json", ".jsonl", ".toml", ".yaml", ".log")), ("logs", (".log",)))
-"""Folders of a run, and how the names of the kit's files end that are taken of each."""
+"""Folders of a run, and for each the suffixes of the kit's files to include."""
 OF_TASKS = (("output/progress", ("",)), ("output/stacks", ("",)),
             ("output", ("result.json", "evaluator.json")))  # fmt: skip
-"""Folders with files that tasks have written, and how the names of the taken files end."""
+"""Folders with files that tasks have written, and for each the suffixes of the files to include."""
 LARGEST, ALL = 10_000_000, 200_000_000
-"""Bytes of a file that are taken, of a longer one its end, and of all files of tasks."""
+"""Maximum bytes of a file (of a longer one its end is included), and of all files of tasks."""
 MOST_FILES = 2_000
 """The maximum number of files of one folder: the first by name."""
 ENDINGS = (".tar.gz", ".tgz")
@@ -67,7 +68,7 @@ ENDINGS = (".tar.gz", ".tgz")
 
 @dataclass(frozen=True)
 class Archive:
-    """The names of what is in an archive, and of what tasks wrote and is left out of it.
+    """The names of the files in an archive, and of the tasks' files that are left out of it.
 
     `too_many` is the number of further files, beyond MOST_FILES of a folder.
     """
@@ -78,14 +79,13 @@ class Archive:
 
 
 def archive(host: Host, run: RunDirectory, path: Path) -> Archive:
-    """Write the archive, a .tar.gz; what is in it. Of one that fails nothing is left.
+    """Write the archive, a .tar.gz, and return its content; nothing is left if that fails.
 
-    What tasks have written themselves is left out if the values of the run's secrets are not known.
-
-    What an engine would tell is left out if none answers.
+    The tasks' own files are left out if the values of the run's secrets are unknown. The engine's
+    facts are left out if no engine answers.
 
     Raises:
-        UsageError: the file's name ends otherwise.
+        UsageError: the file's name does not end with one of ENDINGS.
         OSError: it cannot be written.
         EngineError: the engine stopped answering.
     """
@@ -115,7 +115,7 @@ def archive(host: Host, run: RunDirectory, path: Path) -> Archive:
 def _write(
     file: BinaryIO, run: RunDirectory, now: int, texts: Iterable[tuple[str, str]], mask: Mask
 ) -> list[str]:
-    """Write one file after the other, in memory for one; their names."""
+    """Write the files one by one, with only one in memory; return their names."""
     names: list[str] = []
     stem = f"{run.path.parent.name}-{run.path.name}"
     with tarfile.open(fileobj=file, mode="w:gz") as bundle:
@@ -142,7 +142,7 @@ def _texts(
         states = [{key: getattr(one, key) for key in ("name", "state", "exit_code", "restarts")}
                   for one in containers]  # fmt: skip
         yield "containers.json", json.dumps(states, indent=2) + "\n"
-        for one in containers:  # in turn: each may have many megabytes
+        for one in containers:  # one at a time: each may have many megabytes
             yield f"logs-now/{one.name}.log", last_lines(engine, one, most=LARGEST)
     yield from _ends(run, names, math.inf)
 
@@ -156,7 +156,8 @@ def _all_names(
 
 
 def _names(run: RunDirectory, folder: str, suffixes: tuple[str, ...]) -> tuple[list[str], int]:
-    """The regular files of a folder below the run, and how many more: no link is followed."""
+    """The regular files of a folder below the run, and how many more there are; links are not
+    followed."""
 
     def matches(name: str) -> bool:
         return name.endswith(suffixes)
@@ -172,7 +173,7 @@ def _names(run: RunDirectory, folder: str, suffixes: tuple[str, ...]) -> tuple[l
 def _ends(run: RunDirectory, names: Iterable[str], most: float) -> Iterator[tuple[str, str]]:
     """Yields the texts of these files, in whole lines, until the total size is reached."""
     for name in names:
-        with contextlib.suppress(OSError):  # it has just become something else
+        with contextlib.suppress(OSError):  # a task has just replaced it
             text = untrusted.read_end(run.path, name, LARGEST)
             if len(text) == LARGEST:
                 text = text.partition(b"\n")[2]

@@ -1,4 +1,4 @@
-"""One process starts or watches a cluster at a time, wherever on this host it was called."""
+"""Ensures that only one process on this host starts or watches a cluster at a time."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Watched(HostError):
 
 @contextlib.contextmanager
 def claim(host: Host, engine: Engine, name: str, runs: Path) -> Iterator[None]:
-    """Hold the lock of an engine's cluster of this name during the `with` block: only its holder
-    starts or watches the cluster.
+    """Hold the lock of the cluster of this name on an engine during the `with` block: only its
+    holder starts or watches the cluster.
 
     Args:
         runs: the folder of the cluster's runs, for the message to the next process that tries.
     Raises:
-        Watched: another process is.
+        Watched: another process holds it.
         HostError: the lock cannot be made.
         EngineError: the engine does not answer.
     """
@@ -69,9 +69,10 @@ def no_lock(error: OSError) -> HostError:
 
 
 def lock_of(engine: Engine, name: str) -> str:
-    """The lock of a cluster's name on one engine, by whichever socket it is reached.
+    """The lock of a cluster's name on an engine, whatever socket reaches the engine.
 
-    Containers' names are the engine's: it is for all users, workspaces and clones of this host.
+    Containers' names are unique per engine, so all users, workspaces and clones of this host share
+    the lock.
     """
     identity = re.sub(r"\W", "", engine.identity())[:12]
     return f"cluster-kit-{identity or 'engine'}-{name}.lock"
@@ -83,7 +84,7 @@ def file_of(host: Host, key: str) -> Path:
 
 
 def may_use_engine(user: int) -> bool:
-    """Whether this user may use this host's engine; another one's lock means nothing."""
+    """Whether this user may use this host's engine; locks of users who may not are ignored."""
     path = Path(address().removeprefix("unix://") or "/var/run/docker.sock")
     try:
         about = path.stat()

@@ -38,10 +38,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class EventFiles:
-    """A run's output, and the directory `below` it that TensorBoard looks at, "" for all of it.
+    """A run's output, and the directory `below` it that TensorBoard reads; "" for the whole output.
 
-    A task may put a link there at any moment. So the output itself is mounted, and a link in it
-    leads nowhere but in the container.
+    A task may create a link there at any moment. So the output itself is mounted, and a link in it
+    cannot lead out of the container.
     """
 
     output: Path
@@ -59,7 +59,7 @@ def serving(
     """Run TensorBoard on 127.0.0.1 during the `with` block; its value is the URL.
 
     Args:
-        folders: event files by the name under which they are shown; new ones are seen as they come.
+        folders: event files by the name under which they are shown; new files appear when written.
         port: 0 for a free one.
         user: `uid:gid` that may read the folders.
     Raises:
@@ -79,7 +79,7 @@ def serving(
 
 
 def start(host: Host, starting: list[str], port: int = 0) -> str:
-    """Start the container by its command; its id.
+    """Start the container by its command, and return its id.
 
     Raises:
         EngineError: it could not be started.
@@ -126,7 +126,7 @@ def command(
 
 def left_behind(host: Host) -> list[str]:
     """Names of the containers of the verb `tensorboard` that have ended, as after a crash of this
-    host: nobody will remove them; [] if no engine answers."""
+    host, and that no process will remove; [] if no engine answers."""
     shown = '{{.Names}} {{.State}} {{.Label "' + labels.BOARD_OF + '"}}'
     done = host.processes.run(
         [
@@ -153,7 +153,8 @@ def url_of(host: Host, container: str) -> str:
 
 
 def _wait(host: Host, url: str, container: str) -> None:
-    """Return when it answers; raises EngineError if it ended, or does not within PATIENCE_S."""
+    """Wait until it answers; raises EngineError if it ends, or does not answer within
+    PATIENCE_S."""
     import urllib.error
     import urllib.request  # it takes 20 ms, which every other command would pay
 
@@ -229,19 +230,20 @@ def name_of(run: RunDirectory) -> str:
 
 
 def _image(host: Host, cluster: Cluster) -> str:
-    """That of the tasks if it is the kit's: it has TensorBoard."""
+    """The tasks' image if it is the kit's, which has TensorBoard; else the kit's image."""
     return cluster.image if cluster.variant else host.image_tag("cpu")
 
 
 def _running(host: Host, cluster: str, run: str) -> str:
-    """The id of its container, "" if there is none."""
+    """The id of TensorBoard's container, "" if there is none."""
     wanted = (f"{labels.BOARD_OF}={cluster}", f"{labels.RUN}={run}")
     filters = [f"--filter=label={label}" for label in wanted]
     return host.processes.run(["docker", "container", "ls", "--quiet", *filters]).output.strip()
 
 
 LOOK_S = 1.0
-"""A sidecar that a user restarts is down for less; a crash is seen at two looks in a row."""
+"""Seconds between checks; a sidecar counts as crashed if two checks in a row find it down. A
+restart by a user takes less time."""
 
 
 class Sidecars:
@@ -260,7 +262,8 @@ class Sidecars:
         self._told: set[tuple[str, float]] = set()
 
     def look(self, seen: RunState) -> None:
-        """See which are down, if the last look is long enough ago; raises EngineError."""
+        """Check which sidecars are down, if the last check is long enough ago; raises
+        EngineError."""
         if self._clock.monotonic() < self._next:
             return
         self._next = self._clock.monotonic() + LOOK_S

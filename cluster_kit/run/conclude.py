@@ -1,4 +1,4 @@
-"""Concludes a run: judges, saves and removes it, even if single steps of that fail."""
+"""Concludes a run: judges, saves and removes it, even if single steps fail."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from cluster_kit.workspace import RunDirectory
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _LONGEST_BUG = 300
-"""Characters of an error in a note."""
+"""Maximum characters of an error in a note."""
 
 
 class Failures:
@@ -62,9 +62,9 @@ class Failures:
 
 
 class _Parts:
-    """Computes the parts of an outcome from the tasks' output, which can be anything.
+    """Computes the parts of an outcome from the tasks' output, which can have any content.
 
-    A part that fails, even because of a bug in the kit, is left out: `notes` names it.
+    A part that fails, even because of a bug in the kit, is left out, and `notes` names it.
     """
 
     def __init__(self, secrets: set[str]) -> None:
@@ -84,7 +84,7 @@ class _Parts:
 
 @contextlib.contextmanager
 def answering(engine: Engine) -> Iterator[None]:
-    """Raise EngineError if the engine does not answer; a call of one that hangs takes minutes."""
+    """Raise EngineError if the engine does not answer; a call to a hanging engine takes minutes."""
     if not engine.answers():
         raise EngineError(
             "the Docker engine does not answer",
@@ -100,11 +100,11 @@ _RESUME = "`--resume` continues from the last checkpoint"
 def explained(verdict: Verdict, last_words: str, run: RunDirectory) -> Verdict:
     """The verdict with the directory and its free space, if the output is the reason for the end.
 
-    Programs fail over a full disk in words of their own, and may free what they had begun to write
-    as they fail. Without room nobody can leave an `end`.
+    Programs report a full disk in different words, and may free the space of unfinished files when
+    they fail. On a full disk no task can write its `end` event.
 
     Args:
-        last_words: of the task to blame, or of the leader.
+        last_words: the end of the log of the task to blame, or of the leader.
     """
     if verdict.reason == Reason.FAILED and _says_full(f"{verdict.message}\n{last_words}"):
         return _full(verdict, run)
@@ -153,7 +153,7 @@ def without_verdict(error: BaseException) -> Verdict:
 
 
 def incomplete(run: Run, outcome: Outcome, error: EngineError | OSError) -> KitError:
-    """The error that the run ended, but was not saved or removed completely."""
+    """The error for a run that ended, but was not saved or removed completely."""
     ended = f"the run ended ({outcome.reason}), but"
     if isinstance(error, EngineError):
         down = f"`cluster-kit down {run.name}` removes what is left"
@@ -262,7 +262,7 @@ def fail(run: Run, cluster: Cluster, seen: RunState, error: BaseException) -> No
     containers: list[Container] = []
     with failures, answering(run.engine):
         containers = [*run.containers(), *run.sidecars()]
-    if isinstance(error, KitError):  # Compose quotes lines of an env_file, say
+    if isinstance(error, KitError):  # for example, Compose quotes lines of an env_file
         mask = masker(values_of(cluster, containers))
         error.message, error.hint = mask(error.message), mask(error.hint)
         error.args = (error.message,)
@@ -278,8 +278,8 @@ def _remove(run: Run) -> None:
     """Remove the run's containers, and only then let others look into its directory.
 
     Raises:
-        EngineError: they could not be removed: their tasks may still make programs that run as the
-            caller.
+        EngineError: they could not be removed. Their tasks may still create programs that run as
+            the caller.
     """
     with answering(run.engine):
         run.engine.remove(run.name, run.id)
@@ -317,7 +317,7 @@ def _saved(
         words = parts.make("last words", lambda: without_message(tail, verdict.message), "")
         shown = f"{words}\n{verdict.message}"
     elif verdict.reason in (Reason.DISK_FULL, Reason.OUTPUT_LOST):
-        shown = f"{tail}\n{verdict.message}"  # it has another message below, with the host's path
+        shown = f"{tail}\n{verdict.message}"  # `explained` adds the host's path to the message
     known = f"{verdict.message}\n{words}"
     hint = parts.make(
         "known hint",
@@ -382,9 +382,10 @@ def _saved(
 
 
 def _report(run: Run, secrets: set[str]) -> list[str]:
-    """Write page and metrics; a note for each that cannot be made, which changes no verdict.
+    """Write report and metrics; return a note for each that fails, which does not change the
+    verdict.
 
-    There is neither of a run whose containers were never started.
+    A run whose containers were never started has neither.
     """
     notes = []
     known = Known(frozenset(secrets), are_all=True)

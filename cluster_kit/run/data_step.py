@@ -22,7 +22,7 @@ from cluster_kit.util.masking import masker
 from cluster_kit.workspace import ignore_in_git, new_id
 
 TASK = "data"
-"""Whose lines they are in the view."""
+"""The name before the data step's lines in the view."""
 POLL_S = 1.0
 
 
@@ -30,7 +30,7 @@ def ensure_data(host: Host, cluster: Cluster, view: View) -> None:
     """Run the data step, unless its directory exists already.
 
     Raises:
-        DataFailed: the program failed, or wrote nothing; nothing is left of it.
+        DataFailed: the program failed, or wrote nothing; its directory is removed.
         HostError: a variable that it needs is not set, or the directory cannot be written.
     """
     step = cluster.fetch
@@ -66,8 +66,9 @@ def _wait(directory: Path) -> None:
 
 
 def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
-    """Run the program in a temporary directory, and rename that when the data is complete."""
-    for leftover in directory.parent.glob(f".{directory.name}.*.part"):  # by one that was killed
+    """Run the program in a temporary directory, and rename the directory when the data is
+    complete."""
+    for leftover in directory.parent.glob(f".{directory.name}.*.part"):  # of a killed fetch
         shutil.rmtree(leftover, ignore_errors=True)
     part = _beside(directory, f"{os.getpid()}.part")
     part.mkdir()

@@ -97,7 +97,8 @@ def _missing(setup: GpuSetup) -> list[Check]:
 
 SEE = "see docs/elsewhere.md"
 TRIED = ("x86_64", "amd64", "")
-"""Processors for which the kit's image is tested; "" if the engine does not report one."""
+"""Processors for which the kit's image is tested; "" if the engine does not report its
+processor."""
 LOCKED = (*TRIED, "aarch64", "arm64")
 """Processors for which the image's packages are locked."""
 
@@ -151,7 +152,7 @@ def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
 
 
 def _processor(machine: str, cluster: Cluster | None) -> Check:
-    """Whether the kit's image was tested on the engine's processor, or can be built for it."""
+    """Checks that the kit's image was tested on the engine's processor, or can be built for it."""
     user_image = f'name an image that has TensorFlow for this processor (`image = "…"`); {SEE}'
     if machine not in LOCKED:
         finding = f"{machine}: the kit's image can be built for x86_64 and aarch64 only"
@@ -164,7 +165,7 @@ def _processor(machine: str, cluster: Cluster | None) -> Check:
 
 
 def _limits(kind: EngineKind, cluster: Cluster | None) -> Check:
-    """The line about limits that the engine cannot enforce, and the tasks that set them."""
+    """The line about limits that the engine cannot enforce, with the tasks that set them."""
     wanted = {
         f"{task.name}: {limit}"
         for limit in kind.unlimited
@@ -180,10 +181,10 @@ def _limits(kind: EngineKind, cluster: Cluster | None) -> Check:
 
 
 OWN_EXCEPTIONS = "no_grpc_proxy"
-"""Hosts that gRPC reaches without a proxy; if it is not set, gRPC reads `no_proxy`."""
+"""The variable with hosts that gRPC reaches without a proxy; if unset, gRPC reads `no_proxy`."""
 USERS = Path("/etc/passwd")
 FIRST_USER, NOBODY = 1000, 65534
-"""The range of user ids of people: from the first to below the second."""
+"""The range of people's user ids: from the first to below the second."""
 NO_SHELLS = ("nologin", "false")
 MOST_NAMED = 5
 NO_CLUSTER = "."
@@ -191,7 +192,7 @@ NO_CLUSTER = "."
 
 
 def check_subnet(facts: HostFacts, cluster: Cluster | None) -> Check:
-    """Whether the cluster's subnet is still free; without a cluster, whether any is."""
+    """Checks that the cluster's subnet is still free; without a cluster, that any subnet is."""
     if cluster is None:
         subnet = addresses.pick_subnet(NO_CLUSTER, addresses.WHOLE, facts.networks)
         if subnet is not None:
@@ -209,7 +210,7 @@ def check_subnet(facts: HostFacts, cluster: Cluster | None) -> Check:
 
 
 def check_proxy(cluster: Cluster | None) -> Check:
-    """Whether the cluster's connections bypass the proxies that containers get.
+    """Checks that the cluster's connections bypass the proxies that containers get.
 
     Docker's client passes the proxies of its configuration to containers. The kit exempts the
     subnet by `no_proxy`, but gRPC prefers `no_grpc_proxy` if a manifest sets it.
@@ -252,7 +253,7 @@ def check_proxy(cluster: Cluster | None) -> Check:
 def check_strangers(
     host: Host, facts: HostFacts, users: Path = USERS, this: Collection[int] = ()
 ) -> Iterator[Check]:
-    """Yields who can reach the tasks' servers, which do not authenticate clients.
+    """Yields checks of who can reach the tasks' servers, which do not authenticate clients.
 
     Args:
         users: a file like /etc/passwd.
@@ -397,7 +398,7 @@ SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
 
 
 def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Check]:
-    """The checks of this host, and of what `cluster` needs if one is given."""
+    """The checks of this host, and of the needs of `cluster`, if given."""
     platform = platform_of(cluster.engine if cluster else DEFAULT)
     tool = _tool(platform.tool(host))
     if cluster is not None and not platform.by_docker:

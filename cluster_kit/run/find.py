@@ -1,4 +1,4 @@
-"""Which cluster a command line names, and which engine it runs on: looked for, not written down."""
+"""Finds the cluster that a command line names, and its engine, by asking the engines."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from cluster_kit.workspace import Workspace, newest_run_directory
 def reach(
     host: Host, reference: str | None, workspace: Workspace, chosen: str | None = None
 ) -> Engine:
-    """The engine that runs the cluster which a command line names.
+    """The engine of the cluster that a command line names.
 
-    It is this host's engine or one that it manages, or that of another platform on which the
-    cluster runs. If no engine has the cluster, it is this host's. If no cluster is named and only
-    one engine has any, it is that one.
+    It is this host's engine, one that this host manages, or the engine of another platform that
+    runs the cluster. If no engine has the cluster, this host's is returned. If no cluster is named
+    and only one engine has clusters, that engine is returned.
 
     Args:
         reference: the cluster's name or its manifest's path, None or "" if none is named.
-        chosen: the platform if it is named.
+        chosen: the platform, if the command line names one.
     Raises:
         HostError: no engine answers, or the chosen one is of another kind.
     """
@@ -55,7 +55,8 @@ def reach(
 def of_workspace(engine: Engine, workspace: Workspace, up: Iterable[str]) -> list[str]:
     """The clusters that are up and have their runs in this workspace; raises EngineError.
 
-    One of which no container tells where its output lies is of this workspace if it is known here.
+    If no container of a cluster shows its output directory, the cluster belongs to this workspace
+    if it has runs here.
     """
     outputs: dict[str, list[Path]] = {name: [] for name in up}
     for container in engine.glance():
@@ -106,7 +107,8 @@ def _name(reference: str, workspace: Workspace, up: Sequence[str]) -> str:
 
 def _name_in(manifest: Path) -> str:
     """The name of a manifest's cluster; raises ManifestError."""
-    # Making the manifest's models takes an eighth of a command that names none, or one that is up.
+    # Building the manifest's models takes an eighth of a command's time; often no manifest is
+    # needed.
     from cluster_kit.platforms.platform import load
 
     return load(manifest).manifest.name

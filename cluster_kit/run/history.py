@@ -50,7 +50,7 @@ def newest_run(runs: Path) -> PastRun | None:
 
 
 def verdict_of(outcome: Mapping[str, Any]) -> str:
-    """`success`, `stopped`, or `failed` with the first line of the message.
+    """The verdict in words: `success`, `stopped`, or `failed` with the first line of the message.
 
     The task to blame is before the message, unless the message begins with it. A line that ends
     with `:` is followed by the next one.
@@ -222,7 +222,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """How a second run differs from a first: values, and lines of the manifest and the program."""
+    """How a second run differs from a first: in values, and in lines of manifest and program."""
 
     changes: tuple[Change, ...]
     manifest: tuple[str, ...]
@@ -323,8 +323,8 @@ def to_prune(runs: Sequence[Run], keep: int, used: Collection[Path] | None) -> l
 
     Args:
         runs: the newest first.
-        used: the run directories that containers have mounted; None if no engine answers: then runs
-        without a verdict stay, and those whose containers were kept.
+        used: the run directories that containers have mounted. None if no engine answers: then runs
+            without a verdict stay, and so do runs whose containers were kept.
     """
     seen: dict[str, int] = {}
     removable = []

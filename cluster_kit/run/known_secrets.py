@@ -1,4 +1,4 @@
-"""The known values of a run's secrets, and texts and outcomes without them."""
+"""Finds the known values of a run's secrets, and masks them in texts and outcomes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Connect = Callable[[], Engine | None]
 class Known:
     """The values of a run's secrets that are known now.
 
-    `are_all` is whether `values` are the values of all of them. They are not after its containers
-    were removed, since nothing keeps them.
+    `are_all`: whether the values of all secrets are known. It is False after the containers were
+    removed, since no file has the values.
     """
 
     values: frozenset[str]
@@ -90,7 +90,8 @@ def values_of(cluster: Cluster, containers: Iterable[Container]) -> set[str]:
 
 
 def _declared(cluster: Cluster) -> Iterable[object]:
-    """Yields what is true if the cluster has secrets, also where a record has MASK for them."""
+    """Yields, for each place that can declare secrets, whether it does, also if a record has MASK
+    there."""
     yield cluster.from_caller
     yield any(is_secret(mount) for mount in cluster.all_mounts)
     for task in cluster.tasks:
@@ -106,7 +107,7 @@ def _has_secret(name: str, value: str) -> bool:
 
 
 def _has_mask(text: str) -> bool:
-    """Whether a text of a record had a secret: at its end, or before the host of an address."""
+    """Whether a record's text has MASK for a secret: at its end, or before an address's host."""
     return text.endswith(MASK) or any(end in text for end in (f"{MASK}@", f"{MASK}:"))
 
 
@@ -117,7 +118,7 @@ def mask_verdict(verdict: Verdict, values: Iterable[str]) -> Verdict:
 
 
 def mask_outcome(outcome: Outcome, values: Iterable[str]) -> Outcome:
-    """The outcome with MASK for these values in all texts of tasks."""
+    """The outcome with MASK for these values in all texts from tasks."""
     mask = masker(values)
     return replace(
         outcome,

@@ -120,7 +120,7 @@ def begin(run: Run, start: Start) -> Cluster:
 def _note_starts(run: Run, cluster: Cluster) -> None:
     """Save the start times of the containers of a run that is not watched.
 
-    The engine may have dropped these events when a later command continues the run.
+    When a later command continues the run, the engine may have dropped these events.
     """
     with contextlib.suppress(EngineError, OSError):  # `attach` asks the engine again
         events = missed(RunState.of(cluster), run.containers(), run.host.clock.time())
@@ -220,7 +220,7 @@ def launch(
         host: the machine of the run.
         keep: keep the containers after the end; "failed": only if the run fails.
         resume: continue in the directory of the last run.
-        observer: gets the plan, and each state that the view gets.
+        observer: receives the plan, and each state that the view receives.
     Raises:
         KitError: the run failed before a verdict: an invalid manifest, an unfit host, a lost
         engine. KeyboardInterrupt: the run was interrupted before anything was started.
@@ -258,9 +258,9 @@ class Milestone(StrEnum):
     """What a run has reached when `up --detach --ready` returns."""
 
     SERVERS = "servers"
-    """All servers answer, as the leader says."""
+    """The leader reports that all servers answer."""
     STEP = "step"
-    """The first step was reported, or counted by the kit."""
+    """The first step was reported by a task, or counted by the kit."""
 
     def is_reached(self, seen: RunState) -> bool:
         leader = seen.tasks[seen.leader]
@@ -370,7 +370,7 @@ def _ready(
 
 
 def _of_this_host(host: Host, request: Request, loaded: Loaded) -> Engine | None:
-    """The Docker engine of this host; None if it is not needed and does not answer.
+    """The Docker engine of this host; None if it does not answer and is not needed.
 
     Raises:
         UsageError: the kit cannot start jobs on this platform.
@@ -403,9 +403,9 @@ def _starting(count: int) -> str:
 
 
 def files_of(request: Request, workspace: Workspace) -> Watched:
-    """The files to watch: manifest, requirements, and the program's folder, which containers see.
+    """The files to watch: manifest, requirements, and the program's folder, which is mounted.
 
-    Files that runs write are left out. An invalid or missing file is watched, too.
+    Files that runs write are left out. Invalid and missing files are watched, too.
 
     Raises:
         UsageError: the manifest was not found.

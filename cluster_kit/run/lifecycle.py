@@ -1,4 +1,4 @@
-"""Ends and starts tasks of a cluster that is up, on request: restart, stop, start.
+"""Restarts, stops and starts tasks of a running cluster when a user requests it.
 
 Containers, addresses and everything in /output stay.
 """
@@ -22,7 +22,7 @@ AT_ONCE = 8
 def restart(host: Host, engine: Engine, container: Container) -> tuple[str, ...]:
     """Restart a task with the same name and address; returns the tasks that were restarted.
 
-    The job ends with its leader: if that is restarted, all tasks are.
+    The job ends with its leader, so restarting the leader restarts all tasks.
 
     Raises:
         HostError: the cluster is stopped, or its job has ended for good.
@@ -53,7 +53,7 @@ def restart(host: Host, engine: Engine, container: Container) -> tuple[str, ...]
 def stop(host: Host, engine: Engine, cluster: str) -> bool:
     """Stop all tasks of a cluster until `start`; False if they are stopped already.
 
-    Programs have their usual time to save.
+    Programs get the usual time to save.
 
     Raises:
         HostError: the cluster is not up, or its job has ended for good.
@@ -72,7 +72,7 @@ def start(host: Host, engine: Engine, cluster: str) -> bool:
     """Start all tasks of a stopped cluster, with their addresses; False if they run already.
 
     Raises:
-        HostError: the cluster is not up, its job has ended for good, or a GPU of it is not free.
+        HostError: the cluster is not up, its job has ended for good, or one of its GPUs is in use.
         EngineError: the engine refuses, or does not answer; the tasks are stopped again.
     """
     containers = _there(engine, cluster)
@@ -91,7 +91,7 @@ def start(host: Host, engine: Engine, cluster: str) -> bool:
 
 
 def is_stopped(containers: Sequence[Container]) -> bool:
-    """Whether a cluster was stopped by `stop` (or a `restart` that was cut off), and is still."""
+    """Whether a cluster is stopped, by `stop` or by a `restart` that was interrupted."""
     leader = _leader(containers)
     if leader is None or State.of_engine(leader.state) is not State.ENDED:
         return False
@@ -129,7 +129,7 @@ def _refuse_ended(containers: Sequence[Container], what: str) -> None:
 
 
 def _refuse_gpus(engine: Engine, cluster: str, containers: Sequence[Container]) -> None:
-    """Raise HostError if a GPU of a stopped cluster was handed out to another one meanwhile."""
+    """Raise HostError if another cluster has got a GPU of a stopped cluster meanwhile."""
     taken = {gpu: other for gpu, other in gpus_taken(engine) if other != cluster}
     for container in containers:
         for gpu in container.gpus:
@@ -141,7 +141,7 @@ def _refuse_gpus(engine: Engine, cluster: str, containers: Sequence[Container]) 
 
 
 def note(host: Host, containers: Sequence[Container], what: str, tasks: Sequence[str]) -> None:
-    """Record a request before it is carried out; raises HostError if that cannot be written."""
+    """Record a request before it is carried out; raises HostError if the file cannot be written."""
     run = Path(containers[0].output).parent
     try:
         user_requests.write(run, what, tasks, host.clock.time())

@@ -1,4 +1,4 @@
-"""The outcome of a run and of its tasks, as outcome.json has them."""
+"""The outcome of a run and of its tasks, as in outcome.json."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from cluster_kit.workspace import RunDirectory, write_atomically
 
 @dataclass(frozen=True)
 class TaskUsage:
-    """What one task used while it ran: busy CPUs, bytes, bytes per second (received and sent), and
-    the share of time in which its GPUs computed (0 to 1); None: unknown."""
+    """The usage of one task while it ran: busy CPUs, bytes, bytes per second (received and sent),
+    and the share of time in which its GPUs computed (0 to 1); None: unknown."""
 
     cpus_mean: float | None
     cpus_peak: float | None
@@ -96,7 +96,7 @@ def _rounded(value: float | None, digits: int) -> float | None:
 def _exit_code(view: TaskView, failures: Sequence[End], container: Container | None) -> int | None:
     """The exit code that the engine reports, else that of the task's last failure.
 
-    The engine reports none for a failed task that it has just restarted.
+    The engine reports no exit code for a failed task that it has just restarted.
     """
     code = container.exit_code if container else view.exit_code
     if code is None and failures and isinstance(failures[-1].exit_code, int):
@@ -113,18 +113,18 @@ REASON_BY_CODE = {
     DataFailed.exit_code: Reason.DATA,
     Interrupted.exit_code: Reason.INTERRUPTED,
 }
-"""The reason of a run that an error of the kit ended before a verdict, by the error's exit code."""
+"""The reason of a run that an error of the kit ended before its verdict, by the error's exit
+code."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """The verdict on a run, with its tasks, timings (seconds) and metrics.
 
-    `blame` is the task that is to blame, None if none is; `last_words` is the end of its log,
-    without the message; `cure` is "" if none is known; `run` is the path of the run's directory,
-    `id` the label of its containers, which are still there if they were `kept`. `program_exit_code`
-    is that of the program which decided the run, None if none did. `format` is the version of
-    outcome.json.
+    `blame` is the task that is to blame, or None; `last_words` is the end of its log, without the
+    message; `cure` is the hint, or ""; `run` is the path of the run's directory, `id` the label of
+    its containers, which still exist if `kept`. `program_exit_code` is the exit code of the program
+    that decided the run, or None. `format` is the version of outcome.json.
     """
 
     cluster: str
@@ -164,7 +164,7 @@ def without_run(facts: Mapping[str, Any]) -> Outcome:
 
 
 NOTHING = Outcome("", False, 1, "", None, "", "", [], [], {}, {}, "", "")
-"""The outcome of a run of which nothing is known."""
+"""The outcome of a run about which nothing is known."""
 
 
 def outcome_of(
@@ -211,9 +211,9 @@ def _program_exit_code(
 ) -> int | None:
     """The exit code of the program that decided the run, None if none did.
 
-    It is 0 after a success. After a failure it is that of the last failure of the task to blame:
-    128 + the number of the signal if a signal ended it. A program that the kit or a user ended, or
-    that never started, decides nothing.
+    It is 0 after a success. After a failure it is the exit code of the last failure of the task to
+    blame: 128 + the number of the signal if a signal ended it. It is None if the kit or a user
+        ended the program, or if it never started.
     """
     if verdict.success:
         return 0

@@ -50,13 +50,13 @@ from cluster_kit.workspace import Workspace
 
 KINDS: tuple[Variant, Variant] = ("cpu", "gpu")
 PLAIN = re.compile(r"[A-Za-z0-9.]+")
-"""A version that can be a part of a file's name; any other is refused by the plan."""
+"""A version that can be part of a file's name; the plan refuses any other."""
 
 
 def images_of(
     host: Host, manifest: Manifest, inputs: Inputs, workspace: Workspace
 ) -> tuple[OwnImages, list[Problem]]:
-    """The tags, and what cannot be read of the directory of a Dockerfile."""
+    """The images' tags, and the files of a Dockerfile's directory that cannot be read."""
     tag, problems = "", list[Problem]()
     if inputs.dockerfile is not None:
         tag, problems = built_tag(inputs.dockerfile, workspace.written())
@@ -72,7 +72,7 @@ def images_of(
 class Prepared:
     """Everything that a verb needs to know about a manifest, made by `prepare`.
 
-    `hints` are warnings about the program, and about GPUs that it does not get.
+    `hints` are warnings about the program, and about GPUs that the cluster does not get.
     """
 
     request: Request
@@ -93,7 +93,7 @@ def prepare(
     portable: bool = False,
     loaded: Loaded | None = None,
 ) -> Prepared:
-    """The cluster of a manifest on this host, and everything that it was planned from.
+    """The cluster of a manifest on this host, and all inputs of its plan.
 
     Args:
         engine: None to plan without one (see `gather`).
@@ -125,14 +125,14 @@ def prepare(
 
 
 def _left_out(cluster: Cluster) -> list[Hint]:
-    """A hint that names the files of the cluster's directories that its tasks do not get."""
+    """A hint that names the files of the cluster's directories that are left out of its tasks."""
     paths = platform_of(cluster.engine).left_out(cluster)
     reason = "looks like a secret, leads elsewhere or was rendered, and is left out"
     return [Hint(cluster.engine, f"what {reason}: {', '.join(paths)}")] if paths else []
 
 
 def _asked(cluster: Cluster, request: Request) -> Cluster:
-    """The cluster with the request's settings that are not in the manifest."""
+    """The cluster with those settings of the request that a manifest cannot have."""
     if not request.debug:
         return cluster
     return debugged(cluster, request.debug, str(debugger.place()))
@@ -146,7 +146,8 @@ def prepare_locked(
     say: Say,
     loaded: Loaded | None = None,
 ) -> Prepared:
-    """Like `prepare`; also resolves the packages of another TensorFlow, unless that has been done.
+    """Like `prepare`; also resolves the packages of another TensorFlow if there is no lock file
+    yet.
 
     Raises what `prepare` and `image.kit_image.ensure_lock` raise.
     """
@@ -158,7 +159,8 @@ def prepare_locked(
 
 
 def refuse_unlocked(prepared: Prepared) -> None:
-    """Raise UsageError if a rendered file would name no image."""
+    """Raise UsageError if the image's tag is unknown, so that a rendered file would name no
+    image."""
     if kit_image.is_unlocked(prepared.cluster):
         raise UsageError(
             f"the packages of TensorFlow {prepared.cluster.tensorflow} are not resolved yet",
@@ -193,7 +195,7 @@ def read(request: Request, workspace: Workspace) -> Loaded:
 
     Raises:
         UsageError: it was not found.
-        ManifestError: it cannot be read; other problems are in what is returned.
+        ManifestError: it cannot be read; the returned value has all other problems.
     """
     path = find(request.manifest, workspace.manifests)
     root = workspace.root.resolve()
@@ -201,7 +203,7 @@ def read(request: Request, workspace: Workspace) -> Loaded:
 
 
 def prepare_again(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
-    """The plan made again with the subnets and GPUs that are free now; other facts are reused.
+    """A new plan with the subnets and GPUs that are free now; other facts are reused.
 
     Raises:
         ManifestError: no subnet is free, or too few GPUs are.
@@ -236,7 +238,8 @@ def check_arguments(host: Host, cluster: Cluster, caller: Caller = Caller.SHELL)
 
 
 def told(program: str, output: str, caller: Caller = Caller.SHELL) -> tuple[str, str]:
-    """(message, hint) from argparse's output about wrong arguments, the wrong word first."""
+    """(message, hint) from argparse's output about invalid arguments; the invalid word comes
+    first."""
     lists_all = f"{caller.setting(Setting('args', HELP[:1]))} lists all of them"
     match = _ERROR.search(output)
     rule = match[1].strip() if match else output.strip().removeprefix("error: ")
@@ -256,7 +259,7 @@ def told(program: str, output: str, caller: Caller = Caller.SHELL) -> tuple[str,
 
 
 def wants_help(arguments: Sequence[str]) -> bool:
-    """Whether a person asks for the program's help, and not for a cluster."""
+    """Whether the arguments request the program's help instead of a run."""
     return any(word in HELP for word in arguments)
 
 
@@ -282,7 +285,8 @@ def program_help(host: Host, cluster: Cluster) -> str:
 
 
 def _place(cluster: Cluster) -> dict[str, str]:
-    """The leader's variables on which the check of arguments depends: the tasks of the cluster."""
+    """The leader's variables that the check of arguments needs: they describe the cluster's
+    tasks."""
     leader = task_containers(cluster)[cluster.tasks.index(cluster.leader)]
     return {name: leader.environment[name] for name in ("TF_CONFIG", "CLUSTER_KIT_SERVERS")}
 
@@ -293,19 +297,19 @@ def _ask(
     arguments: Sequence[str],
     place: Mapping[str, str] = MappingProxyType({}),
 ) -> Completed:
-    """The output of the program's own parser; the image has the same code."""
-    # -P: not by a module of this name in the current directory, which others may have put there.
+    """The output of the program's own parser, run on this host; the image has the same code."""
+    # -P: ignores modules of the same name in the current directory, where others may have put them.
     command = (sys.executable, "-P", "-B", "-m", "trainer", "arguments", program, *arguments)
     env = {"TF_CONFIG": "", **place, "PYTHONPATH": str(SOURCE)}
     return host.processes.run(command, env=env, timeout_s=HELP_TIMEOUT_S)
 
 
 def _run(host: Host, cluster: Cluster, program: str) -> Completed:
-    """The program with --help in a container of its own, without network or output."""
+    """Run the program with --help in a separate container, without network or output."""
     mounts = [
         f"--volume={mount.source}:{mount.target}:ro"
         for mount in cluster.mounts
-        # The engine would make what is not there yet: data that a first start fetches.
+        # The engine would create missing sources, such as data that the first start fetches.
         if Path(mount.source).exists() and not mount.target.startswith(SECRETS)
     ]
     name = f"cluster-kit-help-{secrets.token_hex(4)}"
@@ -314,15 +318,15 @@ def _run(host: Host, cluster: Cluster, program: str) -> Completed:
         *("--env=HOME=/tmp", *mounts, "--workdir=/tmp", "--entrypoint=python3"),
         *(cluster.image, program, HELP[0]),
     )
-    # A program that hears no signal would outlive the command.
+    # A program that ignores signals would outlive the command.
     with host.processes.afterwards(["docker", "rm", "--force", name]):
         return host.processes.run(command, timeout_s=HELP_TIMEOUT_S, most=LONGEST_HELP)
 
 
 def build_of(cluster: Cluster, root: Path, folder: Path) -> Build | None:
-    """The build of the kit's own image, or a Dockerfile's; None if only the kit can build it.
+    """The build of the kit's image or of a Dockerfile's; None if only the kit can build the image.
 
-    Nor is there one for an image that the manifest names.
+    It is also None for an image that the manifest names.
 
     Args:
         root: the folder that is copied as a whole.

@@ -1,4 +1,4 @@
-"""Recovery of a watched run: silent tasks are restarted, an unreachable engine is awaited."""
+"""Recovers a watched run: restarts silent tasks, and waits for an unreachable engine."""
 
 from __future__ import annotations
 
@@ -68,13 +68,12 @@ class Recovery:
         return seen
 
     def _is_new(self, silence: Silence) -> bool:
-        """Whether a silence was not handled yet; reports from before the leader's kill do not
-        count.
-        """
+        """Whether a silence is new; reports from before the leader was killed do not count."""
         return silence not in self._done and silence.time > self._leader_killed_at
 
     def _start_again(self, container: Container, seen: RunState) -> None:
-        """Within the bound of `retries`; a leader that was killed is the watch's to start."""
+        """Restart a task at most `retries` times; a leader that was killed is started by the
+        watch."""
         leads = container.name == seen.leader
         if not leads and seen.tasks[container.name].restarts >= self._cluster.retries:
             return
@@ -97,10 +96,10 @@ def to_start_again(
 ) -> list[Container]:
     """The containers to start again, in this order, if these tasks are silent. Pure.
 
-    A leader that hears of nobody may be the one that is cut off itself: it is, if it has no
-    network, or if there are several others and no other reason for their silence. Then servers are
-    started again, too: they hold connections to it that are dead, and would find out one by one.
-    It comes first: it would end the job meanwhile, in the belief that nobody helps the others.
+    If the leader receives no answer from any task, it may itself be cut off: so it is if it has no
+    network, or if several other tasks are silent for no other reason. Then servers are restarted,
+    too: their connections to the leader are dead, and they would notice that one by one. The leader
+    comes first: otherwise it would end the job meanwhile, since it expects no recovery.
     """
     by_name = {container.name: container for container in containers}
     leader, other_silent = by_name.get(seen.leader), [c for c in containers if c.name in silent]
@@ -120,13 +119,14 @@ DOCKER = "the Docker engine"
 
 
 class EndedByEngine(EngineError):
-    """There is nothing to wait for: the leader no longer exists."""
+    """The engine has ended the leader, so waiting is useless."""
 
 
 class Absence:
-    """Suppresses EngineErrors of its `with` blocks while the engine may be away.
+    """Suppresses EngineErrors of its `with` blocks while the engine is unreachable for a limited
+    time.
 
-    A block without an error ends the absence. Containers live on without their engine.
+    A block without an error ends the absence. Containers continue without their engine.
 
     Args:
         clock: measures the absence.
@@ -152,11 +152,11 @@ class Absence:
         self._away_since: float | None = None
         self._before_s = 0.0
         self.lost_at = math.inf
-        """Unix time at which the engine was last found to be away."""
+        """Unix time at which the engine was last found unreachable."""
 
     @property
     def lasts(self) -> bool:
-        """Whether the engine is away now."""
+        """Whether the engine is unreachable now."""
         return self._away_since is not None
 
     @property
@@ -182,7 +182,8 @@ class Absence:
         return False
 
     def _bear(self, error: EngineError) -> None:
-        """Note that the engine is away; raises EngineError if it has been for too long."""
+        """Note that the engine is unreachable; raises EngineError if it has been so for too
+        long."""
         if self._away_since is None:
             self._away_since, self.lost_at = self._clock.monotonic(), self._clock.time()
             self._tell(

@@ -1,4 +1,4 @@
-"""The request of a command line, and the default cluster of one that names none."""
+"""The request of a command line, and the default cluster of a command that names none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_MANIFEST = "quickstart"
 class Request:
     """A user's request: a manifest, by path or name, and its overrides.
 
-    `by_set` are the keys of the overrides that `--set` gave, not their own option.
+    `by_set` are the keys of the overrides that come from `--set` instead of their own option.
     """
 
     manifest: str
@@ -33,8 +33,8 @@ def unnamed(up: Sequence[str], local: Sequence[str], *, changes: bool = False) -
 
     Args:
         up: the names of all clusters that are up.
-        local: those whose runs lie below the current directory. If there are any, only they are
-            considered.
+        local: the clusters whose runs are below the current directory. If there are any, only they
+            are considered.
         changes: whether the command ends or changes the cluster. If so, only `local` clusters are
             considered.
 

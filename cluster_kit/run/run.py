@@ -24,8 +24,8 @@ class Stopwatch:
     """Measures seconds by the name of a step; a repeated step is summed.
 
     Args:
-        clock: what it measures by.
-        timings: of steps that are done already.
+        clock: the clock that it reads.
+        timings: seconds of steps that are already done.
         ago_s: how long ago the first step began.
         joined_at: the Unix time at which this process began to watch a run of another one.
     """
@@ -90,7 +90,7 @@ def training_times(seen: RunState, since: float) -> dict[str, float]:
 
 
 class Superseded(Exception):
-    """Ends the run, since another one with changed files replaces it."""
+    """Ends the run, since a run of the changed files replaces it."""
 
 
 Keep = bool | Literal["failed"]
@@ -98,7 +98,8 @@ Keep = bool | Literal["failed"]
 
 
 class Reached(Exception):
-    """Ends the watching and not the run: it has come as far as the caller waits for."""
+    """Ends the watching, but not the run: it has reached the milestone that the caller waits
+    for."""
 
 
 class Observer(Protocol):
@@ -115,7 +116,7 @@ class Observer(Protocol):
         ...
 
     def observe(self, engine: Engine, cluster: Cluster, seen: RunState) -> None:
-        """Called when the state was observed. Can raise Superseded or Reached, and nothing else."""
+        """Called after each observation of the state. Can raise Superseded or Reached only."""
         ...
 
 
@@ -139,7 +140,7 @@ NOBODY = Nobody()
 class Run:
     """One run of a cluster: its plan, its host, its view, its engine and platform, its directory.
 
-    The cluster that is started has another subnet if that of `cluster` is taken meanwhile.
+    The started cluster has another subnet if the subnet of `cluster` has been taken meanwhile.
     """
 
     host: Host
@@ -151,11 +152,11 @@ class Run:
     timings: Stopwatch
     directory: RunDirectory
     since: float
-    """Unix time; older events and progress entries are not of this run."""
+    """Unix time; older events and progress entries belong to earlier runs."""
     id: str
     """The run's id; its containers have it as the label `labels.RUN`."""
     sizes: Mapping[str, int]
-    """The bytes of each progress file that are of an earlier run in this directory."""
+    """The number of bytes of each progress file that belong to an earlier run in this directory."""
     keep: Keep
     """Whether the containers stay after the end."""
     followed: Followed

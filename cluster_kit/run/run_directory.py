@@ -36,11 +36,12 @@ from cluster_kit.workspace import RunDirectory, write_atomically
 
 @dataclass(frozen=True)
 class Record:
-    """The content of run.json: the cluster that was started, when, and by which run.
+    """The content of run.json: the started cluster, the time of its start, and its run's id.
 
     `began` is when the command began, `since` (Unix seconds) when its containers were about to be
     started; `timings_s` are the steps until then. `id` is the containers' label `labels.RUN`.
-    `sizes` are those of progress files before it, in bytes: that part is of an earlier run.
+    `sizes` are the sizes in bytes of the progress files at its start: this part belongs to an
+    earlier run.
     """
 
     id: str
@@ -50,7 +51,7 @@ class Record:
     timings_s: Mapping[str, float]
     sizes: Mapping[str, int]
     program: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of the user's program and of each module of it, by the name below its directory."""
+    """SHA-256 of the user's program and of each of its modules, by the path below its directory."""
 
     def stopwatch(self, clock: Clock) -> Stopwatch:
         """A stopwatch that continues to measure the run from its start."""
@@ -59,7 +60,7 @@ class Record:
 
 @cache
 def _records() -> TypeAdapter[Record]:
-    """Created at its first use: this takes pydantic 10 ms, and few commands read a record."""
+    """Created at its first use, since this takes 10 ms, and few commands read a record."""
     return TypeAdapter(Record)
 
 
@@ -134,7 +135,7 @@ def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
 
 
 def outcome_from(facts: Mapping[str, Any]) -> Outcome:
-    """The outcome in these values of `as_json`; keys that an older kit did not write keep their
+    """The outcome from values written by `as_json`; keys that an older kit did not write keep their
     defaults.
 
     Raises:
@@ -174,7 +175,7 @@ def kept_run(containers: Sequence[Container]) -> RunDirectory | None:
 
 
 def run_of(containers: Sequence[Container]) -> RunDirectory:
-    """The run directory of these containers, which they have as /output.
+    """The run directory of these containers, which have it mounted as /output.
 
     It has no record if they were started without the kit.
     """
@@ -184,7 +185,7 @@ def run_of(containers: Sequence[Container]) -> RunDirectory:
 _PARALLEL = 8
 LAST_BYTES = 1 << 20
 _LONGEST = 2 << 20
-"""Bytes at the end of a saved log that contain its last line."""
+"""The number of bytes at the end of a saved log that contain its last line."""
 
 
 def read_events(run: RunDirectory, since: float) -> list[Event]:
@@ -218,7 +219,7 @@ def _facts(event: Event) -> dict[str, Any]:
 def log_lines(
     engine: Engine, container: Container, *, stderr: bool = False, mask: Mask = str
 ) -> Iterator[str]:
-    """Yields the lines of a log that the engine still has, without terminal control sequences.
+    """Yields the lines that the engine still has of a log, without terminal control sequences.
 
     Args:
         mask: masks secrets; some engines do not mask them themselves.
@@ -306,7 +307,7 @@ MOST_BYTES = 1_000_000
 
 
 def keep_manifest(run: RunDirectory, loaded: Loaded, command: str, mask: Mask) -> None:
-    """Write the manifest as it is run: the file's text if nothing overrides it.
+    """Write the manifest with its overrides applied; the file's text if there are none.
 
     Args:
         command: the command that renders the manifest with its overrides, for a comment.
@@ -371,7 +372,7 @@ def release(run: RunDirectory) -> None:
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Raise HostError, with the folder and its free space, if the block raises OSError."""
+    """Raise HostError, with the folder and its free space, if the `with` block raises OSError."""
     try:
         yield
     except OSError as error:
@@ -388,7 +389,7 @@ def why(error: OSError, folder: Path) -> str:
 
 
 def free(folder: Path) -> str:
-    """`0 MB of 64 MB free` on the disk of a folder, or of the nearest one above that exists."""
+    """`0 MB of 64 MB free` for the disk of a folder, or of its nearest existing parent."""
     with contextlib.suppress(OSError):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         disk = os.statvfs(existing)
@@ -412,8 +413,8 @@ def _megabytes(count: int) -> str:
 def is_full(folder: Path) -> bool:
     """Whether nothing more can be written into a folder because its disk is full.
 
-    To find out, it writes to a file without a name if the file system has such files, since tasks
-    write to the folder, too.
+    The check writes to a file without a name, if the file system has such files, since tasks write
+    to the folder, too.
     """
     nameless = getattr(os, "O_TMPFILE", 0)
     try:

@@ -46,11 +46,11 @@ DRILL = "drill.json"
 
 
 def write_report(run: RunDirectory, known: Known) -> Path:
-    """Write report.json and report.html into the run's directory; the path of the page.
+    """Write report.json and report.html into the run's directory; return the path of the page.
 
     Args:
-        known: secrets that the files must not contain. If some are unknown, the page is made from
-            report.json, if it exists.
+        known: secrets that the files must not contain. If some are unknown, the page is created
+            from report.json, if it exists.
     Raises:
         UsageError: there is nothing to report on.
         OSError: they cannot be written.
@@ -73,12 +73,12 @@ def _shown(run: RunDirectory, known: Known) -> dict[str, Any]:
 def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
     """The facts of a run without its secrets, as report.json has them.
 
-    If some secrets are not known any more, all words of tasks are masked.
+    If some secrets are not known any more, all texts from tasks are masked.
 
     Args:
-        known: what is known of its secrets; without it, what its directory and this shell tell.
+        known: the known secrets; without it, those found in its directory and this shell.
     Raises:
-        UsageError: the run was not started by `up`, or by another version of the kit.
+        UsageError: the run was not started by `up`, or was started by another version of the kit.
     """
     record = read_record(run)
     if record is None:
@@ -164,12 +164,13 @@ FILE = "metrics.prom"
 
 
 def write_metrics(run: RunDirectory, known: Known | None = None) -> Path:
-    """Write metrics.prom into the run's directory; its path.
+    """Write metrics.prom into the run's directory; return its path.
 
     Args:
-        known: secrets that no label may have; without it, what the directory and this shell tell.
+        known: secrets that no label may contain; without it, those found in the directory and this
+            shell.
     Raises:
-        UsageError: there is nothing to tell.
+        UsageError: the run has no metrics.
         OSError: it cannot be written.
     """
     path = run.path / FILE
@@ -181,7 +182,8 @@ def exposition(runs: Iterable[RunDirectory], connect: Connect = lambda: None) ->
     """The metrics of these runs together; raises UsageError if one has none.
 
     Args:
-        connect: returns the engine, or None; it is asked for secrets, which no label may have.
+        connect: returns the engine, or None; the engine provides secrets, which no label may
+            contain.
     """
     return text(value for run in runs for value in _values(run, known_of(run, connect)))
 
@@ -193,8 +195,8 @@ def _values(run: RunDirectory, known: Known) -> Iterable[Value]:
 def masked_labels(values: Iterable[Value], known: Known) -> Iterator[Value]:
     """Yields the values without secrets: programs choose names of metrics, which are labels.
 
-    If some secrets are not known any more, the names that a run's outcome has are told, which are
-    masked, and no others.
+    If some secrets are not known any more, only the names in a run's outcome are written, which are
+    masked.
     """
     mask = masker(known.values)
     for value in values:
@@ -228,10 +230,10 @@ class RunMetrics:
         """All values of the run.
 
         Args:
-            engine: the states of its containers by task; without them, what tasks wrote must do.
-            now: Unix seconds, if it is another time.
+            engine: the states of its containers by task; without them, the tasks' files are used.
+            now: the Unix time to use instead of the current one.
         Raises:
-            UsageError: the run has left neither a record nor an outcome.
+            UsageError: the run has neither a record nor an outcome.
         """
         self._look_at_record()
         facts = self._facts()

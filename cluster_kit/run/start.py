@@ -47,12 +47,12 @@ WAIT_S = 120.0
 
 @contextlib.contextmanager
 def turn(host: Host, engine: Engine, cluster: Cluster) -> Iterator[None]:
-    """Hold the lock under which clusters on this host get GPUs of an engine, in the `with` block.
+    """Hold the lock for assigning an engine's GPUs to clusters on this host, in the `with` block.
 
     A cluster without GPUs does not wait.
 
     Raises:
-        HostError: another start had its turn for more than WAIT_S, or the lock cannot be made.
+        HostError: another start has held it for more than WAIT_S, or the lock cannot be created.
         EngineError: the engine does not answer.
     """
     with contextlib.ExitStack() as held:
@@ -91,16 +91,16 @@ def planned_now(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
 
 OTHER = Setting("name", "OTHER")
 PLANS = 3
-"""The most plans that are tried if each one's subnet is taken before the start."""
+"""Maximum number of plans to try if another network takes each plan's subnet before the start."""
 BUILD = "build"
 """The name before a build's lines in the view."""
 
 
 def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
-    """Remove containers and networks that an earlier run of this name has left.
+    """Remove the containers and networks that an earlier run of this name left behind.
 
     Raises:
-        HostError: a cluster of this name is up, has ended and was not judged, or was kept.
+        HostError: a cluster of this name is up, has ended without being judged, or was kept.
         EngineError: the engine cannot remove it, or does not answer.
     """
     containers = engine.containers(name)
@@ -134,10 +134,10 @@ def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
 
 
 def ensure_image(host: Host, cluster: Cluster, workspace: Workspace, view: View) -> None:
-    """Build the cluster's image if it is the kit's own, or a Dockerfile's, and absent; look into
-    any that is not the kit's.
+    """Build the cluster's image if it is missing, and is the kit's own or a Dockerfile's; inspect
+    an image that is not the kit's.
 
-    A debugger that a program waits for is fetched, too.
+    If a program waits for a debugger, the debugger is fetched, too.
 
     Raises:
         HostError, ManifestError, EngineError: see `image.user_image` and
@@ -173,8 +173,8 @@ def up(run: Run, prepared: Prepared, text: str) -> Cluster:
     image has been removed, it is built again.
 
     Raises:
-        HostError: the workspace cannot be written, or GPUs are handed out to others for too long.
-        SubnetTaken: the manifest's fixed subnet is taken, or the subnets of PLANS plans were.
+        HostError: the workspace cannot be written, or other starts assign GPUs for too long.
+        SubnetTaken: the manifest's fixed subnet is taken, or the subnets of PLANS plans were taken.
         EngineError: the engine failed.
         ManifestError: no subnet is free any more, or too few GPUs are.
     """
@@ -214,7 +214,7 @@ def up(run: Run, prepared: Prepared, text: str) -> Cluster:
 
 
 def _write(run: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, str]]:
-    """Write the cluster's file, and with the run a copy, its sources and the record.
+    """Write the cluster's file, and into the run's directory a copy, the sources and the record.
 
     Returns the file's path, and the hashes of the program's files.
     """
@@ -241,7 +241,7 @@ def _program_files(prepared: Prepared) -> list[Path]:
 
 
 def _refuse_others(run: Run) -> None:
-    """Raise EngineError if the containers are another run's: one of another host, say."""
+    """Raise EngineError if the containers belong to another run, for example of another host."""
     run_ids = {container.id for container in run.containers()}
     strangers = [c for c in run.engine.containers(run.name) if c.id not in run_ids]
     if strangers:
@@ -265,13 +265,13 @@ _ABSENT = "bind source path does not exist"
 
 
 def refuse_if_not_shared(host: Host, kind: EngineKind, image: str, runs: Path) -> None:
-    """Try a mount of a new folder below `runs` if the engine is on another machine.
+    """Try to mount a new folder below `runs` if the engine is on another machine.
 
-    A container is made for that, which is not started: the engine looks for what it is to mount.
+    This creates a container without starting it: the engine then looks for the mount's source.
 
     Raises:
-        HostError: the engine does not see the folder, or it cannot be made.
-        EngineError: the engine refused the container otherwise.
+        HostError: the engine does not find the folder, or the folder cannot be created.
+        EngineError: the engine refused the container for another reason.
     """
     if not kind.remote:
         return

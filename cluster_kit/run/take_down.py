@@ -1,4 +1,5 @@
-"""Ends a cluster from outside. If a process watches it, that one judges it and saves its logs."""
+"""Ends a cluster from outside. If a process watches it, that process judges it and saves its
+logs."""
 
 from __future__ import annotations
 
@@ -19,19 +20,19 @@ from cluster_kit.workspace import Workspace
 log = logging.getLogger(__name__)
 
 SAVES_S = 15.0
-"""Seconds for the process that watches the cluster to judge it and to save its logs."""
+"""Seconds that the watching process gets to judge the cluster and to save its logs."""
 POLL_S = 0.2
 
 
 def take_down(host: Host, engine: Engine, name: str) -> int:
-    """Stop and remove a cluster; the number of its containers.
+    """Stop and remove a cluster; return the number of its containers.
 
     Raises:
-        EngineError: the engine cannot, or does not answer.
+        EngineError: the engine cannot remove it, or does not answer.
     """
     containers, sidecars = engine.containers(name), engine.sidecars(name)
     if containers:
-        with contextlib.suppress(OSError):  # only a stopped one needs the request
+        with contextlib.suppress(OSError):  # only a stopped cluster needs the request
             user_requests.write(
                 run_of(containers).path,
                 user_requests.DOWN,
@@ -44,14 +45,14 @@ def take_down(host: Host, engine: Engine, name: str) -> int:
         while host.clock.monotonic() < until and is_claimed(host, engine, name):
             host.clock.sleep(POLL_S)
     elif containers and unjudged(containers):
-        from cluster_kit.run.attach import attach  # the whole story of a run: a third of `down`
+        from cluster_kit.run.attach import attach  # this import takes a third of the time of `down`
 
         engine.stop(name)
         workspace = Workspace(run_of(containers).workspace)
         try:
             attach(host, name, workspace, QuietView(Console(quiet=True)), keep=False)
         except KitError:
-            pass  # without a verdict it is removed all the same
+            pass  # it is removed even without a verdict
         except Exception as error:  # noqa: BLE001 a bug here must not keep it from being removed
             log.warning("%s cannot be judged and is removed without: %r", name, error)
     engine.remove(name)

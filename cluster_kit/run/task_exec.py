@@ -22,7 +22,7 @@ from cluster_kit.util.nearest import proposal
 
 SHELL = ("sh", "-c", "if command -v bash >/dev/null; then exec bash; else exec sh; fi")
 KILL_ALL = "kill -9 -1"
-"""-1: every process except the first one, which ends with its child, and the shell."""
+"""-1 means every process except the first one, which ends with its child, and the shell."""
 CRASH = ("sh", "-c", KILL_ALL)
 MARK = "CLUSTER_KIT_EXEC"
 INTERRUPT = (
@@ -34,7 +34,7 @@ INTERRUPT = (
     "    except OSError:\n"
     "        pass\n"
 )
-"""Interrupts every process that has the mark, since the engine does not do it."""
+"""Interrupts every process whose environment has the mark, since the engine does not do that."""
 PATIENCE_S = 2
 UNPRIVILEGED = (
     "import ctypes, os, signal, sys\n"
@@ -51,8 +51,8 @@ UNPRIVILEGED = (
     "    print(f'{sys.argv[1]}: {error.strerror}', file=sys.stderr)\n"
     "    sys.exit(127 if isinstance(error, FileNotFoundError) else 126)\n"
 )
-"""Runs a command without capabilities. The container of a task with a `bandwidth` has some, which
-the engine gives to every command of root's, although the task has given them up."""
+"""Runs a command without capabilities. The container of a task with a `bandwidth` has capabilities.
+The task drops them, but the engine gives them to every command that runs as root."""
 
 
 def task_of(engine: Engine, cluster: str, task: str) -> Container:
@@ -144,7 +144,7 @@ STARTING = ("created", "restarting")
 
 @dataclass(frozen=True)
 class Profile:
-    """A trace that was taken: the facts of its profile.json, and the directory that has both."""
+    """A recorded trace: the facts of its profile.json, and the directory that contains both."""
 
     facts: Mapping[str, Any]
     folder: Path
@@ -166,11 +166,11 @@ def refuse_seconds(seconds: float) -> None:
 def profiled_tasks(
     containers: Sequence[Container], cluster: str, tasks: Sequence[str]
 ) -> list[str]:
-    """The tasks to trace: these, or all that can have a TensorFlow server.
+    """The tasks to trace: the given ones, or all that can have a TensorFlow server.
 
     Raises:
         HostError: the cluster is not up.
-        UsageError: it has no such task, or that one has no server.
+        UsageError: it has no such task, or the task has no server.
     """
     if not containers:
         raise HostError(
@@ -190,7 +190,7 @@ def profiled_tasks(
 
 
 def profile(engine: Engine, cluster: str, seconds: float, tasks: Sequence[str]) -> Profile:
-    """Trace these tasks of a cluster that is up, or all; takes `seconds` and some more.
+    """Trace these tasks of a running cluster, or all; takes a little more than `seconds`.
 
     Raises:
         HostError: the cluster is not up, or no task could be traced.
@@ -210,7 +210,7 @@ def profile(engine: Engine, cluster: str, seconds: float, tasks: Sequence[str]) 
 
 
 def _who_is_asked(containers: Sequence[Container], cluster: str) -> Container:
-    """The leader if it runs, else another task that does."""
+    """The task to send the request to: the leader if it runs, else another running task."""
     running = [
         one
         for one in containers

@@ -38,8 +38,8 @@ memory before the job could begin."""
 class Reason(StrEnum):
     """Why a run ended: `reason` of outcome.json.
 
-    FINISHED to STOPPED are reported by supervisors (see `contract.endings`); the last five
-    are of runs that failed before a verdict.
+    Supervisors report FINISHED to STOPPED (see `contract.endings`); the last five are for runs that
+    failed before a verdict.
     """
 
     FINISHED = "finished"
@@ -67,17 +67,18 @@ CODES = {
     for name, reason in REASONS.items()
     if reason.kit != TrainingFailed.exit_code
 }
-"""The kit's exit code by the supervisor's reason; any other reason is a failed training."""
+"""The kit's exit code by the supervisor's reason; any other reason means a failed training."""
 BLAMELESS = tuple(Reason(name) for name, reason in REASONS.items() if reason.blameless)
-"""The reasons of runs whose end no task is to blame for."""
+"""The reasons for which no task is to blame."""
 SURVIVED_S = 30.0
-"""A chief fails 2 s after a ps is lost, an all-reduce worker 9 s after another worker."""
+"""Seconds: a failure this long before the leader's end did not cause it. A chief fails 2 s after a
+ps is lost, an all-reduce worker 9 s after another worker."""
 OUTPUT_LOST = "the output directory cannot be written any more"
 KILLED = 128 + signal.SIGKILL
 SOON_S, HEARD_S = 60.0, 2.0
-"""A program that ran this many seconds until it was out of memory may have worked before.
+"""A program that ran out of memory after more than SOON_S seconds may have worked before.
 
-Its `end` can be earlier than the engine's event.
+Its `end` can be up to HEARD_S seconds earlier than the engine's event.
 """
 _BEFORE = "before the job could begin"
 OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
@@ -87,7 +88,8 @@ OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
 class Verdict:
     """How a run ended.
 
-    `exit_code` is the kit's (see `errors`); `blame` is a task, and `hint` what helps, or "".
+    `exit_code` is the kit's (see `errors`); `blame` is the name of a task, or ""; `hint` says what
+    to do, or is "".
     """
 
     success: bool
@@ -106,7 +108,7 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     if ending == "superseded":
         message = "stopped to run again: its files have changed (`--watch`)"
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", message)
-    if ending == "sidecar":  # which one, `sidecars.blamed` says
+    if ending == "sidecar":  # `blamed` says which sidecar
         return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, "", "a sidecar has crashed")
     if ending == "memory" and (name := starved(cluster, seen)):
         return _judge_starved(cluster, seen, name)
@@ -125,9 +127,9 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
 
 
 def starved(cluster: Cluster, seen: RunState) -> str:
-    """The task that has run out of memory and would again with the same limit, "" if none has.
+    """The task that has run out of memory and would do so again with its limit; "" if none.
 
-    It is a server for which the leader waits, or a task whose program has run out of it twice.
+    It is a server for which the leader waits, or a task whose program ran out of memory twice.
     """
     return _starved_server(cluster, seen) or next(
         (t.name for t in cluster.tasks if t.memory and _starved_twice(seen, t.name)), ""
@@ -135,8 +137,8 @@ def starved(cluster: Cluster, seen: RunState) -> str:
 
 
 def _starved_twice(seen: RunState, task: str) -> bool:
-    """Whether the last two attempts of a task's program ended by its memory limit soon after their
-    start, and no task has made a step since the first of them."""
+    """Whether the memory limit ended the last two attempts of a task's program soon after their
+    start, and no task has made a step since the first attempt."""
     killed = [time for life in seen.lives_of(task) for time in life.ooms]
     if len(killed) < 2:
         return False
@@ -163,8 +165,8 @@ def _starved_twice(seen: RunState, task: str) -> bool:
 def _starved_server(cluster: Cluster, seen: RunState) -> str:
     """A server that ran out of memory while the leader waits for it; "" if none did.
 
-    It is useless to wait for the start deadline. A server that was ready before can recover if the
-    engine restarts it.
+    Waiting for the start deadline would be useless. A server that was ready before can recover if
+    the engine restarts it.
     """
     begun, ready = seen.last(seen.leader, Start), seen.last(seen.leader, Ready)
     if ready is not None and (begun is None or begun[0] <= ready[0]):
@@ -187,7 +189,7 @@ def _judge_starved(cluster: Cluster, seen: RunState, name: str) -> Verdict:
 
 
 def _judge_leader(seen: RunState) -> Verdict:
-    """The verdict on a failed leader: it failed by itself, or because of the task to blame."""
+    """The verdict on a failed leader: it failed by itself, or because of another task."""
     leader, code = seen.leader, seen.tasks[seen.leader].exit_code
     end = seen.end_of(leader)
     if end is None and (silence := heartbeats.current(seen).get(leader)):
@@ -283,14 +285,15 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
 
 
 def _was_survived(seen: RunState, task: str, end: float) -> bool:
-    """Whether the task restarted and training continued, so that this did not end the run."""
+    """Whether the task restarted and training continued, so that its failure did not end the
+    run."""
     came_back = any(start > end for start in seen.starts(task))
     ends = seen.ends(seen.leader)
     return came_back and bool(ends) and ends[-1] - end > SURVIVED_S
 
 
 def _meaning(seen: RunState, task: str, code: int | None) -> str:
-    """What an exit code means, for the end of a message; "" if it says nothing special."""
+    """The meaning of an exit code, for the end of a message; "" if it has no special meaning."""
     if out_of_memory(seen, task):
         return OUT_OF_MEMORY
     if code is not None and code > 128:
@@ -304,7 +307,7 @@ def out_of_memory(seen: RunState, task: str) -> bool:
 
 
 def _last_oom(seen: RunState, task: str) -> float:
-    """Unix seconds at which that last happened, 0 if it never did."""
+    """Unix time at which that last happened, 0 if never."""
     return max((time for life in seen.lives_of(task) for time in life.ooms), default=0.0)
 
 
@@ -316,12 +319,12 @@ OVER_THE_END = re.compile(
     r"|(Unavailable|Aborted|Cancelled|Internal|Unknown|FailedPrecondition|NotFound|DeadlineExceeded"
     r"|Timeout)Error"
 )
-"""Messages with which programs report servers and tasks that have ended: not their own fault."""
+"""Messages with which programs report that other tasks have ended: not their own fault."""
 OWN_FAULT = re.compile(
     r"No such file or directory|Permission ?denied|HTTPS?Connection|https?://"
     r"|killed by SIG(SEGV|BUS|FPE|ILL)"
 )
-"""What no task's end is the cause of, even in such a message."""
+"""Errors that another task's end does not cause, even if they are in such a message."""
 LEFT_OUT = "invalid, about tasks that the run does not have, or too many"
 MOST = 200
 """Notes of a run."""
@@ -330,7 +333,7 @@ LONGEST, LONGEST_NOTE = 200, 1_000
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
-    """The first MOST of `all_notes`. No output of a task can make this fail the verdict."""
+    """The first MOST of `all_notes`; an error here does not affect the verdict."""
     try:
         notes = all_notes(cluster, seen)
     except Exception as error:  # noqa: BLE001 a bug here must not cost the run its outcome
@@ -346,10 +349,10 @@ def _shortened(note: str) -> str:
 
 def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     """One line for each silence, for each node that went down, for each restart and stop on
-    request, for each cut between two tasks, for what training waited for, for each time in which a
-    task was a straggler, for each ps that held the job up, and for each task that was cut off,
-    failed while the leader ended without it or after its end, ran out of memory and came back, or
-    never made a step.
+    request, for each cut between two tasks, for what training waited for, for each period in which
+    a task was a straggler, for each ps that held the job up, and for each task that was cut off,
+    that failed without ending the job or after the job's end, that ran out of memory and restarted,
+    or that never made a step.
     """
     notes = [_silence(silence, seen) for silence in heartbeats.all_of(seen)]
     notes += absences.node_notes(seen)
@@ -384,7 +387,7 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
 
 
 def profile_notes(asked: ProfileAt | None, seen: RunState) -> Iterator[str]:
-    """A line if there is no trace, or one without some of the tasks."""
+    """A line if there is no trace, or if the trace lacks some of the tasks."""
     if asked is None:
         return
     taken = [entry.event for entry in seen.entries if isinstance(entry.event, Profiled)]
@@ -409,14 +412,15 @@ def _why_no_profile(asked: ProfileAt, seen: RunState) -> str:
 
 
 def _silence(silence: Silence, seen: RunState) -> str:
-    """A silence, and what came after it."""
+    """A text about a silence, and what happened after it."""
     if any(start > silence.time for start in seen.starts(silence.task)):
         return f"{silence}; it was started again"
     return str(silence)
 
 
 def _late_failure(end: End, cluster: Cluster) -> str:
-    """How a task's program failed after a job that ended well; "" if only over that end."""
+    """How a task's program failed after a successful job; "" if it failed only because the job
+    ended."""
     message = end.message or ""
     over_the_end = OVER_THE_END.search(message) and not OWN_FAULT.search(message)
     if not end.after_job or over_the_end:
@@ -461,7 +465,8 @@ def words(one: Container) -> str:
 
 
 def sidecar_notes(containers: Iterable[Container], blame: str) -> list[str]:
-    """A note for each that crashed before the job's end, and is not to blame for that."""
+    """A note for each sidecar that crashed before the job's end, and is not to blame for that
+    end."""
     return [
         f"{words(one)}; its log is logs/{one.name}.log"
         for one in crashed(containers)
@@ -472,7 +477,8 @@ def sidecar_notes(containers: Iterable[Container], blame: str) -> list[str]:
 def blamed(
     cluster: Cluster, verdict: Verdict, ending: Ending, containers: Sequence[Container]
 ) -> Verdict:
-    """The verdict; of a job that failed after a sidecar which it needs, the one on that sidecar.
+    """The verdict; if the job failed after a crash of a sidecar that it needs, the one on that
+    sidecar.
 
     Args:
         containers: of tasks and sidecars, before they were stopped.

@@ -1,4 +1,4 @@
-"""Watches one run to its end: events, requests, and the tasks that end after the leader."""
+"""Watches one run to its end: its events, users' requests, and tasks that end after the leader."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from cluster_kit.run.verdict import Ending, starved
 from cluster_kit.util.masking import masker
 
 FOLLOW_S = 15.0
-"""Servers end within a second of the leader; on a very busy host this is the limit."""
+"""Maximum seconds for servers to end after the leader; they usually need one second."""
 AT_ONCE_S = 5.0
 NOT_HEARD_S = 3.0
-"""If a leader fails within these seconds, other tasks may not have reached it, and would wait."""
+"""If the leader failed within AT_ONCE_S of its start, other tasks get NOT_HEARD_S to end: they may
+not have reached it, and would wait."""
 
 
 def follow_s(seen: RunState) -> float:
-    """Seconds for which tasks may continue after the leader's end, except evaluators."""
+    """Seconds for which tasks other than evaluators may continue after the leader's end."""
     leader = seen.leader
     ends = seen.ends(leader)
     lived = ends[-1] - seen.started_at(leader) if ends else AT_ONCE_S
@@ -43,7 +44,7 @@ def follow_s(seen: RunState) -> float:
 
 
 STOPS_WITHIN_S = 15.0
-"""An engine that is stopped first stops its containers, each within 10 s."""
+"""Seconds: an engine that is being stopped first stops its containers, each within 10 s."""
 
 
 def refuse_if_taken_away(platform: Platform, containers: Sequence[Container]) -> None:
@@ -88,7 +89,7 @@ def refuse_if_ended_by_engine(
 
 
 class Requests:
-    """Reports what is new in the state of one run.
+    """Reports new requests and restarts in the state of one run.
 
     Args:
         tell: called with a sentence.
@@ -125,7 +126,7 @@ def _beginning(one: Asked, seen: RunState) -> str:
 POLL_S = 0.2
 OVERDUE_SLACK_S = 60.0
 START_S = 30.0
-"""After an `up` that was killed, the engine may still start containers: 0.2 s for each."""
+"""Seconds: after an `up` was killed, the engine may still start containers, at 0.2 s each."""
 
 Show = Callable[[RunState], None]
 
@@ -168,7 +169,7 @@ class Watch:
         self._leader_restarts = 0
 
     def _containers(self) -> list[Container]:
-        """The containers of a joined run: only they still have the values of its secrets."""
+        """The containers of a joined run, which alone still have the values of its secrets."""
         with contextlib.suppress(EngineError):
             return [*self._run.containers(), *self._run.sidecars()] if self._joins else []
         return []
@@ -180,7 +181,7 @@ class Watch:
             EngineError: the engine was lost for too long, or has ended the leader.
         """
         deadlines = self._cluster.deadlines
-        # Programs may wait for sidecars that long, and then for servers.
+        # Programs may wait that long for sidecars, and then for servers.
         waits = any(one.ready and one.ready.port for one in self._cluster.sidecars)
         starts_s = deadlines.start * (2 if waits else 1)
         already_s = self._run.timings.since_start_s if self._joins else 0.0
@@ -207,7 +208,8 @@ class Watch:
         return "ended"
 
     def _is_blind(self) -> bool:
-        """Whether the state may be outdated: the engine is away, or must repeat its events."""
+        """Whether the state may be outdated: the engine is unreachable, or must repeat its
+        events."""
         return self._absence.lasts or self._listener.is_behind
 
     def _poll(self, show: Show) -> None:
@@ -224,7 +226,8 @@ class Watch:
             self._joined()
 
     def _joined(self) -> None:
-        """Note the state of a run that the watch has joined; raises EngineError if it never began.
+        """Process the state of a run that the watch has joined; raises EngineError if it never
+        began.
 
         A leader whose whole job has ended is not restarted: it would wait for its servers.
         """
@@ -244,7 +247,7 @@ class Watch:
         """Add all new events and progress entries to `seen`.
 
         Raises:
-            EngineError: the engine was lost; progress entries have been added all the same.
+            EngineError: the engine was lost; progress entries have been added nevertheless.
         """
         try:
             self._add(self._listener.drain())
@@ -310,7 +313,7 @@ class Watch:
                 raise
             return False
         if over and self.seen.tasks[self.seen.leader].exit_code:
-            with self._absence:  # an engine that is stopped first stops its containers
+            with self._absence:  # an engine that is being stopped first stops its containers
                 self._listener.ask()
         return over and not self._is_blind()
 
@@ -334,7 +337,7 @@ class Watch:
         if absences.has_no_place(self.seen, leader.name):
             return True
         if self._leader_restarts > leader.restarts:
-            return False  # started again; the event has not arrived yet
+            return False  # restarted; the event has not arrived yet
         if self.seen.own_restarts(leader.name) >= self._cluster.retries:
             return True
         containers = self._run.containers()
