@@ -1,4 +1,4 @@
-"""report.json: all that a page shows of one run, its curves thinned out. Pure."""
+"""Creates report.json: all facts that a page shows of a run, with thinned curves. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cluster_kit.report.lanes import Lane, Mark, Span, lanes_of, thinned, with_f
 from cluster_kit.report.page import Evidence, profile_facts
 
 MOST_VALUES = 14000
-"""The most points of all curves of a report: about 280 kB."""
+"""Maximum points of all curves of a report: about 280 kB."""
 FEWEST_POINTS, MOST_POINTS = 40, 600
-"""The fewest and the most points of one curve."""
+"""Minimum and maximum points of one curve."""
 DIGITS = 4
 
 Point = tuple[float, float]
@@ -45,7 +45,7 @@ class _Figure:
     title: str
     unit: str
     events: tuple[type[Event], ...] = ()
-    """Those that tell it, by `told`; () if samples do."""
+    """The types of events with the figure, which `told` reads; () if usage samples have it."""
     told: Callable[[Figures], float | None] | None = None
     rate: Callable[[Rates], float] | None = None
     used: Callable[[Sample], float | None] | None = None
@@ -72,7 +72,7 @@ _USED = [one for one in FIGURES if not one.events]
 
 
 class Curves:
-    """The points of all curves so far; `points` by figure and curve, in the order they came.
+    """The points of all curves so far; `points` by figure and curve, in order of arrival.
 
     Args:
         tasks: names, in the order of the curves; what others say is left out.
@@ -111,7 +111,7 @@ class Curves:
 
     @property
     def most(self) -> int:
-        """How many points each curve should have at most, so that the page stays small."""
+        """The maximum points of each curve that keep the page small."""
         return min(max(MOST_VALUES // max(len(self.points), 1), FEWEST_POINTS), MOST_POINTS)
 
     def charts(self) -> list[Chart]:
@@ -129,7 +129,7 @@ class Curves:
 def charts_of(
     tasks: Sequence[str], entries: Sequence[Entry], samples: Sequence[Sample]
 ) -> list[Chart]:
-    """All charts of a run that have a point, each with few enough of them.
+    """All charts of a run that have a point, with few enough points.
 
     Args:
         tasks: names, in the order of the curves; what others say is left out.
@@ -144,13 +144,13 @@ def charts_of(
 
 
 def thinned_chart(chart: Chart, most: int) -> Chart:
-    """The chart with about `most` points in each curve at most: means of equal times."""
+    """The chart with about `most` points in each curve at most: means over equal times."""
     curves = (Curve(curve.name, means(curve.points, most)) for curve in chart.curves)
     return Chart(chart.id, chart.title, chart.unit, tuple(curves))
 
 
 def means(points: Sequence[Point], most: int) -> tuple[Point, ...]:
-    """About `most` points at most: means of equal times."""
+    """About `most` points at most: means over equal times."""
     if len(points) <= most:
         return tuple(points)
     begin, width = points[0][0], (points[-1][0] - points[0][0]) / most
@@ -187,8 +187,8 @@ class Edge:
 
 
 class Traffic:
-    """What was sent so far. A task that was started again counts from zero: what it sent before is
-    added."""
+    """The bytes sent so far. After a restart a task's counts begin at zero; earlier bytes are added
+    to them."""
 
     def __init__(self) -> None:
         self._sent: dict[tuple[str, str], float] = {}
@@ -212,7 +212,7 @@ class Traffic:
         return True
 
     def edges(self) -> list[Edge]:
-        """All pairs of tasks between which something was sent, the most first."""
+        """All pairs of tasks with traffic between them, the largest first."""
         edges = [
             Edge(*pair, bytes=round(size), bps=_rate(*self._timed.get(pair, (0.0, 0.0))))
             for pair, size in self._sent.items()
@@ -248,10 +248,11 @@ def facts_of(run: Evidence) -> dict[str, Any]:
 def facts_with(
     run: Evidence, charts: Sequence[Chart], edges: Sequence[Edge], until: float = 0.0
 ) -> dict[str, Any]:
-    """The same for whoever has counted along; the samples of `run` are not looked at.
+    """Like `facts_of`, for callers that have counted traffic and curves themselves; the samples of
+    `run` are ignored.
 
     Args:
-        until: the time of the last thing that was seen, Unix seconds, if `run` does not have it.
+        until: the Unix time of the last observation, if `run` does not have it.
     """
     began, end = period(run)
     end = max(end, until)
@@ -313,12 +314,12 @@ def period(run: Evidence) -> tuple[float, float]:
 
 
 def traffic_facts(edges: Sequence[Edge]) -> list[dict[str, Any]]:
-    """Who sent whom how much, as report.json has it."""
+    """The bytes between each pair of tasks, in report.json's form."""
     return [asdict(edge) | {"bps": round(edge.bps)} for edge in edges]
 
 
 def points_facts(points: Sequence[tuple[float, float]], began: float) -> dict[str, list[float]]:
-    """Points of a curve, as report.json has them."""
+    """The points of a curve, in report.json's form."""
     return {
         "x": [round(at - began, 2) for at, _ in points],
         "y": [_short(value) for _, value in points],
@@ -342,7 +343,7 @@ def _lane(lane: Lane, began: float) -> Mapping[str, Any]:
 
 
 def _spans(spans: Sequence[Span], began: float) -> list[dict[str, Any]]:
-    """All that last for a millisecond or more: shorter ones cannot be shown."""
+    """The spans of a millisecond or more; shorter ones cannot be shown."""
     shown = (_span(span, began) for span in spans)
     return [span for span in shown if span["begin"] < span["end"]]
 

@@ -50,7 +50,7 @@ def marks_of(
 ) -> Iterator[Mark]:
     """The marks of one task, from the lives of its container and its entries.
 
-    What follows from one of the `requests` for the task is not a fault.
+    A consequence of one of the `requests` for the task is not a fault.
     """
     for mark in _of_container(lives):
         yield _asked_for(mark, lives, requests)
@@ -68,7 +68,7 @@ def marks_of(
 
 
 def _asked_for(mark: Mark, lives: Sequence[Life], requests: Sequence[Asked]) -> Mark:
-    """The mark as a user's request, if it is a fault or restart that followed from one."""
+    """The mark as a user's request, if it is a fault or restart that a request caused."""
     before = [one for one in requests if one.time <= mark.at]
     if mark.kind not in ("fault", "restart") or not before:
         return mark

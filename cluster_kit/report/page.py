@@ -109,7 +109,7 @@ def samples_of(output: Path, cluster: Cluster, since: float, sizes: Sizes) -> li
 
 MOST_CHECKPOINTS = 10_000
 INDEX = ".index"
-"""TensorFlow writes this file of a checkpoint last."""
+"""The file of a checkpoint that TensorFlow writes last."""
 OF_MODEL = "variables.index"
 """The index of a SavedModel, from which training does not continue."""
 
@@ -131,7 +131,7 @@ def _is_index(name: str) -> bool:
 def checkpoints_of(output: Path, since: float) -> list[tuple[float, str]]:
     """The existing checkpoints that were completed since Unix time `since`, oldest first.
 
-    Of very many the newest MOST_CHECKPOINTS.
+    At most the newest MOST_CHECKPOINTS.
     """
     checkpoint = (one for one in completed_checkpoints(output) if one[0] >= since)
     return heapq.nlargest(MOST_CHECKPOINTS, checkpoint)[::-1]
@@ -139,9 +139,9 @@ def checkpoints_of(output: Path, since: float) -> list[tuple[float, str]]:
 
 PROFILE_FOLDER, FACTS = "profile", "profile.json"
 MOST, MOST_OPS = 5, 3
-"""Traces in one report, and ops of each task: a page stays small."""
+"""Maximum traces in one report, and maximum ops of each task, to keep the page small."""
 MOST_READ, LARGEST, HEAVIEST = 20, 1 << 20, 50_000
-"""Traces that are looked at; bytes and weight of one profile.json."""
+"""Maximum traces to read; maximum bytes and weight of one profile.json."""
 _FIGURE = (int, float)
 _NEEDED: Mapping[str, Any] = {
     "began": _FIGURE, "seconds": _FIGURE, "trace_bytes": _FIGURE,
@@ -154,9 +154,9 @@ _OF_TASK: Mapping[str, Any] = {
 
 
 def profiles_of(output: Path, since: float) -> list[dict[str, Any]]:
-    """What profile.json says of each trace that was begun since Unix time `since`, oldest first.
+    """The content of profile.json of each trace begun since Unix time `since`, oldest first.
 
-    The last MOST are kept. One that is not whole is left out.
+    The last MOST are returned. Incomplete ones are left out.
     """
     named = files(output, PROFILE_FOLDER, matches=FACTS.__eq__, deepest=1)
     names = heapq.nlargest(MOST_READ, (file.name for file in named if file.name.count("/") == 2))
@@ -196,7 +196,7 @@ def _read(output: Path, name: str) -> dict[str, Any] | None:
 
 
 def checked(facts: object) -> dict[str, Any] | None:
-    """The facts of a trace, each of its type; None if one of them is missing or something else."""
+    """The facts of a trace, with checked types; None if one is missing or has the wrong type."""
     cleaned = plain(facts)
     if not isinstance(cleaned, dict) or weight(cleaned) > HEAVIEST:
         return None

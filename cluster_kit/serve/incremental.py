@@ -1,4 +1,4 @@
-"""Reads a running job from its directory: everything once, then only what is new."""
+"""Reads a running job from its directory: first everything, then only new parts."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory
 
 TICK_S = 0.002
-"""Longer than times are rounded."""
+"""Seconds; longer than the rounding of times."""
 Facts = dict[str, Any]
 HEADINGS = [{"id": one.id, "title": one.title, "unit": one.unit} for one in FIGURES]
 
 
 @dataclass(frozen=True)
 class About:
-    """The facts in a run's files that do not grow."""
+    """Facts from those of a run's files that do not grow."""
 
     name: str
     manifest: str = ""
@@ -56,7 +56,8 @@ class About:
 
 
 class Growing:
-    """Collects events, in any pieces; `whole` and `news` return them in the form of report.json."""
+    """Collects events in pieces of any size; `whole` and `news` return them in report.json's
+    form."""
 
     def __init__(self, cluster: Cluster, about: About) -> None:
         self._cluster, self._about = cluster, about
@@ -64,8 +65,8 @@ class Growing:
         self._curves = Curves([task.name for task in cluster.tasks])
         self._traffic = Traffic()
         self._steps: set[str] = set()
-        """Tasks whose last word was a step: they write many a second at most, of which the first
-        of several in a row is enough for lanes and marks."""
+        """Tasks whose last entry was a step: they can write many steps a second, and the first of
+        several in a row is enough for lanes and marks."""
         self._repeats: dict[str, Entry] = {}
         self._began, self._until = float("inf"), 0.0
         self.checkpoints: Sequence[tuple[float, str]] = ()
@@ -103,7 +104,8 @@ class Growing:
         self._changed = True
 
     def _reported(self, entry: Entry) -> None:
-        """A step after a step changes nothing but figures: the last of a piece will do."""
+        """A step after another step changes only figures, so the last one of each piece is
+        enough."""
         self._curves.told(entry)
         if isinstance(entry.event, Step) and entry.task in self._steps:
             before = self._repeats.get(entry.task)
@@ -128,7 +130,7 @@ class Growing:
         self.checkpoints = checkpoints
 
     def whole(self) -> Facts:
-        """All facts, and `now`: what each task does."""
+        """All facts, and `now`: the current state of each task."""
         facts = self._facts()
         facts["charts"] = [
             {"id": chart.id, "title": chart.title, "unit": chart.unit, "curves": [
@@ -140,10 +142,10 @@ class Growing:
         return {"run": facts, "now": self._now(self.seen.tasks.values()), "figures": HEADINGS}
 
     def news(self) -> Facts | None:
-        """What is new since the last call of this; None if nothing is.
+        """The changes since the last call; None if there are none.
 
-        `run` are all facts but the curves, where one of them has changed, `points` what is to be
-        added to curves: from the point number `at` on, those before stay.
+        `run`: all facts except the curves, if one of these facts has changed. `points`: the points
+        to add to curves; they replace all points from number `at` on.
         """
         new: Facts = {}
         if self._changed or self._began != self._told_began:
@@ -194,7 +196,7 @@ class Growing:
 
     def _note(self, times: Sequence[float]) -> None:
         if times:
-            if min(times) < self._began:  # all that was told counts from there
+            if min(times) < self._began:  # later reports count from there
                 self._began = min(times)
                 self._told.clear()
             self._until = max(self._until, *times)
@@ -205,8 +207,8 @@ class Growing:
 
 
 def _open(facts: Facts, seconds: float) -> Facts:
-    """The facts as of `seconds`, for which they were made a moment too long: a state that lasts
-    that long goes on, and is `open`."""
+    """The facts as of `seconds`. They were computed until a moment later: a state that lasts until
+    then continues, and is marked `open`."""
     for task in facts["tasks"]:
         for span in (*task["spans"], *task["over"]):
             if span["end"] > seconds:
@@ -215,8 +217,7 @@ def _open(facts: Facts, seconds: float) -> Facts:
 
 
 def share_of(task: TaskView, own_steps: int) -> float | None:
-    """The task's share of the steps that all tasks have made themselves, 0 to 1; None if it has
-    made none."""
+    """The task's share of all tasks' own steps, 0 to 1; None if it has made none."""
     return task.own_steps / own_steps if task.own_steps and own_steps else None
 
 
@@ -240,11 +241,11 @@ def now_of(task: TaskView) -> Facts:
 
 
 AGAIN_S = 2.0
-"""After a stream has ended: the engine was lost, or is about to be."""
+"""Seconds to wait after a stream has ended: the engine was lost, or is about to be."""
 
 
 class Happened:
-    """Returns each event once. A run that is not watched has only the engine's events."""
+    """Returns each event once. An unwatched run has only the engine's events."""
 
     def __init__(self, site: Site, run: RunDirectory, record: Record) -> None:
         self._site, self._run, self._record = site, run, record
@@ -264,7 +265,7 @@ class Happened:
             threading.Thread(target=self._hear, daemon=True).start()
 
     def close(self) -> None:
-        """Hear no more: the thread that listens ends."""
+        """Stop listening; the thread ends."""
         self._again_at = math.inf
         self._subscription.end()
 
@@ -304,13 +305,13 @@ class Happened:
 
 CHECKPOINTS_S = 5.0
 ASK_S = 1.0
-"""Seconds between two looks for containers that do not exist yet."""
+"""Seconds between checks for containers that do not exist yet."""
 SHARE = 0.01
-"""The share of one core that may be used to read the files of a run."""
+"""Maximum share of one core for reading the files of a run."""
 
 
 class Reading:
-    """One run of a cluster that is up, read piece by piece."""
+    """Reads a run of a running cluster, piece by piece."""
 
     def __init__(self, site: Site, run: RunDirectory, record: Record) -> None:
         self._site, self._run, self._record = site, run, record
@@ -335,14 +336,14 @@ class Reading:
         self._growing.add(self._happened.poll(), entries, self._usage.poll())
         began = time.monotonic()
         if began >= self._checkpoints_at:
-            with contextlib.suppress(OSError):  # a directory that is removed just now
+            with contextlib.suppress(OSError):  # the directory is being removed
                 checkpoints = checkpoints_of(self._run.output, self._record.since)
                 self._growing.note_checkpoints(checkpoints)
             now = time.monotonic()
             self._checkpoints_at = now + max(CHECKPOINTS_S, (now - began) / SHARE)
 
     def close(self) -> None:
-        """Listen to the engine no more."""
+        """Stop listening to the engine."""
         self._happened.close()
 
     def whole(self) -> Facts:
@@ -352,16 +353,17 @@ class Reading:
         return self._growing.news()
 
     def as_text(self, facts: Facts) -> str:
-        """JSON in which no value of a secret is."""
+        """JSON without any secret's value."""
         mask, text = masker(self._known.values), json.dumps(facts, separators=(",", ":"))
         if mask(text) == text:
             return text
         return json.dumps(masked_facts(facts, mask), separators=(",", ":"))
 
     def _ask(self) -> None:
-        """Ask for the secrets of containers, which come one after the other, until all are there.
+        """Ask for the secrets of containers, which start one after the other, until all have
+        started.
 
-        What tasks say until then is masked as a whole, if the cluster has secrets.
+        Until then, all texts from tasks are masked if the cluster has secrets.
         """
         if time.monotonic() < self._ask_at:
             return

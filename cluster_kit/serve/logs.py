@@ -19,10 +19,10 @@ from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
 
 MOST_LINES, MOST_CHARACTERS = 20_000, 2_000_000
-"""The most lines of a task that are kept here, and their characters, which are also the most of an
-answer; the engine and the run's directory have all."""
+"""Maximum lines of a task to keep here, and their maximum characters, which also limit an answer;
+the engine and the run's directory have all lines."""
 MOST_SENT, LONGEST = 2_000, 20_000
-"""Lines of an answer; characters of a line."""
+"""Maximum lines of an answer; maximum characters of a line."""
 IDLE_S = 30.0
 """Seconds without a request after which a log is no longer followed."""
 _NUMBER = re.compile("[0-9]{1,18}")
@@ -64,7 +64,7 @@ class Log:
 
 
 class Logs:
-    """All logs that pages ask for."""
+    """All logs that pages request."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -72,12 +72,12 @@ class Logs:
         self._lock = threading.Lock()
 
     def read(self, cluster: str, run: str, task: str, after: str, words: str) -> dict[str, Any]:
-        """Lines of a task's log, or of all with "", at most so many as `MOST_SENT`, the newest.
+        """The newest lines of a task's log, or of all logs with "", at most MOST_SENT.
 
         Args:
             run: "" for the newest one.
             after: the `next` of the last answer: only newer lines are returned.
-            words: only lines with these, in any case.
+            words: only lines that contain these words are returned; case is ignored.
         Raises:
             UsageError: there is no such run, or no such task in it.
             KitError: the engine does not answer.
@@ -112,7 +112,7 @@ class Logs:
         return _answer(names, sorted(lines), words, following, goes_on=True)
 
     def _followed(self, tasks: Sequence[ContainerSummary]) -> dict[str, Log]:
-        """The log of each container, by its id; a new one has had the time to say something."""
+        """The log of each container, by its id; a new log has had time to read its first lines."""
         with self._lock:
             self._logs = {id_: one for id_, one in self._logs.items() if not one.over}
             new = [task for task in tasks if task.id not in self._logs]
@@ -126,7 +126,7 @@ class Logs:
 
 
 def _numbers(after: str) -> dict[str, int]:
-    """The last sent line of each container's log; {} for a text that the server did not make."""
+    """The last sent line of each container's log; {} for a text that is not from this server."""
     pairs = (part.partition(":") for part in after.split(","))
     return {id_: int(number) for id_, _, number in pairs if _NUMBER.fullmatch(number)}
 

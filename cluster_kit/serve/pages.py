@@ -116,14 +116,15 @@ Stamp = tuple[Path, int, int]
 
 
 class Feed:
-    """See `channel.Source`: the newest run of a cluster, whichever that is at the moment."""
+    """See `channel.Source`: sends the newest run of a cluster, and changes to a newer one."""
 
     def __init__(self, site: Site, cluster: str) -> None:
         self._site, self._cluster = site, cluster
         self._reading: Reading | None = None
         self._stamp: Stamp | None = None
         self._fixed = ""
-        """The facts of a run that is not read piece by piece: it has ended, or cannot be read."""
+        """The facts of a run that has ended or cannot be read, and so is not read piece by
+        piece."""
         self._find_at = 0.0
         self._found: object = None
         self._up: dict[str, str] = {}
@@ -159,7 +160,7 @@ class Feed:
         self._find_at = time.monotonic() + FIND_S
         known = self._site.of(self._cluster)
         if self._site.trouble and self._reading:
-            return False  # the tasks may go on; what they write is read as before
+            return False  # the tasks may continue; their files are read as before
         self._up = {c.name: c.state for c in known if c.role != SIDECAR}
         run = self._site.newest(self._cluster)
         stamp = _stamp(run) if run else None

@@ -1,7 +1,7 @@
 """The HTTP server: Python's own, in threads.
 
-A dozen routes for a few pages of one person need no server that has to be installed and kept up to
-date on every machine, and the engine's SDK blocks, as these threads may.
+A dozen routes for one person need no server that must be installed and updated on every machine.
+The engine's SDK blocks, which these threads may do.
 """
 
 from __future__ import annotations
@@ -65,24 +65,24 @@ Answer = Callable[[Request, Mapping[str, str]], Response]
 
 @dataclass(frozen=True)
 class Route:
-    """Which requests an answer is for: `Route("GET", "/cluster/{name}", …)`."""
+    """The requests that an answer serves: `Route("GET", "/cluster/{name}", …)`."""
 
     method: str
     path: str
     answer: Answer
 
     def parts(self, path: str) -> Mapping[str, str] | None:
-        """The named parts of a path; None if it is another route's."""
+        """The named parts of a path; None if the path does not match this route."""
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(self.path))
         match = re.fullmatch(pattern, path)
         return match.groupdict() if match else None
 
 
 def answer(routes: Sequence[Route], request: Request) -> Response:
-    """The response of the first route that fits.
+    """The response of the first matching route.
 
     Raises:
-        Refused: there is none (404), or none for this method (405).
+        Refused: no route matches (404), or none for this method (405).
     """
     method = "GET" if request.method == "HEAD" else request.method
     others = False
@@ -105,18 +105,18 @@ def as_json(value: Any) -> Response:
 
 LOOPBACK_NAMES = ("localhost",)
 _HOST = re.compile(r"\s*(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+|[0-9a-fA-F:]+)(:[0-9]{1,5})?\s*|\s*")
-"""A Host header; one of another form names one server to us, and another to a proxy."""
+"""A valid Host header. The kit and a proxy could read any other form as different servers."""
 
 
 def refuse(request: Request, token: str, address: str, machine: str = "") -> None:
-    """Raise Refused (403) for a request that is not let in.
+    """Raise Refused (403) for a request that is not allowed.
 
-    The token stands in the URL (`?token=…`) or in the header `Authorization: Bearer …`; what
-    changes something takes it in the header only, which no other site can make a browser send.
+    The token is in the URL (`?token=…`) or in the header `Authorization: Bearer …`. Requests that
+    change something need it in the header, which no other site can make a browser send.
 
     Args:
-        address: what the server listens on, as it was named.
-        machine: the name of this machine, by which others may come if `address` lets them.
+        address: the address that the server listens on, as the user wrote it.
+        machine: the name of this machine, which other machines may use if `address` is reachable.
     """
     host = request.headers.get("host", "")
     if not _is_own(host, address, machine):
@@ -146,7 +146,7 @@ def _same(given: str, token: str) -> bool:
 def _is_own(host: str, address: str, machine: str) -> bool:
     """Whether a Host header names this server by an IP address, as localhost, or by its own name.
 
-    A site that lets its own name point at this machine (DNS rebinding) sends its name here.
+    If a site's own name points at this machine (DNS rebinding), the header has that name.
     """
     name, only_here = _without_port(host).lower(), is_loopback(address)
     if name in (*LOOPBACK_NAMES, address.lower(), *([] if only_here else [machine.lower()])):
@@ -174,13 +174,13 @@ def is_loopback(address: str) -> bool:
 
 
 IDLE_S = 60
-"""A connection that sends no request, or takes no answer, for this long is closed."""
+"""Seconds after which a connection that sends no request, or reads no answer, is closed."""
 STRANGER_S = 5.0
-"""Time for a new connection to send a whole request with the token."""
+"""Seconds for a new connection to send a complete request with the token."""
 MOST_STRANGERS, MOST_GUESTS = 64, 256
-"""Connections at a time: that have not sent the token yet, and that have."""
+"""Maximum number of connections that have not sent the token yet, and of those that have."""
 LARGEST = 32 * 1024
-"""Bytes of a request's first line and its headers together."""
+"""Maximum bytes of a request's first line and headers together."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -199,7 +199,7 @@ class _Connection:
     has_token: bool = False
 
     def end(self) -> None:
-        """Wake its thread, which then closes it."""
+        """Wake the connection's thread, which then closes it."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
@@ -207,8 +207,8 @@ class _Connection:
 class Server(ThreadingHTTPServer):
     """Answers requests that have the token, by `routes`; see `listening`.
 
-    Connections are bounded in number and time: a thread and a descriptor each, which whoever
-    reaches the port could otherwise use up.
+    Connections are limited in number and time, since each has a thread and a descriptor: otherwise
+    anybody who reaches the port could use them up.
     """
 
     daemon_threads = True
@@ -223,11 +223,12 @@ class Server(ThreadingHTTPServer):
         super().__init__(address_info[4][:2], _Handler)  # type: ignore[arg-type]
 
     def server_bind(self) -> None:
-        # HTTPServer's own asks DNS for this machine's name, which can take seconds.
+        # HTTPServer's method asks DNS for this machine's name, which can take seconds.
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection; the oldest one without a token gives way to it."""
+        """Start a thread for a connection; if there are too many, the oldest one without a token is
+        closed."""
         with self._lock:
             strangers = [one for one in self._connections.values() if not one.has_token]
             full = len(self._connections) - len(strangers) >= MOST_GUESTS
@@ -243,7 +244,7 @@ class Server(ThreadingHTTPServer):
             super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """End connections whose time is over, however slowly they send; called every 0.1 s."""
+        """End connections whose time is over, even if they still send; called every 0.1 s."""
         with self._lock:
             now = time.monotonic()
             for one in [one for one in self._connections.values() if one.until < now]:
@@ -256,25 +257,25 @@ class Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def answers(self, request: Any) -> None:
-        """A request with the token is complete: its answer takes as long as it takes."""
+        """Note that a request with the token is complete; its answer has no time limit."""
         with self._lock:
             if connection := self._connections.get(request):
                 connection.has_token, connection.until = True, float("inf")
 
     def has_answered(self, request: Any) -> None:
-        """The next request of this connection may come."""
+        """Note that the answer was sent; the connection may send its next request."""
         with self._lock:
             if connection := self._connections.get(request):
                 connection.until = time.monotonic() + IDLE_S
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print the traceback of a bug; a page that was closed meanwhile is none."""
+        """Print the traceback of a bug; a page that was closed meanwhile is not a bug."""
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
 
 class _Head:
-    """Reads the lines of a connection, of each request at most LARGEST bytes."""
+    """Reads the lines of a connection, at most LARGEST bytes per request."""
 
     def __init__(self, stream: io.BufferedIOBase) -> None:
         self._stream = stream
@@ -282,10 +283,10 @@ class _Head:
         self.left = LARGEST
 
     def readline(self, most: int = LARGEST) -> bytes:
-        """A line, or a part of it that is as long as is allowed.
+        """A line, or the part of it that is within the limit.
 
         Raises:
-            http.client.HTTPException: what came before was longer than that.
+            http.client.HTTPException: the previous lines exceed the limit.
         """
         if self.left < 0:
             raise http.client.HTTPException("too many headers")
@@ -327,7 +328,8 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_GET
 
     def _answer(self, request: Request) -> Response:
-        """The answer; a connection that brings no token, or a body, is closed after it."""
+        """The answer; a connection whose request has no token, or has a body, is closed
+        afterwards."""
         keeps = self.command in ("GET", "HEAD")
         self.close_connection = self.close_connection or not keeps
         try:
@@ -335,7 +337,7 @@ class _Handler(BaseHTTPRequestHandler):
             if self.headers.defects or len(hosts) > 1 or not all(map(_HOST.fullmatch, hosts)):
                 raise Refused(400, "the headers are malformed, or there is more than one Host")
             refuse(request, self.server.token, self.server.address, socket.gethostname())
-            # Bodies are never read: the next request would be taken from there.
+            # Bodies are never read: they would be parsed as the next request.
             if keeps and self._has_body():
                 raise Refused(400, f"{self.command} takes no body")
         except Refused as error:
@@ -352,7 +354,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer invalid HTTP and unknown methods like every other request."""
+        """Answer invalid HTTP and unknown methods in the same form as other requests."""
         self.close_connection = True
         self.request_version = self.protocol_version  # HTTP/0.9 has no headers
         sentence = message or HTTPStatus(code).phrase
@@ -383,7 +385,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "cluster-kit"
 
     def log_message(self, *_words: object) -> None:
-        """Nothing: the terminal is the live table's."""
+        """Print nothing: the terminal shows the live table."""
 
 
 def _answered(server: Server, request: Request) -> Response:
@@ -403,7 +405,7 @@ def _told(status: int, sentence: str) -> Response:
 
 @contextlib.contextmanager
 def listening(server: Server) -> Iterator[str]:
-    """The server answers while the `with` block lasts; its URL, without the token."""
+    """Run the server during the `with` block, whose value is the URL without the token."""
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
     thread.start()
     try:
@@ -414,7 +416,8 @@ def listening(server: Server) -> Iterator[str]:
 
 
 def url_of(server: Server) -> str:
-    """`http://127.0.0.1:8000`; of one that listens everywhere, this machine's name."""
+    """The URL, such as `http://127.0.0.1:8000`; with this machine's name if it listens on all
+    addresses."""
     host, port = server.server_address[:2]
     name = str(host) if str(host) not in ("0.0.0.0", "::") else socket.gethostname()
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"

@@ -18,11 +18,11 @@ from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
 
 FASTEST_S, SLOWEST_S = 0.25, 2.0
 SHARE = 0.03
-"""The share of one core that reading may take; slower readings are repeated less often."""
+"""Maximum share of one core for reading; slower readings are repeated less often."""
 PULSE_S = 5.0
 """Seconds after which an idle page gets an empty message, which shows whether it is still open."""
 MOST_WAITING = 64
-"""The most waiting messages of a page; a page further behind gets everything again."""
+"""Maximum number of queued messages of a page; a slower page gets everything again."""
 
 
 class Source(Protocol):
@@ -32,21 +32,21 @@ class Source(Protocol):
         """Read what is new and return it as messages; b"" if nothing is new. May take seconds.
 
         Args:
-            last: nothing is read after this, so that nothing may be left for later.
+            last: whether this is the last reading, so that nothing may be postponed.
         """
         ...
 
     def whole(self) -> bytes:
-        """The messages for a page that knows nothing yet, as of the last look."""
+        """The messages for a new page, as of the last call of `look`."""
         ...
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Release the source; it is not read any more."""
         ...
 
 
 class Channel:
-    """Passes a source's messages on to everybody who listens."""
+    """Passes a source's messages on to all listening pages."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -56,7 +56,7 @@ class Channel:
         self._closed = threading.Event()
 
     def listen(self) -> Iterator[bytes]:
-        """Yields the messages for one page until it is closed, or the channel is."""
+        """Yields the messages for one page until the page or the channel is closed."""
         mine: queue.Queue[bytes] = queue.Queue(MOST_WAITING)
         self._join(mine)
         try:
@@ -73,7 +73,7 @@ class Channel:
 
     @property
     def pages(self) -> int:
-        """How many listen."""
+        """The number of listening pages."""
         return len(self._pages)
 
     def close(self, last: bytes) -> None:
@@ -120,7 +120,8 @@ class Channel:
 
 
 def next_pause(last: float, took: float, *, new: bool) -> float:
-    """Seconds until the next look: short while things happen, longer if one takes much CPU time."""
+    """Seconds until the next reading: short during changes, longer if a reading needs much CPU
+    time."""
     usual = FASTEST_S if new else min(last * 1.5, SLOWEST_S)
     return max(usual, took / SHARE)
 
@@ -128,12 +129,12 @@ def next_pause(last: float, took: float, *, new: bool) -> float:
 GLANCE_S = 1.0
 END_S = 2.0
 LONGEST_NAME = 255
-"""Bytes of a file's name, on all usual file systems."""
+"""Maximum bytes of a file's name on all usual file systems."""
 
 
 @dataclass
 class Site:
-    """`host` connects to the engine; `control`: tasks may be stopped from a page."""
+    """`host` connects to the engine; `control` is whether pages may stop tasks."""
 
     workspace: Workspace
     host: Host
@@ -165,7 +166,7 @@ class Site:
 
     @property
     def trouble(self) -> str:
-        """Why nothing is known of clusters that are up; "" if all is well."""
+        """The reason why running clusters cannot be shown; "" if they can."""
         return self._trouble
 
     def of(self, cluster: str) -> list[ContainerSummary]:
@@ -173,10 +174,10 @@ class Site:
         return [one for one in self.glance() if one.cluster == cluster]
 
     def newest(self, cluster: str) -> RunDirectory | None:
-        """The run of a cluster that is up, else its last one here; None if there is none.
+        """The run of a running cluster, else its last run in this workspace; None if there is none.
 
-        One that is up may have been started in another directory, or without the kit: then that of
-        its containers has no record.
+        A running cluster may have been started in another directory. If it was started without the
+        kit, its run has no record.
         """
         outputs = [one.output for one in self.of(cluster) if one.output]
         if outputs:
@@ -184,7 +185,7 @@ class Site:
         return newest_run_directory(self.workspace.runs(cluster)) if _is_name(cluster) else None
 
     def run(self, cluster: str, run: str) -> RunDirectory:
-        """A run by its names; raises UsageError if it is not here."""
+        """The run with these names; raises UsageError if this workspace does not have it."""
         newest = self.newest(cluster)
         if newest is not None and newest.path.name == run:
             return newest
@@ -194,7 +195,7 @@ class Site:
         return directory
 
     def channel(self, name: str, source: Callable[[], Source]) -> Channel:
-        """The channel of this name, made at the first call."""
+        """The channel of this name, created at the first call."""
         with self._lock:
             if name not in self._channels:
                 self._channels[name] = Channel(source())
@@ -216,6 +217,6 @@ class Site:
 
 
 def _is_name(part: str) -> bool:
-    """Whether a part of a URL can be the name of a directory here, and leads nowhere else."""
+    """Whether a part of a URL can be a directory's name here, and does not lead elsewhere."""
     fits = len(os.fsencode(part)) <= LONGEST_NAME
     return fits and part not in ("", ".", "..") and "/" not in part and "\0" not in part

@@ -117,7 +117,7 @@ LATELY_S = 600.0
 
 
 class Scraped:
-    """Answers scrapes; each reads only what is new since the last one."""
+    """Answers scrapes; each reads only the new parts of the files."""
 
     def __init__(self, site: Site) -> None:
         self._site = site

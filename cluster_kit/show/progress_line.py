@@ -13,7 +13,7 @@ from cluster_kit.util.terminal import duration
 RECENT = 10
 """Number of the leader's last reports from which the current speed is computed."""
 SETTLED = 5
-"""Number of reports after the first one with which a rate counts, even if they differ much."""
+"""Number of reports after the first one that make a rate count, even if they differ much."""
 MOST_NAMED = 3
 
 
@@ -82,7 +82,7 @@ def progress_of(seen: RunState) -> Progress | None:
                     images_per_step = training.images_per_step
             case Start():
                 break
-    later = rates[:-1] if len(rates) < RECENT else rates  # without the first one of this start
+    later = rates[:-1] if len(rates) < RECENT else rates  # without the first report of this start
     return Progress(
         step=leader.step,
         steps=None if steps is None else int(steps),

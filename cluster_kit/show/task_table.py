@@ -20,7 +20,7 @@ TIMES, TO = "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class Group:
-    """Tasks of one role that need no row of their own, by index."""
+    """Tasks of one role that share a row, by index."""
 
     role: str
     tasks: tuple[TaskView, ...]
@@ -72,8 +72,8 @@ class Group:
 
 
 def rows_of(tasks: Sequence[TaskView], most_rows: int, leader: str) -> list[TaskView | Group]:
-    """A row for each task if they fit; else the leader and whoever is in trouble have their own,
-    and the others of each role share one."""
+    """A row for each task if they fit. Otherwise the leader and each task in trouble have a row,
+    and the other tasks of each role share a row."""
     if len(tasks) <= most_rows:
         return list(tasks)
     rows: list[TaskView | Group] = []
@@ -87,7 +87,7 @@ def rows_of(tasks: Sequence[TaskView], most_rows: int, leader: str) -> list[Task
 
 
 def is_in_trouble(task: TaskView) -> bool:
-    """Whether a task is not as it should be now."""
+    """Whether a task has a problem now."""
     ended_well = task.state is State.ENDED and task.exit_code in GOOD_CODES
     ordinary = task.state in _ORDINARY or ended_well
     return (
@@ -100,7 +100,7 @@ def is_in_trouble(task: TaskView) -> bool:
 
 
 def tasks_in(rows: Iterable[TaskView | Group]) -> int:
-    """How many tasks these rows stand for."""
+    """The number of tasks that these rows show."""
     return sum(len(row.tasks) if isinstance(row, Group) else 1 for row in rows)
 
 
@@ -120,14 +120,14 @@ _LEFT = ("task", "ip", "gpu", "state")
 _USES = ("cpu", "mem", "net")
 _FROM = {**dict.fromkeys(_USES, 106), "share": 112, "ip": 78, "loss": 68, "gpu": 62, "restarts": 44,
          **dict.fromkeys(_SCORES.values(), 52)}  # fmt: skip
-"""The least width of a terminal for a column; a column without one is always shown."""
+"""Minimum width of a terminal for a column; a column without an entry is always shown."""
 Cell = str | Text
 
 
 def status_table(tasks: Iterable[TaskView | Group], title: str = "", width: int = 80) -> Table:
     """One row per task or group: name, IP, GPUs, state, restarts, step, steps/s, share of all
-    tasks' steps, loss and scores; and what it uses, if any task tells. What a narrow terminal has
-    no room for is left out.
+    tasks' steps, loss and scores; and its usage, if any task reports it. Columns that do not fit
+    into a narrow terminal are left out.
 
     An evaluator's step is the last checkpoint that it has scored; that of a coordinator's worker
     counts the functions that it has finished.
@@ -155,7 +155,7 @@ def status_table(tasks: Iterable[TaskView | Group], title: str = "", width: int 
 
 
 def _own_steps(task: TaskView | Group) -> int:
-    """The steps that a task, or all tasks of a group, have made themselves."""
+    """The own steps of a task, or of all tasks of a group together."""
     tasks = task.tasks if isinstance(task, Group) else (task,)
     return sum(task.own_steps or 0 for task in tasks)
 
@@ -192,8 +192,8 @@ def _of_group(group: Group) -> dict[str, Cell]:
 
 
 def remarks(tasks: Iterable[TaskView]) -> list[str]:
-    """The lines below the table: one for each ps that holds the job up and how to change
-    that, for each straggler, and for each task that has other GPUs than it was promised."""
+    """The lines below the table: one for each ps that holds the job up, with a hint, for each
+    straggler, and for each task that has other GPUs than were assigned to it."""
     tasks = list(tasks)
     hot = [task.hot.message for task in tasks if task.hot and task.is_hot]
     lag = [task.straggler.message for task in tasks if task.straggler and task.lags]
@@ -201,7 +201,7 @@ def remarks(tasks: Iterable[TaskView]) -> list[str]:
 
 
 def _gpus(task: TaskView) -> str:
-    """The requested GPUs, a mark if the task has other ones, and how busy they are."""
+    """The requested GPUs, a mark if the task has different ones, and their utilization."""
     requested = ",".join(task.gpus) or "-"
     if task.gpu_problem:
         return f"{requested} (sees {len(task.gpus_seen or ())})"
@@ -210,7 +210,7 @@ def _gpus(task: TaskView) -> str:
 
 
 def _used(usage: Usage | None) -> dict[str, Cell]:
-    """Busy CPUs, memory, and bytes per second in both directions together."""
+    """Busy CPUs, memory, and the sum of bytes per second in both directions."""
     if usage is None:
         return {}
     known = usage.rx_bps is not None and usage.tx_bps is not None

@@ -22,7 +22,7 @@ from cluster_kit.util.terminal import duration, harmless
 
 
 def visible(line: str) -> str:
-    """The line as a terminal would show it at its end: a progress bar in its last state.
+    """The line as a terminal would finally show it: a progress bar in its last state.
 
     "" if nothing would be visible, and for TensorFlow's own start-up lines; the saved log has all.
     """
@@ -36,8 +36,8 @@ def visible(line: str) -> str:
 
 
 def said_by(task: str, line: str) -> str:
-    """What a task's line shows, without the name that a supervisor puts before its own words: the
-    view shows the task's name."""
+    """A task's line without the task's name that supervisors write before their messages, since the
+    view shows the name."""
     return visible(line).removeprefix(f"{task}: ")
 
 
@@ -62,11 +62,11 @@ def _last_state(text: str) -> str:
 
 
 LONGEST = 500
-"""The most characters of a task's line; its log has the rest."""
+"""Maximum characters of a task's line; the log has the rest."""
 
 
 class PlainView:
-    """Prints lines as they come and never redraws them."""
+    """Prints lines as they arrive, and never redraws them."""
 
     draws = True
 
@@ -109,7 +109,7 @@ MOST_REMARKS = 4
 REFRESHES_PER_S = 4
 BAR = 20
 LEAST_HEIGHT = 10
-"""The least number of a terminal's lines for the bar."""
+"""Minimum number of a terminal's lines for the bar."""
 
 
 class LiveView:
@@ -153,7 +153,8 @@ class LiveView:
             self._live = None
 
     def _begin_anew_if_narrower(self) -> None:
-        """A narrower terminal has wrapped the table's lines, so that it cannot be drawn over."""
+        """Start a new table if the terminal got narrower: it has wrapped the old table's lines,
+        which cannot be redrawn."""
         width = self._console.width
         if self._live is not None and width < self._width:
             self.close()
@@ -214,7 +215,7 @@ class View(Protocol):
     """Shows a run to the user."""
 
     draws: bool
-    """Whether it shows it on a terminal, on which a build may draw its progress, too."""
+    """Whether the view is on a terminal, on which a build may draw its progress, too."""
 
     def count_from(self, began: float) -> None:
         """Count the time that is shown from this value of `time.monotonic()`: the run's start."""
@@ -247,7 +248,7 @@ def make_view(console: Console) -> View:
 
 
 class QuietView:
-    """Shows warnings."""
+    """Shows warnings only."""
 
     draws = False
 
