@@ -34,9 +34,9 @@ TMP = "--tmpfs=/tmp:mode=1777,size=4g"
 
 
 def bind(source: Path | str, target: Path | str) -> str:
-    """A directory or file of this host in a container.
+    """The option that mounts a directory or file of this host in a container.
 
-    As fields of CSV, which is how Docker reads it: a path may have a comma or a colon.
+    Docker reads it as CSV, so that a path may contain a comma or a colon.
     """
     fields = (f"source={source}", f"target={target}")
     quoted = ",".join('"' + field.replace('"', '""') + '"' for field in fields)
@@ -48,7 +48,7 @@ REGISTRY_BASE = (
 )
 """The base image by its digest: the same bytes from every mirror."""
 LOADED_BASE = REGISTRY_BASE.partition("@")[0]
-"""A `docker load` brings no digest."""
+"""The base image's name after a `docker load`, which sets no digest."""
 PULL_TIMEOUT_S = 90.0  # an engine without a registry fails in well under a second
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6")
 LEFT_OUT = ("doc", "man", "info", "locale")
@@ -64,7 +64,7 @@ _HINT = (
 
 
 def choose_base(host: Host, say: Say) -> str:
-    """The name of a base image that the engine has; pulls or makes one if it has none.
+    """The name of a base image that the engine has; one is pulled or made if it has none.
 
     Raises:
         HostError: no registry answers and a base cannot be made here.

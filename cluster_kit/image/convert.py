@@ -1,7 +1,7 @@
 """Converts annotations to detection's TFRecords: the converter of the image, on this host's files.
 
-The container sees the named files and directories under their own names, the directory to write to
-among them, and nothing else.
+The container sees only the named files and directories, under the same paths, including the
+directory to write to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cluster_kit.platforms.docker.docker_engine import caller_of
 
 CONVERTER = "trainer.programs.detection.convert"
 REFUSED = 2
-"""The converter's exit code for annotations that are wrong."""
+"""The converter's exit code for invalid annotations."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def convert(host: Host, wanted: Conversion, say: Say) -> str:
     """Convert the input, and return the converter's output about the written records.
 
     Raises:
-        UsageError: a path was not found, or annotations are wrong; nothing was written.
+        UsageError: a path was not found, or annotations are invalid; nothing was written.
         HostError, EngineError: the image, or the container, cannot be started.
     """
     wanted = wanted.absolute()
@@ -83,7 +83,8 @@ def convert_command(tag: str, wanted: Conversion, user: str) -> tuple[str, ...]:
 
 
 def mounts(wanted: Conversion) -> Iterator[str]:
-    """An option for each directory or file that no other one contains; only `to` is writable."""
+    """A mount option for each directory or file that is not inside another one; only `to` is
+    writable."""
     yield bind(wanted.to, wanted.to)
     read = {*wanted.sources, *filter(None, [wanted.label_map])}
     for path in sorted(read):

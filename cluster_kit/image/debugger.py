@@ -1,4 +1,4 @@
-"""debugpy for containers: fetched once to this host, and mounted: no image need have it."""
+"""Fetches debugpy once to this host, to be mounted into containers: images do not need it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def place() -> Path:
 
 
 def ensure(host: Host, say: Callable[[str], None]) -> None:
-    """Install it there if it is not; a copy appears whole, or not at all.
+    """Install the debugger there if it is missing; an incomplete copy never appears.
 
     Raises:
         HostError: the directory cannot be written, or pip fails.

@@ -61,7 +61,8 @@ def tag_of(variant: Variant, source: Path = SOURCE, *, version: str = "", lock: 
     """The image's tag: cluster-kit/trainer:<variant>-<12 hex digits of the inputs' hash>.
 
     Args:
-        version: of another TensorFlow than the kit's own; then it is `<variant>-tf<version>-…`.
+        version: the version of another TensorFlow than the kit's; the tag is then
+            `<variant>-tf<version>-…`.
         lock: the text of its lock file.
     """
     kind = f"{variant}-tf{version}" if version else variant
@@ -69,7 +70,8 @@ def tag_of(variant: Variant, source: Path = SOURCE, *, version: str = "", lock: 
 
 
 def inputs_hash(variant: Variant, source: Path = SOURCE, lock: str = "") -> str:
-    """12 hex digits: a hash of names and contents of all inputs; moving a file changes it, too."""
+    """A hash of 12 hex digits of the names and contents of all inputs; moving a file changes it,
+    too."""
     digest = hashlib.sha256()
     for name in _inputs(variant, source):
         replaced = lock and name == f"recipe/locked-{variant}.txt"
@@ -199,7 +201,8 @@ def build_command(
 
 
 def _engines_own_builder(host: Host) -> str:
-    """The name of the engine's own builder, which is the context's; others lack local images."""
+    """The name of the engine's own builder (the context's name); other builders lack local
+    images."""
     return host.processes.run(["docker", "context", "show"]).output.strip() or "default"
 
 
@@ -241,7 +244,7 @@ WAIT_S = 3600.0
 
 @contextlib.contextmanager
 def turn(host: Host, image: str, say: Say) -> Iterator[None]:
-    """A block in which no other process of this user builds the image, or one on top of it."""
+    """A block in which no other process of this user builds this image, or an image based on it."""
     name = f"cluster-kit-build-{re.sub('[^a-z0-9.-]', '-', image)}.lock"
     about = f"process {os.getpid()}"
     with contextlib.ExitStack() as held:
@@ -299,7 +302,7 @@ def ensure_lock(host: Host, cluster: Cluster, folder: Path, say: Say) -> bool:
     Raises:
         ManifestError: the index has no such TensorFlow for the Python of the base image.
         HostError: the file cannot be written.
-        EngineError: it could not be resolved otherwise.
+        EngineError: the packages could not be resolved for another reason.
     """
     if cluster.variant is None or not is_unlocked(cluster):
         return False
@@ -324,7 +327,7 @@ def _resolved(host: Host, cluster: Cluster, variant: Variant, say: Say) -> str:
         build_secrets(host) as secrets,
     ):
         arguments = {"BASE": base, "VARIANT": variant, "VERSION": cluster.tensorflow}
-        arguments["ASKED"] = f"{time.time():.0f}"  # an index changes: no answer of an earlier day
+        arguments["ASKED"] = f"{time.time():.0f}"  # an index changes: do not use cached answers
         recipe = SOURCE / "recipe"
         command = build_command(
             host, "", arguments, secrets, recipe, file=recipe / "Dockerfile.lock", to=folder

@@ -1,8 +1,8 @@
 """Passes this host's pip configuration to builds, so that they reach the same package index.
 
 Pip's files and the PIP_ variables become a pip.conf and a certificate bundle. Both are passed to
-the build as secrets: they may name a company's mirror or have a password in them, and must not
-become part of a layer.
+the build as secrets: they may name a company's mirror or contain a password, and must not become
+part of a layer.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from urllib.parse import urlsplit
 from cluster_kit.host import Host
 
 PIP = (sys.executable, "-P", "-m", "pip")
-"""The pip of this process's Python; -P: no module of the current directory takes its place."""
+"""The pip of this process's Python; -P prevents a module of the current directory from replacing
+it."""
 CA_IN_BUILD = "/run/secrets/ca.pem"
 PLAIN = ("index-url", "proxy", "trusted-host", "timeout", "retries")
 ADDRESSES = ("extra-index-url", "find-links")  # lists; a build cannot use local folders in them
 NETWORK_VARIABLE = "CLUSTER_KIT_BUILD_NETWORK"
-"""`host` gives builds and data steps the network of this host, where they need it for a reason that
-the kit does not see: a mirror that only its /etc/hosts names, say."""
+"""The variable that gives builds and data steps this host's network if its value is `host`. They
+may need it for a reason that the kit cannot see, such as a mirror that only /etc/hosts names."""
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 SYSTEM_CA = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
-# Docker knows these by name: their values reach the build but neither its history nor its cache.
+# Docker treats these names specially: the build gets the values, but its history and cache do not.
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
@@ -78,10 +79,10 @@ def pip_access(listing: str, environment: Mapping[str, str]) -> PipAccess:
 
 
 def network(environment: Mapping[str, str], addresses: str = "") -> str:
-    """Docker's name of the network for what fetches something: `default`, or `host`.
+    """Docker's name of the network for builds and data steps that fetch files: `default` or `host`.
 
-    The host's only where one of its proxies, or one of these addresses, is at a loopback address:
-    there are its services that no other machine is to reach.
+    It is `host` only if one of this host's proxies, or one of these addresses, is a loopback
+    address: services there may be meant for this host only.
 
     Args:
         addresses: further ones, separated by spaces.
@@ -107,7 +108,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _settings(listing: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Pip's settings by name: the environment wins over `[install]`, and that over `[global]`."""
+    """Pip's settings by name: the environment overrides `[install]`, which overrides `[global]`."""
     by_section: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for line in listing.splitlines():
         key, separator, value = line.partition("=")

@@ -1,4 +1,4 @@
-"""Brings an image to other engines without a registry: saved here, loaded there."""
+"""Copies an image to other engines without a registry, by `docker save` and `docker load`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Pushed:
 
 
 def check_targets(targets: Sequence[str]) -> None:
-    """Raises UsageError if one is neither an engine's address nor a name of a Docker context."""
+    """Raises UsageError if a target is neither an engine's address nor a Docker context's name."""
     for target in targets:
         if not ADDRESS.fullmatch(target) and not CONTEXT.fullmatch(target):
             raise UsageError(
@@ -55,7 +55,7 @@ def check_targets(targets: Sequence[str]) -> None:
 def push(
     host: Host, image: str, targets: Sequence[str], say: Callable[[str], None]
 ) -> list[Pushed]:
-    """Bring an image to each of these engines that lacks it; one that fails stops no other.
+    """Copy an image to each of these engines that lacks it; a failure does not stop the others.
 
     Raises:
         EngineError: this host's engine does not have the image.
@@ -75,7 +75,7 @@ def push(
 
 
 def refuse_if_failed(done: Sequence[Pushed], image: str) -> None:
-    """Raises EngineError with what each target says that failed."""
+    """Raises EngineError with the message of each failed target."""
     failed = [one for one in done if one.state == "failed"]
     if failed:
         lines = "\n".join(f"  {one.target}: {one.message}" for one in failed)
@@ -120,12 +120,13 @@ class _Image:
     layers: str
 
     def is_as(self, other: _Image) -> bool:
-        """Whether it is the same image; engines number it by its manifest or its configuration."""
+        """Whether it is the same image; an engine's id is the digest of its manifest or its
+        configuration."""
         return self.number == other.number or self.layers == other.layers
 
 
 def _ask(host: Host, engine: Sequence[str], image: str) -> _Image | str:
-    """The image of an engine, or what that says if it has none or does not answer."""
+    """The image of an engine, or the error message if it has none or does not answer."""
     done = host.processes.run(["docker", *engine, "image", "inspect", "--format", WHAT, image])
     parts = done.output.strip().split(" ", 2)
     if not done.ok or len(parts) != 3:

@@ -23,7 +23,7 @@ from cluster_kit.version import __version__
 class Package:
     """A package in an image: Python's own, one from PyPI, or one of Debian's or Ubuntu's.
 
-    `licence` is an SPDX expression or what else the package says, "" if it says nothing.
+    `licence` is an SPDX expression or the package's own text, "" if it has none.
     """
 
     kind: Literal["python", "pypi", "deb"]
@@ -31,7 +31,7 @@ class Package:
     version: str
     licence: str
     system: str = ""
-    """Whose package it is: `debian` or `ubuntu`."""
+    """The distribution of the package: `debian` or `ubuntu`."""
 
 
 def packages_of(host: Host, tag: str) -> list[Package]:
@@ -82,6 +82,6 @@ def _image(tag: str) -> Component:
 
 
 def _url(package: Package) -> PackageURL:
-    """The package's URL, by which databases of vulnerabilities know it."""
+    """The package's URL, which databases of vulnerabilities use."""
     kind = {"python": "generic", "pypi": "pypi", "deb": "deb"}[package.kind]
     return PackageURL(kind, package.system or None, package.name, package.version)

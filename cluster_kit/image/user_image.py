@@ -1,4 +1,4 @@
-"""Users' images: an image that the manifest names, one of a Dockerfile, one with requirements.
+"""Users' images: named by the manifest, built from a Dockerfile, or built with requirements.
 
 The trainer is mounted into a user's image. Before anything starts, a container of the image reports
 what the image lacks. It runs like a task: as the caller, read-only, without a network.
@@ -42,7 +42,7 @@ OLDEST_PYTHON = (3, 9)
 _NO_PYTHON = (
     "executable file not found",
     "no such file or directory: unknown",
-    "exec python3 failed",  # as Docker's own init says it
+    "exec python3 failed",  # the message of Docker's own init
 )
 _PACKAGES = {"PIL": "pillow", "grpc": "grpcio"}
 """The pip package of a module whose name differs from the package's."""
@@ -53,9 +53,9 @@ _LOOKED_S = 120.0
 class Found:
     """The contents of an image.
 
-    `tensorflow` is its version, "" if unknown, None without TensorFlow. `native`: it has the
-    libraries that start servers without Python. `lacks` are missing modules and directories that
-    a cluster needs. `output` is why /output cannot be written.
+    `tensorflow` is its version, "" if unknown, None without TensorFlow. `native`: whether it has
+    the libraries that start servers without Python. `lacks` are missing modules and directories
+    that a cluster needs. `output` is the reason why /output cannot be written, or "".
     """
 
     python: tuple[int, ...]
@@ -66,7 +66,7 @@ class Found:
 
 
 def refuse_if_unfit(host: Host, cluster: Cluster, say: Say) -> None:
-    """Look into a cluster's image, which is pulled if the engine does not have it.
+    """Inspect a cluster's image, which is pulled if the engine does not have it.
 
     Raises:
         ManifestError: there is no such image, or no task of this cluster can run in it.
@@ -80,7 +80,8 @@ def refuse_if_unfit(host: Host, cluster: Cluster, say: Say) -> None:
 
 
 def look(host: Host, cluster: Cluster) -> Found:
-    """The contents of a cluster's image, found by a container; raises as `refuse_if_unfit` does."""
+    """The contents of a cluster's image, inspected by a container; raises like
+    `refuse_if_unfit`."""
     with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
         done = host.processes.run(look_command(cluster, folder), timeout_s=_LOOKED_S)
     line = next((line for line in done.output.splitlines()[::-1] if line[:1] == "{"), "")
@@ -100,7 +101,7 @@ def look(host: Host, cluster: Cluster) -> Found:
 
 
 def look_command(cluster: Cluster, output: str) -> tuple[str, ...]:
-    """The command that asks, with the host's directory `output` as the tasks' /output."""
+    """The command that inspects the image, with the host's directory `output` as /output."""
     return (
         *("docker", "run", *CONFINED, "--init", f"--user={cluster.user}", TMP),
         f"{bind(paths.IMAGE / 'trainer', TRAINER)},readonly",
@@ -182,16 +183,17 @@ _SOLVED = "failed to solve"
 _STEP = re.compile(r"#\d+ ")
 _RULER = "------"
 _SAID = 25
-"""Lines of a failed build that a message has at most: the last step's, and where it stands."""
+"""Maximum lines of a failed build in a message: those of the last step, and its location."""
 
 
 def built_tag(dockerfile: Dockerfile, written: Collection[Path]) -> tuple[str, list[Problem]]:
-    """The tag of its image, cluster-kit/built:<12 hex digits of a hash of all that it sees>.
+    """The tag of a Dockerfile's image, cluster-kit/built:<12 hex digits of a hash of all its
+    inputs>.
 
-    It is "" if a file cannot be read; then there is a problem.
+    It is "" with a problem if a file cannot be read.
 
     Args:
-        written: what the kit itself writes below the directory, which changes with each run.
+        written: paths below the directory that the kit itself writes, which change with each run.
     """
     file, context = Path(dockerfile.file), Path(dockerfile.context)
     digest = hashlib.sha256()
@@ -229,8 +231,8 @@ def build_dockerfile(host: Host, cluster: Cluster, say: Say, each: Say) -> bool:
     """Build a cluster's image if it is absent; returns whether it was built.
 
     Args:
-        say: gets messages about progress.
-        each: gets every line that the build writes.
+        say: is called with messages about progress.
+        each: is called with every line that the build prints.
     Raises:
         ManifestError: the Dockerfile is invalid, or its base image does not exist.
         EngineError: the build failed otherwise.
@@ -303,7 +305,7 @@ def build_layer(
     """Build a cluster's image if it is absent; returns whether it was built.
 
     Args:
-        folder: of the manifests, where the lock file of another TensorFlow lies.
+        folder: the folder of the manifests, which contains the lock file of another TensorFlow.
 
     Raises:
         HostError: no base image can be pulled or made on this host.
@@ -363,8 +365,8 @@ def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
 def pip_errors(output: str, requirements: str) -> list[str]:
     """Pip's errors in a build's output, from the first one on, and then the reasons for them.
 
-    Pip prints errors and reasons to two streams, which a build mixes in any order. They are without
-    passwords in addresses.
+    Pip prints errors and reasons to two streams, which a build mixes in any order. Passwords in
+    addresses are masked.
     """
     lines = [
         _LAYER_STEP.sub("", line).rstrip()

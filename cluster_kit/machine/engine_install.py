@@ -1,8 +1,8 @@
-"""`make engine`: installs and starts a Docker engine, if no engine answers and root may do so.
+"""`make engine`: installs and starts a Docker engine if none answers and the caller is allowed to.
 
 This works for root on Debian and Ubuntu, with the distribution's own packages. Debian 12 has only
-Compose v1, so the next release is added as a low-priority source, from which only the four Docker
-packages are installed.
+Compose v1. So the next release is added as a low-priority source, and only the four Docker packages
+are installed from it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 
 def engine_answers(host: Host) -> bool:
-    """Whether `docker info` reaches an engine; init scripts do not know hand-started daemons."""
+    """Whether `docker info` reaches an engine; init scripts do not see daemons started by hand."""
     if shutil.which("docker") is None:
         return False
     return host.processes.run(["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30).ok
@@ -118,7 +118,7 @@ def _os_release() -> dict[str, str]:
 
 
 def _given(host: Host) -> str:
-    """Which engine this host has now."""
+    """A text about the engine that this host has now."""
     version = host.processes.run(
         ["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30
     ).output.strip()
@@ -234,9 +234,9 @@ def _start(host: Host) -> None:
 
 
 def forget_dead_daemon(pid_file: Path) -> None:
-    """Remove the pid file if its process is no dockerd any more.
+    """Remove the pid file if its process is not dockerd any more.
 
-    dockerd checks only whether a process with that pid runs, and would refuse to start.
+    dockerd only checks whether a process with that pid runs, and would refuse to start.
     """
     try:
         pid = int(pid_file.read_text())

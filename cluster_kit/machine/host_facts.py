@@ -27,7 +27,7 @@ TOOLS = ("nvidia-ctk", "nvidia-container-runtime-hook", "nvidia-container-runtim
 
 
 def gpu_setup(info: Mapping[str, Any], driver: str = "") -> GpuSetup:
-    """The setup of this host and of the engine that describes itself by `info`.
+    """The GPU setup of this host, and of the engine whose `docker info` is `info`.
 
     Args:
         driver: why NVML cannot be used, "" if it can.
