@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from queue import SimpleQueue
@@ -72,6 +73,56 @@ def test_one_that_does_not_come_is_named_at_the_start_deadline() -> None:
         events: SimpleQueue = SimpleQueue()
         events.put(outcome.stopped())
         assert wait(service, events=events).reason == "stopped"
+
+
+def slowly(connection: socket.socket, closed: threading.Event) -> None:
+    for byte in b"HTTP/1.1 200 OK":
+        connection.sendall(bytes([byte]))
+        closed.wait(0.1)
+
+
+def goes_on(connection: socket.socket, _: threading.Event) -> None:
+    while True:
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def no_page(connection: socket.socket, _: threading.Event) -> None:
+    connection.sendall(b"\x1b]0;title\x07" * 10_000 + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [(slowly, "timed out"), (goes_on, "status 100"), (no_page, "does not answer with HTTP")],
+)
+def test_no_answer_keeps_a_task_from_its_start_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[socket.socket, threading.Event], None],
+    why: str,
+) -> None:
+    monkeypatch.setattr(services, "ANSWER_S", 0.3)
+    closed = threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        while not closed.is_set():
+            try:
+                connection, _ = server.accept()
+                with connection:
+                    answer(connection, closed)
+            except OSError:
+                continue
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        began = time.monotonic()
+        try:
+            late = wait(Service("web", "127.0.0.1", server.getsockname()[1], "/"), seconds=0.0)
+        finally:
+            closed.set()
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+    assert late.reason == "start-deadline" and why in late.message
+    assert len(late.message) < 200 and time.monotonic() - began < 10
 
 
 def test_the_variable_is_read_or_refused() -> None:

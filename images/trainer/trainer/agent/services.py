@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
 from queue import SimpleQueue
 
 from trainer.agent import outcome
@@ -21,6 +21,9 @@ ANSWER_S = 2.0
 LOOK_S = 0.25
 GOOD = range(200, 400)
 """Status codes of a page that is ready."""
+LONGEST = 1024
+"""Bytes of the first line of an answer, which has the status."""
+_STATUS = re.compile(rb"HTTP/\d\.\d (\d{3})\b")
 
 
 @dataclass(frozen=True)
@@ -39,15 +42,35 @@ class Service:
             if not self.path:
                 socket.create_connection((self.host, self.port), ANSWER_S).close()
                 return ""
-            connection = HTTPConnection(self.host, self.port, timeout=ANSWER_S)
-            try:
-                connection.request("GET", self.path)
-                status = connection.getresponse().status
-            finally:
-                connection.close()
-        except (OSError, HTTPException) as error:
+            first_line = self._first_line()
+        except OSError as error:
             return f"{where}: {error or type(error).__name__}"
-        return "" if status in GOOD else f"http://{where}{self.path} answers with status {status}"
+        if (status := _STATUS.match(first_line)) is None:
+            return f"{where} does not answer with HTTP"
+        if int(status[1]) in GOOD:
+            return ""
+        return f"http://{where}{self.path} answers with status {int(status[1])}"
+
+    def _first_line(self) -> bytes:
+        """The first line of the page's answer, as far as it comes within ANSWER_S.
+
+        Nothing else is read: a service can answer without end, and must not keep a task from its
+        start deadline or from SIGTERM.
+        """
+        until = time.monotonic() + ANSWER_S
+        lines = (f"GET {self.path} HTTP/1.1", f"Host: {self.host}:{self.port}", "Connection: close")
+        line = b""
+        with socket.create_connection((self.host, self.port), ANSWER_S) as connection:
+            connection.sendall("".join(f"{one}\r\n" for one in (*lines, "")).encode())
+            while b"\n" not in line:
+                if (left := until - time.monotonic()) <= 0:
+                    raise TimeoutError("timed out")
+                connection.settimeout(left)
+                piece = connection.recv(LONGEST - len(line))
+                if not piece:
+                    break
+                line += piece
+        return line
 
 
 def parse(text: str) -> list[Service]:
