@@ -110,7 +110,7 @@ class DeadlineTable(Strict):
     )
 
 
-RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_\w+")
+RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_(?!COUNT_STEPS$)\w+")
 """Environment variables that the kit itself sets for a task."""
 
 

@@ -18,8 +18,10 @@ from tests.unit.platforms.test_container_spec import CLUSTERS, NASTY
 
 LIBRARIES = {"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "NO_PROXY", "no_proxy"}
 """Variables that libraries read, none of the image's own code."""
-OUTSIDE = {"CLUSTER_KIT_OUTPUT"}
-"""In the contract for tests that run the trainer outside a container; a container has /output."""
+OUTSIDE = {"CLUSTER_KIT_OUTPUT", "CLUSTER_KIT_COUNT_STEPS"}
+"""In the contract for tests that run the trainer outside a container (a container has /output), or
+for users to set.
+"""
 
 VARIABLE = r"CLUSTER_KIT_\w+|TF_CONFIG|(CUDA|NCCL)_\w+|(?i:no_proxy)"
 

@@ -107,8 +107,8 @@ class Training(Event):
 @dataclass(frozen=True)
 class Step(Event):
     """Written by the leader's program at the first step and about once a second; in graph mode by
-    the other workers' programs, too. For a coordinator whose program writes none, by the leader's
-    supervisor.
+    the other workers' programs, too. If a program writes none, the kit does: for a coordinator its
+    supervisor, else what it puts into the program's process.
     """
 
     step: float | None = _number()
@@ -145,7 +145,7 @@ class Placement(Event):
 
 @dataclass(frozen=True)
 class Epoch(Event):
-    """Written by the chief's built-in program."""
+    """Written by the chief's built-in program; of Keras's `fit` in a user's program by the kit."""
 
     epoch: float | None = _number("from 1")
     step: float | None = _number()
@@ -153,6 +153,7 @@ class Epoch(Event):
     accuracy: float | None = _number()
     learning_rate: float | None = _number()
     staleness: float | None = _number("mean of the epoch's updates, if updates can be stale")
+    counted: bool | None = _flag("whether the kit has written it, since the program reports none")
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,10 @@ VARIABLES: Mapping[str, Variable] = {
         "`off`: the GPUs that tasks see are recorded (`devices` events), but no task is ended "
         "because of them"
     ),
+    "CLUSTER_KIT_COUNT_STEPS": Variable(
+        "`off`: steps and epochs of a user's program that reports none are not counted in its "
+        "process; a manifest can set it in `environment`. Absent: they are"
+    ),
     "CLUSTER_KIT_GPU_MEMORY_MB": Variable(
         "TensorFlow's memory limit per GPU of this task; absent: memory growth"
     ),
@@ -169,7 +173,7 @@ VARIABLES: Mapping[str, Variable] = {
     "CLUSTER_KIT_AFTER_IMPORT": Variable(
         "what happens at the end of the program's `import tensorflow`, separated by commas: "
         "`devices`, `connections`, `tf1`, `closures`, `placement`, `refuse`, `join`, "
-        "`estimator`, `own-server`, `imported`, `sessions`, `servers`",
+        "`estimator`, `own-server`, `imported`, `sessions`, `steps`, `epochs`, `servers`",
         of_image=True,
     ),
     "CLUSTER_KIT_STACKS": Variable(

@@ -141,6 +141,7 @@ def test_steps_that_the_kit_has_counted_are_progress_but_set_no_limit():
     for step in (1, 2, 3, 4, 5):
         job.pass_by(1)
         job.made.reported("chief-0", decode("step", {"step": step, "counted": True}))
+        job.made.reported("chief-0", decode("epoch", {"epoch": step, "counted": True}))
     assert job.made.limit_s == UNREPORTED_S
     assert job.pass_by(int(UNREPORTED_S)) == 0
     assert job.pass_by(1) > 0

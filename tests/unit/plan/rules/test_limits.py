@@ -38,6 +38,10 @@ def test_a_limit_below_what_an_idle_server_takes_is_refused() -> None:
     assert not key_paths(role={"ps": {"memory": "82m"}})
 
 
+def test_the_one_variable_of_the_kits_that_is_the_users() -> None:
+    assert not key_paths(role={"ps": {"environment": {"CLUSTER_KIT_COUNT_STEPS": "off"}}})
+
+
 @pytest.mark.parametrize("name", ["TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CLUSTER_KIT_X", "A-B", ""])
 def test_a_variable_of_the_kits_own_or_an_invalid_one_is_refused(name: str) -> None:
     assert key_paths(role={"ps": {"environment": {name: "1"}}}) == [f"role.ps.environment.{name}"]

@@ -37,6 +37,7 @@ PROGRAMS = PACKAGE / "programs"
 TRAINING = "CLUSTER_KIT_TRAINING"
 AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
 """What injected/ does at the end of `import tensorflow`: `devices`, `closures`, by commas."""
+COUNT_STEPS = "CLUSTER_KIT_COUNT_STEPS"
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,11 @@ def find_program(name: str, arguments: Sequence[str]) -> Program:
 def debugged() -> bool:
     """Whether this task's program waits for a debugger, and may stand as long as a person likes."""
     return bool(os.environ.get("CLUSTER_KIT_DEBUG"))
+
+
+def counts_steps() -> bool:
+    """Whether steps of a program that reports none are to be counted in its process."""
+    return os.environ.get(COUNT_STEPS) != "off"
 
 
 def under_debugger(program: Program) -> tuple[str, ...]:
@@ -198,8 +204,12 @@ class Child:
             hooks += ["join", "imported"]
         if not program.builtin and task.role == EVALUATOR and has_estimators():
             hooks.append("estimator")
-        if task.is_leader and any(name.startswith("worker-") for name in task.servers):
+        coordinates = task.is_leader and any(name.startswith("worker-") for name in task.servers)
+        if coordinates:
             hooks.append("closures")
+        if not program.builtin and not task.tf1 and task.role != EVALUATOR and counts_steps():
+            hooks += [] if coordinates else ["steps"]  # there the functions are counted
+            hooks += ["epochs"] if task.is_leader else []
         if task.is_leader and "ps" in task.cluster and not program.builtin:
             hooks.append("placement")
         others = task.servers or (task.peers and "ps" in task.cluster)

@@ -93,8 +93,8 @@ class Progression:
             self._steps[task] = event.step
             self._recovers = False
         distance = self._silence.heard(_JOB)
-        # Steps that the kit has counted show training, but no other phase.
-        reports = isinstance(event, Epoch) or (isinstance(event, Step) and not event.counted)
+        # What the kit has counted shows training, but no other phase.
+        reports = isinstance(event, Step | Epoch) and not event.counted
         if reports and self._phase == TRAINING and distance:
             self._distances.append(distance)
 

@@ -9,8 +9,10 @@ holds which variable is told), `refuse` (what would hang is refused; also after 
 `join` (a server's `join` ends with the job), `estimator` (so do the sleeps of an Estimator's
 evaluator), `own-server` (a server in this process, for a program that only connects to one),
 `imported` (the leader is told), `sessions` (those of the oldest style look for the chief every
-second), `servers` (wait until every server answers: a strategy must not ask them earlier). Nothing
-of the trainer is imported under its own name: `trainer` is a usual name for users' packages, too.
+second), `steps` and `epochs` (those of Keras are reported; after `import keras` and `import
+tf_keras`), `servers` (wait until every server answers: a strategy must not ask them earlier).
+Nothing of the trainer is imported under its own name: `trainer` is a usual name for users'
+packages, too.
 """
 
 from __future__ import annotations
@@ -96,8 +98,22 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
 
 
 def after_keras(keras: ModuleType) -> None:
-    """Let Keras 3 refuse strategies that it does not support."""
-    refuse().prepare_keras(keras)
+    """Let Keras 3 refuse strategies that it does not support, and any Keras tell of its steps."""
+    wanted = what_is_wanted()
+    if "refuse" in wanted and keras.__name__ == "keras":
+        refuse().prepare_keras(keras)
+    if "steps" in wanted or "epochs" in wanted:
+        steps().prepare(keras, wanted)
+
+
+def steps() -> ModuleType:
+    """injected/steps.py as a module, one for all Kerases of this process."""
+    if not _steps:
+        _steps.append(load_file("steps.py"))
+    return _steps[0]
+
+
+_steps: list[ModuleType] = []
 
 
 def refuse() -> ModuleType:
@@ -143,6 +159,9 @@ if __name__ == "sitecustomize":
         os.environ.setdefault(
             "TF_USE_LEGACY_KERAS", "1"
         )  # Keras 3 does not have TensorFlow 1's API
-    if "refuse" in what_is_wanted():
+    tells = not {"steps", "epochs"}.isdisjoint(what_is_wanted())
+    if tells or "refuse" in what_is_wanted():
         sys.meta_path.insert(0, AfterImport("keras", after_keras))
+    if tells:
+        sys.meta_path.insert(0, AfterImport("tf_keras", after_keras))
     run_the_next_one()

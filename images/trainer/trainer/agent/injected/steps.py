@@ -1,0 +1,416 @@
+"""Counts the steps of a program that reports none, and reads what Keras says of losses and epochs.
+
+An optimizer counts its own updates (`iterations`). A thread looks once a second at those that the
+program has made, and writes a `step` event if one has changed; so a loop of the program's own is
+counted like `fit`, and a step costs nothing. Of `fit` the newest logs are kept for that thread (a
+reference: nothing is read or waited for), and each end of an epoch becomes an `epoch` event. All of
+them have `counted`. As soon as the program itself writes a step, this ends for good.
+
+What is read is in this process: a read of a variable on a ps would be a remote call. Nothing here
+raises into the program or prints. Also loaded by its path (on_path/): imports nothing of this
+package.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import inspect
+import json
+import math
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import ModuleType
+
+LOOK_S = 1.0
+LAST_LOOK_S = 1.0
+"""At its end a program waits at most this long for the last report."""
+MOST_BYTES = 1 << 20
+"""Bytes of the progress file that are looked at in one look."""
+OTHERS = 10
+"""Updates by another optimizer, and none by the one that counts, after which that one counts."""
+MOST_OPTIMIZERS = 1000
+MOST_EPOCHS = 1000
+ACCURACIES = (
+    "accuracy",
+    "acc",
+    "sparse_categorical_accuracy",
+    "categorical_accuracy",
+    "binary_accuracy",
+)
+"""Names in the logs, the first that is there counts."""
+PROGRESS, MAILBOX, CLAIM = "CLUSTER_KIT_PROGRESS", "CLUSTER_KIT_MAILBOX", "steps-of"
+
+
+class Counter:
+    """The program's step by the counts of its optimizers, of which one counts.
+
+    With several, such as a GAN's, that is the one that has made most updates in the first look that
+    sees any. If only others go on, the program trains its next model: its updates are added.
+    """
+
+    def __init__(self) -> None:
+        self._counts: int | None = None
+        self._before: dict[int, int] = {}
+        self._added = 0
+        self.step: int | None = None
+
+    def look(self, updates: Mapping[int, int]) -> int | None:
+        """The step now, None before the first.
+
+        Args:
+            updates: the count of each optimizer that there is, by a key.
+        """
+        made = {key: count - self._before.get(key, 0) for key, count in updates.items()}
+        if not made.get(self._counts, 0):
+            least = OTHERS if self._counts in updates else 1
+            found = max(made, key=made.__getitem__, default=None)
+            if found is None or made[found] < least:
+                return self.step
+            self._added = 0 if self.step is None else self.step - self._before.get(found, 0)
+            self._counts = found
+        self._before = dict(updates)
+        self.step = self._added + updates[self._counts]
+        return self.step
+
+
+class Watch:
+    """What is known of the program; `follow` is its thread.
+
+    Args:
+        path: the task's progress file.
+        epochs: whether ends of epochs are written.
+    """
+
+    def __init__(self, path: str, *, epochs: bool) -> None:
+        self._path = path
+        self._epochs = epochs
+        self._wake = threading.Event()
+        self._over = False
+        self._process = 0
+        self._thread: threading.Thread | None = None
+        self._optimizers: dict[int, weakref.ref] = {}
+        self._number = 0
+        self._ended: deque[tuple[float, object, object]] = deque(maxlen=MOST_EPOCHS)
+        self._counter = Counter()
+        self._written: tuple[float, int] | None = None
+        self._read = max(0, size_of(path) - MOST_BYTES)
+        self.logs: object = None
+
+    def remember(self, optimizer: object) -> None:
+        """Look at this optimizer from now on, as long as there is one."""
+        with contextlib.suppress(Exception):
+            known = (known() for known in list(self._optimizers.values()))
+            full = self._over or len(self._optimizers) >= MOST_OPTIMIZERS
+            if full or optimizer is None or any(one is optimizer for one in known):
+                return
+            self._number += 1
+            self._optimizers[self._number] = weakref.ref(optimizer)
+            self._start()
+
+    def epoch_ended(self, epoch: object, logs: object) -> None:
+        """Write this soon."""
+        with contextlib.suppress(Exception):
+            self._start()
+            if self._process == os.getpid() and not self._over:
+                self._ended.append((time.time(), epoch, logs))
+                self._wake.set()
+
+    def _start(self) -> None:
+        """Start the thread, once, in the first process of the program that trains.
+
+        A process that is forked has no thread, and must not use what that one may have locked.
+        """
+        if not self._process:
+            self._process = os.getpid()
+            if claimed():
+                self._thread = threading.Thread(target=self.follow, name="steps", daemon=True)
+                self._thread.start()
+                atexit.register(self.finish)
+            else:
+                self._over = True
+
+    def finish(self) -> None:
+        """Let the last step be written; for the end of the program."""
+        if self._process == os.getpid():
+            self._over = True
+            self._wake.set()
+            self._thread.join(LAST_LOOK_S)
+
+    def follow(self) -> None:
+        """Look until the program reports steps itself, or ends."""
+        over = False
+        with contextlib.suppress(Exception):
+            while not over:
+                self._wake.wait(LOOK_S)
+                self._wake.clear()
+                over = self._over
+                if not self.look(time.monotonic()):
+                    break
+        self._over = True
+        self._optimizers.clear()
+        self.logs = None
+
+    def look(self, now: float) -> bool:
+        """Write what is new; False if the program itself reports steps.
+
+        Args:
+            now: in seconds of a monotonic clock.
+        """
+        said, self._read = said_by_program(self._path, self._read)
+        if "step" in said:
+            return False
+        self._epochs = self._epochs and "epoch" not in said
+        step = self._counter.look(self._updates())
+        logs, self.logs = self.logs, None
+        if step is not None and (self._written is None or step != self._written[1]):
+            keys: dict[str, object] = {"step": step}
+            if self._written and step > self._written[1] and now > self._written[0]:
+                keys["steps_per_s"] = round((step - self._written[1]) / (now - self._written[0]), 3)
+            self._written = now, step
+            self._write("step", time.time(), keys, value_in(logs, "loss"))
+        while self._ended:
+            moment, epoch, logs = self._ended.popleft()
+            if not isinstance(epoch, int) or not self._epochs:
+                continue
+            keys = {"epoch": epoch + 1} | ({} if step is None else {"step": step})
+            for name in ACCURACIES:
+                if (value := value_in(logs, name)) is not None and math.isfinite(value):
+                    keys["accuracy"] = value
+                    break
+            self._write("epoch", moment, keys, value_in(logs, "loss"))
+        return True
+
+    def _updates(self) -> dict[int, int]:
+        found = {}
+        for key, reference in list(self._optimizers.items()):
+            optimizer = reference()
+            if optimizer is None:
+                self._optimizers.pop(key, None)
+                continue
+            count = updates_of(optimizer)
+            if count is not None:
+                found[key] = count
+        return found
+
+    def _write(
+        self, event: str, moment: float, keys: Mapping[str, object], loss: float | None
+    ) -> None:
+        """Append an event; a line without the loss comes before one with a loss that is no number:
+        supervisors read only JSON."""
+        head = {"time": round(moment, 3), "event": event, **keys}
+        lines = [] if loss is not None and math.isfinite(loss) else [{**head, "counted": True}]
+        lines += [{**head, "loss": loss, "counted": True}] if loss is not None else []
+        for line in lines:
+            append(self._path, json.dumps(line).encode() + b"\n")
+
+
+def append(path: str, line: bytes) -> None:
+    """A line in one write, which another's never gets into; lost if that cannot be."""
+    with contextlib.suppress(OSError):
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            os.write(file, line)
+        finally:
+            os.close(file)
+
+
+def size_of(path: str) -> int:
+    """In bytes, 0 if there is none."""
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - pathlib is not imported in programs
+    except OSError:
+        return 0
+
+
+def said_by_program(path: str, read: int) -> tuple[set[str], int]:
+    """Which of `step` and `epoch` the program wrote after `read` bytes; the bytes read now.
+
+    What an attempt before has written does not count: its supervisor writes `start` before each.
+    """
+    said: set[str] = set()
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return said, read
+    try:
+        if os.fstat(file).st_size < read:
+            read = 0
+        text = os.pread(file, MOST_BYTES, read)
+    except OSError:
+        return said, read
+    finally:
+        os.close(file)
+    complete = text.rfind(b"\n") + 1
+    for line in text[:complete].splitlines():
+        if not any(name in line for name in (b'"step"', b'"epoch"', b'"start"')):
+            continue
+        with contextlib.suppress(
+            ValueError, TypeError, LookupError, AttributeError, RecursionError
+        ):
+            event = json.loads(line)
+            if event["event"] == "start":
+                said.clear()
+            elif event.get("counted") is not True:
+                said |= {event["event"]} & {"step", "epoch"}
+    skipped = 0 if complete else len(text) // MOST_BYTES * MOST_BYTES
+    return said, read + (complete or skipped)
+
+
+def claimed() -> bool:
+    """Whether this is the first process of the program that asks; True without a mailbox."""
+    folder = os.environ.get(MAILBOX)
+    if not folder:
+        return True
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        os.close(os.open(os.path.join(folder, CLAIM), flags, 0o600))  # noqa: PTH118
+    except OSError:
+        return False
+    return True
+
+
+def updates_of(optimizer: object) -> int | None:
+    """How many updates an optimizer has made; None if that is not known in this process.
+
+    The property `iterations` of older ones would make the variable.
+    """
+    with contextlib.suppress(Exception):
+        variable = vars(optimizer).get("_iterations")
+        variable = vars(variable).get("_value", variable)  # Keras 3 has one of its own around it
+        copies = getattr(variable, "_values", None)  # one for each replica
+        value = local_value(copies[0] if copies else variable)
+        return None if value is None else int(value)
+    return None
+
+
+def local_value(variable: object) -> float | None:
+    """The value of an eager variable of this process; None for all others."""
+    variables = sys.modules.get("tensorflow.python.ops.resource_variable_ops")
+    context = sys.modules.get("tensorflow.python.eager.context")
+    if variables is None or not isinstance(variable, variables.BaseResourceVariable):
+        return None
+    if variable._in_graph_mode or not context.executing_eagerly():
+        return None
+    return plain_number(variable.numpy()) if is_here(variable.device) else None
+
+
+def is_here(device: str) -> bool:
+    """Whether a device such as `/job:worker/replica:0/task:1/device:CPU:0` is in this process."""
+    place = dict(word.split(":", 1) for word in device.split("/") if ":" in word)
+    if place.get("job", "localhost") == "localhost":
+        return True
+    try:
+        task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
+        own = str(task.get("type")), int(task.get("index", 0))
+    except (ValueError, TypeError, AttributeError):
+        return False
+    return (place["job"], place.get("task")) == (own[0], str(own[1])) and own[0] != "ps"
+
+
+def value_in(logs: object, name: str) -> float | None:
+    """A number in Keras's logs; None if it is not there, or in another process."""
+    with contextlib.suppress(Exception):
+        value = logs.get(name)
+        if type(value).__name__ == "EagerTensor":
+            value = float(value.numpy()) if is_here(value.device) else None
+        return plain_number(value)
+    return None
+
+
+def plain_number(value: object) -> float | None:
+    """A number of Python's or NumPy's as one of Python's; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    return value if isinstance(value, (int, float)) else None
+
+
+def prepare(keras: ModuleType, wanted: list[str]) -> None:
+    """Called right after the import of a Keras: look at its optimizers and callbacks from now on.
+
+    Args:
+        wanted: `steps`, `epochs`, both or none of them.
+    """
+    if watch := the_watch("epochs" in wanted):
+        with contextlib.suppress(Exception):
+            look_at_fit(keras.callbacks.CallbackList, watch, steps="steps" in wanted)
+        if "steps" in wanted:
+            with contextlib.suppress(Exception):
+                look_at_optimizers(keras.optimizers.Optimizer, watch)
+            with contextlib.suppress(Exception):
+                look_at_optimizers(keras.optimizers.legacy.Optimizer, watch)
+
+
+_watches: list[Watch] = []
+
+
+def the_watch(epochs: bool) -> Watch | None:
+    """One for all Kerases of this process; None outside a cluster."""
+    path = os.environ.get(PROGRESS)
+    if path and not _watches:
+        _watches.append(Watch(path, epochs=epochs))
+    return _watches[0] if path else None
+
+
+def look_at_optimizers(kind: type, watch: Watch) -> None:
+    """Let `watch` remember each optimizer that is made."""
+    kind = next(one for one in kind.__mro__ if "__init__" in vars(one))
+    plain = kind.__init__
+    if kind is object or not hasattr(kind, "apply_gradients") or hasattr(plain, "looks_at"):
+        return
+
+    @functools.wraps(plain)
+    def __init__(self: object, *arguments: object, **keys: object) -> None:
+        plain(self, *arguments, **keys)
+        watch.remember(self)
+
+    __init__.looks_at = watch
+    kind.__init__ = __init__
+
+
+def look_at_fit(kind: type, watch: Watch, *, steps: bool) -> None:
+    """Let `watch` have what the callbacks of a `fit` get; they themselves are left as they are."""
+
+    def replaced(name: str, parameters: list[str]) -> Callable | None:
+        plain = getattr(kind, name)
+        same = list(inspect.signature(plain).parameters) == ["self", *parameters]
+        return plain if same and not hasattr(plain, "looks_at") else None
+
+    if plain_epoch := replaced("on_epoch_end", ["epoch", "logs"]):
+
+        @functools.wraps(plain_epoch)
+        def on_epoch_end(self: object, epoch: object, logs: object = None) -> object:
+            watch.epoch_ended(epoch, logs)
+            return plain_epoch(self, epoch, logs)
+
+        on_epoch_end.looks_at = watch
+        kind.on_epoch_end = on_epoch_end
+
+    if steps and (plain_begin := replaced("on_train_begin", ["logs"])):
+
+        @functools.wraps(plain_begin)
+        def on_train_begin(self: object, logs: object = None) -> object:
+            with contextlib.suppress(Exception):
+                watch.remember(getattr(self.model, "optimizer", None))
+            return plain_begin(self, logs)
+
+        on_train_begin.looks_at = watch
+        kind.on_train_begin = on_train_begin
+
+    if steps and (plain_batch := replaced("on_train_batch_end", ["batch", "logs"])):
+
+        @functools.wraps(plain_batch)
+        def on_train_batch_end(self: object, batch: object, logs: object = None) -> object:
+            watch.logs = logs
+            return plain_batch(self, batch, logs)
+
+        on_train_batch_end.looks_at = watch
+        kind.on_train_batch_end = on_train_batch_end

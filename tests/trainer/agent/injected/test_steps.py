@@ -1,0 +1,261 @@
+"""Steps that are counted in a program's process: which optimizer counts, what is written, and what
+is not; with toys in place of Keras."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import types
+from pathlib import Path
+
+import pytest
+
+from trainer.agent.injected import steps
+from trainer.agent.injected.steps import Counter, Watch
+
+
+def test_the_optimizer_that_counts():
+    counter = Counter()
+    assert counter.look({}) is None
+    assert counter.look({1: 0, 2: 0}) is None
+    assert counter.look({1: 3, 2: 9}) == 9  # of two that are used in turn, the busier one
+    assert counter.look({1: 4, 2: 9}) == 9
+    assert counter.look({1: 4, 2: 12}) == 12
+    assert counter.look({1: 20, 2: 12}) == 28  # a model after the other: 1 made 16 more
+
+
+def test_one_that_goes_on_from_a_checkpoint_and_one_that_goes_back():
+    counter = Counter()
+    assert [counter.look({1: count}) for count in (500, 510, 500)] == [500, 510, 500]
+
+
+def test_models_one_after_the_other():
+    counter = Counter()
+    assert counter.look({1: 100}) == 100
+    assert counter.look({2: 1}) == 101  # the first is gone
+    assert [counter.look({2: count}) for count in (50, 50, 60)] == [150, 150, 160]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "worker-0.jsonl"
+    path.touch()
+    return path
+
+
+class Toy:
+    """An optimizer."""
+
+    count = 0
+
+
+@pytest.fixture
+def watch(file: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Whose thread does not run: a test looks itself."""
+    monkeypatch.setattr(steps, "updates_of", lambda optimizer: optimizer.count)
+    made = Watch(str(file), epochs=True)
+    made._process = os.getpid()
+    return made
+
+
+def written(file: Path) -> list[dict]:
+    found = [json.loads(line) for line in file.read_text().splitlines()]
+    for event in found:
+        assert event.pop("time") > 1e9
+    return found
+
+
+def test_only_what_is_new_is_written(watch, file):
+    optimizer = Toy()
+    watch.remember(optimizer)
+    assert watch.look(0.0) and not written(file)
+    optimizer.count = 10
+    watch.look(1.0)
+    watch.look(2.0)
+    optimizer.count, watch.logs = 30, {"loss": 0.5}
+    watch.look(5.0)
+    assert written(file) == [
+        {"event": "step", "step": 10, "counted": True},
+        {"event": "step", "step": 30, "steps_per_s": 5.0, "loss": 0.5, "counted": True},
+    ]
+    del optimizer
+    assert watch.look(6.0) and len(written(file)) == 2
+
+
+def test_a_loss_that_is_no_number(watch, file):
+    """A supervisor refuses NaN: it gets a line of its own."""
+    optimizer = Toy()
+    watch.remember(optimizer)
+    optimizer.count, watch.logs = 1, {"loss": math.nan}
+    watch.look(0.0)
+    without, nan = written(file)
+    assert "loss" not in without and math.isnan(nan["loss"])
+
+
+@pytest.mark.parametrize("logs", [None, [1], {"loss": "low"}, {"loss": True}, {"loss": object()}])
+def test_logs_without_a_loss(watch, file, logs):
+    optimizer = Toy()
+    watch.remember(optimizer)
+    optimizer.count, watch.logs = 1, logs
+    assert watch.look(0.0)
+    assert written(file) == [{"event": "step", "step": 1, "counted": True}]
+
+
+def test_epochs(watch, file):
+    watch.epoch_ended(0, {"loss": 0.5, "sparse_categorical_accuracy": 0.75})
+    watch.epoch_ended("first", {"loss": 0.5})
+    watch.epoch_ended(1, None)
+    assert watch.look(0.0)
+    assert written(file) == [
+        {"event": "epoch", "epoch": 1, "accuracy": 0.75, "loss": 0.5, "counted": True},
+        {"event": "epoch", "epoch": 2, "counted": True},
+    ]
+
+
+def say(file: Path, line: str) -> None:
+    with file.open("a") as opened:
+        opened.write(line + "\n")
+
+
+def test_a_program_that_reports_steps_itself(watch, file):
+    for line in ('{"event": ["step"]}', '"step"', '{"step": 1}', "step", '{"event": "step"'):
+        say(file, line)
+    say(file, '{"event": "step", "step": 4, "counted": true}')
+    assert watch.look(0.0)
+    say(file, '{"event": "epoch", "epoch": 4}')
+    watch.epoch_ended(0, {"loss": 1.0})
+    before = file.read_text()
+    assert watch.look(1.0) and file.read_text() == before
+    say(file, '{"event": "step", "step": 5}')
+    assert not watch.look(2.0)
+
+
+def test_what_an_attempt_before_has_reported_does_not_count(file):
+    say(file, '{"event": "step", "step": 5}')
+    say(file, '{"event": "start", "attempt": 2}')
+    watch = Watch(str(file), epochs=True)
+    assert watch.look(0.0)
+    say(file, '{"event": "step", "step": 6}')
+    assert not watch.look(1.0)
+
+
+def test_a_file_that_is_gone_or_a_fifo(watch, file):
+    optimizer = Toy()
+    watch.remember(optimizer)
+    file.unlink()
+    optimizer.count = 1
+    assert watch.look(0.0)
+    os.mkfifo(file)
+    optimizer.count = 2
+    assert watch.look(1.0)
+
+
+def test_the_first_process_of_a_program_counts(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTER_KIT_MAILBOX", str(tmp_path))
+    assert [steps.claimed(), steps.claimed()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("device", "here"),
+    [
+        ("/job:localhost/replica:0/task:0/device:CPU:0", True),
+        ("", True),
+        ("/job:worker/replica:0/task:1/device:GPU:0", True),
+        ("/job:worker/replica:0/task:0/device:CPU:0", False),
+        ("/job:ps/replica:0/task:1/device:CPU:0", False),
+    ],
+)
+def test_what_is_in_this_process(device, here, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", '{"task": {"type": "worker", "index": 1}}')
+    assert steps.is_here(device) is here
+
+
+def toy_keras() -> types.SimpleNamespace:
+    """As much of a Keras as is looked at."""
+
+    class Optimizer:
+        def __init__(self, rate: float = 0.1) -> None:
+            self.rate = rate
+
+        def apply_gradients(self) -> None: ...
+
+    class CallbackList:
+        def __init__(self) -> None:
+            self.called: list = []
+            self.model = types.SimpleNamespace(optimizer=Toy())
+
+        def on_train_begin(self, logs: object = None) -> None:
+            self.called.append(("begin", logs))
+
+        def on_epoch_end(self, epoch: int, logs: object = None) -> None:
+            self.called.append((epoch, logs))
+
+        def on_train_batch_end(self, batch: int, logs: object = None) -> None:
+            self.called.append((batch, logs))
+
+    return types.SimpleNamespace(
+        callbacks=types.SimpleNamespace(CallbackList=CallbackList),
+        optimizers=types.SimpleNamespace(Optimizer=Optimizer),
+    )
+
+
+def test_keras_does_what_it_did(watch, monkeypatch):
+    monkeypatch.setattr(steps, "the_watch", lambda epochs: watch)
+    keras = toy_keras()
+    steps.prepare(keras, ["steps", "epochs"])
+    steps.prepare(keras, ["steps", "epochs"])  # twice is once
+    assert keras.optimizers.Optimizer(rate=0.5).rate == 0.5
+    with pytest.raises(TypeError, match="unexpected"):
+        keras.optimizers.Optimizer(speed=1)
+    calls = keras.callbacks.CallbackList()
+    calls.on_train_begin()
+    calls.on_train_batch_end(0, logs={"loss": 1})
+    calls.on_epoch_end(0, {"loss": 2})
+    assert calls.called == [("begin", None), (0, {"loss": 1}), (0, {"loss": 2})]
+    assert watch.logs == {"loss": 1} and len(watch._ended) == 1
+    assert [one() for one in watch._optimizers.values()][-1] is calls.model.optimizer
+
+
+def test_of_a_coordinator_only_epochs_are_looked_at(watch, monkeypatch):
+    monkeypatch.setattr(steps, "the_watch", lambda epochs: watch)
+    keras = toy_keras()
+    plain = keras.optimizers.Optimizer.__init__
+    batch = keras.callbacks.CallbackList.on_train_batch_end
+    steps.prepare(keras, ["epochs"])
+    assert keras.optimizers.Optimizer.__init__ is plain
+    assert keras.callbacks.CallbackList.on_train_batch_end is batch
+
+
+def test_a_keras_of_another_kind_is_left_as_it_is(watch, monkeypatch):
+    monkeypatch.setattr(steps, "the_watch", lambda epochs: watch)
+
+    class CallbackList:
+        def on_epoch_end(self, epoch, batch, logs): ...
+
+    plain = CallbackList.on_epoch_end
+    for keras in (
+        types.SimpleNamespace(callbacks=None),
+        types.SimpleNamespace(callbacks=types.SimpleNamespace(CallbackList=CallbackList)),
+    ):
+        steps.prepare(keras, ["steps", "epochs"])
+    assert CallbackList.on_epoch_end is plain
+
+
+SAYS_HOOKS = "import os; print('hooks', os.environ['CLUSTER_KIT_AFTER_IMPORT'])"
+
+
+def test_which_programs_are_looked_at(run_task, program):
+    """Trainers; of a coordinator only its epochs. Neither one of TensorFlow 1 nor an evaluator."""
+    workers = {"worker": ["127.0.0.1:1"]}
+
+    def hooks(name: str, cluster: dict, **variables: str) -> set[str]:
+        task = run_task(name, cluster, "run", program(SAYS_HOOKS), **variables)
+        said = task.communicate(timeout=60)[0]
+        assert task.returncode == 0, said
+        words = next(line for line in said.splitlines() if "hooks " in line).split("hooks ")[1]
+        return {"steps", "epochs"} & set(words.split(","))
+
+    assert hooks("worker-0", workers) == {"steps", "epochs"}
+    assert hooks("worker-0", workers, CLUSTER_KIT_COUNT_STEPS="off") == set()
+    assert hooks("worker-0", workers, CLUSTER_KIT_OLD_API="on") == set()
