@@ -64,7 +64,8 @@ def test_faults_are_injected_survived_and_measured(
     for task in ("worker-0", "ps-0", "chief-0"):
         assert restarts(kit)[task] >= sum(fault["task"] == task for fault in again)
     silent = [fault["task"] for fault in again if is_silent(fault)]
-    missed = [event["of"] for event in events(kit, "chief-0", "silent")]
+    # On a busy machine a task that starts again can be silent once more.
+    missed = list(dict.fromkeys(event["of"] for event in events(kit, "chief-0", "silent")))
     assert missed[:2] == ["worker-0", "ps-0"] == silent[:2]
     notes = [note for note in outcome["notes"] if " has been silent for " in note]
     for note, task in zip(notes, silent, strict=True):
