@@ -43,7 +43,9 @@ FAT = 0.5
 """The least share of its ps's bytes that makes one variable the cause."""
 ALL_OF_IT = 0.9
 """Of a larger one, another ps would hold nearly as much."""
-MOST_VARIABLES, MOST_TURNS, MOST_SHOWN, LONGEST_NAME = 20_000, 2_000, 3, 60
+MOST_VARIABLES, MOST_WORDS, MOST_TURNS, MOST_SHOWN, LONGEST_NAME = 1_000, 12, 2_000, 3, 60
+MOST_LETTERS = 300
+"""Of a variable's name that are kept: its last ones."""
 _PART = re.compile(r"(^|/)part_\d+$")
 _REST = "others"
 """The name under which a placement sums up the smallest variables."""
@@ -297,7 +299,8 @@ def variables_of(event: Placement, ps: Sequence[str]) -> Variables:
         name, on, size = words(one.get("name")), one.get("on"), number(one.get("bytes"))
         if name and on in ps and size is not None and 0 <= size < HUGE:
             of_ps = held.setdefault(str(on), {})
-            of_ps[name] = of_ps.get(name, 0.0) + size
+            key = name[-MOST_LETTERS:]
+            of_ps[key] = of_ps.get(key, 0.0) + size
     return held
 
 
@@ -317,31 +320,26 @@ def fattest(held: Mapping[str, float]) -> tuple[str, float] | None:
 
 def _without_slots(held: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     """All but those named after another one of the same size: `Adam/m/kernel`."""
-    by_size: dict[float, list[str]] = {}
+    words_of = {name: _words(name) for name in held}
+    known = {(words_of[name], size) for name, size in held.items()}
     for name, size in held.items():
-        by_size.setdefault(size, []).append(name)
-    for size, names in by_size.items():
-        tokens = {name: _tokens(name) for name in names[:MOST_NAMES]}
-        for name in names:
-            if not any(_is_slot(tokens.get(name, ()), one) for one in tokens.values()):
-                yield name, size
+        if not any((part, size) in known for part in _parts(words_of[name])):
+            yield name, size
 
 
-MOST_NAMES = 200
-"""Of one size, that are compared with each other."""
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(re.split(r"[/_]+", name, maxsplit=MOST_WORDS))
 
 
-def _tokens(name: str) -> tuple[str, ...]:
-    return tuple(re.split(r"[/_]+", name))
-
-
-def _is_slot(longer: Sequence[str], shorter: Sequence[str]) -> bool:
-    """Whether one name has all words of the other in a row, and more than a number besides."""
-    for at in range(len(longer) - len(shorter) + 1):
-        if tuple(longer[at : at + len(shorter)]) == tuple(shorter):
-            rest = [*longer[:at], *longer[at + len(shorter) :]]
-            return any(not word.isdigit() for word in rest)
-    return False
+def _parts(of_name: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The words in a row that can be the name of another variable: of `kernel_1`, `kernel` is not,
+    since numbers tell variables of one name apart."""
+    count = len(of_name)
+    for begin in range(count):
+        for end in range(begin + 1, count + 1):
+            rest = (*of_name[:begin], *of_name[end:])
+            if any(not word.isdigit() for word in rest):
+                yield tuple(of_name[begin:end])
 
 
 def loads_between(samples: Sequence[Sample], borders: Sequence[float]) -> list[Load] | None:
