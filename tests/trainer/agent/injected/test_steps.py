@@ -45,15 +45,20 @@ def file(tmp_path: Path) -> Path:
 
 
 class Toy:
-    """An optimizer."""
+    """An optimizer, and its variable."""
 
-    count = 0
+    def __init__(self) -> None:
+        self.variable = types.SimpleNamespace(count=0)
+
+    def makes(self, count: int) -> None:
+        self.variable.count = count
 
 
 @pytest.fixture
 def watch(file: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
     """Whose thread does not run: a test looks itself."""
-    monkeypatch.setattr(steps, "updates_of", lambda optimizer: optimizer.count)
+    monkeypatch.setattr(steps, "updates_of", lambda optimizer: optimizer.variable)
+    monkeypatch.setattr(steps, "int_value", lambda variable: variable and variable.count)
     made = Watch(str(file), epochs=True)
     made._process = os.getpid()
     return made
@@ -70,24 +75,29 @@ def test_only_what_is_new_is_written(watch, file):
     optimizer = Toy()
     watch.remember(optimizer)
     assert watch.look(0.0) and not written(file)
-    optimizer.count = 10
+    optimizer.makes(10)
     watch.look(1.0)
     watch.look(2.0)
-    optimizer.count, watch.logs = 30, {"loss": 0.5}
+    optimizer.makes(30)
+    watch.logs = {"loss": 0.5}
     watch.look(5.0)
     assert written(file) == [
         {"event": "step", "step": 10, "counted": True},
         {"event": "step", "step": 30, "steps_per_s": 5.0, "loss": 0.5, "counted": True},
     ]
+    optimizer.makes(33)
     del optimizer
-    assert watch.look(6.0) and len(written(file)) == 2
+    assert watch.look(6.0) and written(file)[2]["step"] == 33  # what it had made until its end
+    assert watch.look(7.0) and len(written(file)) == 3
+    assert not watch._optimizers and not watch._variables
 
 
 def test_a_loss_that_is_no_number(watch, file):
     """A supervisor refuses NaN: it gets a line of its own."""
     optimizer = Toy()
     watch.remember(optimizer)
-    optimizer.count, watch.logs = 1, {"loss": math.nan}
+    optimizer.makes(1)
+    watch.logs = {"loss": math.nan}
     watch.look(0.0)
     without, nan = written(file)
     assert "loss" not in without and math.isnan(nan["loss"])
@@ -97,7 +107,8 @@ def test_a_loss_that_is_no_number(watch, file):
 def test_logs_without_a_loss(watch, file, logs):
     optimizer = Toy()
     watch.remember(optimizer)
-    optimizer.count, watch.logs = 1, logs
+    optimizer.makes(1)
+    watch.logs = logs
     assert watch.look(0.0)
     assert written(file) == [{"event": "step", "step": 1, "counted": True}]
 
@@ -144,15 +155,18 @@ def test_a_file_that_is_gone_or_a_fifo(watch, file):
     optimizer = Toy()
     watch.remember(optimizer)
     file.unlink()
-    optimizer.count = 1
+    optimizer.makes(1)
     assert watch.look(0.0)
     os.mkfifo(file)
-    optimizer.count = 2
+    optimizer.makes(2)
     assert watch.look(1.0)
 
 
 def test_the_first_process_of_a_program_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("CLUSTER_KIT_MAILBOX", str(tmp_path))
+    assert [steps.claimed(), steps.claimed()] == [True, False]
+    (tmp_path / "steps-of").unlink()
+    (tmp_path / "steps-of").symlink_to(str(2**22 + 1))  # no process can have this number
     assert [steps.claimed(), steps.claimed()] == [True, False]
 
 

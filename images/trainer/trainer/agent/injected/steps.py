@@ -96,6 +96,7 @@ class Watch:
         self._process = 0
         self._thread: threading.Thread | None = None
         self._optimizers: dict[int, weakref.ref] = {}
+        self._variables: dict[int, object] = {}
         self._number = 0
         self._ended: deque[tuple[float, object, object]] = deque(maxlen=MOST_EPOCHS)
         self._counter = Counter()
@@ -155,6 +156,7 @@ class Watch:
                     break
         self._over = True
         self._optimizers.clear()
+        self._variables.clear()
         self.logs = None
 
     def look(self, now: float) -> bool:
@@ -191,10 +193,12 @@ class Watch:
         found = {}
         for key, reference in list(self._optimizers.items()):
             optimizer = reference()
-            if optimizer is None:
+            if optimizer is None:  # its last updates still count
                 self._optimizers.pop(key, None)
-                continue
-            count = updates_of(optimizer)
+                variable = self._variables.pop(key, None)
+            else:
+                variable = self._variables[key] = updates_of(optimizer)
+            count = int_value(variable)
             if count is not None:
                 found[key] = count
         return found
@@ -264,20 +268,29 @@ def said_by_program(path: str, read: int) -> tuple[set[str], int]:
 
 
 def claimed() -> bool:
-    """Whether this is the first process of the program that asks; True without a mailbox."""
+    """Whether no other process of the program has asked before, or only such that have ended; True
+    without a mailbox."""
     folder = os.environ.get(MAILBOX)
     if not folder:
         return True
+    path = os.path.join(folder, CLAIM)  # noqa: PTH118 - pathlib is not imported in programs
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        os.close(os.open(os.path.join(folder, CLAIM), flags, 0o600))  # noqa: PTH118
+        before = os.readlink(path)  # noqa: PTH115
+        os.kill(int(before), 0)
+    except ProcessLookupError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
+    except (OSError, ValueError):
+        pass
+    try:
+        os.symlink(str(os.getpid()), path)  # noqa: PTH211
     except OSError:
         return False
     return True
 
 
-def updates_of(optimizer: object) -> int | None:
-    """How many updates an optimizer has made; None if that is not known in this process.
+def updates_of(optimizer: object) -> object:
+    """The variable that has the number of an optimizer's updates; None if it has none.
 
     The property `iterations` of older ones would make the variable.
     """
@@ -285,7 +298,14 @@ def updates_of(optimizer: object) -> int | None:
         variable = vars(optimizer).get("_iterations")
         variable = vars(variable).get("_value", variable)  # Keras 3 has one of its own around it
         copies = getattr(variable, "_values", None)  # one for each replica
-        value = local_value(copies[0] if copies else variable)
+        return copies[0] if copies else variable
+    return None
+
+
+def int_value(variable: object) -> int | None:
+    """The value of a counter; None if it is not known in this process."""
+    with contextlib.suppress(Exception):
+        value = local_value(variable)
         return None if value is None else int(value)
     return None
 
