@@ -1,4 +1,4 @@
-"""The verbs of the command line: what each does, in which group of help, and in which module.
+"""The table of the command line's verbs: each verb's help line, group and module.
 
 A command imports only the module of its verb, which saves a third of its start. Help, Tab and the
 hints for mistyped verbs read this table, and import no module.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb, the module of this package that has it, and its first line of help.
+    """A verb, its module in this package, and its first line of help.
 
     A hidden one is another name for a verb: it works, but help does not list it.
     """
@@ -143,13 +143,13 @@ GROUPS = {
         Verb("schema", "new", "Print the manifest's JSON Schema, for editors."),
     ),
 }
-"""The verbs by what people do in a day, the most used first, as help shows them."""
+"""The verbs in the groups and the order in which help shows them: the most used first."""
 VERBS = {verb.name: verb for verbs in GROUPS.values() for verb in verbs}
 GROUP_OF = {verb.name: group for group, verbs in GROUPS.items() for verb in verbs}
 
 
 def typed(words: Sequence[str]) -> Sequence[str]:
-    """The words of the command line; if a shell asks for completions, of the line to complete."""
+    """The words of the command line, or of the line that a shell wants to complete."""
     if not os.environ.get("_CLUSTER_KIT_COMPLETE", "").startswith("complete"):
         return words
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
@@ -220,12 +220,13 @@ class Verbs(Group):
         return name, command, _name_where_expected(command, words)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The words after the options of all verbs; raises UsageError for an unknown option."""
+        """Parse the options that all verbs have, and return the words after them; raises UsageError
+        for an unknown option."""
         with _options_are_proposed():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb; raises UsageError if it does not have an option that was given."""
+        """Run the verb; raises UsageError for an option that the verb does not have."""
         with _options_are_proposed():
             return super().invoke(ctx)
 
@@ -236,7 +237,7 @@ ERRORS = ("NoSuchOption", "UsageError", "MissingParameter", "BadParameter", "Bad
 
 @contextlib.contextmanager
 def _options_are_proposed() -> Iterator[None]:
-    """Turn typer's errors into UsageErrors; for an unknown option, with the nearest one."""
+    """Turn typer's errors into UsageErrors; one for an unknown option names the nearest option."""
     try:
         yield
     except Exception as error:
@@ -262,7 +263,7 @@ def _options_are_proposed() -> Iterator[None]:
 
 
 def _key_of(option: str) -> str:
-    """The key of the manifest that an unknown option means, `--gpu-check` for one; "" if none."""
+    """The key of the manifest that an unknown option such as `--gpu-check` means; "" if none."""
     from cluster_kit.manifest.schema import Manifest  # imported only after a mistake
 
     return nearest(option.lstrip("-").replace("-", "_"), Manifest.model_fields) or ""
@@ -274,7 +275,7 @@ def _show_requests(wanted: bool) -> None:
 
 
 def _accept_below(command: Any, option: Any) -> None:
-    """Let a verb, and the verbs below it, take an option of all verbs after their names, too."""
+    """Let a verb and its subcommands also accept the options of all verbs after their names."""
     if not any(parameter.name == option.name for parameter in command.params):
         taken = copy.copy(option)
         taken.expose_value = False
@@ -291,7 +292,7 @@ def _name_where_expected(command: Any, words: list[str]) -> list[str]:
     """
     takes_option = any("--name" in parameter.opts for parameter in command.params)
     arguments = [one.name for one in command.params if isinstance(one, TyperArgument)]
-    if takes_option and arguments[:1] == ["task"]:  # CLUSTER TASK as good as TASK --name CLUSTER
+    if takes_option and arguments[:1] == ["task"]:  # CLUSTER TASK means TASK --name CLUSTER
         named_first = len(words) > 1 and _TASK.fullmatch(words[1]) and not words[0].startswith("-")
         is_cluster = named_first and not _TASK.fullmatch(words[0])
         return ["--name", words[0], *words[1:]] if is_cluster else words
@@ -347,11 +348,12 @@ def say(text: str, to: Console = err) -> None:
 
 
 def named(name: str | None, engine: Engine, up: Sequence[str], *, changes: bool = False) -> str:
-    """The name that was given; without one, the default cluster, whose name is printed.
+    """The given name; without one, the name of the default cluster, which is also printed.
 
     Args:
         up: the names of the engine's clusters.
-        changes: the command ends or changes the cluster, so the default must be of this directory.
+        changes: whether the command ends or changes the cluster; if so, the default must belong to
+            this directory.
     Raises:
         UsageError: several clusters are up, or only clusters of other directories.
         EngineError: the engine does not answer.
@@ -377,7 +379,7 @@ def chosen(known: list[str], tasks: list[str]) -> list[str]:
 
 
 def short(path: Path) -> str:
-    """The path relative to the current directory if it is below it, else as it is."""
+    """The path relative to the current directory if it is below it, else unchanged."""
     current = Path.cwd()
     return str(path.relative_to(current)) if path.is_relative_to(current) else str(path)
 

@@ -74,7 +74,7 @@ def _of_this_host(request: Request, platform: Platform) -> list[Check]:
 
 
 def _checks(request: Request, engine: Engine | None, platform: Platform) -> list[Check]:
-    """The checks of this host, and of what a manifest needs if one is named."""
+    """The checks of this host, and of a manifest's needs if one is named."""
     if not request.manifest:
         facts = gather(current_host(), engine)
         results = [

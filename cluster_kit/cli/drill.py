@@ -105,7 +105,7 @@ def _title(done: Drill) -> str:
 
 
 def _print(done: Drill, drawn: bool) -> None:
-    """Print the faults, how the run ended, and what was not as expected."""
+    """Print the faults, how the run ended, and the expectations that failed."""
     outcome = done.outcome
     out.print(result.table(done.results))
     ended = "success" if outcome.success else f"failed ({outcome.reason})"

@@ -24,7 +24,8 @@ from cluster_kit.run.task_exec import profile, refuse_seconds
 from cluster_kit.workspace import here
 
 KINDS = ("compute", "waiting", "sending", "input", "dispatch", "idle")
-"""The kinds in profile.json and the columns; at each moment a task does one of these."""
+"""The kinds of activity in profile.json, and their columns; at each moment a task does one of
+them."""
 OPS = 3
 HOW = "open it at https://ui.perfetto.dev (the file stays in your browser) or in chrome://tracing"
 
@@ -66,7 +67,7 @@ def each(row: Mapping[str, Any]) -> str:
 
 
 def remarks(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Lines below the tables: tasks without a trace, no step in it, what tracing cost."""
+    """Lines below the tables: tasks without a trace, a trace without steps, the cost of tracing."""
     for task, why in facts["missing"].items():
         yield f"{task} is missing in the trace: {why}"
     if not any(row["runs"] for row in facts["tasks"].values()):

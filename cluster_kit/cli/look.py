@@ -44,7 +44,7 @@ from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
 
 ENDED, BESIDE = "newest_runs", "sidecars_of"
-"""The keys for clusters that are not up, and for sidecars; no cluster can have these names."""
+"""The JSON keys for clusters that are not up, and for sidecars; no cluster can have these names."""
 
 
 @app.command()
@@ -114,7 +114,7 @@ def _print_newest_run(cluster: str) -> PastRun | None:
 
 
 def _run_facts(cluster: str) -> dict[str, Any] | None:
-    """The newest run of a cluster that is not up, with the facts that the text shows; else None."""
+    """The facts of the newest run of a cluster that is not up; None if it has no run."""
     newest = newest_run(here().runs(cluster))
     if newest is None:
         return None
@@ -132,7 +132,7 @@ _TASK = re.compile(rf"({'|'.join(ROLES)})-?\d*")
 
 
 def _without_cluster(name: str | None, tasks: list[str]) -> tuple[str | None, list[str]]:
-    """The cluster's name and the tasks, of words that may begin with a task: `logs chief-0`."""
+    """The cluster's name and the tasks in words that may begin with a task: `logs chief-0`."""
     if name and _TASK.fullmatch(name) and name not in here().known():
         return None, [name, *tasks]
     return name, tasks
@@ -164,7 +164,7 @@ def logs(
             service_threads = follow_logs(engine, services, tell, times=json_)
             for thread in follow_logs(engine, tasks_only, tell, times=json_) or service_threads:
                 thread.join()
-            engine.info()  # raises if the streams ended because the engine did
+            engine.info()  # raises if the streams ended because the engine was lost
             return
         texts = {source.name: engine.lines(source.id) for source in containers}
     else:
@@ -207,7 +207,7 @@ PATIENCE_S = 20
 """Seconds to wait for an answer: a task with a small share of a CPU is slow."""
 AT_ONCE = 4
 LONGEST = 200_000
-"""The maximum characters of a task's stacks to print: its program can send something else."""
+"""Maximum characters of a task's stacks to print, since its program can send anything."""
 
 
 @app.command()

@@ -48,7 +48,7 @@ else:
 
 
 WITHIN_S = 2.0
-"""An engine that has not answered by then is not waited for."""
+"""Seconds to wait for an engine's answer."""
 Propose = Callable[[Any, str], list[str]]
 """A completion function: from click's context and the beginning of a word to whole words."""
 
@@ -104,7 +104,7 @@ def runs(_ctx: Any) -> Iterable[str]:
 
 
 def _up(connect: Connect, workspace: Workspace) -> tuple[Sequence[ContainerSummary], Sequence[str]]:
-    """The engine's containers, and the clusters whose runs lie in this workspace.
+    """The engine's containers, and the clusters whose runs are in this workspace.
 
     Raises:
         TimeoutError: the engine does not answer in time.
@@ -150,7 +150,7 @@ def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[st
     for override in OVERRIDES:
         text = texts.get(override.key)
         if text is not None:
-            # Arguments are added to the manifest's own, every other key is replaced.
+            # Arguments are added to the manifest's arguments; every other key is replaced.
             key = "extra_args" if override.kind == "words" else override.key
             overridden[key] = _VALUES[override.kind](text)
     for text in sets:
@@ -172,7 +172,7 @@ COUNT = re.compile(r"[+-]?[0-9]{1,18}")
 HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 """A template's `{{ … }}` or `{% … %}` (see `arguments`)."""
 STAND_IN = re.compile("\ue000([0-9]+)\ue001")
-"""Replaces a hole while the text is split as a shell would; of private-use characters."""
+"""Private-use characters that replace a hole while the text is split as by a shell."""
 
 
 def _split(args: str) -> list[str]:
@@ -207,14 +207,14 @@ def _from_here(text: str, known: Iterable[str] = ()) -> str:
         return text
     try:
         return str(Path(text).expanduser().absolute())
-    except RuntimeError:  # a user that does not exist: no such file
+    except RuntimeError:  # unknown user: the path will not be found
         return str(Path(text).absolute())
 
 
 def _set(overridden: dict[str, Any], text: str) -> None:
     """Set the key of `a.b=value` in nested tables.
 
-    A value that is not TOML is a text; so is a number for a key that takes a text: a version.
+    A value that is not TOML is a text. So is a number if the key needs a text, such as a version.
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
@@ -270,12 +270,13 @@ Perhaps = Annotated[
 
 
 def requested(verb: Callable[..., None]) -> Callable[..., None]:
-    """The command of a verb that takes a `Request`: manifest, overrides, the verb's own options."""
+    """Turn a function with a `Request` into a command: manifest, overrides, the verb's own
+    options."""
     return _command(verb, _parameter("manifest", Reference, DEFAULT_MANIFEST))
 
 
 def perhaps_requested(verb: Callable[..., None]) -> Callable[..., None]:
-    """Like `requested`, for a verb that also works without a manifest: then `manifest` is ""."""
+    """Like `requested`, for a verb that also works without a manifest: `manifest` is then ""."""
     return _command(verb, _parameter("manifest", Perhaps, ""))
 
 
@@ -358,14 +359,14 @@ BARE = {
     "--ready": ("servers", "step"),
     "--diff": ("file", "running"),
 }
-"""Options that may stand without a value, with their values; the first is meant then."""
+"""Options that may have no value, with their allowed values; the first value is the default."""
 
 
 class WithBareOptions(TyperCommand):
-    """A verb in which the options of BARE may stand without a value."""
+    """A verb in which the options of BARE may have no value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The words after the options; raises as its base does."""
+        """The words after the options; raises like its base class."""
         after = [*args[1:], ""][: len(args)]
         full = [
             f"{arg}={BARE[arg][0]}" if arg in BARE and later not in BARE[arg] else arg
@@ -375,7 +376,7 @@ class WithBareOptions(TyperCommand):
 
 
 def kept(keep: str) -> run.Keep:
-    """What the option `--keep` means."""
+    """The meaning of the option `--keep`."""
     return "failed" if keep == "failed" else keep == "always"
 
 

@@ -176,7 +176,8 @@ def _built(variant: Literal["cpu", "gpu"]) -> str:
 
 
 def _gpu_driver() -> str:
-    """How the engine gives containers this host's GPUs; raises HostError if it cannot."""
+    """The driver by which the engine gives containers this host's GPUs; raises HostError if it
+    cannot."""
     facts = gather(current_host(), current_host().connect())
     if facts.no_gpu or facts.gpu_refusal:
         why = facts.no_gpu or f"the engine refuses GPUs: {facts.gpu_refusal}"

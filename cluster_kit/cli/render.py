@@ -160,8 +160,8 @@ def _tell(rendered: Rendered, request: Request, *, as_json: bool) -> None:
 
 
 def _same_without_check() -> str:
-    """The command line of this call without `--check`, which writes the checked file, with masked
-    values of secrets."""
+    """This command line without `--check`, which writes the checked file; secrets in it are
+    masked."""
     words = without_values([word for word in sys.argv[1:] if word != "--check"])
     return shlex.join(["cluster-kit", *words])
 
@@ -172,7 +172,7 @@ def _from_running(rendered: Rendered, workspace: Workspace) -> str:
     Raises:
         UsageError: no cluster of this name is up, or `up` did not start it.
     """
-    from cluster_kit.run.find import reach  # these two import what judges a run
+    from cluster_kit.run.find import reach  # these two import the modules that judge a run
     from cluster_kit.run.run_directory import run_of
 
     cluster = rendered.prepared.cluster

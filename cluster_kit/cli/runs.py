@@ -40,9 +40,9 @@ app.add_typer(runs, name="runs")
 
 Cluster = Annotated[str, typer.Argument(help="Only the runs of this cluster.")]
 _SHOWN = ("test_accuracy", "validation_accuracy", "map_50", "loss", "updates")
-"""The list shows the first of these that a run has."""
+"""Metrics; the list shows the first one that a run has."""
 LEAST = 12
-"""Columns of a verdict that are always shown: `failed, bla…`."""
+"""Minimum number of columns for a verdict: `failed, bla…`."""
 
 
 @runs.callback()
@@ -75,10 +75,10 @@ def list_runs(cluster: Cluster = "", json_: manifest_options.Json = False) -> No
 
 
 def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> Iterator[Text]:
-    """A line for each run, below a heading: its whole name and time, and as much of the verdict as
-    fits; the whole verdict if there is no width, as in a pipe.
+    """A heading and a line for each run: its name and time, and as much of the verdict as fits, or
+    the whole verdict if the width is unlimited, as in a pipe.
 
-    The state of a run without a verdict is whole: it ends with the command that continues.
+    The state of a run without a verdict is never cut, since it ends with the command to continue.
     """
     rows = [("run", "time", "", "verdict", "bold")]
     for run in past_runs:
@@ -233,7 +233,7 @@ def _up(past_runs: list[Run]) -> dict[str, str]:
 
 
 def _unwatched(containers: Sequence[Container]) -> str:
-    """The state of a run whose containers exist, and what continues or concludes it."""
+    """The state of a run whose containers exist, and the command that continues or concludes it."""
     from cluster_kit.run.lifecycle import is_stopped
 
     cluster = next((one.cluster for one in containers), "")

@@ -76,8 +76,9 @@ def live(
     token_file: Path | None = None,
     allow_control: bool = False,
 ) -> Iterator[str]:
-    """Serve the pages during the block; its value is the URL of a cluster's page, or of all."""
-    # Imported where it is needed: no other command pays for it.
+    """Serve the pages during the block; its value is the URL of a cluster's page, or of the page of
+    all."""
+    # Imported here, so that other commands start faster.
     from cluster_kit.serve.site import Site
     from cluster_kit.serve.start import serving, token_in
 

@@ -114,14 +114,15 @@ def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
 
 
 def _whose(engine: Engine, cluster: str) -> str:
-    """` (of alice, in /home/alice/project)` if another user has started the cluster, else ""."""
+    """The text ` (of alice, in /home/alice/project)` if another user started the cluster, else
+    ""."""
     containers = engine.containers(cluster)
     if not containers or not containers[0].output:
         return ""
     run = run_of(containers)
     try:
         owner = run.owner
-    except OSError:  # of another node, or removed by now
+    except OSError:  # on another node, or already removed
         return ""
     if owner == os.getuid():
         return ""

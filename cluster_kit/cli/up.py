@@ -69,7 +69,7 @@ def _once(
     resume: bool,
     as_json: bool,
 ) -> None:
-    """One run, and the wait for the next change."""
+    """Run the cluster once, then wait for the next change."""
     until = UntilChanged(lambda: _taken(changes))
     host.interrupts.interrupt_once()  # after a run both signals are ignored
     try:
@@ -215,7 +215,7 @@ def _refuse_together(*, keep: bool, detach: bool, watch: bool, serve: bool, exit
 
 
 def _print_help(request: Request) -> None:
-    """Print the help of the program that would be run; no cluster is started."""
+    """Print the help of the cluster's program; no cluster is started."""
     host = current_host()
     with contextlib.closing(make_view(err)) as view:
         cluster = prepare_locked(host, request, here(), host.engine_or_none(), view.phase).cluster
@@ -225,7 +225,7 @@ def _print_help(request: Request) -> None:
 
 
 def _named(host: Host, name: str | None) -> str:
-    """Returns the cluster's name; without one that of the default cluster, which is printed."""
+    """The cluster's name; without one, the name of the default cluster, which is also printed."""
     engine = reach(host, name, here())
     return named(name, engine, engine.clusters())
 

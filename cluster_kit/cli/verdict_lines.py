@@ -1,4 +1,4 @@
-"""What is printed of a run that has ended, or that was started and detached."""
+"""Prints the lines about a run that has ended, or that was started and detached."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cluster_kit.util.terminal import duration
 from cluster_kit.workspace import RunDirectory
 
 MOST_LINES = 15
-"""Lines of a verdict's message that are printed; TensorFlow's can have a stack of a hundred."""
+"""Maximum lines of a verdict's message to print; TensorFlow's can have a hundred-line stack."""
 LONGEST = 200
-"""Characters of a metric's name and of its value that are printed; outcome.json has all."""
+"""Maximum characters of a metric's name and value to print; outcome.json has all."""
 
 
 def end_with(
@@ -76,16 +76,17 @@ def _after(word: str, seconds: float | None) -> str:
 
 
 def _code(outcome: Outcome) -> str:
-    """` (exit code 1)` of the task to blame, "" if it has none, or the message names it."""
+    """The text ` (exit code 1)` for the task to blame; "" if it has none, or if the message names
+    it."""
     codes = [task.exit_code for task in outcome.tasks if task.name == outcome.blame]
     named = any(f"exit code {code}" in outcome.message for code in codes)
     return "" if named or not any(codes) else f" (exit code {codes[0]})"
 
 
 def print_metrics(outcome: Outcome) -> None:
-    """Print the final figures that the programs reported, a line each.
+    """Print the final figures that the programs reported, one per line.
 
-    A staleness of 0 is left out: in synchronous training, or with one worker, it cannot be other.
+    A staleness of 0 is left out, since it is always 0 in synchronous training or with one worker.
     """
     fresh = outcome.metrics.get("staleness_max") == 0
     for key, value in sorted(outcome.metrics.items()):
