@@ -1,4 +1,4 @@
-"""A chief that is a process on this host, such as a notebook or a debugger, and its container."""
+"""Supports a chief that is a process on this host, such as a notebook, and its container."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def refuse_unreachable(cluster: Cluster) -> None:
 
 
 def connect(host: str, port: int) -> str:
-    """The reason why no connection can be made, "" if one can."""
+    """The reason why no connection can be made; "" if a connection works."""
     try:
         socket.create_connection((host, port), CONNECT_S).close()
     except OSError as error:
@@ -83,7 +83,7 @@ def connect(host: str, port: int) -> str:
 
 
 def own_address(cluster: Cluster) -> str:
-    """`IP:port` at which containers reach a server of this host.
+    """The `IP:port` at which containers reach a server of this host.
 
     The port is the cluster's if it is free here, else another.
     """
@@ -100,14 +100,14 @@ def own_address(cluster: Cluster) -> str:
 HOST = "host"
 """The value of `chief` in the API."""
 DEADLINES: Mapping[str, Any] = {"job": "8760h", "stall": 0}
-"""A person thinks, and a debugger stands still: the job ends with the coordinator's process."""
+"""Deadlines to switch off: people and debuggers pause, and the job ends with the process anyway."""
 POLL_S = 0.1
 SLACK_S = 30.0
 """Extra seconds for the work before and after the leader queries its servers."""
 
 
 def overrides_of(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides with `chief="host"`, turned into overrides of a manifest; any others unchanged.
+    """The overrides for a manifest: those for `chief="host"` are converted, others are unchanged.
 
     Raises:
         UsageError: a key has no effect with `chief="host"`.
@@ -124,19 +124,19 @@ def overrides_of(overrides: Mapping[str, Any]) -> dict[str, Any]:
     fixed = {CHIEF.name: 1, "program": inside.__file__, "args": [], "style": "coordinator"}
     no_evaluators = {name: 0 for name, row in ROLES.items() if row.evaluates}
     deadline = overrides.get("deadline", {})
-    if isinstance(deadline, Mapping):  # any other value is refused with the manifest's keys
+    if isinstance(deadline, Mapping):  # the check of the manifest's keys refuses any other value
         deadline = {**DEADLINES, **deadline}
     return {**no_evaluators, **overrides, **fixed, "deadline": deadline}
 
 
 def is_meant(overrides: Mapping[str, Any]) -> bool:
-    """Whether these are overrides that `overrides_of` has made of `chief="host"`."""
+    """Whether `overrides_of` has converted `chief="host"` in these overrides."""
     return overrides.get("program") == inside.__file__
 
 
 @contextlib.contextmanager
 def present(run: Run, *, meant: bool) -> Iterator[HostChief | None]:
-    """This process as the chief, for the block, if that is `meant`."""
+    """A block in which this process is the chief, if `meant`."""
     if not meant:
         yield None
         return
@@ -150,7 +150,8 @@ def present(run: Run, *, meant: bool) -> Iterator[HostChief | None]:
 
 
 class HostChief:
-    """This process as a cluster's chief. It holds a lock that is released however it ends."""
+    """This process as a cluster's chief. It holds a lock, which is released in any case when it
+    ends."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -159,7 +160,7 @@ class HostChief:
 
     @property
     def address(self) -> str:
-        """`IP:port` of the server of this process; it never changes, since other tasks know it."""
+        """The `IP:port` of this process's server; it never changes, since other tasks know it."""
         self._address = self._address or own_address(self._run.cluster)
         return self._address
 
@@ -169,7 +170,8 @@ class HostChief:
         return self._lock < 0
 
     def tf_config(self) -> dict[str, Any]:
-        """The TF_CONFIG of this process: addresses, never names, which this host does not know."""
+        """The TF_CONFIG of this process, with addresses instead of names, which this host cannot
+        resolve."""
         cluster = self._run.cluster
         chief = cluster.job(CHIEF.name)
         spec = {
@@ -221,14 +223,14 @@ class HostChief:
 
 
 def why_not_ready(outcome: Outcome) -> KitError:
-    """The error of a cluster that has ended before its servers answered."""
+    """The error for a cluster that ended before its servers answered."""
     kinds = {DeadlinePassed.exit_code: DeadlinePassed, EngineError.exit_code: EngineError}
     kind = kinds.get(outcome.exit_code, TrainingFailed)
     return kind(f"{outcome.cluster} has ended: {outcome.message}", outcome.cure)
 
 
 def _held(directory: RunDirectory) -> int:
-    """The descriptor of the run's lock, which is locked before anybody can find it.
+    """The descriptor of the run's lock file, which is locked before its name becomes visible.
 
     The lock is in a directory to which tasks can write, since the chief's container reads it; so it
     is created under a random name, and no link is followed.

@@ -1,4 +1,5 @@
-"""A manifest in Python: plan it, render it, run it to its end, or keep it up for a block."""
+"""The Python class for a manifest: plan it, render it, run it to its end, or keep it up for a
+block."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "requirements": (),
     "build": (),
 }
-"""Keys whose values are paths, with the values that are names instead."""
+"""Keys whose values are paths, each with the values that are names instead."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Job:
         return self._prepared().cluster
 
     def render(self) -> str:
-        """The text of its file for its platform; nothing is written.
+        """The text of the cluster's file for its platform; nothing is written.
 
         Raises:
             ManifestError: see `plan`.
@@ -229,7 +230,7 @@ def _is_another_program(program: object, manifest: Path) -> bool:
 
 @contextlib.contextmanager
 def _in_python(path: Path) -> Iterator[None]:
-    """A manifest's error that names keys as the manifest does, not as command-line options."""
+    """A manifest's error that names keys as in the manifest, not as command-line options."""
     try:
         yield
     except ManifestError as error:

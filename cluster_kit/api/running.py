@@ -116,7 +116,7 @@ class RunningCluster:
     def logs(self, task: str) -> str:
         """What a task has printed so far, stdout and stderr in order, each line with its time.
 
-        If a log has more than 100,000 lines, or 16 million characters, only the last of them.
+        Of a log with more than 100,000 lines or 16 million characters, only the end is returned.
         """
         with self._engine() as engine:
             lines = engine.lines(container_of(engine, self._run, task).id)
@@ -131,10 +131,11 @@ class RunningCluster:
     def exec(self, task: str, *command: str, within_s: int = EXEC_S) -> CommandOutput:
         """Run a command inside a task's container, and return what it prints, stdout and stderr.
 
-        That is a str, with the command's `exit_code`: 124 if it took longer than `within_s`.
+        The result is a str with the attribute `exit_code`: 124 if the command took longer than
+        `within_s`.
 
         Raises:
-            UsageError: the task has ended, or is frozen; or there is no command.
+            UsageError: the task has ended or is frozen, or no command is given.
         """
         if not command:
             raise UsageError(f"no command for {task}", 'name one: exec("worker-0", "ls", "/data")')
@@ -144,12 +145,12 @@ class RunningCluster:
             return reaching(engine).ask(container.id, words, within_s)
 
     def kill(self, task: str) -> None:
-        """End a task's processes at once, for good: the engine does not start it again."""
+        """End a task's processes at once and for good: the engine does not restart it."""
         with self._engine() as engine:
             engine.kill(container_of(engine, self._run, task).id)
 
     def crash(self, task: str) -> None:
-        """Kill a task's processes: the engine starts it again, as often as `retries` allows.
+        """Kill a task's processes: the engine restarts it, as often as `retries` allows.
 
         Raises:
             UsageError: the task has ended, or is frozen.
@@ -160,7 +161,7 @@ class RunningCluster:
     def freeze(self, task: str) -> None:
         """Pause a task's processes until `thaw`; its connections stay open.
 
-        The other tasks notice it after `deadline.silent`, as with a machine that hangs.
+        The other tasks notice it after `deadline.silent`, as if its machine hangs.
 
         Raises:
             UsageError: the task has ended, or is frozen already.
@@ -204,7 +205,8 @@ class RunningCluster:
         return cast(dict[str, Any], json.loads(texts[task]))
 
     def environment(self) -> dict[str, str]:
-        """The variables of the process that is the chief: TF_CONFIG, and no proxy for the cluster.
+        """The variables for the chief's process: TF_CONFIG, and an exemption of the cluster from
+        proxies.
 
         Errors are those of `tf_config`.
         """
@@ -277,7 +279,7 @@ class RunEvent:
 
 
 OnEvent = Callable[[RunEvent], None]
-"""It is called from several threads, one at a time for the lines of one task."""
+"""It is called from several threads, but for the lines of one task by only one at a time."""
 
 
 def nothing(event: RunEvent) -> None:

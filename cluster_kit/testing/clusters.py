@@ -127,14 +127,14 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 LONGEST_PREFIX = 31
-"""Of a name: with 9 more it is as long as a cluster's may be."""
+"""Maximum length of the test's part of a name; 9 more characters make a cluster's longest name."""
 
 
 class Clusters:
     """Clusters of one test; their names begin with the test's.
 
-    A relative path is looked for in the folder of the test's file, then in pytest's root
-    directory; so are `program`, `data` and `requirements`. A manifest can also be a name: one in
+    A relative path is searched in the folder of the test's file, then in pytest's root directory.
+    The same applies to `program`, `data` and `requirements`. A manifest can also be a name: one in
     `compose/` of the root directory, or one of the kit's own.
     """
 
@@ -149,9 +149,10 @@ class Clusters:
         """Args:
         host: the machine that they run on.
         test: the test's name.
-        folders: where relative paths are looked for; the last one is the root directory.
-        new_folder: makes the folder of the runs.
-        notes: where the names of clusters that are up are noted.
+        folders: the folders in which relative paths are searched; the last one is the root
+            directory.
+        new_folder: creates the folder of the runs.
+        notes: the folder for notes of the names of running clusters.
         """
         self.root: Path | None = None
         self._host = host
@@ -180,7 +181,8 @@ class Clusters:
         on_event: Callable[[RunEvent], None] | None = None,
         **overrides: Any,
     ) -> Outcome:
-        """Run a cluster to its end; its outcome, whether it succeeded or not. See `Job.run`."""
+        """Run a cluster to its end; return its outcome, whether it succeeded or not. See
+        `Job.run`."""
         job = self.load(manifest, **overrides)
         with self._noted(job), self._turns.of(job):
             return job.run(on_event)
@@ -209,7 +211,7 @@ class Clusters:
             self._forget(note)
 
     def _made(self) -> Path:
-        """The folder of the runs, with the versions that the project has written down."""
+        """The folder of the runs, created at the first call, with the project's lock files."""
         root, manifests = self._new_folder(), self._folders[-1] / "compose"
         (root / "compose").mkdir()
         for file in manifests.glob("tensorflow-*.lock"):
@@ -222,7 +224,7 @@ class Clusters:
         note.touch()
         self._own_notes.append(note)
         yield
-        self._forget(note)  # not if it raised: the end of the test looks again
+        self._forget(note)  # if this raised, the end of the test tries again
 
     def _forget(self, note: Path) -> None:
         if note in self._own_notes:  # a block may be left after the end of its test
@@ -236,7 +238,8 @@ class Clusters:
         return str(self._path(str(value)))
 
     def _path(self, path: str) -> Path:
-        """The absolute path, by the rule of the class; below the last folder if nothing exists."""
+        """The absolute path, by the rule of the class; below the last folder if the path does not
+        exist."""
         candidates = [folder / Path(path).expanduser() for folder in self._folders]
         return next((candidate for candidate in candidates if candidate.exists()), candidates[-1])
 

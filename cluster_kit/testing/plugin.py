@@ -56,10 +56,10 @@ def _is_ours(definition: Any) -> bool:
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Clusters]:
-    """Clusters with names of their own: `cluster.run("smoke")`, `with cluster.up("smoke") as up:`.
+    """Clusters with unique names: `cluster.run("smoke")`, `with cluster.up("smoke") as up:`.
 
-    Whatever is up at the end of the test is taken down. Runs are kept in pytest's temporary
-    directory; the report of a test that failed names them.
+    Clusters that are still up at the end of the test are taken down. Runs are kept in pytest's
+    temporary directory; the report of a test that failed names them.
     """
     _need_engine(request.config)
     from cluster_kit.testing.clusters import Clusters, terminable

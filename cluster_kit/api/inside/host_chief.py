@@ -16,12 +16,12 @@ from pathlib import Path
 LOCK = "host-chief.lock"
 """The lock file in the run's output: the coordinator's process holds it until the process ends."""
 DONE = "done"
-"""What is in it if the coordinator has ended well."""
+"""The lock file's content if the coordinator ended successfully."""
 POLL_S = 0.2
 
 
 def ended(lock: Path, stale: int = 0) -> str | None:
-    """How the coordinator has ended: DONE, or "" if it left no message; None while it runs.
+    """How the coordinator ended: DONE, or "" if it left no message; None while it runs.
 
     Args:
         stale: the inode of an old lock, to be ignored.
@@ -37,10 +37,10 @@ def ended(lock: Path, stale: int = 0) -> str | None:
 
 
 def main() -> int:
-    """Wait for its end; the exit code."""
+    """Wait for the coordinator's end; return the exit code."""
     lock = Path(os.environ.get("CLUSTER_KIT_OUTPUT") or "/output") / LOCK
     print("the chief is a process on the host", flush=True)
-    stale = lock.stat().st_ino if ended(lock) is not None else 0  # of the run that is resumed
+    stale = lock.stat().st_ino if ended(lock) is not None else 0  # left by the run that is resumed
     while (ending := ended(lock, stale)) is None:
         time.sleep(POLL_S)
     if ending == DONE:
