@@ -32,7 +32,7 @@ MACHINE_CPUS, MACHINE_GB = 2.0, 8.0
 MACHINE_MBIT = 100
 MACHINE_BANDWIDTH = f"{MACHINE_MBIT}mbit"
 LEAST_GB = 1.5
-"""The least memory of a task in GB: TensorFlow's client with a small model needs it."""
+"""Minimum memory of a task in GB, which TensorFlow's client with a small model needs."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ SCENARIOS = (EVEN, STRAGGLER, SYSTEM_A)
 
 @dataclass(frozen=True)
 class Length:
-    """How long each run is: updates of one worker's batch per epoch, and epochs."""
+    """The length of each run: updates of one worker's batch per epoch, and epochs."""
 
     steps: int
     epochs: int
@@ -107,7 +107,7 @@ class Length:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the comparison; `skipped` is why it is not run, "" if it is."""
+    """One run of the comparison; `skipped` is the reason why it is not run, "" if it is run."""
 
     variant: Variant
     scenario: Scenario
@@ -178,7 +178,7 @@ class Measured:
     staleness_mean: float | None
     staleness_max: int | None
     accuracy: float | None
-    """Validation, of the last checkpoint."""
+    """Validation accuracy of the last checkpoint."""
     seconds_to_accuracy: float | None
     """Seconds from the first step to the first checkpoint with the accuracy; None: never."""
     curve: tuple[tuple[float, float], ...]
@@ -271,7 +271,7 @@ NOTHING = "-"
 
 
 def tables(results: Sequence[Result], accuracy: float) -> list[Table]:
-    """One table for each scenario that was run."""
+    """One table for each scenario with a run."""
     by_scenario = {
         scenario: [result for result in results if result.run.scenario == scenario]
         for scenario in SCENARIOS
@@ -356,7 +356,7 @@ def run_all(
 
 def _run_one(host: Host, run: Run, workspace: Workspace, view: View, accuracy: float) -> Result:
     request = Request(str(BASE), run.overrides)
-    host.interrupts.interrupt_once()  # the end of the run before has ignored them
+    host.interrupts.interrupt_once()  # the end of the previous run ignored these signals
     try:
         outcome = launch(host, request, workspace, view, keep=False, resume=False)
     except KitError as error:

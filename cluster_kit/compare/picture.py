@@ -57,7 +57,7 @@ def _bars(
     results: Sequence[Result],
     value: Callable[[Measured], float | None],
 ) -> None:
-    """Draw a group of bars for each way, one per scenario; the reason if there is no figure."""
+    """Draw a group of bars for each way, one per scenario, or the reason if there is no figure."""
     ways = [way for way in VARIANTS if any(r.run.variant == way for r in results)]
     scenarios = [s for s in SCENARIOS if any(r.run.scenario == s for r in results)]
     results_by_cell = {(r.run.variant.key, r.run.scenario.key): r for r in results}

@@ -45,7 +45,7 @@ def read(reference: str, workspace: Workspace) -> Evidence:
         reference: a run's directory, its outcome.json, a file with what `up --json` printed, or a
             cluster's name, which means its newest run; "" for the newest run of all.
     Raises:
-        UsageError: nothing was found, it is not a run's, or the run has no verdict yet.
+        UsageError: nothing was found, the file is not of a run, or the run has no verdict yet.
     """
     path = _file(reference, workspace)
     facts = _facts(path)
@@ -62,7 +62,7 @@ def read(reference: str, workspace: Workspace) -> Evidence:
     tasks = record.cluster.tasks if record else outcome.tasks
     names = [
         task.name for task in tasks
-    ] or None  # that of a job that was judged on a node lists none
+    ] or None  # the outcome of a job that was judged on a node lists none
     entries = ProgressReader(run.output, since, sizes, tasks=names).each()
     points = losses(entries, leader_of(outcome))
     return Evidence(outcome, tuple(read_events(run, since)), tuple(points))
@@ -80,7 +80,7 @@ def _record(run: RunDirectory, outcome: Outcome) -> Record | None:
 def _file(reference: str, workspace: Workspace) -> Path:
     """The file that has the verdict; raises UsageError."""
     candidate = Path(reference).expanduser()
-    # A directory of the program's may have the cluster's name.
+    # A directory of the program may have the cluster's name.
     names_cluster = (
         reference in workspace.latest_runs() and not (candidate / "outcome.json").is_file()
     )
@@ -157,9 +157,9 @@ def values(outcome: Outcome) -> dict[str, str]:
 
 MOST_TASKS = 40
 MOST_LOSSES = 10_000
-"""Of a run that are kept, to draw POINTS."""
+"""Maximum number of a run's losses to keep, to draw POINTS of them."""
 POINTS = 40
-"""Of a line; Mermaid spreads them evenly over the axis."""
+"""Number of points of a curve; Mermaid spreads them evenly over the axis."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Span:
 
 
 def spans(events: Sequence[Event], order: Sequence[str] = ()) -> list[Span]:
-    """The time from start to end of every container, grouped by task, tasks in this order."""
+    """The time from start to end of every container, grouped by task, in the order of `tasks`."""
     lives = {**dict.fromkeys(order, ()), **lives_of(sorted(events, key=lambda event: event.time))}
     begun = [start for lives_of_task in lives.values() for start in starts(lives_of_task)]
     if not begun:
@@ -205,7 +205,7 @@ def gantt(lives: Sequence[Span], blame: str = "") -> str:
 
 
 def _bar(span: Span) -> str:
-    """A bar of at least 1 ms, which Mermaid takes in milliseconds."""
+    """A bar of at least 1 ms; Mermaid reads milliseconds."""
     begin = round(span.begin * 1000)
     end = max(begin + 1, round(span.end * 1000))
     if span.exit_code is None:
@@ -215,9 +215,10 @@ def _bar(span: Span) -> str:
 
 
 def losses(entries: Iterable[Entry], leader: str) -> list[tuple[int, float]]:
-    """(step, loss) as the leader reported them; steps that were repeated appear once.
+    """(step, loss) as the leader reported them; repeated steps appear once.
 
-    Of more than MOST_LOSSES some at equal distances, among them the first and the last.
+    If there are more than MOST_LOSSES, some at equal distances are returned, including the first
+    and the last.
     """
     points: list[tuple[int, float]] = []
     apart, last = 0, None
@@ -280,15 +281,15 @@ def _figure(value: float) -> str:
 
 MOST_ROWS = 200
 MOST_WORDS = 20_000
-"""Characters of an error: a job summary of GitHub's holds 1 MiB, which is shared by its steps."""
+"""Maximum characters of an error: all steps of a GitHub job share a summary of 1 MiB."""
 LONGEST = 300
-"""Characters of a note, or of a cell."""
+"""Maximum characters of a note or a cell."""
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
 _STEPS = ("plan", "preflight", "build", "up", "first_step", "train", "down")
 
 
 def markdown(evidence: Evidence) -> str:
-    """The page of a run; it ends with a newline. Text of a run cannot break out of its place."""
+    """The page of a run; it ends with a newline. All texts of the run are escaped."""
     outcome = evidence.outcome
     parts = [
         f"## {_title(outcome)}",
@@ -417,7 +418,7 @@ def text(words: object) -> str:
 
 
 def block(words: str) -> str:
-    """Lines unchanged, in a fence that none of them can close; a long text loses its middle."""
+    """The lines in a fence that none of them can close; a long text loses its middle."""
     lines = harmless(words).strip("\n")
     if len(lines) > MOST_WORDS:
         lines = f"{lines[: MOST_WORDS // 2]}\n…\n{lines[-MOST_WORDS // 2 :]}"
