@@ -1,4 +1,4 @@
-"""The faults that a scenario asks of one cluster, and when each is due."""
+"""Plans a scenario's faults for a cluster, and finds out when each fault is due."""
 
 from __future__ import annotations
 
@@ -72,17 +72,18 @@ def _last(option: str, arguments: Sequence[str]) -> int | None:
 SLOW_CPUS = 0.1
 DELAY_S, LOSS_PERCENT, RATE = 0.1, 5.0, 10 * 10**6
 EARLIEST, LATEST = 0.1, 0.7
-"""The part of the training in which random faults come."""
+"""The part of the training in which random faults happen."""
 RANDOM_SECONDS = (2.0, 10.0)
-"""The length of a program that does not show it."""
+"""The assumed length of a program that does not show its length."""
 
 
 @dataclass(frozen=True)
 class Planned:
     """A fault of one task. `number` is that of its row in the scenario, from 1.
 
-    `lasts` are seconds, None for good; `grace` and `delay` are in seconds, `cpus` in cores, `rate`
-    in bits per second; `sources` are the tasks that it is cut off from, () for all.
+    `lasts` is its duration in seconds (None: for good); `grace` and `delay` are in seconds, `cpus`
+    in cores, `rate` in bits per second; `sources` are the tasks from which its task is cut off (():
+    all).
     """
 
     number: int
@@ -105,7 +106,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Injected:
-    """A fault that was injected at `time`; the newest checkpoint was then from `saved_at`.
+    """A fault that was injected at `time`; `saved_at` is the time of the newest checkpoint then.
 
     Both in Unix seconds; `saved_at` is None if there was no checkpoint yet.
     """
@@ -116,7 +117,8 @@ class Injected:
 
 
 def plan(scenario: Scenario, cluster: Cluster, seed: int) -> tuple[Planned, ...]:
-    """All faults, in the scenario's order; one of a role is one for each of its tasks."""
+    """All faults, in the scenario's order; a fault of a role becomes a fault of each of its
+    tasks."""
     random = Random(seed)
     return tuple(
         Planned(
@@ -147,15 +149,16 @@ def _tasks(fault: Fault, cluster: Cluster, random: Random) -> Sequence[str]:
 
 
 def candidates(kind: str, cluster: Cluster) -> list[str]:
-    """The names of the tasks that a fault of this kind may meet by chance."""
+    """The names of the tasks that a random fault of this kind may hit."""
     spared = cluster.leader if KINDS[kind].spares_leader else None
     return [task.name for task in cluster.tasks if task is not spared]
 
 
 def random_scenario(cluster: Cluster, seed: int, faults: int) -> Written:
-    """So many faults of any kind that every host allows, on any task, at any time.
+    """A scenario with this number of random faults: any kind that every host allows, any task, any
+    time.
 
-    The run has to succeed all the same.
+    The run has to succeed nevertheless.
     """
     random = Random(f"faults {seed}")
     chosen = tuple(_any(random, cluster) for _ in range(faults))
@@ -184,7 +187,8 @@ EVENTS = tuple(name for name in events.EVENTS if name not in ("usage", "end"))
 
 
 def refuse(written: Written, cluster: Cluster) -> None:
-    """Raises ManifestError with every problem of the scenario, of its shape or on this cluster."""
+    """Raises ManifestError with every problem of the scenario: invalid values, and conflicts with
+    the cluster."""
     length = length_of(cluster)
     problems = list(written.problems)
     for number, fault in zip(written.numbers, written.scenario.fault, strict=True):
@@ -194,7 +198,7 @@ def refuse(written: Written, cluster: Cluster) -> None:
 
 
 def _place(problem: Problem) -> tuple[bool, int]:
-    """Faults first, in the file's order."""
+    """The sort key of a problem: faults first, in the file's order."""
     words = problem.key_path.partition(":")[0].split()
     number = words[1] if words[:1] == ["fault"] and len(words) > 1 else ""
     return not number, int(number or 0)
@@ -220,7 +224,7 @@ def _problems(where: str, fault: Fault, cluster: Cluster, length: Length) -> Ite
 
 
 def _apart(where: str, fault: Fault, names: Sequence[str], cluster: Cluster) -> Iterator[Problem]:
-    """Tasks to cut it off from that there are not, or that are the task itself."""
+    """Yields problems of `from`: unknown tasks, or the task itself."""
     tasks = [task.name for task in cluster.of(fault.role)] if fault.role else [fault.task]
     for name in fault.sources or ():
         if name not in names:
@@ -235,7 +239,7 @@ def _apart(where: str, fault: Fault, names: Sequence[str], cluster: Cluster) -> 
 
 
 def _too_wide(where: str, fault: Fault, cluster: Cluster) -> Iterator[Problem]:
-    """More bandwidth than the task has by the manifest."""
+    """Yields a problem if the rate exceeds the task's bandwidth in the manifest."""
     for task in cluster.tasks if fault.kind == "bandwidth" else ():
         rate = RATE if fault.rate is None else fault.rate
         affected = fault.task == task.name or fault.role == task.role
@@ -245,7 +249,7 @@ def _too_wide(where: str, fault: Fault, cluster: Cluster) -> Iterator[Problem]:
 
 
 def _too_late(where: str, at: At, cluster: Cluster, length: Length) -> Iterator[Problem]:
-    """A moment that can only come after the job's end."""
+    """Yields a problem if the moment can only come after the job's end."""
     for key, last in (("step", length.steps), ("epoch", length.epochs)):
         value = getattr(at, key)
         if value is not None and last is not None and value >= last:
@@ -263,7 +267,7 @@ def is_due(at: At, seen: RunState, now: float, saved: bool, calm_since: float | 
     Args:
         now: Unix seconds.
         saved: whether a checkpoint has been written in this run.
-        calm_since: see `calm.calm_since`; None until all earlier faults have happened.
+        calm_since: see the function `calm_since`; None until all earlier faults have happened.
     """
     if at.calm is not None:
         return calm_since is not None and now >= calm_since + at.calm
@@ -283,7 +287,7 @@ def is_due(at: At, seen: RunState, now: float, saved: bool, calm_since: float | 
 
 
 def ready_at(seen: RunState) -> float | None:
-    """Unix seconds at which every task answered for the first time, as the leader says."""
+    """Unix time at which every task had answered for the first time, as the leader reports."""
     return next((e.time for e in seen.entries
                  if e.task == seen.leader and isinstance(e.event, Ready)), None)  # fmt: skip
 
@@ -301,7 +305,7 @@ def steps(seen: RunState) -> Iterator[tuple[float, int]]:
 def progress(seen: RunState) -> Iterator[tuple[float, int]]:
     """The entries of `steps` that show progress: repeated steps of the same start are left out.
 
-    A program that has returned to a checkpoint can report its first step before it trains.
+    A program that has returned to a checkpoint can report its first step before it trains again.
     """
     starts = starts_of(seen)
     reports = [(moment, step, bisect(starts, moment)) for moment, step in steps(seen)]
@@ -333,7 +337,7 @@ def saved_at(output: Path, since: float, below: str = "") -> float | None:
 
 
 LOSSES = (Action.DIE, Action.OOM, Action.KILL, Action.START)
-"""The engine's events that report a lost task, or one that is back."""
+"""The engine's events that report a lost task, or a recovered one."""
 TOLD = (Failure, Retry, Start, Silent, Heard)
 CUT, SLOW = "cut", "slow"
 WELL = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
@@ -342,8 +346,8 @@ WELL = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
 def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
     """The Unix time from which the cluster has recovered; None if it has not.
 
-    It has recovered if every fault is over, every task runs, none is silent, and the leader has
-    reported progress since the last of these events.
+    It has recovered if every fault is over, every task runs, no task is silent, and the leader has
+    reported progress since all of this became true.
     """
     ready = ready_at(seen)
     well = all(task.state in WELL for task in seen.tasks.values())
@@ -360,11 +364,11 @@ def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
 
 
 def over_at(one: Injected, seen: RunState) -> float:
-    """Unix seconds at which the fault ends: by its own time, or since its task was started again.
+    """Unix time at which the fault ends: after its duration, or when its task is restarted.
 
-    Infinity as long as neither is known. A container that was cut off has its network again only if
-    it was killed for that: one that ends by itself starts without. One that is slow stays so. What
-    is done to a program alone need not end its container.
+    Infinity if neither is known. A cut-off container gets its network back at a restart only if the
+    fault's end killed it; otherwise it restarts without a network. A slow container stays slow. A
+    fault of the program alone may not end the container.
     """
     if one.fault.kind == SLOW or KINDS[one.fault.kind].at_once:
         return one.time + (one.fault.lasts or 0.0)

@@ -1,10 +1,10 @@
 """Injects faults into containers, and undoes each fault when its time is over.
 
 A process inside the container, running as its user, causes crash, stop and freeze, and ends them:
-this needs no rights on the host. This module ends cut and slow; so does a start or the removal of
-the container, since nothing outside the container was changed. For an out-of-memory kill, the limit
-is lowered to little more than the memory in use, and a process inside the container allocates the
-rest; the limit is restored before the task starts again.
+this needs no rights on the host. This module ends cut and slow. A restart or the removal of the
+container ends them, too, since nothing outside the container was changed. For an out-of-memory
+kill, the limit is lowered to little more than the memory in use, and a process inside the container
+allocates the rest; the limit is restored before the task starts again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from cluster_kit.show.view import View
 from cluster_kit.workspace import RunDirectory, Workspace, write_atomically
 
 READY = "ready"
-"""The line that it prints as soon as the fault is in force."""
+"""The line that a helper prints as soon as the fault is in force."""
 NOBODY = "127.0.0.2"
 PROGRAMS: Mapping[str, str] = MappingProxyType(
     {
@@ -59,11 +59,11 @@ PROGRAMS: Mapping[str, str] = MappingProxyType(
         " root has started",
     }
 )
-"""Each with what to do if it cannot do its work on a host."""
+"""The helper programs, each with the hint for a host on which it fails."""
 
 
 def program_of(fault: Planned) -> str:
-    """Which of them does it; "" if none has to."""
+    """The helper program for this fault; "" if it needs none."""
     return PACKETS if fault.sources else KINDS[fault.kind].beside
 
 
@@ -167,7 +167,7 @@ TELL = "kill -TERM 1 2>/dev/null || kill -TERM $(cat /proc/1/task/1/children)"
 """Tells the task to end: its init process, or that one's child if it has stayed root."""
 EXHAUST = Path(__file__).parent / "inside" / "exhaust_memory.py"
 SPARE_BYTES = 64 << 20
-"""Bytes above the memory in use, which include the interpreter that allocates them."""
+"""Bytes above the memory in use for the limit; the interpreter that allocates memory needs some."""
 EXHAUST_S = 15
 
 
@@ -183,7 +183,7 @@ def script(fault: Planned) -> str:
 
 
 def inject(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
-    """Break the container; raises EngineError."""
+    """Inject the fault into the container; raises EngineError."""
     if program_of(fault):
         output = reaching(engine).start_helper(
             cluster.name, helper_of(cluster, container.id, fault)
@@ -199,7 +199,7 @@ def inject(engine: Engine, cluster: Cluster, container: Container, fault: Planne
 
 
 def undo(engine: Engine, cluster: Cluster, container: Container, fault: Planned) -> None:
-    """End a fault whose time is over, if it is not over by itself; raises EngineError."""
+    """End a fault whose time is over, if it does not end by itself; raises EngineError."""
     if program_of(fault):
         return
     task = next(task for task in cluster.tasks if task.name == fault.task)
@@ -233,7 +233,7 @@ def _memory(engine: Engine, cluster: Cluster, container: Container, fault: Plann
 
 
 def _usual(engine: Engine, task: Task) -> float:
-    """The cores that the task has by its plan; all of the host's if it has no limit."""
+    """The cores that the plan gives the task; all cores of the host if it has no limit."""
     return task.cpus or float(engine.info()["NCPU"])
 
 
@@ -242,7 +242,7 @@ _BY_ENGINE = MappingProxyType({"cut": _cut, "slow": _slow, "memory": _memory})
 
 
 AGAIN_S = 1.0
-"""Between two tries of a fault that the engine refuses."""
+"""Seconds between two attempts of a fault that the engine refuses."""
 BACKUP = "backup"
 """The checkpoints from which a program continues; other checkpoints are for the evaluator then."""
 
@@ -251,7 +251,7 @@ class Director:
     """The observer of a drill's run. `done` are the faults injected so far, in that order.
 
     Args:
-        planned: makes the faults once the cluster is known, or raises KitError.
+        planned: returns the faults when the cluster is known, or raises KitError.
         say: is called with a line for each fault.
     """
 
@@ -321,7 +321,7 @@ class Director:
         containers: Mapping[str, Container],
         fault: Planned,
     ) -> None:
-        """Now if the container runs; else it is tried again at the next look."""
+        """Inject the fault if the container runs; otherwise the next observation tries again."""
         container = containers.get(fault.task)
         if container is None or container.state != State.RUNNING:
             state = container.state if container else "gone"
@@ -364,7 +364,7 @@ def _saved_at(leader: Container | None, seen: RunState) -> float | None:
 
 
 Scenarios = Callable[[Cluster], Written]
-"""The scenario for a cluster: one that was written, or one made by chance."""
+"""Returns the scenario for a cluster: a written or a random one."""
 
 
 def drill(
@@ -378,7 +378,7 @@ def drill(
     """Run the cluster with the scenario's faults; the result is in its run's directory, too.
 
     Raises:
-        ManifestError: the scenario, or the manifest, is wrong; nothing was started.
+        ManifestError: the scenario or the manifest is invalid; nothing was started.
         Interrupted: Ctrl-C was pressed; the cluster was removed.
         KitError: as `launch`.
     """
@@ -414,7 +414,7 @@ def drill(
 
 
 def _report_again(run: RunDirectory, director: Director) -> None:
-    """The run's report once more, with the faults in it; it has one without them."""
+    """Write the run's report again, now with the faults."""
     with contextlib.suppress(UsageError, OSError):
         values = values_of(director.cluster, ()) if director.cluster else ()
         write_report(run, Known(frozenset(values), are_all=True))

@@ -37,10 +37,10 @@ JOB_S = 1800
 class System:
     """A manifest by its name or path, and its overrides in the matrix.
 
-    `length` is the argument for the length of the training, "" for an unknown program. The value is
-    `least` units for the start and the end, and `for_each` for each fault, whose end it must
-    outlast. It is `for_each_beside` for roles in `goes_on_without`: training continues without
-    their tasks.
+    `length` is the argument for the training's length, "" for an unknown program. Its value is
+    `least` units, and `for_each` more for each fault, since the training must outlast all faults.
+    For roles in `goes_on_without` it is `for_each_beside` for each fault, since training continues
+    without their tasks.
     """
 
     manifest: str
@@ -74,7 +74,8 @@ SMALL_DETECTION = (
     "--pause-ms", "50",
 )  # fmt: skip
 SAVES_OFTEN = ("--save-secs", "2")
-"""More often than faults are injected, so that there is a checkpoint to return to."""
+"""Seconds between checkpoints: shorter than between faults, so that a checkpoint exists to return
+to."""
 ASYNC, SYNC = (WORKER.name, EVALUATOR.name), (EVALUATOR.name,)
 SYSTEMS = (
     System("quickstart", "--epochs", 5, 5, 9, ASYNC),
@@ -83,14 +84,14 @@ SYSTEMS = (
     System("all-reduce", "--epochs", 5, 4, 9, SYNC),
     System("clones", "--epochs", 5, 4, 9, SYNC, SAVES_OFTEN),
 )
-"""Lengths for two cores; on a faster machine a run ends earlier, and a further run gets the
-remaining faults.
+"""The systems, with lengths for two cores; on a faster machine a run ends earlier, and a further
+run gets the remaining faults.
 """
 
 
 LEADER = "leader"
 PLACES = (LEADER, *(name for name, role in ROLES.items() if not (role.leads and role.most == 1)))
-"""The roles of the matrix; the leader is a role of its own, whichever role it has."""
+"""The roles of the matrix; the leader is a separate role, whatever its role in the cluster."""
 CALM_S = 3.0
 """Seconds between the end of a fault and the next fault, in which late reports arrive."""
 
@@ -141,12 +142,13 @@ def roles_of(manifest: Manifest) -> list[str]:
 
 
 def task_of(role: str, cluster: Cluster) -> str:
-    """The task of a role that is broken: the last one, so that it is not the leader."""
+    """The task of a role to break: the last one, so that it is not the leader."""
     return cluster.leader.name if role == LEADER else cluster.of(role)[-1].name
 
 
 def groups(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """The cells that share a run: all of a role that do not end the job, or one that does."""
+    """The groups of cells that share a run: all cells of a role that do not end the job, or one
+    that does."""
     runs: dict[object, list[Cell]] = {}
     for cell in cells:
         runs.setdefault((cell.system, cell.role, cell.ends_job and cell), []).append(cell)
@@ -167,7 +169,7 @@ def scenario(cells: Sequence[Cell], cluster: Cluster) -> Written:
 
 
 def line(facts: Mapping[str, Any]) -> str:
-    """A line for a cell: what was broken, the verdict, the measurements, and the misses."""
+    """A line for a cell: the fault, the verdict, the measurements, and the misses."""
     by = f" ({facts['detected_by']})" if facts["detected_by"] else ""
     lost = NOTHING if facts["steps_lost"] is None else facts["steps_lost"]
     figures = (
@@ -180,10 +182,11 @@ def line(facts: Mapping[str, Any]) -> str:
 
 DETECTED_WITHIN_S = 12.0
 GOING_ON_WITHIN_S = 6.0
-"""Counted from the detection, or from the end of a fault that was not detected before."""
+"""Maximum seconds until training continues, from the detection, or from the fault's end if that is
+earlier."""
 WENT_ON, ENDED, WRONG, NOT_REACHED = "went on", "ended", "wrong", "not reached"
 HARMLESS = ("slow",)
-"""Faults that need not be detected: a slow task is not lost."""
+"""Faults that need not be detected, since a slow task is not lost."""
 SOON_OVER_S = 10.0
 """`deadline.silent`: a fault that ends earlier need not be detected."""
 
@@ -241,7 +244,7 @@ def judged(cells: Sequence[Cell], done: Drill, left_behind_names: Sequence[str])
 
 
 def not_reached(cell: Cell, done: Drill) -> Judged:
-    """A cell whose run ended before any fault, or just after it."""
+    """A cell whose run ended before any fault, or just after a fault."""
     why = f"{done.results[0].why_not or 'the job ended just after'}; {_end(done)}"
     return Judged(cell, NOT_REACHED, (why,), None, done)
 
@@ -325,7 +328,8 @@ def _until_all_are_done(
 ) -> Iterator[Judged]:
     """Run the cells; if a run ends before all of its faults, run the others in a further run.
 
-    A run that ends before its first fault is not repeated: a run for fewer faults is no longer.
+    A run that ends before its first fault is not repeated, since a run for fewer faults is not
+    longer.
     """
     pending = list(cells)
     while pending:

@@ -23,14 +23,14 @@ from cluster_kit.platforms.engine import Action
 
 UNDER_WAY_S = 1.0
 PAUSE_S = 3.0
-"""Programs report about once a second."""
+"""Seconds between two reports of a program, about."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """A fault and its consequences; None where there was none, or it is not known.
+    """A fault and its consequences; None for a consequence that did not happen or is unknown.
 
-    `injected_at` are seconds since the job was ready, `step` the last one reported before the
+    `injected_at` is in seconds since the job was ready, `step` the last one reported before the
     fault. `detected_after` and `going_on_after` are seconds since the fault, `steps_lost` are
     counted between two reports: programs report about once a second. `steps_at_risk` are those
     since the last checkpoint before the fault: with checkpoints that work, no more can be lost.
@@ -47,9 +47,9 @@ class Result:
     restarts: int = 0
     why_not: str = ""
     at_end: bool = False
-    """Whether no step came after it any more, only the job's good end."""
+    """Whether the job ended successfully after the fault without a further step."""
     time: float | None = None
-    """Unix seconds of the fault and of its end; None for the end if it has no duration."""
+    """The Unix times of the fault and of its end; None for the end if it has no duration."""
     over: float | None = None
 
 
@@ -121,7 +121,7 @@ def _detected(
         signs += [(time, Action.OOM) for time in life.ooms if since <= time < until]
         if life.ended is None or life.exit_code == 0 or life.ended < since:
             continue
-        # The last word of a leader that failed comes just before its end.
+        # The last event of a failed leader comes just before its end.
         ends_job = task == seen.leader and life.exit_code and until == ended_at(seen)
         if life.ended < until or ends_job:
             signs.append((life.ended, Action.DIE))
@@ -168,9 +168,9 @@ def _going_on(
 
 
 def _not_under_way(reports: Sequence[float], since: float, end: float) -> float | None:
-    """The first of these moments after which it did go on, or came to its good end.
+    """The first of these moments after which training continued, or ended successfully.
 
-    A report that was under way at the fault can arrive just after it, and be the last one for long.
+    A report sent before the fault can arrive just after it, and be the last one for a long time.
     """
     for moment, following in zip(reports, (*reports[1:], end), strict=False):
         if moment >= since + UNDER_WAY_S or following - moment <= PAUSE_S:

@@ -22,7 +22,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Lane:
-    """One task: when its container ran, and when it counted as silent."""
+    """The lane of one task: the times at which its container ran, and at which it was silent."""
 
     task: str
     ran: tuple[Span, ...]
@@ -40,7 +40,7 @@ class Lanes:
 
 
 def lanes_of(seen: RunState, faults: Sequence[Result]) -> Lanes | None:
-    """The picture of a run; None if the job was never ready."""
+    """The lanes of a run's picture; None if the job was never ready."""
     ready = ready_at(seen)
     if ready is None:
         return None
@@ -59,12 +59,12 @@ def _shifted(spans: Sequence[Span], zero: float) -> tuple[Span, ...]:
 
 
 def _ran(seen: RunState, task: str, end: float) -> list[Span]:
-    """The spans in which its container ran."""
+    """The spans in which the task's container ran."""
     return [(began, ended) for began, ended, _ in ran(seen.lives_of(task), end)]
 
 
 def _silent(seen: RunState, task: str, end: float) -> list[Span]:
-    """The spans from when it counted as silent until a heartbeat or a restart."""
+    """The spans from the report of the task's silence until a heartbeat or a restart."""
     changes = [(e.time, isinstance(e.event, Silent)) for e in seen.entries
             if isinstance(e.event, Silent | Heard) and e.event.of == task]  # fmt: skip
     started = [(start, False) for start in seen.starts(task)]
@@ -190,7 +190,7 @@ def seconds(value: float | None) -> str:
 
 
 def misses(expect: Expect, results: Sequence[Result], outcome: Outcome) -> list[str]:
-    """A sentence for each expectation that failed; [] if none did."""
+    """A sentence for each expectation that failed; [] if all were met."""
     return [
         *_of_the_end(expect, outcome),
         *(f"{r.fault} was not injected: {r.why_not}" for r in results if r.why_not),

@@ -44,12 +44,13 @@ class Kind:
     beside: str = ""
     """The program of `helpers.PROGRAMS` that causes the fault from a container next to the task's.
 
-    Not every host can give that container its rights, so random drills do not use such kinds.
+    Not every host can give that container the necessary rights, so random drills do not use such
+    kinds.
     """
     at_once: bool = False
     """Whether the changes are undone as soon as the fault has happened."""
     spares_leader: bool = False
-    """Whether random drills spare the leader, since it would end the job."""
+    """Whether random drills never break the leader, since that would end the job."""
 
     def takes(self, key: str) -> bool:
         """Whether a fault of this kind can have the key."""

@@ -1,7 +1,8 @@
 """Takes memory until the kernel has killed this container's largest process for it.
 
-Prints nothing then, else why not. The argument is the most that it takes, in bytes. That process
-is named to the kernel as the one to kill: otherwise this one could grow larger, and be killed.
+Prints nothing on success, else the reason. The argument is the maximum number of bytes to allocate.
+The kernel is told to kill that process first: otherwise this process could become the largest, and
+be killed.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ def resident(process: Path) -> int:
 
 
 def largest() -> Path:
-    """The process with most memory."""
+    """The process that uses most memory."""
     return max((p for p in Path("/proc").iterdir() if p.name.isdecimal()), key=resident)
 
 
 def is_alive(process: Path) -> bool:
-    """Whether it is there, and not only waits for its parent."""
+    """Whether the process exists and is not a zombie."""
     try:
         return (process / "stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
@@ -38,7 +39,7 @@ def is_alive(process: Path) -> bool:
 
 
 def become_owner(process: Path) -> None:
-    """Root without its usual rights may not write what belongs to others."""
+    """Become the owner of the file: root without capabilities may not write other users' files."""
     if os.getuid() == 0:
         owner = process.stat()
         os.setgid(owner.st_gid)
@@ -46,7 +47,7 @@ def become_owner(process: Path) -> None:
 
 
 def exhaust(most: int) -> str:
-    """Why nothing was killed; "" if the largest process was."""
+    """Allocate memory; the reason why no process was killed, or "" if the largest was."""
     victim, end = largest(), time.monotonic() + WITHIN_S
     become_owner(victim)
     (victim / "oom_score_adj").write_text("1000")
@@ -57,7 +58,7 @@ def exhaust(most: int) -> str:
         if len(taken) < most // PIECE:
             taken.append(b"x" * PIECE)
         else:
-            time.sleep(0.05)  # what was killed lives on until it is scheduled once more
+            time.sleep(0.05)  # a killed process exists until it is scheduled once more
     return ""
 
 

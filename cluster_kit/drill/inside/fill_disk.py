@@ -1,11 +1,12 @@
 """Makes a directory of another container full for a while: nothing can be written there any more.
 
-In the mount namespace of process 1 a tiny file system is laid over the directory, and filled: what
-is there can be read, and the kernel answers ENOSPC to every write. Nothing is seen of it elsewhere,
-and nothing is left of it when that container ends. Ends after its time, or at SIGTERM.
+In the mount namespace of process 1 a tiny file system is mounted over the directory, and filled:
+existing files can be read, and every write fails with ENOSPC. The mount is invisible elsewhere, and
+disappears when that container ends. Ends after its time, or at SIGTERM.
 
 Prints "ready" as soon as it is in force, or why it cannot be. Its argument is a JSON object:
-`directory`, `seconds` (null for good: it ends at once then, and leaves it full).
+`directory`, `seconds` (null for good: the program then ends at once, and leaves the directory
+full).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def done(result: int, what: str) -> None:
-    """Raises OSError if a call has failed."""
+    """Raise OSError if a call of the C library has failed."""
     if result:
         code = ctypes.get_errno()
         raise OSError(code, f"{what}: {os.strerror(code)}")
@@ -42,13 +43,13 @@ def mount(kind: str, where: Path, options: str) -> None:
 
 
 def enter() -> None:
-    """The mount namespace of process 1."""
+    """Enter the mount namespace of process 1."""
     namespace = os.open("/proc/1/ns/mnt", os.O_RDONLY)
     done(LIBC.setns(namespace, CLONE_NEWNS), "entering the container's mount namespace")
 
 
 def fill(directory: Path) -> None:
-    """Lay the tiny file system over it; it has no byte and no inode left."""
+    """Mount the tiny file system over the directory, and use up all its bytes and inodes."""
     LAYER.mkdir(mode=0o700)
     try:
         mount("tmpfs", LAYER, FILE_SYSTEM)
@@ -62,12 +63,12 @@ def fill(directory: Path) -> None:
         mount("overlay", directory, layers)
         use_up(LAYER)
     finally:
-        LIBC.umount2(bytes(LAYER), MNT_DETACH)  # what lies over the directory keeps it
+        LIBC.umount2(bytes(LAYER), MNT_DETACH)  # the overlay keeps the directory
         LAYER.rmdir()
 
 
 def use_up(where: Path) -> None:
-    """Every byte, then every inode."""
+    """Use up every byte, then every inode."""
     with contextlib.suppress(OSError), (where / "bytes").open("wb", buffering=0) as file:
         while True:
             file.write(b"\0" * 4096)

@@ -38,7 +38,7 @@ NUMBER = random.randrange(1, 1 << 16)
 """The number of this process's queue; several faults may be in force at once."""
 NAME = b"cluster-kit-%d\0" % NUMBER
 INPUT, OUTPUT = (b"input\0", 1, 12), (b"output\0", 3, 16)
-"""A chain: its name, its hook, where the other end's address is in the IP header."""
+"""The chains: name, hook, and the offset of the other end's address in the IP header."""
 LONGEST_QUEUE, BUFFER_BYTES = 1 << 16, 32 << 20
 LOOK_S = 0.5
 
@@ -79,7 +79,7 @@ def to_queue(*, natively: bool) -> bytes:
 
 
 def rule(chain: bytes, offset: int, address: str, verdict: bytes) -> bytes:
-    """Packets whose other end is this address get the verdict."""
+    """The rule that applies the verdict to packets from or to this address."""
     load = expression(b"payload", number(1, 1), number(2, 1), number(3, offset), number(4, 4))
     value = nested(3, attribute(1, socket.inet_aton(address)))
     compare = expression(b"cmp", number(1, 1), number(2, 0), value)
@@ -88,7 +88,7 @@ def rule(chain: bytes, offset: int, address: str, verdict: bytes) -> bytes:
 
 
 def table(chains: list[tuple[bytes, int, int]], peers: list[str], verdict: bytes) -> list[bytes]:
-    """The messages that make it."""
+    """The messages that create the table."""
     messages = [message(NEW_TABLE, CREATE | ACK, attribute(1, NAME))]
     for name, hook, offset in chains:
         place = nested(4, number(1, hook), number(2, 0))
@@ -99,7 +99,7 @@ def table(chains: list[tuple[bytes, int, int]], peers: list[str], verdict: bytes
 
 
 def ask(messages: list[bytes], *, batch: bool) -> None:
-    """Raises OSError with the kernel's answer if it refuses one of them."""
+    """Send messages; raises OSError with the kernel's answer if it refuses one of them."""
     edges = [message(kind, 0, family=0, about=10) for kind in (BATCH_BEGIN, BATCH_END)]
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as kernel:
         kernel.settimeout(5)
@@ -109,7 +109,7 @@ def ask(messages: list[bytes], *, batch: bool) -> None:
 
 
 def confirm(kernel: socket.socket) -> None:
-    """Raises OSError unless the next answer is good."""
+    """Read the next answer; raises OSError if it reports an error."""
     reply = kernel.recv(65536)
     kind, code = struct.unpack_from("=H", reply, 4)[0], struct.unpack_from("=i", reply, 16)[0]
     if kind == ERROR and code:
@@ -117,7 +117,7 @@ def confirm(kernel: socket.socket) -> None:
 
 
 def listening() -> socket.socket:
-    """A socket that gets the queue's packets: their numbers only, and large ones in one piece."""
+    """A socket that receives the queue's packets: only their numbers, and unsegmented."""
     kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
     kernel.settimeout(5)
     bound = attribute(1, struct.pack("!BxH", 1, socket.AF_INET))
@@ -127,13 +127,13 @@ def listening() -> socket.socket:
         kernel.send(message(CONFIG, ACK, body, about=NUMBER))
         confirm(kernel)
     kernel.setsockopt(socket.SOL_SOCKET, 33, BUFFER_BYTES)  # SO_RCVBUFFORCE
-    kernel.setsockopt(270, 5, 1)  # NETLINK_NO_ENOBUFS: what does not fit in is lost
+    kernel.setsockopt(270, 5, 1)  # NETLINK_NO_ENOBUFS: packets that do not fit are lost
     kernel.setblocking(False)
     return kernel
 
 
 def packets_in(data: bytes) -> list[int]:
-    """The packets' numbers."""
+    """The numbers of the packets in a message."""
     packets, start = [], 0
     while start + 16 <= len(data):
         length, kind = struct.unpack_from("=IH", data, start)
