@@ -1,1 +1,2 @@
-"""What `new` writes: a manifest with its program, an include for a Makefile, files for CI."""
+"""Writes the files of the verb `new`: a manifest with its program, an include for a Makefile, files
+for CI."""

@@ -40,7 +40,7 @@ def create(
     do, since `make clean` removes it.
 
     Args:
-        companions: other files that are written with them; either all files are written or none.
+        companions: other files to write with them; either all files are written or none.
     Raises:
         UsageError: the name is invalid, or one of the files exists already.
         HostError: they cannot be written.
@@ -90,7 +90,7 @@ class Addition:
     """New files with their content and, by their paths, a description of each; `next` are lines to
     print.
 
-    A file that already exists with the same content is not among them.
+    Files that already exist with the same content are left out.
     """
 
     files: Mapping[Path, str | bytes]
@@ -193,7 +193,8 @@ def _noted() -> Mapping[str, Any] | None:
 
 
 LONGEST_STEM = 28
-"""Characters of a cluster's name before the number of CI's job; action.yml has as many."""
+"""Maximum characters of a cluster's name before the CI job's number; action.yml has the same
+limit."""
 ACTION = Path(".github", "actions", "cluster-kit")
 GITLAB = Path(".gitlab")
 
@@ -214,7 +215,8 @@ def repository(folder: Path) -> Path:
 
 
 def _github(name: str, folder: Path, kit: Source) -> Addition:
-    """A workflow and the kit's action in the same repository, so that it needs no other one."""
+    """A workflow and the kit's action in the same repository, so that no other repository is
+    needed."""
     root = repository(folder)
     workflow = root / ".github" / "workflows" / f"cluster-{name}.yml"
     text = _rendered("github", name, folder, root, kit, ACTION)
