@@ -20,7 +20,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_WORDS = ("No space left on device", "Disk quota exceeded")
 LOOK_S = 1.0
 LOOKS = 3
-"""A disk may be full, or a mount be away, for a moment."""
+"""Number of checks: a disk may be full, or a mount missing, for a moment only."""
 PROBE_BYTES = 4096
 
 
@@ -45,7 +45,7 @@ def trouble(task: Task) -> Outcome | None:
 
 
 def of(task: Task, problem: OSError) -> Outcome:
-    """The outcome of a task that could not write its output because of this."""
+    """The outcome of a task that could not write its output because of this error."""
     if problem.errno in FULL:
         return outcome.because(
             endings.DISK_FULL, f"the disk of {task.output} is full ({free(task.output)})"
@@ -56,7 +56,7 @@ def of(task: Task, problem: OSError) -> Outcome:
 
 
 def free(folder: Path) -> str:
-    """`0 of 64 MB free` on the disk of a folder."""
+    """The text `0 of 64 MB free` for the disk of a folder."""
     try:
         disk = os.statvfs(folder)
     except OSError:
@@ -66,7 +66,8 @@ def free(folder: Path) -> str:
 
 
 def watch(task: Task, then: Callable[[Outcome], None], over: threading.Event) -> None:
-    """Call `then` once if nothing can be written for LOOKS seconds; returns then or with `over`."""
+    """Call `then` once if nothing can be written for LOOKS seconds; returns after that, or when
+    `over` is set."""
     failed = 0
     while not over.wait(LOOK_S):
         problem = trouble(task)
@@ -79,7 +80,7 @@ def watch(task: Task, then: Callable[[Outcome], None], over: threading.Event) ->
 def instead(task: Task, ended: Outcome) -> Outcome:
     """The outcome of a task that may have failed because it could not write its output.
 
-    A program that ended well has seen no error, and lacks nothing on a disk that is full by now.
+    A program that ended successfully had no error, even if the disk is full by now.
     """
     if ended.reason not in (endings.FINISHED, endings.FAILED):
         return ended

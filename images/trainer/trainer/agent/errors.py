@@ -10,7 +10,7 @@ from trainer.contract.endings import EXIT_FAILED, EXIT_USAGE
 
 
 class TrainerError(Exception):
-    """An expected error: its text is the message, `exit_code` the task's exit code."""
+    """An expected error; its text is the message, `exit_code` is the task's exit code."""
 
     exit_code = EXIT_FAILED
     final = False
@@ -18,10 +18,11 @@ class TrainerError(Exception):
 
 
 class ContractError(TrainerError):
-    """The host, the arguments or the data differ from what this package was promised."""
+    """The host's variables, the arguments or the data are invalid."""
 
     exit_code = EXIT_USAGE
 
 
 class ServerError(TrainerError):
-    """The TensorFlow server cannot run here: port taken, address of another machine, …"""
+    """The TensorFlow server cannot run here: the port is taken, the address is another machine's,
+    …"""

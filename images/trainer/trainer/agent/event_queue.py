@@ -6,7 +6,7 @@ import time
 from queue import Empty, SimpleQueue
 
 SIGNALS_SEEN_S = 0.3
-"""A signal that comes just before the wait does not interrupt it: never wait for longer at once."""
+"""Maximum seconds of one wait, since a signal just before a wait does not interrupt it."""
 
 
 def next_event(events: SimpleQueue[object], until: float = float("inf")) -> object | None:

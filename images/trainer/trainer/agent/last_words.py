@@ -1,7 +1,7 @@
-"""What an exception says, its telling line first and the frames that are inside it left out. Pure.
+"""Shortens an exception's text: its most useful line comes first, frames are left out. Pure.
 
-TensorFlow puts the stack of the graph's nodes, and AutoGraph that of the traced functions, into
-the exception's own text, before what is wrong.
+TensorFlow writes the stack of the graph's nodes into the exception's text, before the actual error;
+AutoGraph does the same with the stack of the traced functions.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _UNSAID = re.compile(r"^(Node: |From /job:|\d+ root error|\s*\[\[|<stack traces 
 _NUMBERED = re.compile(r"^\(\d+\) (?:[A-Z_]+: +)?")
 _WRAPPED = re.compile(r"\{\{function_node [^}]*\}\} ")
 LONGEST = 64_000
-"""The most characters; a longer text loses its middle."""
+"""Maximum characters; a longer text loses its middle."""
 
 
 def telling(text: str) -> str:
-    """The text of an exception, its kind and its telling line in the first line."""
+    """The text of an exception, with its type and its most useful line in the first line."""
     lines = _WRAPPED.sub("", tidy(text)).splitlines()
-    if lines and _FRAME.match(lines[0]):  # a syntax error: where it is, and then what
+    if lines and _FRAME.match(lines[0]):  # a syntax error: first its place, then its message
         lines = [lines[-1], *lines[:-1]]
     elif lines and (head := _HEAD.match(lines[0])):
         own_frames: list[str] = []
@@ -42,7 +42,7 @@ def telling(text: str) -> str:
 
 
 def _without_frames(lines: Sequence[str], own: list[str]) -> Iterator[str]:
-    """Yields the lines that are neither a frame, nor its source line, nor graph mode's echo.
+    """Yields the lines that are neither a frame, nor its source line, nor graph mode's repetition.
 
     Frames of the program itself are added to `own`, each once.
     """
@@ -74,7 +74,7 @@ def _dedented(lines: Sequence[str]) -> list[str]:
 
 
 def _begun_with(kind: str, where: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """The lines with the telling one first, after the exception's kind; then where it was."""
+    """The lines with the most useful one first, after the exception's type; then its place."""
     begin = next((i for i, line in enumerate(lines) if not _UNSAID.match(line)), None)
     if begin is None:
         return []

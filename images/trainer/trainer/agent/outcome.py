@@ -13,7 +13,7 @@ from trainer.contract.endings import EXIT_FAILED, FAILED, FINISHED, REASONS, STO
 """Exit code by reason, if the reason alone decides it."""
 
 NOT_COUNTED = ("lo", "shaped0")
-"""Interfaces inside a container: what comes through the second has come through eth0 before."""
+"""Interfaces to leave out of the counts: data of the second one has already passed eth0."""
 
 
 @dataclass(frozen=True)

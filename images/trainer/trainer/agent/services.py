@@ -1,4 +1,4 @@
-"""Waits for the services beside the tasks that a program needs, before it starts."""
+"""Waits, before a program starts, for the services that it needs in addition to the tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATUS = re.compile(rb"HTTP/\d\.\d (\d{3})\b")
 
 @dataclass(frozen=True)
 class Service:
-    """`path` is asked for by HTTP; without one the port has to accept a connection."""
+    """`path` is requested by HTTP; without a path the port must accept a connection."""
 
     name: str
     host: str
@@ -36,7 +36,7 @@ class Service:
     path: str
 
     def problem(self) -> str:
-        """Why it is not ready, "" if it is."""
+        """The reason why it is not ready; "" if it is ready."""
         where = f"{self.host}:{self.port}"
         try:
             if not self.path:
@@ -85,8 +85,8 @@ def parse(text: str) -> list[Service]:
 
 
 def wait(task: Task, services: list[Service], events: SimpleQueue[object]) -> Outcome | None:
-    """Returns None when all are ready; the outcome if the start deadline comes before that, or if
-    the task is to end."""
+    """Wait until all are ready and return None; returns an outcome if the start deadline passes
+    before, or if the task must end."""
     until = time.monotonic() + task.start_deadline_s
     for service in services:
         while problem := service.problem():

@@ -17,12 +17,13 @@ KEPT = "stacks"
 
 
 def stack_file(task: str) -> Path:
-    """The file in which a task's supervisor notes the stacks file of its program, or its own."""
+    """The file in which a task's supervisor writes the path of its program's stacks file, or its
+    own."""
     return Path(os.environ.get("TMPDIR") or "/tmp") / f"cluster-kit-stacks-{task}"
 
 
 def ask(file: Path, patience_s: float = PATIENCE_S) -> str:
-    """The stacks of the process that armed `file`; "" if there is none or it does not answer."""
+    """The stacks of the process that armed `file`; "" if no such process exists or answers."""
     try:
         pid = int(Path(f"{file}.pid").read_text())
         before = file.stat().st_size
@@ -41,7 +42,7 @@ def ask(file: Path, patience_s: float = PATIENCE_S) -> str:
 
 
 def now(task: Task) -> str:
-    """The stacks of the task's program, or of its server; a sentence if there are none."""
+    """The stacks of the task's program or server; a sentence if there are none."""
     try:
         file = Path(stack_file(task.name).read_text())
     except OSError:
@@ -50,7 +51,7 @@ def now(task: Task) -> str:
 
 
 def arm(task: Task) -> None:
-    """Let this process show its own stacks: a server's, in which no program runs."""
+    """Let this process show its own stacks; used by a server, in which no program runs."""
     file = stack_file(task.name)
     written = file.with_name(f"{file.name}-{os.getpid()}")
     stacks.arm(str(written))
@@ -59,7 +60,7 @@ def arm(task: Task) -> None:
 
 
 def keep(task: Task, why: str, more: str = "") -> None:
-    """Append the stacks to `/output/stacks/<task>.txt`; nothing if they cannot be written."""
+    """Append the stacks to `/output/stacks/<task>.txt`; errors of writing are ignored."""
     text = f"{time.strftime('%H:%M:%S')} {task.name}: {why}\n{more}{now(task)}\n"
     with contextlib.suppress(OSError):
         folder = task.output / KEPT
@@ -69,6 +70,6 @@ def keep(task: Task, why: str, more: str = "") -> None:
 
 
 def show(task: Task) -> int:
-    """Print them; the exit code."""
+    """Print the stacks; return the exit code."""
     print(now(task), end="", flush=True)
     return 0

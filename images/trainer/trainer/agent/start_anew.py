@@ -1,4 +1,4 @@
-"""Starts another process of the trainer, whose modules no file of the program can replace."""
+"""Starts another process of the trainer, in which no file of the program can replace a module."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Decides who is a straggler, from when to when. Pure: the clock is the caller's.
+"""Decides which task is a straggler, and when. Pure: the caller passes the time.
 
-By the steps of tasks that do the same work, compared. In synchronous training all make the same
-steps; then a task is a straggler if only it has reached its CPU or bandwidth limit.
+It compares the steps of tasks that do the same work. In synchronous training all make the same
+steps; then a task is a straggler if it alone has reached its CPU or bandwidth limit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ CPU, BANDWIDTH, MEMORY, UNKNOWN = "cpu-limit", "bandwidth-limit", "memory", "unk
 HELD_UP = 1.5
 """The factor of slowness from which a CPU limit counts as the cause."""
 CPU_REACHED = 0.8
-"""The least share of its CPU limit that a task uses if the limit is what slows it."""
+"""The minimum share of its CPU limit that a task uses if the limit slows it."""
 BANDWIDTH_REACHED = 0.9
 MEMORY_WAITS = 0.1
 FAULTS_PER_S = 20.0
-"""Used if the kernel does not count the time spent waiting for memory."""
+"""Major page faults per second that count as a lack of memory if the kernel does not count waits
+for memory."""
 WORKS = 0.03
-"""The least CPUs that a working task uses."""
+"""The minimum CPUs that a working task uses."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,11 @@ class Strain:
     slowed: float
     of_bandwidth: float
     memory: float
-    """Share of the time in which something waited for memory."""
+    """Share of the time in which some thread waited for memory."""
 
     @property
     def cause(self) -> str:
-        """Why it may be slow."""
+        """The possible cause of its slowness."""
         if self.slowed >= HELD_UP:
             return CPU
         if self.of_bandwidth >= BANDWIDTH_REACHED:
@@ -84,7 +85,8 @@ def reached_alone(
 
 
 def are_idle(others: Sequence[Sequence[Strain]]) -> bool:
-    """Whether others do nothing in some part of a window: they wait for more than a step."""
+    """Whether all others are idle in some part of a window, so that they wait for more than a
+    step."""
     return any(statistics.median(strain.cpus for strain in part) < WORKS for part in zip(*others))
 
 
@@ -102,7 +104,7 @@ PARTS = 4
 
 
 class Series(Generic[Value]):
-    """Values, each valid from its time (seconds) to the next one's; those too old are dropped."""
+    """Values, each valid from its time (seconds) to that of the next; old ones are dropped."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s
@@ -110,7 +112,7 @@ class Series(Generic[Value]):
         self._values: list[Value] = []
 
     def add(self, now: float, value: Value) -> None:
-        """Note the value at `now`, which never goes back."""
+        """Add the value at `now`, which never decreases."""
         self._times.append(now)
         self._values.append(value)
         too_old = max(0, bisect_right(self._times, now - self._longest_s) - 1)
@@ -134,17 +136,18 @@ def increases(values: Sequence[int]) -> list[int]:
 
 
 WINDOWS_S = tuple(STRAGGLER_S * factor for factor in (1, 2, 4, 8))
-"""The first one in which a task makes a step in each part: steps may take long."""
+"""Lengths of windows: the first one in which a task makes a step in each part is used, since steps
+may take long."""
 LONGEST_S = WINDOWS_S[-1] + 10
 KEEPS_UP = 1.5
-"""A straggler that is at most this many times slower is no longer one."""
+"""A straggler that is at most this many times slower is not a straggler any more."""
 ALIKE = 1.25
-"""Tasks whose steps differ by less wait for each other, most likely."""
+"""Tasks whose steps differ by less than this probably wait for each other."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """The steps of one task and of the others within the last seconds, by part of them."""
+    """The steps of one task and of the others in a window, by part of the window."""
 
     seconds: float
     own: tuple[int, ...]
@@ -169,7 +172,8 @@ class Pace:
 
     @property
     def is_slow(self) -> bool:
-        """More than STRAGGLER_FACTOR times slower than the others' median, in each part."""
+        """Whether it is more than STRAGGLER_FACTOR times slower than the others' median, in each
+        part."""
         medians = map(statistics.median_low, zip(*self.others.values()))
         return all(
             own_steps * STRAGGLER_FACTOR < others for own_steps, others in zip(self.own, medians)
@@ -181,7 +185,7 @@ class Pace:
 
     @property
     def is_alike(self) -> bool:
-        """Whether all make the same steps, as in synchronous training."""
+        """Whether all tasks make the same steps, as in synchronous training."""
         sums = [sum(self.own), *map(sum, self.others.values())]
         return max(sums) <= ALIKE * min(sums)
 
@@ -198,10 +202,10 @@ def window(steps: Mapping[str, Series[int]], now: float, seconds: float) -> Wind
 
 
 def pace(task: str, group: Sequence[str], windows: Sequence[Window]) -> Pace | None:
-    """The task's pace beside that of the others in `group`; None if it cannot be told (yet).
+    """The pace of the task and of the others in `group`; None if it is unknown (yet).
 
-    A task that makes no step in a part of every window has something else to do: it saves, waits,
-    or has ended. Whether it is silent or hangs is asked elsewhere. `windows`: of WINDOWS_S.
+    A task that makes no step in a part of every window does something else: it saves, waits, or has
+    ended. Other modules find silent and hanging tasks. `windows`: those to try, of WINDOWS_S.
     """
     for seconds, steps in zip(WINDOWS_S, windows):
         own_steps = steps.get(task)
@@ -212,7 +216,7 @@ def pace(task: str, group: Sequence[str], windows: Sequence[Window]) -> Pace | N
 
 
 LONGEST_PAUSE_S = 5.0
-"""The longest time between two samples; after a longer one, earlier samples are dropped."""
+"""Maximum time between two samples; after a longer one, earlier samples are dropped."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +234,7 @@ class Straggling:
     share: float | None = None
     """The share of all tasks' steps, 0 to 1."""
     slowed: float | None = None
-    """So many times, by its CPU limit, where steps do not show it."""
+    """The factor by which its CPU limit slows it, if steps do not show that."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +247,7 @@ class Straggled:
 
 
 class Stragglers:
-    """One attempt at a job; `now` in seconds of a monotonic clock.
+    """The stragglers of one attempt at a job; `now` is in seconds of a monotonic clock.
 
     `groups`: the names of the tasks that do the same work.
     """
@@ -282,14 +286,15 @@ class Stragglers:
             self._used.setdefault(task, Series(LONGEST_S)).add(now, usage)
 
     def forget(self, now: float, task: str) -> Straggled | None:
-        """It has ended, starts again or is silent; a Straggled if it was a straggler."""
+        """Drop a task that has ended, restarts or is silent; returns a Straggled if it was a
+        straggler."""
         self._steps.pop(task, None)
         self._last.pop(task, None)
         self._used.pop(task, None)
         return self._over(now, task)
 
     def pause(self) -> None:
-        """The job does something else than making steps: look at what comes after it only."""
+        """Note that the job does not make steps now; only later steps are compared."""
         self._steps.clear()
         self._last.clear()
         self._used.clear()
@@ -316,7 +321,7 @@ class Stragglers:
                     yield over
 
     def end(self, now: float) -> list[Straggled]:
-        """The attempt is over: all that are stragglers now."""
+        """End the attempt; returns all tasks that are stragglers now."""
         remarks = [self._over(now, task) for task in list(self._since)]
         return [over for over in remarks if over]
 
@@ -333,7 +338,7 @@ class Stragglers:
         return Straggled(task, now - since, share)
 
     def _made_before(self, group: Sequence[str], found: Straggling, now: float) -> Counter[str]:
-        """Steps of the group when it began; empty if they are unknown."""
+        """The group's steps when it became a straggler; empty if unknown."""
         if found.task not in self._steps:
             return Counter()
         values = {n: self._steps[n].at([now - found.seconds]) for n in group if n in self._steps}
@@ -347,7 +352,7 @@ class Stragglers:
         windows: Sequence[Window],
         strains: Mapping[str, Sequence[Strain]],
     ) -> Straggling | bool | None:
-        """A Straggling; False if the task is no straggler, None if that is unknown."""
+        """A Straggling; False if the task is not a straggler, None if that is unknown."""
         own_pace = pace(task, group, windows)
         if own_pace and not own_pace.is_alike:
             if own_pace.is_slow:
@@ -385,8 +390,8 @@ class Stragglers:
         return None if any(map(any, held.values())) else False
 
     def _working(self, now: float) -> list[float] | None:
-        """The borders of the first window with steps of the job in each part; the shortest one if
-        nobody reports any."""
+        """The borders of the first window with steps of the job in each part; those of the shortest
+        one if no task reports steps."""
         if not self._moved:
             return parts(now, WINDOWS_S[0])
         for seconds in WINDOWS_S:
@@ -397,7 +402,7 @@ class Stragglers:
         return None
 
     def _strains(self, borders: Sequence[float]) -> dict[str, list[Strain]]:
-        """The differences between these times, for tasks that were connected all the time."""
+        """The strains between these times, for tasks that were connected all the time."""
         usage = {task: series.at(borders) for task, series in self._used.items()}
         spans = list(zip(borders, borders[1:]))
         return {

@@ -1,4 +1,4 @@
-"""Who this container is: TF_CONFIG and CLUSTER_KIT_* read once into one frozen value."""
+"""This container's identity: TF_CONFIG and CLUSTER_KIT_* read once into one frozen value."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ class Address:
 
 @dataclass(frozen=True)
 class Task:
-    """One task of the cluster, as the host described it. Deadlines in seconds, None for none."""
+    """One task of the cluster, as the host described it. Deadlines are in seconds; None means
+    none."""
 
     role: str
     job: str
-    """TensorFlow's name of the job: the role, or `master` for a chief that is called so."""
+    """TensorFlow's name of the job: the role, or `master` for a chief with that name."""
     index: int
     cluster: Mapping[str, tuple[str, ...]]
     """Addresses by job name."""
@@ -64,11 +65,11 @@ class Task:
     server: str
     gpu_memory_mb: int | None
     gpus: tuple[Gpu, ...]
-    """Device ids that this task was promised."""
+    """Ids of the devices that are assigned to this task."""
     promises: Mapping[str, tuple[Gpu, ...]]
-    """Server name to its promised device ids; only the leader has them."""
+    """Ids of the assigned devices by server name; only the leader has them."""
     simulate_gpus: int
-    """Logical CPU devices to show; 0 for one."""
+    """Number of logical CPU devices to show; 0 means one."""
     gpu_check: bool
     tf1: bool
     own_server: bool
@@ -97,7 +98,8 @@ class Task:
 
     @property
     def beat_file(self) -> Path:
-        """A leader and an evaluator touch it once a second: their sign of life for the host."""
+        """The file that a leader or an evaluator touches once a second, as a heartbeat for the
+        host."""
         return self.output / "progress" / f"{self.name}.beat"
 
 
@@ -174,7 +176,8 @@ def addresses_by_task(cluster: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 
 def read_json(env: Mapping[str, str], variable: str, read: Callable[[str], T]) -> T:
-    """What `read` returns for a variable; raises ContractError with the rule if it fails."""
+    """The value that `read` returns for a variable; raises ContractError with the rule if it
+    fails."""
     text = env.get(variable, "")
     try:
         return read(text)
@@ -193,7 +196,7 @@ def default_leader(cluster: Mapping[str, tuple[str, ...]], name: str) -> str:
 def server_addresses(
     cluster: Mapping[str, tuple[str, ...]], names: str | None = None
 ) -> dict[str, str]:
-    """Name → address of the tasks that serve: `names` (comma list), else what the roles say.
+    """Name → address of the tasks that serve: `names` (separated by commas), else by the roles.
 
     Every ps serves; workers do when a chief coordinates them (there is a chief and a ps).
     """

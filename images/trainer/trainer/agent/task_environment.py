@@ -27,7 +27,7 @@ def missing_variables(env: Mapping[str, str]) -> dict[str, str]:
     """The variables that the file adds to this environment; {} if no file is named.
 
     It overrides no variable: an evaluator, for example, has a different TF_CONFIG. Raises
-    ContractError if the file or the task's name is wrong.
+    ContractError if the file or the task's name is invalid.
     """
     path = env.get(SHARED, "")
     if not path:
@@ -63,8 +63,7 @@ def write_secrets(
 ) -> None:
     """Write each secret to a file with its name that only this user can read.
 
-    Remove the secret's variable from the environment, unless the task should have it as a variable,
-    too.
+    Remove the secret's variable from the environment, unless the task needs it as a variable, too.
 
     Raises:
         ContractError: a variable is missing, or a file cannot be written.

@@ -1,7 +1,7 @@
 """Counts the bytes that were sent to each other task, from the kernel's counts by connection.
 
-The kernel is asked for its table of TCP connections over netlink (sock_diag(7)), which takes no
-privilege in the container's own network. `struct tcp_info` of linux/tcp.h has the counts.
+The kernel's table of TCP connections is read over netlink (sock_diag(7)), which needs no privilege
+in the container's own network. `struct tcp_info` of linux/tcp.h has the counts.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 SOCK_DIAG, TCP_OF_BOTH_FAMILIES = 4, 18
-"""The kernel looks through the connections of the whole machine for each answer. The older request
-of the two, TCPDIAG_GETSOCK of linux/inet_diag.h, has IPv4 and IPv6 in one.
+"""For each answer the kernel searches the connections of the whole machine. So the older request,
+TCPDIAG_GETSOCK of linux/inet_diag.h, is used: one answer has both IPv4 and IPv6.
 """
 REQUEST, ERROR, DONE = 0x301, 2, 3
-"""A request for all of a table; the kinds of message that end the answer."""
+"""The flags of a request for a whole table; the types of message that end the answer."""
 ESTABLISHED = 1 << 1
 INFO = 2
 """The attribute that holds a tcp_info."""
 HEADER, ANSWER = struct.Struct("=IHHII"), 72
 ACKNOWLEDGED = 120
-"""Where tcp_info has tcpi_bytes_acked: since Linux 4.1."""
+"""The offset of tcpi_bytes_acked in tcp_info: since Linux 4.1."""
 MAPPED = b"\0" * 10 + b"\xff\xff"
 LONGEST_ANSWER = 1 << 16
 PATIENCE_S = 1.0
@@ -38,7 +38,7 @@ class Connection:
 
 
 class Sent:
-    """Bytes sent to each task since this was made; connections that were closed included.
+    """Bytes sent to each task since this object was created, including closed connections.
 
     Args:
         tasks: the tasks' names by IP address.
@@ -50,7 +50,7 @@ class Sent:
         self._total: dict[str, int] = {}
 
     def look(self, connections: Iterable[Connection]) -> dict[str, int]:
-        """The bytes by task, after a look at the connections that are open now."""
+        """The bytes by task, after reading the connections that are open now."""
         counted: dict[bytes, int] = {}
         for one in connections:
             if task := self._tasks.get(one.address):

@@ -1,7 +1,7 @@
-"""Reads what this container has used so far, and its limits.
+"""Reads this container's usage so far, and its limits.
 
-Limits and memory come from its control group: version 2 has one folder, version 1 one for each
-kind. What a host does not tell is unknown.
+Limits and memory come from its control group: version 2 has one folder, version 1 has one for each
+resource. Values that a host does not report are None.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def cpu_limit(mount: Path = MOUNT) -> float | None:
 
 
 def cpu_throttled_s(mount: Path = MOUNT) -> float:
-    """Seconds for which the CPU limit has kept threads from running, of all together."""
+    """Seconds for which the CPU limit has kept threads from running, summed over all threads."""
     counts = _counts(mount / "cpu.stat")
     if "throttled_usec" in counts:
         return counts["throttled_usec"] / 1e6
@@ -37,9 +37,9 @@ def cpu_throttled_s(mount: Path = MOUNT) -> float:
 
 
 def control_group_memory(mount: Path = MOUNT) -> int | None:
-    """Bytes in use, without the files that the kernel could drop: what `docker stats` shows.
+    """Bytes in use, without file pages that the kernel could drop, as `docker stats` shows.
 
-    None if the host does not tell.
+    None if the host does not report it.
     """
     for used, counts, files in (
         (mount / "memory.current", mount / "memory.stat", "inactive_file"),
@@ -76,7 +76,7 @@ def _read(file: Path) -> str:
 PROCESSES = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SHAPED = "CLUSTER_KIT_SHAPED_BPS"
-"""How fast this task's network was made, bits per second."""
+"""The variable with the bandwidth limit of this task's network, in bits per second."""
 UNKNOWN = "-"
 MOST = 2.0**63
 """Every valid count is smaller."""
@@ -93,7 +93,7 @@ class Usage:
     throttled_s: float = 0.0
     """Seconds of all threads together in which the CPU limit kept them from running."""
     faults: int = 0
-    """Pages that had to be read from a disk: many of them are a lack of memory."""
+    """Pages that had to be read from a disk: many mean a lack of memory."""
     memory_s: float | None = None
     """Seconds in which some thread waited for memory."""
     cpus: float | None = None
@@ -153,8 +153,8 @@ def read_usage() -> Usage:
 
 
 def cpu_and_faults() -> tuple[float, int]:
-    """CPU seconds and major page faults of all processes of the container, and of those that have
-    ended and were waited for.
+    """CPU seconds and major page faults of all processes of the container, including ended ones
+    that their parents have waited for.
 
     The files of control groups differ between hosts; those of processes do not.
     """
@@ -169,5 +169,5 @@ def cpu_and_faults() -> tuple[float, int]:
             faults += int(values[9]) + int(values[10])
             ticks += sum(map(int, values[11:15]))
         except (OSError, ValueError, IndexError):
-            continue  # it has ended by now
+            continue  # it has already ended
     return ticks / TICKS_PER_S, faults

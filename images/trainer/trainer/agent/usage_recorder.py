@@ -1,4 +1,4 @@
-"""Records once a second what this task uses, in progress/TASK.usage: one JSON object a line."""
+"""Records this task's usage once a second in progress/TASK.usage: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def memory_in_use() -> int:
-    """Bytes, as the control group counts them; else what its processes have each for itself."""
+    """Bytes in use as the control group counts them; else the sum of the processes' private
+    memory."""
     counted = usage.control_group_memory()
     return memory_of_processes() if counted is None else counted
 
 
 def memory_of_processes(processes: Path = PROCESSES) -> int:
-    """Bytes that processes have in memory and share with none; a file's pages are shared."""
+    """The processes' private resident memory in bytes; file pages count as shared."""
     pages = 0
     for statm in processes.glob("[0-9]*/statm"):
         try:
             _, resident, shared, *_ = map(int, statm.read_text().split())
         except (OSError, ValueError):
-            continue  # it has ended by now
+            continue  # it has already ended
         pages += max(resident - shared, 0)
     return pages * PAGE
 
@@ -60,7 +61,7 @@ class _Memory(ctypes.Structure):
 class GpuUse:
     """The share of the last moment in which the GPU computed (0 to 1), and its memory in bytes.
 
-    None: the driver does not tell, as of the utilization of a MIG slice.
+    None: the driver does not report it, as the utilization of a MIG slice.
     """
 
     busy: float | None
@@ -71,7 +72,7 @@ class Driver:
     """NVML of this container.
 
     Args:
-        uuids: of the GPUs to look at. Without any, or without a driver, there is nothing to see.
+        uuids: of the GPUs to measure. Without any, or without a driver, nothing is measured.
     """
 
     def __init__(self, uuids: Sequence[str], library: str = NVML_LIBRARY) -> None:
@@ -92,7 +93,7 @@ class Driver:
                 self._handles.append(handle)
 
     def look(self) -> list[GpuUse]:
-        """Each GPU's use now, in the order in which they were given."""
+        """Each GPU's current use, in the order of `uuids`."""
         return [self._of(handle) for handle in self._handles]
 
     def _of(self, handle: ctypes.c_void_p) -> GpuUse:
@@ -111,12 +112,12 @@ EVERY_S = 1.0
 LATER_S, SELDOM_S = 3600.0, 5.0
 """Seconds between two samples after the first hour, so that the file stays small."""
 PATIENCE_S = 1.0
-"""The most seconds for the last sample, since a stopped container must end soon."""
+"""Maximum seconds for the last sample, since a stopped container must end soon."""
 PEERS_EVERY = 10
 """Number of samples after which the bytes sent to each task are written, too."""
 PEERS_SELDOM = 5
-"""Samples between two looks at that in a long run. In its beginning there are fewer: a program may
-have ended by the next look, and its connections with it."""
+"""Samples between two readings of the connections in a long run. They are read more often at its
+beginning, since a short program's connections end with it."""
 
 
 class Recorder:

@@ -1,7 +1,7 @@
-"""The verdict on a run that no host has watched: python3 -m trainer verdict RUN OPTION…
+"""Makes the verdict on a run that no host has watched: python3 -m trainer verdict RUN OPTION…
 
-A job of Slurm asks for it when its tasks have ended. It is made from what they left in the run's
-directory: the exit codes in `ended/`, and the last lines of the progress files.
+A Slurm job calls it when its tasks have ended. It reads the tasks' files in the run's directory:
+the exit codes in `ended/`, and the last lines of the progress files.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from trainer.contract.events import End
 
 SUCCESS = 0
 MOST_BYTES = 16
-"""The most bytes of a file with an exit code."""
+"""Maximum bytes of a file with an exit code."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a run ended. `blame` is the task to blame, None if none is."""
+    """How a run ended; `blame` is the task to blame, or None."""
 
     exit_code: int
     reason: str
@@ -68,11 +68,11 @@ def main(arguments: Sequence[str]) -> int:
 def judge(run: Path, leader: str, evaluators: Sequence[str] = (), *, stopped: bool) -> Verdict:
     """The verdict on the run in this directory.
 
-    The leader's end decides it; after a good training, an evaluator's that has failed, or that has
-    not ended.
+    The leader's end decides it. If the training succeeded, an evaluator that failed or has not
+    ended decides it.
 
     Args:
-        stopped: the job was told to stop.
+        stopped: whether the job was stopped.
     """
     decisive, code = leader, exit_code(run, leader)
     if code == 0:

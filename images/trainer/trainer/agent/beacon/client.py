@@ -1,7 +1,7 @@
 """The followers' side of the beacon: the leader tells them when the job has ended.
 
-A connection that closes without that line means that the leader has crashed: followers try again
-for 30 s. The same applies to a leader that sends nothing, counted from its last message.
+If a connection closes without that line, the leader has crashed, and followers try to reconnect for
+30 s. The same applies if the leader sends nothing, counted from its last message.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from trainer.agent.usage import read_usage
 from trainer.contract import heartbeat
 from trainer.contract.times import BEAT_S, LEADER_LOST_S
 
-# Finds tasks that answer their leader but not this task. TCP repeats unacknowledged data; the
-# kernel of a frozen process still acknowledges it, so only a cut network leaves it unanswered. The
-# kernel's tables show this, so that tasks need not query each other.
+# Finds tasks that answer their leader but not this task. TCP repeats unacknowledged data. The
+# kernel of a frozen process still acknowledges data, so only a cut network leaves it unanswered.
+# The kernel's tables show this, so tasks need not query each other.
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 ESTABLISHED, SYN_SENT = "01", "02"
@@ -63,7 +63,7 @@ class UnansweredTasks:
         self._seconds: dict[str, float] = {}
 
     def look(self, now: float, tables: Iterable[str]) -> dict[str, float]:
-        """The seconds without an answer, by task, of tasks that do not answer now.
+        """The seconds without an answer, by task, for tasks that do not answer now.
 
         Args:
             now: seconds of a monotonic clock.
@@ -130,7 +130,7 @@ class JobEnded:
 
     exit_code: int | None
     seen: bool = True
-    """False when the leader never appeared before the start deadline."""
+    """Whether the leader appeared before the start deadline."""
 
 
 @dataclass(frozen=True)
@@ -144,14 +144,14 @@ class StacksWanted:
 
 
 class BeaconClient:
-    """Keeps a connection to the leader; `then` gets its messages, and JobEnded once, at the end.
+    """Keeps a connection to the leader; `then` is called with its messages, and once with JobEnded.
 
     `secret` returns the run's secret, or raises OSError if there is none yet. A server at the
     address that does not know the secret is not the leader, and is ignored.
 
     If the leader sends nothing for `silent_s` seconds, a new connection is opened; 0: only the
-    kernel detects a lost leader, within 30 s. The leader gets the names of those of `others` (names
-    by address) that have not answered for `silent_s`.
+    kernel detects a lost leader, within 30 s. The leader gets the names of those `others` (names by
+    address) that have not answered for `silent_s`.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class BeaconClient:
                 continue
             before, self._leader = self._leader, leader
             if before:
-                before.close()  # only now: the hello shows the leader that this task is not lost
+                before.close()  # only now: by then the leader knows that this task is not lost
             code, silent = self._listen(leader, unread)
             if code is not None:
                 self._leader = None
@@ -228,7 +228,8 @@ class BeaconClient:
         self._then(JobEnded(None, seen=seen))
 
     def _listen(self, leader: socket.socket, unread: bytes) -> tuple[int | None, float]:
-        """The leader's exit code, None if it closed or is silent; and the seconds of its silence.
+        """The leader's exit code (None if it closed the connection or is silent), and the seconds
+        of its silence.
 
         `unread` is data that was received before.
         """
@@ -268,7 +269,8 @@ class BeaconClient:
 def _connected(
     address: Address, secret: bytes, patience_s: float, line: bytes
 ) -> tuple[socket.socket, bytes]:
-    """An authenticated connection on which the line was sent, and data read; raises OSError."""
+    """An authenticated connection after sending the line, and the data read so far; raises
+    OSError."""
     leader = socket.create_connection((address.host, address.port), timeout=1.0)
     try:
         unread = handshake.join(leader, secret, patience_s)

@@ -1,11 +1,12 @@
-"""Both sides of a connection prove that they know the run's secret, and never send it.
+"""Handshake: both sides of a connection prove that they know the run's secret, without sending it.
 
     leader to follower    challenge NONCE
     follower to leader    answer NONCE PROOF
     leader to follower    answer PROOF
 
-The secret is the host's (VARIABLE). A task that has none, as after a plain `docker compose up`,
-uses the file FILE beside the progress files: the leader makes it, and only its user may read it.
+The secret is the host's (VARIABLE). A task without one, as after a plain `docker compose up`, uses
+the file FILE in the directory of the progress files: the leader creates it, and only its user may
+read it.
 """
 
 from __future__ import annotations
@@ -23,20 +24,21 @@ from trainer.agent.task import Task
 VARIABLE = "CLUSTER_KIT_BEACON_SECRET"
 FILE = ".beacon-secret"
 LONGEST_SECRET = 256
-"""Bytes of the file that are read."""
+"""Maximum bytes of the file to read."""
 NONCE_BYTES = 16
 CHALLENGE, ANSWER = b"challenge ", b"answer "
 LONGEST = 256
-"""Bytes of a line of the handshake; its lines are shorter."""
+"""Maximum bytes of a line of the handshake."""
 ANSWER_S = 5.0
 """Seconds after which a connection without a proof is closed."""
 PATIENCE_S = 10.0
-"""Seconds that a follower waits for a leader that has accepted it: the leader may be starved."""
+"""Seconds that a follower waits after the leader accepted the connection: the leader may be
+starved."""
 LEADER, FOLLOWER = b"leader", b"follower"
 
 
 def make_secret(task: Task, env: Mapping[str, str] = os.environ) -> bytes:
-    """Returns the leader's secret; without one from the host a new one, in FILE.
+    """Returns the leader's secret: the host's, or a new one that is saved in FILE.
 
     Raises:
         OSError: the file cannot be written.
@@ -55,7 +57,7 @@ def read_secret(task: Task, env: Mapping[str, str] = os.environ) -> bytes:
     """Returns a follower's secret.
 
     Raises:
-        OSError: the host gave none, and the leader has made none yet.
+        OSError: the host gave none, and the leader has not created one yet.
     """
     if secret_text := env.get(VARIABLE):
         return secret_text.encode()
@@ -79,9 +81,9 @@ def challenge(leaders: bytes) -> bytes:
 
 
 def admitted(secret: bytes, leaders: bytes, line: bytes) -> bytes | None:
-    """Returns the leader's answer to a follower's first line; None if it proves nothing.
+    """Returns the leader's answer to a follower's first line; None if the line has no valid proof.
 
-    Nothing of the line is looked at before its proof is compared, in constant time.
+    The proof is compared first, in constant time; nothing else of the line is read before.
     """
     start, end = len(ANSWER), len(ANSWER) + 2 * NONCE_BYTES
     followers, proof = line[start:end], line[end + 1 :]
@@ -128,9 +130,10 @@ def _line(leader: socket.socket, unread: bytes, until: float) -> tuple[bytes, by
 
 
 def send(connection: socket.socket, line: bytes, last: bool) -> None:
-    """Send a line to a follower, if it is still there; it hears no more after the `last` one.
+    """Send a line to a follower, if still connected; after the `last` line nothing more is sent.
 
-    One that cannot take it is cut off. Whoever reads from the connection closes it then.
+    A follower that does not receive it is disconnected; the reader of the connection then closes
+    it.
     """
     try:
         if connection.send(line) < len(line):

@@ -46,7 +46,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """The follower's program failed, not because of another task."""
+    """The follower's program failed for a reason other than another task's end."""
 
     task: str
     message: str
@@ -66,7 +66,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Stopping:
-    """The leader was stopped and saves its state: servers must run until it is done."""
+    """The leader was stopped and saves its state: servers must run until it has finished."""
 
 
 @dataclass(frozen=True)

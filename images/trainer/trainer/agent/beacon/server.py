@@ -48,13 +48,13 @@ from trainer.contract.times import BEAT_S
 LINGER_S = 0.5
 """Seconds in which the other side can read the last message."""
 QUIET_S = 3.0
-"""A shorter silence is nothing to speak of."""
+"""Seconds; a shorter silence is not reported."""
 MOST_STRANGERS = 256
-"""Connections that have not proved yet that they know the secret; the oldest goes for a new one."""
+"""Maximum number of unauthenticated connections; a further one replaces the oldest."""
 MOST_TASKS = 10_000
 """Names that are kept."""
 MOST_LINES = 4_000
-"""A follower that says more in a second is cut off."""
+"""Maximum messages per second; a follower that sends more is disconnected."""
 REST_S = 0.05
 """Seconds until the next connection is accepted if file descriptors ran out."""
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -74,17 +74,17 @@ class _Follower:
 
 
 class BeaconServer:
-    """Listens at once, calls `heard` with what followers say, and speaks itself at the end.
+    """Listens at once, calls `heard` with followers' messages, and announces the job's end.
 
-    It hears only who proves to know the secret. Nothing that anybody else sends has any effect, and
-    no connection can end its thread or take what it needs.
+    Only followers that prove that they know the secret are heard. Other connections have no effect:
+    none can end the thread or use up its resources.
 
     `heard` is called from the server's thread. A connection that closes after `hello`, without
-    `done` or `failed`, is a follower that was lost; so is one whose task says hello in another run.
-    `beat` is called once a second from there, too.
+    `done` or `failed`, means a lost follower; so does a second hello of the task from another
+    process. `beat` is called once a second from that thread, too.
 
     Raises:
-        ServerError: the address cannot be listened on.
+        ServerError: it cannot listen on the address.
     """
 
     def __init__(
@@ -111,10 +111,11 @@ class BeaconServer:
         self._waiting = selectors.DefaultSelector()
         self._waiting.register(self._socket, selectors.EVENT_READ)
         self._strangers: dict[_Follower, None] = {}
-        """Only the server's thread uses them; the oldest comes first."""
+        """The connections, oldest first; only the server's thread uses them."""
         self._most_strangers = min(MOST_STRANGERS, _descriptors() // 4)
         self._changed = threading.Condition()
-        """Held for what follows, and for sending: a descriptor must not be closed meanwhile."""
+        """Held for the fields below, and while sending: a descriptor must not be closed
+        meanwhile."""
         self._followers: dict[_Follower, None] = {}
         self._used: dict[str, Usage] = {}
         self._names: set[str] = set()
@@ -131,7 +132,7 @@ class BeaconServer:
         return dict(self._used)
 
     def ask_for_stacks(self) -> None:
-        """Let every follower keep the stacks of its threads."""
+        """Ask every follower to save the stacks of its threads."""
         with self._changed:
             for follower in self._followers:
                 send(follower.connection, encode(Stacks()), last=False)
@@ -168,7 +169,7 @@ class BeaconServer:
                 self._live()
 
     def _live(self) -> None:
-        """Once a second: a sign of life to all, and a look at who gives none."""
+        """Called once a second: send a heartbeat to all, and find followers without one."""
         self._beat()
         too_late = time.monotonic() - handshake.ANSWER_S
         for stranger in [one for one in self._strangers if one.since < too_late]:
@@ -176,8 +177,7 @@ class BeaconServer:
         with self._changed:
             for follower in self._followers:
                 follower.lines = 0
-                # A follower that does not read has a full buffer at some time: it is silent, not
-                # lost.
+                # If a follower does not read, its buffer fills up: it is silent, not lost.
                 if follower.name and not self._ended:
                     with contextlib.suppress(OSError):
                         follower.connection.send(encode(Beat()))
@@ -186,7 +186,7 @@ class BeaconServer:
             self._heard(Silent(task, seconds))
 
     def _welcome(self) -> None:
-        """Accept a connection, which has to prove then that it knows the secret."""
+        """Accept a connection, which must then prove that it knows the secret."""
         try:
             connection, _ = self._socket.accept()
         except OSError as problem:
@@ -226,12 +226,12 @@ class BeaconServer:
         self._goodbye(follower, LOST)
 
     def _hear(self, follower: _Follower) -> bool:
-        """Whether the follower stays."""
+        """Process a message; returns whether the follower stays connected."""
         try:
             received = follower.connection.recv(LONGEST_LINE)
         except BlockingIOError:
             return True
-        except OSError:  # reset, or parted with a moment ago
+        except OSError:  # reset, or closed a moment ago
             received = b""
         *lines, follower.unread = (follower.unread + received).split(b"\n")
         if lines and not follower.proven and not self._admit(follower, lines.pop(0)):
@@ -247,7 +247,8 @@ class BeaconServer:
         return True
 
     def _admit(self, stranger: _Follower, line: bytes) -> bool:
-        """Whether a first line proves that its sender knows the secret; it is a follower then."""
+        """Whether a first line proves that its sender knows the secret; if so, it becomes a
+        follower."""
         answer = handshake.admitted(self._secret, stranger.nonce, line)
         if answer is None:
             return False
@@ -273,7 +274,8 @@ class BeaconServer:
             self._heard(hears.Unanswered(message.task, follower.name, message.seconds))
 
     def _greet(self, follower: _Follower, task: str, run: str) -> None:
-        """It is new, or has come back: in another run, or on another connection of the same."""
+        """Register a follower: a new one, one whose process was restarted, or one that
+        reconnected."""
         if task not in self._names and len(self._names) >= MOST_TASKS:
             return
         self._names.add(task)
@@ -294,6 +296,6 @@ class BeaconServer:
 
 
 def _descriptors() -> int:
-    """How many descriptors this process may have open."""
+    """The number of descriptors that this process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_STRANGERS * 4 if soft == resource.RLIM_INFINITY else soft

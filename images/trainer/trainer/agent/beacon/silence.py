@@ -10,7 +10,7 @@ from trainer.contract import heartbeat
 
 
 class Silence:
-    """Times of the last words of others; all in seconds, `now` of a monotonic clock."""
+    """Times of others' last messages; all in seconds, `now` is of a monotonic clock."""
 
     def __init__(self, now: float) -> None:
         self._looked_at = now
@@ -18,7 +18,7 @@ class Silence:
         self._heard_at: dict[str, float] = {}
 
     def look(self, now: float) -> None:
-        """Let time pass; to be called about every BEAT_S, after all messages were handled."""
+        """Advance the clock; to be called about every BEAT_S, after all messages were handled."""
         self._awake += heartbeat.passed(self._looked_at, now)
         self._looked_at = now
 
@@ -33,7 +33,7 @@ class Silence:
         self._heard_at.pop(name, None)
 
     def silent(self, silent_s: float, *, server: bool = False) -> dict[str, float]:
-        """How long each has been silent that is frozen or cut off (see `heartbeat.is_silent`)."""
+        """The seconds of silence of each frozen or cut-off task (see `heartbeat.is_silent`)."""
         times = self.longer_than(0.0)
         return {
             name: time
@@ -42,6 +42,6 @@ class Silence:
         }
 
     def longer_than(self, seconds: float) -> dict[str, float]:
-        """How long each has been silent that has been so for more than these seconds."""
+        """The seconds of silence of each task that has been silent for longer than this."""
         silent = {name: self._awake - at for name, at in self._heard_at.items()}
         return {name: time for name, time in silent.items() if time > seconds}

@@ -3,5 +3,5 @@
 It uses only the standard library and nothing of `trainer`: a program can have a package of that
 name. The supervisor starts some files by their path. on_path/ is put on a program's PYTHONPATH;
 for_programs/ is put at the end of the PYTHONPATH of users' programs, which can import its modules.
-The trainer imports those that it needs, too, from here.
+The trainer itself imports the modules that it needs from here, too.
 """

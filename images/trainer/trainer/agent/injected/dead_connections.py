@@ -1,12 +1,12 @@
-"""Ends TensorFlow's connections to a task that was cut off when that counts as lost.
+"""Ends TensorFlow's connections to a cut-off task when the task counts as lost.
 
-TCP asks a silent peer again in ever longer intervals: a connection to a task that has long been
-started again can be dead for half a minute without either side's knowing, and for ever if whoever
-waits for an answer has nothing to send: a closure of a coordinator's, on a worker that was cut off
-and started again. The kernel ends a connection that gets no answer for TCP_USER_TIMEOUT, and asks
-an idle one for a sign of life if it has SO_KEEPALIVE; gRPC sets the first only for channels with
-keepalive, which TensorFlow does not ask for. A peer that is frozen or starved answers: its kernel
-does. Also loaded by its path (on_path/): imports nothing of this package.
+TCP repeats data to a silent peer in ever longer intervals. So a connection to a restarted task can
+be dead for half a minute without either side noticing. It can be dead forever if the side that
+waits for an answer has nothing to send, as a coordinator that waits for a closure on a worker that
+was cut off and restarted. The kernel ends a connection without an answer after TCP_USER_TIMEOUT,
+and probes an idle one if SO_KEEPALIVE is set. gRPC sets the first only for channels with keepalive,
+which TensorFlow does not use. The kernel of a frozen or starved peer still answers. Also loaded by
+its path (on_path/): imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ FOLDER = "/proc/self/fd"
 
 
 def limit(seconds: float, config: str) -> None:
-    """Limit how long this process's connections to or from TensorFlow's port wait for an answer.
+    """Limit the time that this process's connections to or from TensorFlow's port wait for an
+    answer.
 
     Args:
         config: TF_CONFIG, which has the port.
@@ -53,7 +54,7 @@ def watch(port: int, milliseconds: int) -> None:
 
 
 def look(port: int, milliseconds: int, known: set[str]) -> set[str]:
-    """Limit the connections that are not known yet; those that are known now."""
+    """Limit the new connections; return all that are known now."""
     sockets = set()
     for number in os.listdir(FOLDER):  # noqa: PTH208 - pathlib is not imported in programs
         try:
@@ -63,12 +64,12 @@ def look(port: int, milliseconds: int, known: set[str]) -> set[str]:
                     limit_one(int(number), port, milliseconds)
                 sockets.add(link)
         except OSError:
-            continue  # closed by now, or not connected yet: the next look sees to that
+            continue  # already closed, or not connected yet: the next call handles that
     return sockets
 
 
 def limit_one(number: int, port: int, milliseconds: int) -> None:
-    """Limit the socket with this descriptor if it is a connection of this port's.
+    """Limit the socket with this descriptor if it is a connection to or from this port.
 
     Raises:
         OSError: it is not connected.

@@ -1,10 +1,10 @@
-"""Which GPUs a task was promised, and which ones it sees by the CUDA driver: number and identity.
+"""Compares the GPUs that were assigned to a task with those that the CUDA driver shows.
 
 CUDA Driver API, "Device Management": cuDeviceGetUuid_v2 (CUDA 11.4 and later) returns a MIG slice's
-own UUID. No context is created, so nothing is taken of any GPU's memory.
+own UUID. No context is created, so no GPU memory is used.
 
-Also loaded by its path into the programs of users (on_path/): imports nothing of this package,
-whose name may be that of a package of theirs.
+Also loaded by its path into users' programs (on_path/): imports nothing of this package, since a
+user's package may have the same name.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from typing import Any, NamedTuple
 PCI = re.compile(r"(?:([0-9a-f]+):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-9a-f])$", re.IGNORECASE)
 UUID = re.compile(r"(?:GPU-|MIG-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$", re.IGNORECASE)
 ABBREVIATED = re.compile(r"(?:GPU|MIG)-([0-9a-f][0-9a-f-]{,34})$", re.IGNORECASE)
-"""The first digits of a UUID, as the nodes of a swarm may announce their GPUs."""
+"""The prefix of a UUID by which nodes of a swarm may announce their GPUs."""
 GIVEN = "DOCKER_RESOURCE_GPU"
-"""Docker's variable with what a node of a swarm gave: "GPU-5c1d…,GPU-77ab…", or a number."""
+"""Docker's variable with the GPUs that a swarm's node assigned: "GPU-5c1d…,GPU-77ab…", or a
+number."""
 RULE = 'must be a JSON list of {"name": …, "pci": …, "uuid": …}'
 
 
 class Gpu(NamedTuple):
     """A GPU, or a MIG slice of one: `name` for messages.
 
-    `pci` is the bus id of the whole GPU, `uuid` that of a slice is its own; "" where not known.
+    `pci` is the bus id of the whole GPU; `uuid` of a slice is the slice's own. Both are "" if
+    unknown.
     """
 
     name: str
@@ -51,8 +53,9 @@ def broken_promise(task: str, promised: Sequence[Gpu], sees: Sequence[Gpu]) -> s
 
 
 def _with_uuids(promised: Sequence[Gpu], value: str) -> tuple[Gpu, ...]:
-    """Those promised with the UUIDs that the engine gave, `value` of GIVEN, if only their number
-    was promised; as they are if it gave none: nodes may announce a number of GPUs."""
+    """The assigned GPUs. If only their number was promised, they get the UUIDs in `value` (of the
+    variable GIVEN); they are unchanged if it has none, since nodes may announce only a number of
+    GPUs."""
     uuids = [text.strip() for text in value.split(",")]
     known = any(gpu.uuid or gpu.pci for gpu in promised)
     if known or len(uuids) != len(promised) or not all(_uuid(Gpu("", "", u)) for u in uuids):
@@ -63,7 +66,7 @@ def _with_uuids(promised: Sequence[Gpu], value: str) -> tuple[Gpu, ...]:
 
 
 def _others(promised: Sequence[Gpu], sees: Sequence[Gpu]) -> bool:
-    """Whether those seen are known to be other GPUs: by UUID, else by bus id."""
+    """Whether the visible GPUs are certainly different ones: compared by UUID, else by bus id."""
     for identity in (_uuid, _pci):
         ours, theirs = [list(map(identity, gpus)) for gpus in (promised, sees)]
         if all(ours) and all(theirs):
@@ -72,8 +75,8 @@ def _others(promised: Sequence[Gpu], sees: Sequence[Gpu]) -> bool:
 
 
 def _pairs(ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Whether each of ours begins one of theirs: the longest choose first, since what a shorter
-    one begins is all that a longer one begins, and more."""
+    """Whether each of `ours` is a prefix of a different one of `theirs`. The longest prefixes
+    choose first, since a shorter prefix matches everything that a longer one matches."""
     left = list(theirs)
     for one in sorted(ours, key=len, reverse=True):
         match = next((other for other in left if other.startswith(one)), None)
@@ -84,13 +87,14 @@ def _pairs(ours: Sequence[str], theirs: Sequence[str]) -> bool:
 
 
 def _uuid(gpu: Gpu) -> str:
-    """Without the prefix, which CUDA does not know; "" for the old form `MIG-GPU-…/1/0`."""
+    """The UUID without its prefix, which CUDA does not have; "" for the old form
+    `MIG-GPU-…/1/0`."""
     match = UUID.match(gpu.uuid) or ABBREVIATED.match(gpu.uuid)
     return match[1].lower() if match else ""
 
 
 def _pci(gpu: Gpu) -> str:
-    """NVML writes `00000000:3B:00.0`, TensorFlow `0000:3b:00.0`."""
+    """The bus id as TensorFlow writes it, `0000:3b:00.0`; NVML writes `00000000:3B:00.0`."""
     match = PCI.match(gpu.pci)
     if not match:
         return ""
@@ -99,7 +103,8 @@ def _pci(gpu: Gpu) -> str:
 
 
 def shown(gpu: Gpu, *, by_uuid: bool = False) -> str:
-    """Name and bus id, and the UUID if it counts: 'NVIDIA H200 (pci 0000:3b:00.0)'."""
+    """A text with name and bus id, and with the UUID if that matters: 'NVIDIA H200 (pci
+    0000:3b:00.0)'."""
     ids = [gpu.uuid] if gpu.sliced else [f"uuid {_uuid(gpu)}"] if by_uuid and _uuid(gpu) else []
     ids += [f"pci {_pci(gpu) or gpu.pci}"] if gpu.pci else []
     return f"{gpu.name} ({', '.join(ids)})" if ids else gpu.name
@@ -116,7 +121,7 @@ def read(text: str) -> tuple[Gpu, ...]:
 
 
 def reader(env: Mapping[str, str]) -> Callable[[str], tuple[Gpu, ...]]:
-    """What reads such a list of a task's own GPUs, and adds the UUIDs that a swarm gave."""
+    """A function that reads the list of a task's own GPUs, and adds the UUIDs that a swarm gave."""
     return lambda text: _with_uuids(read(text), env.get(GIVEN, ""))
 
 
@@ -154,7 +159,7 @@ PCI_TEXT_BYTES = 32
 
 
 class CudaDevice(NamedTuple):
-    """`pci` as `0000:3b:00.0`, `uuid` without a prefix; "" if the driver does not say."""
+    """`pci` as `0000:3b:00.0`, `uuid` without a prefix; "" if the driver does not report it."""
 
     pci: str
     uuid: str

@@ -1,10 +1,10 @@
 """The files by which a supervisor and its program communicate, in a private directory.
 
-Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words`, the end
-message, `gpu-missing`, one line about a promise that was not kept, `saving`, when it was told to
-stop and needs a moment for that, `final`, if another attempt would end the same way, or `closures`,
-those that a coordinator has scheduled and each worker finished. Outside a cluster there is no
-mailbox, and nothing waits. Also loaded by its path (on_path/): imports nothing of this package.
+Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words` (the end
+message), `gpu-missing` (a line about missing GPUs), `saving` (it got SIGTERM, and needs time to
+save), `final` (another attempt would end the same way), and `closures` (those that a coordinator
+has scheduled and each worker has finished). Outside a cluster there is no mailbox, and nothing
+waits. Also loaded by its path (on_path/): imports nothing of this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Become the command that follows, and die with the supervisor: parent_death.py SUPERVISOR COMMAND…
 
-Run as a file by a bare interpreter. The wish to die with the parent outlives exec.
+Run as a file by a bare interpreter. The setting to die with the parent survives exec.
 """
 
 from __future__ import annotations

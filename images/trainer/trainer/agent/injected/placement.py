@@ -1,8 +1,8 @@
-"""Which ps holds which variable of a user's program: noted when the program creates them.
+"""Records which ps holds which variable of a user's program, when the program creates them.
 
-TensorFlow keeps no list of them. A thread appends an event to the leader's progress file. Nothing
-is kept of the variables but name, device and size. Also loaded by its path (on_path/): imports
-nothing of this package.
+TensorFlow has no list of them. A thread appends an event to the leader's progress file. Only a
+variable's name, device and size are kept. Also loaded by its path (on_path/): imports nothing of
+this package.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 MOST = 200
-"""The largest ones are told; of more, the rest of each task together."""
+"""Maximum number of variables in an event; beyond them, one entry has the rest of each task."""
 REST = "others"
 ON = re.compile(r"/job:(\w+).*?/task:(\d+)")
 LOOK_S = 1.0
 MOST_KEPT, MOST_EVENTS = 5_000, 20
-"""Variables that are noted, and events that tell them: a program may create some in each step."""
+"""Maximum numbers of recorded variables and of events: a program may create variables in each
+step."""
 PROGRESS = "CLUSTER_KIT_PROGRESS"
 Sizes = Mapping[tuple[str, str], int]
 """Bytes by name and task."""
@@ -101,7 +102,8 @@ def in_sessions(noted: dict[tuple[str, str], int]) -> bool:
 
 
 def add(noted: dict[tuple[str, str], int], made: Iterable[object]) -> None:
-    """Note variables; what has no name, device or size is left out: the program goes first."""
+    """Record variables; those without name, device or size are left out, so that the program never
+    fails."""
     for one in made:
         with contextlib.suppress(Exception):
             if (found := sized(one)) is not None and len(noted) < MOST_KEPT:
@@ -109,7 +111,7 @@ def add(noted: dict[tuple[str, str], int], made: Iterable[object]) -> None:
 
 
 def say(noted: Sizes, over: Callable[[], bool] = lambda: False) -> None:
-    """Append an event whenever no variable has come for a moment since the last new one."""
+    """Append an event when no new variable has been created for a moment."""
     told, before, events = 0, 0, 0
     while events < MOST_EVENTS and not over():
         time.sleep(LOOK_S)

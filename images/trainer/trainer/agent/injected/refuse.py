@@ -1,6 +1,6 @@
-"""What a program must not do under TensorFlow's strategies is refused, before it hangs.
+"""Refuses calls that do not work under TensorFlow's strategies, before the program hangs.
 
-Each message names what happened, the rule, and what to do. Sources: keras-team/keras#18624 (Keras 3
+Each message names the problem, the rule, and what to do. Sources: keras-team/keras#18624 (Keras 3
 knows neither ParameterServerStrategy nor MultiWorkerMirroredStrategy), tensorflow/tensorflow#46169
 (an evaluator in the cluster spec is waited for, for ever); a generator in a dataset function runs
 in the coordinator, which then never ends (measured with TensorFlow 2.21).
@@ -38,10 +38,11 @@ _in_dataset_function = threading.local()
 
 
 def prepare(leave_last_words: Callable[[str], None]) -> None:
-    """Called once, right after `import tensorflow`. What this TensorFlow lacks is left alone.
+    """Called once, right after `import tensorflow`. Parts that this TensorFlow does not have are
+    skipped.
 
-    AutoGraph wraps what is raised inside a dataset function in frames of its own: so the message
-    goes to the supervisor, too.
+    AutoGraph adds its own frames to errors inside a dataset function, so the message also goes to
+    the supervisor.
     """
     try:
         from tensorflow.python.data.ops import dataset_ops
@@ -74,7 +75,7 @@ def prepare(leave_last_words: Callable[[str], None]) -> None:
 
 
 def without_evaluator(init: Callable, name: str, refuse: Refuse) -> Callable:
-    """`init` of a strategy, after a look at the cluster spec that it is given."""
+    """A strategy's `init` that first checks its cluster spec for an evaluator."""
 
     @functools.wraps(init)
     def checked(self: object, *arguments: object, **keys: object) -> None:
@@ -87,7 +88,7 @@ def without_evaluator(init: Callable, name: str, refuse: Refuse) -> Callable:
 
 
 def without_ps(init: Callable, refuse: Refuse) -> Callable:
-    """`init` of the all-reduce strategy, after a look for ps in the cluster spec.
+    """The all-reduce strategy's `init` that first checks its cluster spec for ps.
 
     In graph mode, as under an Estimator, TensorFlow does not wait for them.
     """
@@ -109,14 +110,14 @@ def without_ps(init: Callable, refuse: Refuse) -> Callable:
 
 
 def evaluates(jobs: dict[str, int]) -> bool:
-    """Whether this is an evaluator that is no part of its own cluster spec, as an Estimator has it:
-    TensorFlow's strategies would look for it there."""
+    """Whether this task is an evaluator that is not in its own cluster spec, as with an Estimator:
+    TensorFlow's strategies would search it there."""
     task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
     return task.get("type") == "evaluator" and bool(jobs) and "evaluator" not in jobs
 
 
 def alone() -> object:
-    """A resolver of no cluster: the strategy takes the devices of this process."""
+    """A resolver without a cluster, so that the strategy uses the devices of this process."""
     from tensorflow.python.distribute.cluster_resolver import cluster_resolver
     from tensorflow.python.training import server_lib
 
@@ -131,8 +132,8 @@ def resolver_in(arguments: tuple[object, ...], keys: dict[str, object]) -> objec
 
 
 def jobs_of(resolver: object) -> dict[str, int]:
-    """How many tasks each job of a resolver's cluster spec has; without a resolver, of TF_CONFIG,
-    as the strategies do."""
+    """The number of tasks of each job in a resolver's cluster spec; without a resolver, in
+    TF_CONFIG, which the strategies then use."""
     if resolver is None:
         from tensorflow.python.distribute.cluster_resolver import tfconfig_cluster_resolver
 
@@ -142,7 +143,7 @@ def jobs_of(resolver: object) -> dict[str, int]:
 
 
 def marked(create: Callable) -> Callable:
-    """`create_per_worker_dataset`, while whose dataset function no generator may be made."""
+    """A `create_per_worker_dataset` that forbids generators in its dataset function."""
 
     @functools.wraps(create)
     def creating(self: object, dataset_fn: object, *arguments: object, **keys: object) -> object:
@@ -185,7 +186,7 @@ def prepare_keras(keras: ModuleType) -> None:
 
 
 def not_distributed(original: Callable, method: str) -> Callable:
-    """A method of Keras 3's Model, refused under the strategies that it does not know."""
+    """A method of Keras 3's Model that refuses the strategies that Keras 3 does not support."""
 
     @functools.wraps(original)
     def checked(self: object, *arguments: object, **keys: object) -> object:
@@ -202,7 +203,7 @@ def not_distributed(original: Callable, method: str) -> Callable:
 
 
 def public(name: str) -> str:
-    """The strategy as its users call it."""
+    """The strategy's public name."""
     return {
         "ParameterServerStrategyV2": "ParameterServerStrategy",
         "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",

@@ -1,9 +1,9 @@
-"""Run a Python program as `python PROGRAM` does, but leave at its end: runner.py PROGRAM [ARG…]
+"""Run a Python program like `python PROGRAM`, but exit fast at its end: runner.py PROGRAM [ARG…]
 
 Interpreter and TensorFlow take up to 40 s to destroy a strategy that is no longer needed. So only
 the steps on which a program can rely are done (threads, atexit, open files, the exit code); then
-the process exits. Run as a file: nothing of this package is imported, and `trainer` stays free for
-a module of the user's.
+the process exits. Run as a file: nothing of this package is imported, so that a user's module can
+be called `trainer`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from traceback import format_exception_only
 from types import ModuleType
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # what the program may never need, `typing` above all, costs it 5 ms
+if TYPE_CHECKING:  # modules that the program may never need, `typing` above all, take 5 ms
     from typing import NoReturn
 
 SAVING = "saving"
@@ -36,7 +36,7 @@ SAVING = "saving"
 LAST_WORDS = "last-words"
 """The file in the mailbox with the program's last message."""
 EXIT_STDOUT_LOST = 120
-"""Python's own exit code if stdout cannot take what was printed."""
+"""Python's exit code if the output cannot be written to stdout."""
 
 
 def main(program: str, arguments: list[str]) -> NoReturn:
@@ -72,7 +72,8 @@ def main_module(file: str) -> ModuleType:
 
 
 def patient_once_handled(mark: str) -> Callable[[int, object], object]:
-    """signal.signal, which leaves `mark` while the program has a handler of SIGTERM: it may save.
+    """A signal.signal that keeps the file `mark` while the program handles SIGTERM, since it may
+    save.
 
     TensorFlow's own handler does not count: it is always installed.
     """
@@ -107,7 +108,7 @@ def exit_code(asked: object) -> int:
         return asked & 0xFF if abs(asked) < 2**63 else 0xFF
     flush()
     words = str(asked)
-    # In a cluster it is marked as an error, like those of built-in programs.
+    # In a cluster it is marked as an error, like messages of built-in programs.
     mark = "error: " if "CLUSTER_KIT_MAILBOX" in os.environ else ""
     print("" if words.lower().startswith("error") else mark, words, sep="", file=sys.stderr)
     leave_words(words)
@@ -115,7 +116,7 @@ def exit_code(asked: object) -> int:
 
 
 def show(problem: BaseException) -> None:
-    """The program's traceback: without the frames of this file."""
+    """Print the program's traceback without the frames of this file."""
     traceback = problem.__traceback__
     while traceback and traceback.tb_frame.f_code.co_filename == __file__:
         traceback = traceback.tb_next
@@ -128,7 +129,7 @@ def show(problem: BaseException) -> None:
 def leave_words(text: str) -> None:
     """Put the program's last message into the mailbox, since its log can be long and mixed.
 
-    A message that is there already stays if it is a part of this one, since it is more precise.
+    An existing message stays if it is part of this one, since it is more precise.
     """
     mailbox = os.environ.get("CLUSTER_KIT_MAILBOX")
     if not mailbox:

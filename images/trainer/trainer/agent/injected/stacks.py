@@ -3,7 +3,7 @@ when it crashes: a segmentation fault has no traceback otherwise.
 
 faulthandler writes them from the signal's own handler, so a program that hangs in TensorFlow's C++
 code shows them, too. Also loaded by its path (on_path/), at the start of every program: imports
-nothing of this package, and nothing that takes time.
+nothing of this package, and nothing slow.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SIGNAL = signal.SIGUSR2
 
 
 def arm(file: str) -> None:
-    """Let this process write its stacks to `file` at SIGNAL, and to stderr when it crashes. A
-    process that comes later, such as one that the program starts, leaves the file to the first."""
+    """Let this process write its stacks to `file` at SIGNAL, and to stderr when it crashes. A later
+    process, such as one that the program starts, leaves the file to the first one."""
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # without stderr
         faulthandler.enable()
     try:
@@ -27,4 +27,4 @@ def arm(file: str) -> None:
             pid.write(str(os.getpid()))
         faulthandler.register(SIGNAL, open(file, "a"), all_threads=True)  # noqa: PTH123, SIM115
     except OSError:
-        return  # without the file nobody asks
+        return  # without the file no task requests stacks

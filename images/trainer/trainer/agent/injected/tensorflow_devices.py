@@ -1,6 +1,6 @@
-"""TensorFlow's devices in a Python program: checked, limited, simulated, before it uses any.
+"""Checks, limits and simulates TensorFlow's devices before a Python program uses any.
 
-What the program itself sets afterwards wins.
+Later settings of the program itself take precedence.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def prepare(tf: ModuleType, promises: ModuleType, mailbox: ModuleType, hidden: b
 def check(
     promised: Sequence[Any], sees: Sequence[Any], promises: ModuleType, mailbox: ModuleType
 ) -> None:
-    """Write down what this task sees, and end the program if it was promised something else."""
+    """Record the GPUs that this task sees, and end the program if others were assigned to it."""
     task = os.environ["CLUSTER_KIT_TASK"]
     event = {"time": round(time.time(), 3), "event": "devices"}
     event |= {"of": task, "promised": [gpu.name for gpu in promised]}
@@ -57,7 +57,7 @@ def check(
 
 
 def gpus_seen(tf: ModuleType, gpus: Sequence[Any], promises: ModuleType) -> list[Any]:
-    """TensorFlow's GPUs by product name, with what the driver says of each if both see as many."""
+    """TensorFlow's GPUs by product name, with the driver's facts if both see the same number."""
     names = [tf.config.experimental.get_device_details(g).get("device_name", g.name) for g in gpus]
     known = promises.cuda_devices() if gpus else []
     if len(known) != len(names):
@@ -71,7 +71,8 @@ def number(variable: str) -> int:
 
 
 def accept_growth_under_a_limit() -> None:
-    """A program may ask for memory growth, as tutorials do: TensorFlow refuses it with a limit."""
+    """Ignore a program's request for memory growth, as in tutorials: TensorFlow refuses it with a
+    limit."""
     from tensorflow.python.eager import context
 
     ours = context.context()
@@ -86,7 +87,7 @@ def accept_growth_under_a_limit() -> None:
 
 
 def fill_in_configurations() -> None:
-    """Sessions and servers with a ConfigProto of their own, or none, keep to the limits as well."""
+    """Apply the limits to sessions and servers with their own ConfigProto, or without one, too."""
     from tensorflow.python.client import session
     from tensorflow.python.eager import context
     from tensorflow.python.training import server_lib

@@ -1,19 +1,18 @@
 """Patches of TensorFlow for programs of several tasks: join, sessions, and remote functions.
 
-`tf.distribute.Server.join()` never returns. Programs that run on every task end with it in workers
-and ps; each would have to be stopped when its grace is over. Patched, it returns when the job has
-ended.
+`tf.distribute.Server.join()` never returns. Programs that run on every task call it last in workers
+and ps, and would have to be stopped after their grace. Patched, it returns when the job has ended.
 
 `MonitoredTrainingSession` and `Supervisor` look every 30 seconds whether the chief has initialised
-the model. A worker that is a moment too early sleeps while the others train, and may not make a
-single step of a short job. At their end they give threads 120 seconds: the chief's thread of
-`SyncReplicasOptimizer` waits for gradients that nobody sends any more, and always takes all of
-them. Patched, they look every second and wait 5 seconds.
+the model. A worker that looks a moment too early sleeps while the others train, and may miss all
+steps of a short job. At their end they wait 120 seconds for threads. The chief's thread of
+`SyncReplicasOptimizer` then waits for gradients that no task sends any more, so it always takes the
+full time. Patched, they look every second and wait 5 seconds.
 
-When Python lets go of a `tf.function`, TensorFlow takes it back from every server, one after the
-other, and holds the interpreter's lock while it waits (`Context.remove_function`). At the end of
-`fit` there are hundreds: 4 to 40 seconds between the last epoch and the end were seen, and hangs.
-The servers of a job end with it, so the functions can stay there.
+When Python deletes a `tf.function`, TensorFlow removes it from every server, one after the other,
+and holds the interpreter's lock while it waits (`Context.remove_function`). At the end of `fit`
+there are hundreds of functions: this took 4 to 40 seconds, or hung. The servers end with the job,
+so the functions need not be removed.
 
 An Estimator's evaluator sleeps before its first evaluation and after each one, the last one as
 well: 120 and 600 seconds, if its EvalSpec does not say otherwise. Patched, it sleeps until the job
@@ -31,7 +30,8 @@ from types import ModuleType
 
 
 def keep_remote_functions() -> bool:
-    """Let removals do nothing; False if this TensorFlow does not have the method any more."""
+    """Make removals do nothing; returns False if this TensorFlow does not have the method any
+    more."""
     try:
         from tensorflow.python.eager import context
     except ModuleNotFoundError:
@@ -46,7 +46,8 @@ JOIN_LOOK_S = 0.05
 
 
 def end_join_with_job(mailbox: ModuleType) -> bool:
-    """Let `join` watch the mailbox; False if this TensorFlow does not have the class any more."""
+    """Make `join` watch the mailbox; returns False if this TensorFlow does not have the class any
+    more."""
     try:
         from tensorflow.python.training import server_lib
     except ModuleNotFoundError:
@@ -67,8 +68,8 @@ GRACE_S = 5
 
 
 def shorten_session_waits() -> bool:
-    """Let them look every LOOK_S, and wait GRACE_S unless the program says how long; False if this
-    TensorFlow does not have the classes any more."""
+    """Make sessions look every LOOK_S, and wait GRACE_S unless the program sets a time; returns
+    False if this TensorFlow does not have the classes any more."""
     try:
         from tensorflow.python.training import coordinator, session_manager
     except ImportError:
@@ -106,7 +107,7 @@ AFTER_JOB_S = 1
 
 
 class UntilJobsEnd:
-    """The module `time`, whose `sleep` is over AFTER_JOB_S after the end of the job."""
+    """Replaces the module `time`; `sleep` ends at most AFTER_JOB_S after the end of the job."""
 
     def __init__(self, mailbox: ModuleType) -> None:
         self._mailbox = mailbox
@@ -115,7 +116,7 @@ class UntilJobsEnd:
         return getattr(time, name)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep so long, or until the job has ended."""
+        """Sleep for these seconds, or until the job has ended."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if self._mailbox.job_has_ended():
@@ -125,5 +126,5 @@ class UntilJobsEnd:
 
 
 def end_sleeps_with_job(training: ModuleType, mailbox: ModuleType) -> None:
-    """Let an Estimator's `training` module sleep no longer than the job lasts."""
+    """Make an Estimator's `training` module sleep no longer than the job lasts."""
     training.time = UntilJobsEnd(mailbox)

@@ -3,8 +3,8 @@
     eth0 ──egress──►  tbf                        what this task sends
     eth0 ──ingress──► mirred ──► ifb ──► tbf     what it receives
 
-The container starts as root with the few capabilities that this takes. Then the process is started
-again as its normal user, without capabilities.
+The container starts as root with the few necessary capabilities. Then the process is restarted as
+its normal user, without capabilities.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ BURST_S = 0.005
 LEAST_BURST = 10 << 10
 QUEUE_S = 0.05
 LEAST_QUEUE = 64 << 10
-"""Bytes: one packet as the network stack hands it over may be as large as this."""
+"""Bytes: the network stack may pass on a packet of this size."""
 
 
 class CannotShape(TrainerError):
-    """The kernel, or what this container may do, is not enough."""
+    """The kernel or this container's capabilities do not suffice."""
 
     exit_code = EXIT_CANNOT_SHAPE
 
@@ -74,10 +74,11 @@ def bits_per_second(text: str) -> int:
 
 
 def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
-    """Set the limit, drop all privileges, and start `python3 -m trainer ARGUMENTS…` again.
+    """Set the limit, drop all privileges, and execute `python3 -m trainer ARGUMENTS…` again.
 
     Raises:
-        CannotShape: written down as this task's end as well; the privileges are gone then, too.
+        CannotShape: the limit cannot be set. This is also recorded as the task's end, and the
+            privileges are dropped.
     """
     bucket = Bucket.of(bits_per_second(speed))
     task = read_task()
@@ -95,12 +96,12 @@ def start_anew_shaped(speed: str, arguments: Sequence[str]) -> NoReturn:
     become(user)
     environment = {k: v for k, v in os.environ.items() if k not in (BANDWIDTH, USER)}
     environment[SHAPED] = speed
-    # Anew, because the kernel hides /proc/self of a process that has changed its user.
+    # A new process, because the kernel hides /proc/self of a process that has changed its user.
     start_anew(arguments, environment)
 
 
 def become(user: tuple[int, int]) -> None:
-    """Give up root; raises CannotShape if that is not allowed."""
+    """Drop root; raises CannotShape if that is not allowed."""
     try:
         privileges.drop(user)
     except PermissionError as problem:
@@ -148,7 +149,7 @@ def shape(address: str, bucket: Bucket) -> None:
 
 
 def interface_of(ip: IPRoute, address: str) -> int:
-    """The index of the interface with `address`: after a reconnect it is not eth0 any more."""
+    """The index of the interface with `address`, which is not eth0 after a reconnect."""
     for entry in ip.get_addr(family=socket.AF_INET):
         if entry.get_attr("IFA_LOCAL") == address:
             return int(entry["index"])
@@ -156,7 +157,7 @@ def interface_of(ip: IPRoute, address: str) -> int:
 
 
 def made_mirror(ip: IPRoute) -> int:
-    """An ifb device, up; through it goes what comes in."""
+    """The index of an ifb device, created and up; incoming packets pass through it."""
 
     def make() -> None:
         ip.link("add", ifname=MIRROR, kind="ifb")
@@ -170,9 +171,10 @@ def made_mirror(ip: IPRoute) -> int:
 
 
 def attempt(needs: str, step: Callable[[], None]) -> None:
-    """One request to the kernel; CannotShape names what it `needs` if it is refused.
+    """Send a request to the kernel; if it is refused, raises CannotShape, which names what it
+    `needs`.
 
-    What is there already stays: a container that Docker starts again keeps its network.
+    Objects that already exist are kept: a container that Docker restarts keeps its network.
     """
     from pyroute2.netlink.exceptions import NetlinkError
 

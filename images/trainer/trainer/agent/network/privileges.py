@@ -1,4 +1,4 @@
-"""Giving up root and every capability, for good."""
+"""Drops root and every capability, for good."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATUS = Path("/proc/self/status")
 
 
 OWNER = "owner"
-"""A value for the owner of the output directory, who differs between machines."""
+"""The value that means the owner of the output directory, who differs between machines."""
 
 
 def parse_user(text: str, variable: str, output: Path) -> tuple[int, int]:
@@ -37,7 +37,8 @@ def parse_user(text: str, variable: str, output: Path) -> tuple[int, int]:
 def drop(user: tuple[int, int]) -> None:
     """Become `user` (uid, gid) without groups, and empty all five sets of capabilities.
 
-    Takes SETUID, SETGID and SETPCAP. A RuntimeError if something is left: that is a bug.
+    This needs SETUID, SETGID and SETPCAP. Raises RuntimeError if a capability is left, which is a
+    bug.
     """
     uid, gid = user
     libc = ctypes.CDLL(None, use_errno=True)
@@ -77,10 +78,10 @@ def wanted(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def start_anew_as_owner(arguments: Sequence[str]) -> NoReturn:
-    """Give up root, and start `python3 -m trainer ARGUMENTS…` again.
+    """Drop root, and execute `python3 -m trainer ARGUMENTS…` again.
 
     Raises:
-        ContractError: this container may not give up root.
+        ContractError: this container may not drop root.
     """
     try:
         drop(parse_user(OWNER, USER, read_task().output))

@@ -1,9 +1,9 @@
 """Limits the bandwidth of a network for a while, and then restores the previous limit.
 
 `python3 -m trainer.agent.network.reshape ADDRESS BITS_PER_SECOND USUAL SECONDS`, as root with
-NET_ADMIN in the task's network namespace. USUAL is the limit that it has, SECONDS how long; `-` if
-there is none, and for good. Prints `ready` as soon as it is in force, or why it cannot be. Ends
-after its time, at SIGTERM, or when the interface is gone.
+NET_ADMIN in the task's network namespace. USUAL is the present limit (`-`: none), SECONDS the
+duration (`-`: for good). Prints `ready` as soon as the limit is in force, or the reason why it
+cannot be. Ends after its time, at SIGTERM, or when the interface is gone.
 """
 
 from __future__ import annotations

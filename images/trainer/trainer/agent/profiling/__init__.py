@@ -1,1 +1,1 @@
-"""One trace of all tasks, taken by TensorFlow's own profilers, and where a step's time goes."""
+"""Takes a trace of all tasks by TensorFlow's profilers, and computes where a step's time goes."""

@@ -43,9 +43,10 @@ def task_facts(trace: Trace) -> dict[str, Any]:
 
 
 def exclusive(works: Iterable[Work], length: float) -> dict[str, float]:
-    """How long each kind of work was the first in ORDER of those that went on; sums up to `length`.
+    """The time of each kind of work in which no earlier kind in ORDER was under way; the sum is
+    `length`.
 
-    So a wait behind which a task computes costs nothing, as in the step itself.
+    So a wait during which the task computes counts as computation.
     """
     changes: list[tuple[float, int, int]] = []
     for work in works:
@@ -66,7 +67,7 @@ def exclusive(works: Iterable[Work], length: float) -> dict[str, float]:
 
 
 def runs_of(trace: Trace) -> int:
-    """How often a step, a graph or a function was run; 0 if nothing was."""
+    """The number of runs of a step, a graph or a function; 0 if none was run."""
     counts: dict[str, int] = defaultdict(int)
     for thread in trace.threads:
         for event in thread.events:
@@ -80,7 +81,8 @@ def runs_of(trace: Trace) -> int:
 
 
 def waits_for(task: str, works: Sequence[Work]) -> str:
-    """What a task waits for: a ps for gradients, others for variables; "" if it does not wait."""
+    """A text about what a task waits for: gradients in a ps, variables in others; "" if it does not
+    wait."""
     waits = [work for work in works if work.kind == WAITING]
     if not waits:
         return ""
@@ -90,7 +92,7 @@ def waits_for(task: str, works: Sequence[Work]) -> str:
 
 
 def longest(works: Iterable[Work]) -> list[dict[str, Any]]:
-    """The ops on which most time was spent altogether, the longest first."""
+    """The ops with the longest total time, the longest first."""
     totals: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0])
     for work in works:
         entry = totals[work.name, work.op]
@@ -123,7 +125,7 @@ def points_of(entries: Iterable[Entry]) -> list[Point]:
 def steps_per_s(points: Sequence[Point], begin: float, end: float) -> float | None:
     """Steps per second in a period, None if no two reports are far enough apart to say.
 
-    Between two reports steps are taken to be even.
+    Between two reports the speed is assumed to be constant.
     """
     first, last = _at(points, begin), _at(points, end)
     if first is None or last is None or last[0] - first[0] < (end - begin) / 2:
@@ -144,7 +146,8 @@ def steps_before_and_during(
 
 
 def _at(points: Sequence[Point], moment: float) -> Point | None:
-    """The step at a moment: on the line between two reports, or the nearest report inside."""
+    """The step at a moment: interpolated between two reports, or that of the nearest report inside
+    the period."""
     for index in range(len(points) - 1):
         (begin, low), (end, high) = points[index : index + 2]
         if begin <= moment <= end and end > begin:

@@ -3,7 +3,7 @@
 Asks TensorFlow's profiler in each task's server, all at once, without `import tensorflow`. Every
 gRPC server of TensorFlow answers `tensorflow.ProfilerService`: those of the C API,
 `tf.distribute.Server`, and the one that a coordinator or an all-reduce worker starts for itself.
-Asking needs 36 MB and a third of a second this way. Field numbers are those of
+This way a request needs 36 MB and a third of a second. Field numbers are those of
 profiler_service.proto and profiler_options.proto. The traces become one file in Chrome's format,
 which Perfetto reads.
 """
@@ -43,7 +43,7 @@ SAVES_S = 15.0
 """Seconds that a task has after the traced time to save its trace."""
 PROFILER_EVENTS = 1_000_000
 HOST_EVENTS = 2
-"""TensorFlow's level: ops and what calls them, but not every line of TensorFlow."""
+"""TensorFlow's trace level: ops and their callers, but no internals of TensorFlow."""
 
 
 def profile_request(task: str, root: Path, session: str, seconds: float) -> bytes:
@@ -52,7 +52,7 @@ def profile_request(task: str, root: Path, session: str, seconds: float) -> byte
     options = (
         number(2, HOST_EVENTS)
         + number(3, 1)  # GPUs
-        + number(5, 1)  # of the version of these options
+        + number(5, 1)  # the version of these options
         + number(9, milliseconds)
         + block(10, str(root))
     )
@@ -69,7 +69,8 @@ def profile_request(task: str, root: Path, session: str, seconds: float) -> byte
 def ask_all(
     addresses: Mapping[str, str], root: Path, session: str, seconds: float
 ) -> dict[str, str]:
-    """Let all tasks trace themselves for this long; returns why each failed, "" for success.
+    """Request a trace of this length from all tasks; returns the reason why each failed, "" for
+    success.
 
     Args:
         addresses: `host:port` of each task's TensorFlow server.
@@ -116,7 +117,7 @@ def why(code: str, details: str) -> str:
 
 
 MOST_EVENTS = 1_000_000
-"""The most events of all tasks: Perfetto reads this number within seconds."""
+"""Maximum events of all tasks: Perfetto reads this number within seconds."""
 HEAD, TAIL = '{"displayTimeUnit":"ms","traceEvents":[\n', "\n]}\n"
 
 
@@ -124,9 +125,9 @@ def chrome_lines(trace: Trace, position: int, began: int, most: int) -> Iterator
     """The events of one task, each as JSON.
 
     Args:
-        position: of the task among all; its process is sorted by it.
+        position: the task's position among all, by which its process is sorted.
         began: Unix nanoseconds at which the whole trace begins.
-        most: events; the longest ones are kept.
+        most: maximum events; the longest ones are kept.
     """
     process = position + 1
     yield _meta("process_name", process, name=trace.task)
@@ -150,7 +151,7 @@ def chrome_lines(trace: Trace, position: int, began: int, most: int) -> Iterator
 
 
 def _shortest(trace: Trace, most: int) -> float:
-    """The shortest duration, in nanoseconds, with which few enough events are left."""
+    """The minimum duration, in nanoseconds, that leaves few enough events."""
     if sum(len(thread.events) for thread in trace.threads) <= most:
         return 0.0
     durations = sorted((e.duration for t in trace.threads for e in t.events), reverse=True)
@@ -183,14 +184,14 @@ LATE_S = 1.5
 
 
 def show(task: Task, arguments: Sequence[str]) -> int:
-    """Profile, and print the facts as a line of JSON; the exit code."""
+    """Profile, print the facts as a line of JSON, and return the exit code."""
     give_way()
     print(json.dumps(profile(task, *parse(task, arguments))), flush=True)
     return 0
 
 
 def parse(task: Task, arguments: Sequence[str]) -> tuple[float, list[str]]:
-    """(seconds, tasks) of a command line; ContractError if they cannot be."""
+    """(seconds, tasks) of a command line; raises ContractError if they are invalid."""
     known = sorted(reachable(task))
     try:
         seconds = float(arguments[0])
@@ -255,7 +256,7 @@ def profile(task: Task, seconds: float, tasks: Sequence[str]) -> dict[str, Any]:
 def written(
     folder: Path, files: Mapping[str, Path], began: float, seconds: float
 ) -> dict[str, Any]:
-    """Write the trace, one task after the other so that only one is in memory; the facts."""
+    """Write the trace, one task after the other so that only one is in memory; return the facts."""
     rows: dict[str, Any] = {}
     most = MOST_EVENTS // max(1, len(files))
     with gzip.open(folder / TRACE, "wt", compresslevel=6, encoding="utf-8") as trace_file:

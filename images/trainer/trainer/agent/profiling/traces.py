@@ -18,7 +18,7 @@ ENVIRONMENT = "Task Environment"
 GPU = "/device:GPU"
 PLACES = ("tsl", "core")
 WANTED = frozenset({"name", "kernel_type", "_p", "_c", "key", "is_func", "step_num"})
-"""The stats of events that are looked at; the others only take memory."""
+"""The stats of events that are read; the others would only use memory."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def read_trace(file: Path, task: str, asked_at: float, seconds: float) -> Trace:
     """The trace in a file.
 
     Args:
-        asked_at: Unix seconds, if the file does not say when it began.
-        seconds: how long it should have been.
+        asked_at: Unix time of the request, used if the file does not have its begin.
+        seconds: the requested length.
     Raises:
         TrainerError: this TensorFlow has no description of such files.
     """
@@ -173,7 +173,7 @@ def receiver(key: str) -> str:
 
 
 def works_of(trace: Trace) -> list[Work]:
-    """All that the task did and waited for, in no order."""
+    """All work and all waits of the task, in no order."""
     waits = list(_awaited(trace))
     for thread in trace.threads:
         background = thread.name.startswith(BACKGROUND)
@@ -182,7 +182,7 @@ def works_of(trace: Trace) -> list[Work]:
                 continue
             if thread.gpu:
                 waits.append(Work(COMPUTE, event.begin, event.end, event.name, "GPU"))
-            elif not background:  # prefetched in parallel: it costs the step nothing
+            elif not background:  # prefetched in parallel: does not delay the step
                 waits.append(_work(event))
     return waits
 
@@ -193,14 +193,14 @@ def _work(event: Event) -> Work:
         return Work(INPUT, event.begin, event.end, node or event.name, NEXT)
     if not op or op.startswith("__"):
         return Work(DISPATCH, event.begin, event.end)
-    if op.startswith(COLLECTIVE):  # a part of what is awaited, which _awaited has whole
+    if op.startswith(COLLECTIVE):  # a part of an asynchronous op, which _awaited returns completely
         return Work(DISPATCH, event.begin, event.end)
     kind = SENDING if op == SEND else WAITING if op == RECEIVE else COMPUTE
     return Work(kind, event.begin, event.end, node, op)
 
 
 def _awaited(trace: Trace) -> Iterator[Work]:
-    """Asynchronous ops, without a thread: from the start of each until it was done."""
+    """Asynchronous ops, which have no thread: from the start of each to its end."""
     started: dict[object, list[Event]] = defaultdict(list)
     events = [event for thread in trace.threads for event in thread.events]
     for event in sorted(events, key=lambda one: one.begin):

@@ -1,6 +1,6 @@
 """Probes TensorFlow servers with GetStatus, which returns job, task index and incarnation.
 
-Finds a silent server, also in a process that lives, and one that answers as another task (swapped
+Finds a silent server, even if its process still runs, and one that answers as another task (swapped
 addresses, wrong index).
 """
 
@@ -29,7 +29,7 @@ CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 500),
-    ("grpc.dns_min_time_between_resolutions_ms", 500),  # instead of 30 s: names may move
+    ("grpc.dns_min_time_between_resolutions_ms", 500),  # instead of 30 s: an address may change
 )
 DEVICE_NAME = re.compile(r"/job:([^/]+)/replica:\d+/task:(\d+)/")
 DESCRIPTION = re.compile(r"name: (.*), pci bus id: ([^,]*)")
@@ -62,7 +62,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class ServersReady:
-    """Every server answered as itself; `incarnations` changes when a server is started again."""
+    """Every server answered with its own name; `incarnations` changes when a server is
+    restarted."""
 
     incarnations: Mapping[str, int]
     gpus: Mapping[str, tuple[Gpu, ...]] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class ServersReady:
 
 @dataclass(frozen=True)
 class ServersMissing:
-    """The deadline passed; `wrong` holds each silent or misplaced server."""
+    """The deadline passed; `wrong` has each server that is silent or answers as another task."""
 
     wrong: tuple[Answer, ...]
     asked: int
@@ -94,7 +95,8 @@ def wait_for(
     poll_s: float = 0.1,
     cancelled: threading.Event | None = None,
 ) -> ServersReady | ServersMissing:
-    """Poll until every server (name → address) answers as itself, or `deadline_s` has passed."""
+    """Poll until every server (name → address) answers with its own name, or `deadline_s` has
+    passed."""
     cancelled = cancelled or threading.Event()
     until = time.monotonic() + deadline_s
     with Prober(servers) as prober:
@@ -125,16 +127,16 @@ def lost_since(
 
 
 class Prober:
-    """Open channels to the servers (name → address); `ask` may be called again and again."""
+    """Open channels to the servers (name → address); `ask` may be called repeatedly."""
 
     def __init__(self, servers: Mapping[str, str]) -> None:
         self._servers = dict(servers)
         self._calls: dict[str, Any] = {}
         self._found: dict[str, frozenset[str]] = {}
-        """Where each server was when its channel was opened."""
+        """The address of each server when its channel was opened."""
 
     def __enter__(self) -> Prober:
-        # Only a leader pays for this import, and only if there are servers to ask.
+        # Imported here: only a leader with servers needs it.
         import grpc
 
         self._grpc = grpc
@@ -153,7 +155,7 @@ class Prober:
             channel.close()
 
     def ask(self, timeout_s: float) -> list[Answer]:
-        """Asks all servers at the same time; one answer for each."""
+        """Query all servers at the same time; returns one answer for each."""
         calls = {
             task: channel.unary_unary(METHOD).future(b"", timeout=timeout_s)
             for task, channel in self._channels.items()
@@ -161,9 +163,9 @@ class Prober:
         return [self._answer(task, call) for task, call in calls.items()]
 
     def answered(self, timeout_s: float) -> list[str]:
-        """The answers since the last call. Returns at once; asks again who has
-        answered, failed, or not within `timeout_s`; and who has another address by now: what is
-        sent to the old one gets no answer."""
+        """The answers since the last call; does not wait. Queries again each server that has
+        answered, failed, or not answered within `timeout_s`, and each whose address has changed: a
+        request to the old address gets no answer."""
         for task in self._calls:
             if not self._calls[task].done() and self._has_moved(task):
                 self._channels[task].close()
@@ -204,7 +206,7 @@ def ip_addresses(address: str) -> frozenset[str]:
 
 
 def physical_gpus(devices: Iterable[wire.Device]) -> tuple[Gpu, ...]:
-    """The GPUs behind the devices, each once: one GPU may show as several logical devices."""
+    """The physical GPUs of the devices, each once: a GPU may have several logical devices."""
     gpus = {
         device.description or device.name: DESCRIPTION.search(device.description)
         for device in devices
@@ -229,8 +231,8 @@ def watch_servers(
 ) -> None:
     """Call `then` about every server (name to address) that has not answered for too long.
 
-    Ends with `over`. A server whose process is being started again is silent as well, for a short
-    time: the limit for servers is longer than a start takes.
+    Ends with `over`. A server whose process is being restarted is also silent for a short time: the
+    limit for servers is longer than a start.
     """
     limit_s = heartbeat.limit_s(silent_s, server=True)
     silence = Silence(time.monotonic())

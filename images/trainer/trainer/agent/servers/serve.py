@@ -32,8 +32,8 @@ def gpus_missing(task: Task) -> Outcome | None:
     """The outcome of a server that has other GPUs or slices than it was promised; None if they are
     right, the leader compares them, or the driver does not say which they are.
 
-    To the leader all MIG slices of a GPU look the same, and it is not told which GPUs a node of a
-    swarm gave.
+    The leader cannot distinguish MIG slices of a GPU, and does not know which GPUs a node of a
+    swarm assigned.
     """
     if not task.gpu_check or not any(_only_known_by_uuid(gpu) for gpu in task.gpus):
         return None
@@ -45,12 +45,12 @@ def gpus_missing(task: Task) -> Outcome | None:
 
 
 def _only_known_by_uuid(gpu: Gpu) -> bool:
-    """Whether it is known by its UUID alone: servers show the leader bus ids."""
+    """Whether a GPU is only identified by its UUID; the leader sees only bus ids."""
     return gpu.sliced or bool(gpu.uuid and not gpu.pci)
 
 
 def serve(task: Task) -> int:
-    """Run until the leader says that the job has ended, or SIGTERM; the exit code."""
+    """Run until the leader announces the job's end, or SIGTERM; return the exit code."""
     events: SimpleQueue[object] = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
     progress = Progress(task.progress_file)
@@ -109,14 +109,15 @@ def until_the_end(task: Task, events: SimpleQueue[object], leader: BeaconClient 
 
 
 def start_server(task: Task) -> str:
-    """Start the server that the task asks for; its target. ServerError if it cannot listen."""
+    """Start the server that the task needs, and return its target; raises ServerError if it cannot
+    listen."""
     check_port(task.address)
     gpus = max(1, len(task.gpus))
     while True:
         try:
             return start_server_with(task, gpus)
         except ServerError as problem:
-            # Fewer GPUs than promised. The leader will say so, and needs a server that answers.
+            # Fewer GPUs than assigned. The leader reports that, and needs a server that answers.
             if gpus == 0 or "virtual devices" not in str(problem):
                 raise
             gpus -= 1
@@ -136,7 +137,8 @@ def start_server_with(task: Task, gpus: int) -> str:
 
 
 def job_ended(task: Task, ended: JobEnded) -> Outcome:
-    """A server's outcome: 0 when the job ended, however it ended, or its leader was lost."""
+    """A server's outcome: exit code 0 if the job ended in any way; otherwise the leader was lost,
+    or never appeared."""
     if ended.exit_code is not None:
         return Outcome(
             0, endings.FINISHED, f"the job ended (exit code {ended.exit_code} of {task.leader})"

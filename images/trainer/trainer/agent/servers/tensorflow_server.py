@@ -1,8 +1,8 @@
 """Starts a TensorFlow server in this process.
 
-By the C API: the shared libraries, but no `import tensorflow`. That takes a fifth of the start-up
-time of tf.distribute.Server and less than half of its private memory. tf.distribute.Server is the
-fallback; it also runs Python ops that a program sends here.
+It uses the C API: the shared libraries, without `import tensorflow`. That needs a fifth of the
+start-up time of tf.distribute.Server and less than half of its private memory. tf.distribute.Server
+is the fallback; it also runs Python ops that a program sends here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def load_libraries() -> tuple[ctypes.CDLL, ctypes.CDLL]:
 
 
 def open_library(path: Path, scope: int = os.RTLD_LOCAL) -> ctypes.CDLL:
-    """Open it with lazy binding, which ctypes itself never does: a third less of the time."""
+    """Open a library with lazy binding, which ctypes itself never uses: this saves a third of the
+    time."""
     c = ctypes.CDLL(None)
     c.dlopen.restype = ctypes.c_void_p
     handle = c.dlopen(os.fsencode(path), scope | os.RTLD_LAZY)

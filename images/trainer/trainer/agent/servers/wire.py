@@ -15,7 +15,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 class Device(NamedTuple):
-    """One device of a server; `kind` is CPU or GPU, `description` is of the physical device."""
+    """One device of a server; `kind` is CPU or GPU, `description` describes the physical device."""
 
     name: str
     incarnation: int

@@ -1,7 +1,8 @@
-"""Run a program under a debugger that has yet to come: debugged.py (-m MODULE | FILE) [ARG…]
+"""Run a program when a debugger is attached: debugged.py (-m MODULE | FILE) [ARG…]
 
-It listens, waits until one is attached, and then runs the program as Python does: FILE in a module
-of its own, MODULE as with `-m`. Run as a file, like runner.py: nothing of this package is imported.
+It listens, waits until a debugger is attached, and then runs the program as Python does: FILE as
+the main module, MODULE as with `-m`. Run as a file, like runner.py: nothing of this package is
+imported.
 """
 
 import os
@@ -10,15 +11,16 @@ import sys
 import time
 
 WHERE = "/debugger"
-"""The host mounts debugpy there: an image need not have it."""
+"""The host mounts debugpy there, so images do not need it."""
 PORT = 5678
 """The port in the container; the host publishes it only on its loopback address."""
 PATIENCE_S = 10.0
-"""The adapter of an attempt before may still hold the port."""
+"""Seconds to wait for the port, which the adapter of an earlier attempt may still hold."""
 
 
 def wait_for_debugger(task: str, hosts_port: str) -> None:
-    """Listen, say so, and return when a debugger is attached; ImportError without debugpy."""
+    """Listen, print that, and return when a debugger is attached; raises ImportError without
+    debugpy."""
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
     sys.path.insert(0, WHERE)
     import debugpy
@@ -28,7 +30,8 @@ def wait_for_debugger(task: str, hosts_port: str) -> None:
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
-            # The container's own address: what is published does not come by its loopback.
+            # The container's own address: connections to a published port do not arrive at its
+            # loopback.
             debugpy.listen(("0.0.0.0", PORT))
             break
         except RuntimeError:
@@ -41,7 +44,7 @@ def wait_for_debugger(task: str, hosts_port: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Wait, then run what the arguments name."""
+    """Wait for a debugger, then run the program that the arguments name."""
     wait_for_debugger(
         os.environ.get("CLUSTER_KIT_TASK", ""), os.environ.get("CLUSTER_KIT_DEBUG", "")
     )

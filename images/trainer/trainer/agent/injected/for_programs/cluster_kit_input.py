@@ -1,11 +1,11 @@
-"""A worker's own part of the data, under every strategy, for programs of any kind:
+"""Returns a worker's own part of the data, under every strategy, for any program:
 
     from cluster_kit_input import shard
     files = shard(tf.data.Dataset.list_files("/data/*.tfrecord", shuffle=False))
 
 ParameterServerStrategy tells every input pipeline that it is number 0 of 1, so a dataset function
-that goes by `input_pipeline_id` gives all data to each worker. This goes by TF_CONFIG: outside of
-the kit's image, copy this file beside the program.
+that uses `input_pipeline_id` gives all data to each worker. This module uses TF_CONFIG instead.
+Outside of the kit's image, copy this file into the program's directory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def shard(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
     Every worker must have made the same dataset, in the same order: shard before you shuffle, and
     shard a list of files before you read them. Outside of a cluster, and in an evaluator, the part
-    is the whole. TensorFlow shards what comes out of here no further.
+    is the whole. TensorFlow does not shard the result again.
     """
     count = num_workers()
     if count == 1:
@@ -41,7 +41,8 @@ def shard(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def num_workers() -> int:
-    """How many tasks share the data: the workers of a coordinator, else all tasks that train."""
+    """The number of tasks that share the data: the workers of a coordinator, else all tasks that
+    train."""
     cluster, role, _ = _tf_config()
     if role == "evaluator":
         return 1
@@ -52,9 +53,9 @@ def num_workers() -> int:
 def worker_index() -> tf.Tensor:
     """The number of the worker that runs this op, 0 to num_workers() - 1; an int64 scalar.
 
-    0 outside of a cluster, in an evaluator, and for what a coordinator runs itself. Call it inside
-    of the dataset function: one traced function serves all workers of a coordinator, so the op has
-    to look where it runs.
+    It is 0 outside of a cluster, in an evaluator, and for ops that a coordinator runs itself. Call
+    it inside of the dataset function: one traced function serves all workers of a coordinator, so
+    the op finds the index where it runs.
     """
     return _index_where_it_runs() if _coordinates() else tf.constant(_own_index(), tf.int64)
 

@@ -1,7 +1,7 @@
-"""`tensorflow.examples.tutorials.mnist.input_data`, for the four files of MNIST that are there.
+"""Replaces `tensorflow.examples.tutorials.mnist.input_data`; reads existing files of MNIST.
 
-TensorFlow's own downloaded them. A cluster's containers do not: they read the directory that the
-program names, or else the cluster's data set.
+TensorFlow's module downloaded the four files. A cluster's containers do not: they read the
+directory that the program names, or else the cluster's data set.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ TRAIN_IMAGES, TRAIN_LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte
 TEST_IMAGES, TEST_LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
 NUM_CLASSES = 10
 FAKE = 10_000
-"""How many images `fake_data` has."""
+"""The number of images of `fake_data`."""
 Datasets = collections.namedtuple("Datasets", ["train", "validation", "test"])
 
 
 class DataSet:
-    """Images, float32 in [0, 1], and labels, in batches; an epoch's order is drawn."""
+    """Images (float32 in [0, 1]) and labels, in batches; each epoch has a random order."""
 
     def __init__(
         self,
@@ -47,7 +47,8 @@ class DataSet:
     def next_batch(
         self, batch_size: int, fake_data: bool = False, shuffle: bool = True
     ) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """The next images and labels; what an epoch has left over comes before the next one's."""
+        """The next images and labels; the rest of an epoch comes before the next epoch's first
+        ones."""
         if self._at == 0 and self.epochs_completed == 0 and shuffle:
             self._random.shuffle(self._order)
         taken: list[numpy.ndarray] = []
@@ -74,9 +75,9 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = "",
 ) -> Datasets:
-    """Training, validation and test data; FileNotFoundError names where they were looked for.
+    """Training, validation and test data; FileNotFoundError names the searched folders.
 
-    Of `fake_data` every image is white, and every label 0; no file is read.
+    With `fake_data` every image is white, and every label is 0; no file is read.
     """
     names = (TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS)
     if fake_data:
@@ -98,12 +99,13 @@ def read_data_sets(
 
 
 def dense_to_one_hot(labels: numpy.ndarray, num_classes: int = NUM_CLASSES) -> numpy.ndarray:
-    """A row for each label, with 1 in its place."""
+    """A row for each label, with 1 in the label's column."""
     return numpy.eye(num_classes)[labels]
 
 
 def _read(name: str, folder: str) -> numpy.ndarray:
-    """What is in the file, with or without .gz: images with a last dimension of 1, or labels."""
+    """The content of the file, with or without .gz: images with a last dimension of 1, or
+    labels."""
     folders = [folder, *filter(None, [os.environ.get("CLUSTER_KIT_DATA")])]
     files = [Path(where, name + ending) for where in folders for ending in (".gz", "")]
     file = next((file for file in files if file.is_file()), None)

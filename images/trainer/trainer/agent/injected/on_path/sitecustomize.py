@@ -1,18 +1,17 @@
 """Runs code at a program's start, and as soon as it has imported TensorFlow.
 
 Python runs this file at its start, since child.py put its directory on PYTHONPATH.
-CLUSTER_KIT_STACKS names the file into which the program writes its stacks when it is asked to.
-CLUSTER_KIT_AFTER_IMPORT names what to do after the import: `devices` (promised GPUs, a memory
-limit, simulated devices), `connections` (dead ones end), `tf1` (the program gets the API of
-TensorFlow 1), `closures` (those that each worker has finished are counted), `placement` (which ps
-holds which variable is told), `refuse` (what would hang is refused; also after `import keras`),
-`join` (a server's `join` ends with the job), `estimator` (so do the sleeps of an Estimator's
-evaluator), `own-server` (a server in this process, for a program that only connects to one),
-`imported` (the leader is told), `sessions` (those of the oldest style look for the chief every
-second), `steps` and `epochs` (those of Keras are reported; after `import keras` and `import
-tf_keras`), `servers` (wait until every server answers: a strategy must not ask them earlier).
-Nothing of the trainer is imported under its own name: `trainer` is a usual name for users'
-packages, too.
+CLUSTER_KIT_STACKS names the file into which the program writes its stacks on request.
+CLUSTER_KIT_AFTER_IMPORT names the steps after the import: `devices` (check assigned GPUs, limit
+memory, simulate devices), `connections` (end dead connections), `tf1` (give the program TensorFlow
+1's API), `closures` (count the closures that each worker has finished), `placement` (record the ps
+of each variable), `refuse` (refuse calls that would hang; also after `import keras`), `join` (end a
+server's `join` with the job), `estimator` (end the sleeps of an Estimator's evaluator with the
+job), `own-server` (start a server in this process, for a program that only connects to one),
+`imported` (notify the leader), `sessions` (let old-style sessions look for the chief every second),
+`steps` and `epochs` (report Keras's steps and epochs; after `import keras` and `import tf_keras`),
+`servers` (wait until every server answers: a strategy must not ask them earlier). No module of the
+trainer is imported under its own name, since users' packages are often called `trainer`, too.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ ESTIMATOR = "tensorflow_estimator.python.estimator.training"
 
 
 class AfterImport:
-    """Finds a module where it is, and calls `prepare` with it at the end of its import."""
+    """Finds a module as usual, and calls `prepare` with it at the end of its import."""
 
     def __init__(self, name: str, prepare: Callable[[ModuleType], None]) -> None:
         self._name = name
@@ -59,7 +58,7 @@ class AfterImport:
 
 
 def after_tensorflow(tensorflow: ModuleType) -> None:
-    """Do what AFTER_IMPORT names, right after the import."""
+    """Run the steps that AFTER_IMPORT names, right after the import."""
     wanted = what_is_wanted()
     mailbox = load_file("mailbox.py")
     if "devices" in wanted:
@@ -127,7 +126,7 @@ def what_is_wanted() -> list[str]:
 
 
 def load_file(file: str) -> ModuleType:
-    """A file of injected/, under a name of its own."""
+    """Load a file of injected/ as a module with a unique name."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     name = "_cluster_kit_" + file.removesuffix(".py").replace("/", "_")

@@ -1,8 +1,8 @@
-"""Puts TensorFlow 1's API in TensorFlow's place; called right after `import tensorflow`.
+"""Replaces `tensorflow` by TensorFlow 1's API; called right after `import tensorflow`.
 
-What runs is TensorFlow 2 with its version 2 behaviour off. Only what a program sees is exchanged:
-TensorFlow's own modules have imported what they need from each other by then, and ask for
-`tensorflow.compat.v2` and `tensorflow.python` later, which stay what they are.
+The code that runs is TensorFlow 2 with its version 2 behaviour off. Only the program's view is
+replaced: TensorFlow's own modules have imported each other by then, and later import only
+`tensorflow.compat.v2` and `tensorflow.python`, which are unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LoadFile = Callable[[str], ModuleType]
 
 
 def start(tensorflow: ModuleType, load_file: LoadFile) -> ModuleType:
-    """Exchange `tensorflow` in sys.modules, and return what is there now."""
+    """Replace `tensorflow` in sys.modules, and return the replacement."""
     v1 = tensorflow.compat.v1
     _without_warnings(v1.disable_v2_behavior)
     restore_names(v1)
@@ -38,13 +38,13 @@ def start(tensorflow: ModuleType, load_file: LoadFile) -> ModuleType:
 
 
 def _without_warnings(switch: Callable[[], None]) -> None:
-    """Call `switch`, which warns of itself, and let nothing else be called deprecated: who runs a
-    program for TensorFlow 1 knows that it is old."""
+    """Call `switch` without its own warning, and suppress all further deprecation warnings: users
+    know that a program for TensorFlow 1 is old."""
     from tensorflow.python.util import deprecation
 
     deprecation._PRINT_DEPRECATION_WARNINGS = False
     logger = logging.getLogger("tensorflow")
-    logger.propagate = False  # absl would say again what it says itself
+    logger.propagate = False  # absl would repeat its own message
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
@@ -57,8 +57,8 @@ KEPT = ("help", "helpfull", "helpshort", "helpxml", "flagfile", "undefok", "v")
 
 
 def restore_flags(v1: ModuleType) -> None:
-    """Let a program define `log_dir` and others that absl, which TensorFlow uses today, has
-    defined for itself; and let it parse flags by the name of the first versions."""
+    """Let a program define flags such as `log_dir`, which absl has already defined, and let it
+    parse flags by the method's name in the first versions."""
     wrapped = v1.flags.FLAGS
     for name in list(wrapped):
         if name not in KEPT:
@@ -89,13 +89,14 @@ MOVED_NAMES = {
     },
     "tensorflow.python.ops.variable_scope": {"variable": "Variable"},
 }
-"""By the module, names that it has lost, and what they are in the API. tf_slim needs them, too."""
+"""For each module, names that it no longer has, and their names in the API. tf_slim needs them,
+too."""
 NUMPY = {"int": int, "float": float, "bool": bool, "object": object, "str": str, "complex": complex}
 """Python's own types, under the names that numpy had for them until 1.24."""
 
 
 def restore_names(v1: ModuleType) -> None:
-    """Put them back where they are missing."""
+    """Restore missing names in modules."""
     for name, names in MOVED_NAMES.items():
         try:
             module = importlib.import_module(name)
@@ -116,9 +117,9 @@ FILE = Path(__file__).with_name("names.json")
 
 
 def read_names() -> dict[str, Any]:
-    """`contrib`: by the path below tf.contrib, either where it is today or what to use instead.
-    `gone`: by the path below `tf`, what to use instead. `only_in_1`: what TensorFlow 2's `tf`
-    does not have, for the host."""
+    """`contrib`: for each path below tf.contrib, its present location or what to use instead.
+    `gone`: for each path below `tf`, what to use instead. `only_in_1`: names that TensorFlow 2's
+    `tf` does not have, for the host."""
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
@@ -129,8 +130,8 @@ INSIDE = ("python", "core")
 
 
 class TensorFlow1(ModuleType):
-    """`tensorflow.compat.v1` under the name `tensorflow`, with `contrib` and what is left of
-    TensorFlow's own packages. What a program sets here stays here."""
+    """`tensorflow.compat.v1` under the name `tensorflow`, with `contrib` and the remaining packages
+    of TensorFlow. Attributes that a program sets here do not affect TensorFlow itself."""
 
     def __init__(self, tensorflow: ModuleType, contrib: object) -> None:
         super().__init__("tensorflow", "TensorFlow 1's API, by TensorFlow 2.")
@@ -175,7 +176,7 @@ MOVED_MODULES = {"tf_keras.legacy_tf_layers": "tf_keras.src.legacy_tf_layers"}
 
 
 class Finder:
-    """Stands before Python's own finders; what it does not know is theirs."""
+    """A module finder that comes before Python's own; it leaves unknown modules to them."""
 
     def __init__(self, tensorflow: ModuleType, contrib: object, load_file: object) -> None:
         self._tensorflow = tensorflow
@@ -200,7 +201,7 @@ class Finder:
     def _seeing_tensorflow_2(
         self, name: str, path: object, target: ModuleType | None
     ) -> ModuleSpec | None:
-        """A module whose own `import tensorflow` is not exchanged."""
+        """A module in which `import tensorflow` still means TensorFlow 2."""
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:
             return spec
@@ -237,7 +238,7 @@ class Finder:
         return module
 
     def _example(self, below: str) -> ModuleType | None:
-        """TensorFlow's examples: of them there are MNIST's `input_data` and `mnist`."""
+        """A module of TensorFlow's examples; only MNIST's `input_data` and `mnist` exist."""
         if file := EXAMPLES.get(below):
             return self._load_file(f"for_programs/{file}")
         if below == MNIST or MNIST.startswith(f"{below}."):
@@ -250,14 +251,14 @@ class Finder:
 
 
 def copied(name: str, path: object) -> ModuleSpec | None:
-    """A module of TensorFlow's examples in `tensorflow/examples/` beside the program."""
+    """A module of TensorFlow's examples from `tensorflow/examples/` in the program's directory."""
     if name == "tensorflow.examples":
         path = [os.path.join(entry, "tensorflow") for entry in sys.path]  # noqa: PTH118
     return PathFinder.find_spec(name, path) if path else None
 
 
 class Found(Loader):
-    """Gives a module that exists already another name."""
+    """A loader that gives an existing module another name."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -267,7 +268,7 @@ class Found(Loader):
 
 
 def _module_of(tensorflow: ModuleType, below: str) -> ModuleType | None:
-    """The module that is an attribute, or an attribute's attribute, of the API."""
+    """The module that is an attribute of the API, or an attribute of an attribute."""
     module: object = tensorflow
     for part in below.split("."):
         module = getattr(module, part, None)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 OWN = "own:"
-"""The prefix of names of files in this directory."""
+"""The prefix of module names in this directory."""
 API = "tf"
 """First in a path of the API: `tf.nn.rnn_cell`."""
 SLIM = "tf_slim"
@@ -29,7 +29,7 @@ class Contrib:
         self._gone: dict[str, str] = table["gone"]
 
     def module(self, path: str, *, imported: bool = False) -> ModuleType:
-        """The module at a path below tf.contrib, "" for itself.
+        """The module at a path below tf.contrib; "" means tf.contrib itself.
 
         Raises AttributeError with what to use instead, or, if it is `imported`, the error of an
         import.
@@ -40,12 +40,13 @@ class Contrib:
         module = self._made(path, name)
         if module is None:
             problem = self.gone(f"contrib.{path}")
-            # Without its name: `from … import` would say in its own words that it is not there.
+            # Without its name: otherwise `from … import` would replace this message by its own.
             raise ModuleNotFoundError(problem) if imported else AttributeError(problem)
         return sys.modules.setdefault(name, module)
 
     def _made(self, path: str, name: str) -> ModuleType | None:
-        """A module by its own row, by that of a package above it, or as a package of others."""
+        """A module found by its own row, by the row of a parent package, or as a package of other
+        modules."""
         row = self._rows.get(path)
         if isinstance(row, dict):
             return Part(name, self, path, row)
@@ -67,7 +68,7 @@ class Contrib:
         return path in self._rows or any(key.startswith(f"{path}.") for key in self._rows)
 
     def found(self, path: str, row: dict[str, Any], name: str) -> object:
-        """The present object for a name; raises AttributeError with what to use instead."""
+        """The present object for a name; raises AttributeError, which says what to use instead."""
         if name in row.get("names", {}):
             return self._thing(row["names"][name])
         below = f"{path}.{name}".lstrip(".")
@@ -81,7 +82,7 @@ class Contrib:
         raise AttributeError(self.gone(f"contrib.{below}"))
 
     def names(self, row: dict[str, Any]) -> list[str]:
-        """What `from … import *` takes from a part."""
+        """The names that `from … import *` imports from a part."""
         homes = [self._thing(home) for home in row.get("of", ()) if home != API]
         listed = {name for home in homes for name in getattr(home, "__all__", None) or dir(home)}
         return sorted(name for name in listed | set(row.get("names", ())) if name[0] != "_")
@@ -106,7 +107,7 @@ class Contrib:
             return getattr(importlib.import_module(module), last)
 
     def reason(self, path: str) -> str:
-        """What to use instead of a name below `tf`, "" if nothing is known of it."""
+        """What to use instead of a name below `tf`; "" if that is unknown."""
         if not path.startswith("contrib."):
             return self._gone.get(path, "")
         for known in _and_those_above(path.removeprefix("contrib.")):
@@ -142,7 +143,7 @@ class Part(ModuleType):
 
 
 def _below(homes: list[str], path: str) -> ModuleType | None:
-    """The module `path` of the first package that has it."""
+    """The module `path` in the first package that has it."""
     for home in homes:
         name = f"{home}.{path}"
         try:

@@ -12,7 +12,7 @@ def MirroredStrategy(
     cross_device_ops: object = None,
     **_: object,
 ) -> object:
-    """On these devices, or on so many GPUs of this task; on all that it has without a number."""
+    """Trains on these devices, or on this number of this task's GPUs (without a number: on all)."""
     count = num_gpus_per_worker if num_gpus is None else num_gpus
     if devices is None and count is not None:
         devices = [f"/gpu:{number}" for number in range(count)] or ["/cpu:0"]
@@ -20,12 +20,12 @@ def MirroredStrategy(
 
 
 def CollectiveAllReduceStrategy(num_gpus_per_worker: int = 0, **_: object) -> object:
-    """Between all tasks, with the GPUs that each of them has."""
+    """Trains on all tasks, with all GPUs of each task."""
     return tf.distribute.experimental.MultiWorkerMirroredStrategy()
 
 
 def ParameterServerStrategy(num_gpus_per_worker: int = 0) -> object:
-    """With variables on the ps and the GPUs that each task has."""
+    """Trains with variables on the ps, and with all GPUs of each task."""
     return tf.distribute.experimental.ParameterServerStrategy()
 
 

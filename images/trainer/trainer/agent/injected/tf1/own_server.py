@@ -9,12 +9,12 @@ import json
 import os
 
 _kept = []
-"""A server ends with the object."""
+"""Keeps the server alive: it ends with its object."""
 
 
 def start() -> bool:
-    """Let this task's server listen; False without a cluster, or in a process that the program
-    has started, where another one has the address."""
+    """Start this task's server; returns False without a cluster, or in a child process of the
+    program, since the first process has the address."""
     config = json.loads(os.environ.get("TF_CONFIG") or "{}")
     if not config.get("cluster") or not _first():
         return False
@@ -26,7 +26,7 @@ def start() -> bool:
 
 
 def _first() -> bool:
-    """Whether no other process of this program has been here."""
+    """Whether this is the first process of the program that calls this."""
     mailbox = os.environ.get("CLUSTER_KIT_MAILBOX")
     if not mailbox:
         return True

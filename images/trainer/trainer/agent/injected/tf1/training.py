@@ -1,4 +1,5 @@
-"""Parts of tf.contrib.training that have no home today: hyperparameters, and placement by size."""
+"""Parts of tf.contrib.training that no package has today: hyperparameters, and placement by
+size."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ class HParams:
             self.add_hparam(name, value)
 
     def add_hparam(self, name: str, value: object) -> None:
-        """Raises ValueError if there is one of this name, or anything else."""
+        """Add a hyperparameter; raises ValueError if the name is already in use."""
         if hasattr(self, name):
             raise ValueError(f"Hyperparameter name is reserved: {name}")
         self._names.append(name)
         setattr(self, name, list(value) if isinstance(value, (list, tuple)) else value)
 
     def set_hparam(self, name: str, value: object) -> None:
-        """Set one that exists; text and whole numbers become what it was. Raises ValueError."""
+        """Set an existing one; texts and integers are converted to its type. Raises ValueError."""
         if name not in self._names:
             raise ValueError(f"Unknown hyperparameter: {name}")
         before = getattr(self, name)
@@ -35,13 +36,13 @@ class HParams:
             setattr(self, name, _like(before, value, name))
 
     def del_hparam(self, name: str) -> None:
-        """Remove one, if there is one."""
+        """Remove one, if it exists."""
         if name in self._names:
             self._names.remove(name)
             delattr(self, name)
 
     def parse(self, values: str) -> HParams:
-        """Set what `rate=0.1,layers=[2,3],name=x` says; returns itself."""
+        """Set the values in a text such as `rate=0.1,layers=[2,3],name=x`; returns this object."""
         for name, bracket, plain in re.findall(
             r"\s*(\w+)\s*=\s*(?:\[([^\]]*)\]|([^,]*)),?", values
         ):
@@ -50,25 +51,25 @@ class HParams:
         return self
 
     def override_from_dict(self, values: dict[str, object]) -> HParams:
-        """Set several; returns itself."""
+        """Set several values; returns this object."""
         for name, value in values.items():
             self.set_hparam(name, value)
         return self
 
     def parse_json(self, text: str) -> HParams:
-        """Set what a JSON object says; returns itself."""
+        """Set the values in a JSON object; returns this object."""
         return self.override_from_dict(json.loads(text))
 
     def values(self) -> dict[str, object]:
-        """All of them, by name."""
+        """All values, by name."""
         return {name: getattr(self, name) for name in self._names}
 
     def get(self, key: str, default: object = None) -> object:
-        """One, or `default`."""
+        """The value of this name, or `default`."""
         return getattr(self, key) if key in self._names else default
 
     def to_json(self, **keys: object) -> str:
-        """All of them, as a JSON object."""
+        """All values, as a JSON object."""
         return json.dumps(self.values(), **keys)
 
     def __contains__(self, key: str) -> bool:
@@ -82,7 +83,7 @@ class HParams:
 
 
 def _like(before: object, value: object, name: str) -> object:
-    """`value` as the type of `before`; ValueError if it is none."""
+    """`value` converted to the type of `before`; raises ValueError if that fails."""
     if before is None or value is None or isinstance(before, str):
         return value
     if isinstance(before, bool):
@@ -103,7 +104,8 @@ def _like(before: object, value: object, name: str) -> object:
 
 
 class GreedyLoadBalancingStrategy:
-    """For replica_device_setter's ps_strategy: the next variable goes to the ps that has least."""
+    """A ps_strategy for replica_device_setter: the next variable goes to the ps with the least
+    load."""
 
     def __init__(self, num_tasks: int, load_fn: object) -> None:
         self._loads = [0.0] * num_tasks
@@ -116,7 +118,7 @@ class GreedyLoadBalancingStrategy:
 
 
 class RandomStrategy:
-    """For replica_device_setter's ps_strategy: a ps is drawn, the same ones for the same seed."""
+    """A ps_strategy for replica_device_setter: a random ps, always the same for the same seed."""
 
     def __init__(self, num_ps_tasks: int, seed: int = 0) -> None:
         self._num, self._random = num_ps_tasks, random.Random(seed)
@@ -126,7 +128,7 @@ class RandomStrategy:
 
 
 def byte_size_load_fn(op: object) -> int:
-    """The bytes of an op's only output; ValueError if its shape is not known."""
+    """The bytes of an op's only output; raises ValueError if its shape is unknown."""
     (output,) = op.outputs
     count = output.get_shape().num_elements()
     if count is None:
