@@ -16,10 +16,11 @@ from cluster_kit.run.launch import launch
 from cluster_kit.run.request import Request
 from cluster_kit.show.progress_line import progress_of
 from cluster_kit.show.view import LiveView
+from cluster_kit.this_host import this_host
 from cluster_kit.workspace import here
 
 MANIFEST = "quickstart"
-WIDTH, HEIGHT = 108, 30
+WIDTH, HEIGHT = 116, 30
 SHARE = 0.5
 """Of the training: what is shown then is kept."""
 FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
@@ -64,7 +65,8 @@ class RecordedView(LiveView):
 def draw(picture: Path) -> None:
     """Run the cluster, and write the picture of it; raises KitError if that fails."""
     view = RecordedView()
-    outcome = launch(Request(MANIFEST, {}), here(), view, keep=False, resume=False)
+    request = Request(MANIFEST, {})
+    outcome = launch(this_host(), request, here(), view, keep=False, resume=False)
     view.close()
     if not outcome.success:
         raise EngineError(f"the run failed: {outcome.message}", "run it once more")

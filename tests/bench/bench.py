@@ -48,7 +48,7 @@ def docker(*arguments: str, timeout_s: float = PATIENCE_S, **environment: str) -
     """
     done = run(["docker", *arguments], env=environment, timeout_s=timeout_s)
     if not done.ok:
-        raise BenchError(f"docker {' '.join(arguments)}: exit {done.code}\n{done.last_words()}")
+        raise BenchError(f"docker {' '.join(arguments)}: exit {done.code}\n{done.tail()}")
     return done.output + done.errors
 
 
