@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 Style = Literal["coordinator", "all-tasks"]
-"""Who runs the program: the chief alone, or the chief and every worker."""
+"""The styles: the chief alone runs the program, or the chief and every worker run it."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,15 @@ class Role:
     runs_program_in: tuple[Style, ...] = ()
     """Styles in which its tasks run the program; in the others they are servers."""
     runs_program_if: str = ""
-    """The manifest's key that decides this instead: "program" lets its tasks run the program."""
+    """The manifest's key that decides this instead of the style: with the value "program" the
+    role's tasks run the program."""
     restarts: bool = True
     """Whether Docker starts a crashed task again, unless it leads."""
     gpus: Literal["pool", "own", "none"] = "none"
-    """GPUs come from the manifest's `gpus`, evenly; only from the task's own `gpus`; or never."""
+    """How its tasks get GPUs: evenly from the manifest's `gpus`, only from the task's own `gpus`,
+    or never."""
     no_gpus: str = "never gets a GPU"
-    """Why it never gets a GPU, as the end of a sentence."""
+    """The reason why it never gets a GPU, as the end of a sentence."""
     cpu_shares: int | None = None
     """CPU weight if CPUs are short; None for the engine's default (Docker: 1024)."""
 

@@ -26,7 +26,7 @@ LONGEST = 200
 def end_with(
     outcome: Outcome, *, as_json: bool, exit_code: Literal["kit", "program"] = "kit"
 ) -> NoReturn:
-    """Print the outcome, and exit with its code, or with its program's."""
+    """Print the outcome, and exit with its exit code, or with the program's."""
     if as_json:
         print_json(outcome.as_json())
     else:

@@ -75,7 +75,7 @@ class Curves:
     """The points of all curves so far; `points` by figure and curve, in order of arrival.
 
     Args:
-        tasks: names, in the order of the curves; what others say is left out.
+        tasks: names, in the order of the curves; reports of other tasks are left out.
     """
 
     def __init__(self, tasks: Sequence[str]) -> None:
@@ -132,7 +132,7 @@ def charts_of(
     """All charts of a run that have a point, with few enough points.
 
     Args:
-        tasks: names, in the order of the curves; what others say is left out.
+        tasks: names, in the order of the curves; reports of other tasks are left out.
         entries, samples: of the run, oldest first.
     """
     curves = Curves(tasks)
@@ -178,7 +178,7 @@ def placement_of(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Edge:
-    """Bytes from one task to another, and per second of the time in which there were any."""
+    """The bytes from one task to another, and their mean rate in the time with traffic."""
 
     sender: str
     receiver: str
@@ -327,7 +327,7 @@ def points_facts(points: Sequence[tuple[float, float]], began: float) -> dict[st
 
 
 def repeated(command: str) -> str:
-    """The command that runs the cluster of a `render` command again."""
+    """The command that runs the cluster again, made from a `render` command."""
     return command.replace("cluster-kit render", "cluster-kit up", 1)
 
 
@@ -365,7 +365,7 @@ def _chart(chart: Chart, began: float) -> dict[str, Any]:
 
 
 def _short(value: float) -> float:
-    """The value with a few significant digits."""
+    """The value rounded to a few significant digits."""
     return float(f"{value:.{DIGITS}g}")
 
 

@@ -227,7 +227,7 @@ class Clusters:
         self._forget(note)  # if this raised, the end of the test tries again
 
     def _forget(self, note: Path) -> None:
-        if note in self._own_notes:  # a block may be left after the end of its test
+        if note in self._own_notes:  # the `with` block may end after its test
             self._own_notes.remove(note)
         note.unlink(missing_ok=True)
 

@@ -64,7 +64,7 @@ def render(cluster: Cluster) -> str:
 
 
 def own_lines(cluster: Cluster) -> list[str]:
-    """What the file says of itself in its first lines."""
+    """The comment lines at the beginning of the file."""
     mounted = "output/, and all that is mounted, must be there at the same path on every node."
     return [
         f"`docker stack deploy --resolve-image never -c stack.yaml {cluster.project}` starts it on",
@@ -75,7 +75,7 @@ def own_lines(cluster: Cluster) -> list[str]:
 
 
 OWN = ("hostname", "cap_add", "environment", "labels", "deploy")
-"""What each task's service says itself, even if it is the same for all."""
+"""Keys that each task's service has itself, even if all services have the same value."""
 
 
 def _service(cluster: Cluster, container: Container, task: Task | None = None) -> Data:
@@ -107,12 +107,12 @@ def _service(cluster: Cluster, container: Container, task: Task | None = None) -
 
 
 def _shared(cluster: Cluster, common: Container) -> Data:
-    """What all services share."""
+    """The settings that all services share."""
     return {name: value for name, value in _service(cluster, common).items() if name not in OWN}
 
 
 def _environment(common: Container) -> Data:
-    """The variables of all services: what grows with the cluster is in a file."""
+    """The variables of all services; values that grow with the cluster are in a file instead."""
     variables = {name: value for name, value in common.environment.items() if name not in GROWING}
     variables[SHARED] = rendered_file.TARGET
     return dict(sorted(variables.items())) | {BEACON_SECRET: Verbatim(f"${{{BEACON_SECRET}:-}}")}
@@ -156,7 +156,8 @@ def _deploy(container: Container, nodes: Sequence[str]) -> Data:
 
 
 def _volumes(container: Container) -> list[Data]:
-    """The run's output directory, what is in memory, and what is mounted; secrets are not."""
+    """The mounts: the run's output directory, file systems in memory, and the manifest's mounts
+    except secrets."""
     output = {
         "type": Verbatim("bind"),
         "source": Verbatim("${CLUSTER_KIT_OUTPUT:-./output}"),
@@ -204,7 +205,7 @@ def _network(cluster: Cluster, spec: NetworkSpec) -> Data:
 
 
 def _config(cluster: Cluster, common: Container) -> Mapping[str, Any]:
-    """What all tasks are given as a file."""
+    """The content of the file that all tasks get."""
     text = rendered_file.spec_text(cluster)
     return {
         "name": Verbatim(rendered_file.config_name(cluster, text)),

@@ -1,4 +1,4 @@
-"""One image with its boxes, before it is a record and after."""
+"""An image with its boxes, as it is written to a record and read from one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 PNG, JPEG = "png", "jpeg"
 EDGE = 1e-3
-"""How far a box may stick out of the image, in its fractions: what rounding can do."""
+"""Tolerance for a box outside the image, in fractions of its size: the effect of rounding."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Box:
     """The label's id in the label map."""
     difficult: bool = False
     crowd: bool = False
-    """It stands for many objects of its class (COCO's iscrowd)."""
+    """Whether the box marks a group of objects of its class (COCO's iscrowd)."""
 
     def problem(self) -> str:
-        """What is wrong with where it is, "" where nothing is."""
+        """The reason why the position is invalid; "" if it is valid."""
         sides = (self.ymin, self.xmin, self.ymax, self.xmax)
         where = f"ymin {self.ymin:g}, xmin {self.xmin:g}, ymax {self.ymax:g}, xmax {self.xmax:g}"
         if not all(map(math.isfinite, sides)):
@@ -41,7 +41,7 @@ class Box:
 
 @dataclass(frozen=True)
 class LabelledImage:
-    """An encoded image and what is in it."""
+    """An encoded image and its boxes."""
 
     encoded: bytes
     format: str
@@ -54,7 +54,7 @@ class LabelledImage:
     boxes: tuple[Box, ...]
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with it and its boxes."""
+        """The problems of the image and of its boxes."""
         size = image_size(self.encoded)
         if size is None:
             yield f"image/encoded ({len(self.encoded)} bytes) is not a PNG or JPEG"
@@ -90,7 +90,7 @@ def image_format(encoded: bytes) -> str | None:
 
 
 def breaks_off(encoded: bytes) -> bool:
-    """Whether a PNG or JPEG ends before its last mark; what follows the mark does not matter."""
+    """Whether a PNG or JPEG ends before its end mark; data after the mark is ignored."""
     return (b"IEND" if image_format(encoded) == PNG else b"\xff\xd9") not in encoded
 
 
@@ -99,7 +99,7 @@ def _whole(octets: bytes) -> int:
 
 
 def _jpeg_size(encoded: bytes) -> tuple[int, int] | None:
-    """Segments are a marker and a length, until the frame's, which has the size."""
+    """The size from a JPEG's frame segment; each segment before it has a marker and a length."""
     at = 2
     while at + 9 <= len(encoded):
         if encoded[at] != 0xFF:

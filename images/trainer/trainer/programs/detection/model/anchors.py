@@ -36,9 +36,9 @@ class AnchorMap:
 
 
 def anchor_maps(options: Anchors, grids: Sequence[tuple[int, int]]) -> tuple[AnchorMap, ...]:
-    """One for each of `grids` (rows, columns), which are the feature maps'.
+    """The anchors for each feature map; `grids` are the maps' (rows, columns).
 
-    The scale that follows the coarsest map's is 1, the whole image.
+    Scales increase from map to map; the scale after the coarsest map's would be 1, the whole image.
     """
     scales = options.layer_scales
     return tuple(
@@ -48,7 +48,8 @@ def anchor_maps(options: Anchors, grids: Sequence[tuple[int, int]]) -> tuple[Anc
 
 
 def shapes(options: Anchors, scale: float, next_scale: float) -> tuple[Shape, ...]:
-    """One of area `scale`² for each ratio, and one half way (geometrically) to the next scale."""
+    """A shape of area `scale`² for each ratio, and one whose scale is the geometric mean with the
+    next scale."""
     sizes = [shape(scale, ratio) for ratio in options.aspect_ratios]
     if options.interpolated_scale_aspect_ratio:
         between = math.sqrt(scale * next_scale)

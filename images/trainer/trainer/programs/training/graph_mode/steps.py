@@ -73,7 +73,7 @@ class Stepper:
         return self._runs[shown, summary]
 
     def _next_token(self, token: int, end_at: int) -> tuple[int, int]:
-        """(global step, end_at) of the next token; older tokens are an earlier chief's."""
+        """(global step, end_at) of the next token; older tokens of an earlier chief are skipped."""
         while token <= self._token:
             token = int(self._session.run(self._graph.rounds.replica.next_token))
         if token == STOP:
