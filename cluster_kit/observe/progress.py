@@ -383,7 +383,7 @@ def without_values(entry: Entry, mask: Mask) -> Entry:
     masked = {
         key: tuple(map(mask, value)) if isinstance(value, tuple) else masked_facts(value, mask)
         for key, value in fields_of(event).items()
-        if key not in COMPARED and KINDS[type(event)][key] not in _COMPARED
+        if KINDS[type(event)][key] not in _COMPARED
     }
     return replace(entry, event=replace(event, **masked))
 
@@ -427,10 +427,9 @@ _CHECKS: Mapping[Kind, Callable[[Any], Any]] = {
     Kind.JSON: plain,
 }  # fmt: skip
 """Like the contract's checks, with printable texts and bounded values."""
-COMPARED = frozenset(("cause", "checkpoint", "folder"))
-"""Keys whose values are the kit's own names, or are compared; so are all values of these types."""
 _OF_TASKS = (Kind.TASK, Kind.TASKS, Kind.COUNTS)
 _COMPARED = (*_OF_TASKS, Kind.REASON)
+"""Kinds whose values are the kit's own words, which it compares."""
 _NAMING = {
     event: tuple((key, kind) for key, kind in kinds.items() if kind in _OF_TASKS)
     for event, kinds in KINDS.items()

@@ -228,6 +228,13 @@ def test_values_are_masked_in_words_of_a_program_and_nothing_else() -> None:
     assert without_values(end, mask).event == End(reason="failed", message="*** ***")
     metrics = as_entry("chief-0", 1.0, "metrics", {"of hunter22": ["hunter22", 1]})
     assert without_values(metrics, mask).event.values == {"of ***": ["***", 1]}
+    for event, key in (
+        ("evaluation", "checkpoint"),
+        ("straggling", "cause"),
+        ("profiled", "folder"),
+    ):
+        entry = as_entry("chief-0", 1.0, event, {"of": "chief-0", key: "hunter22"})
+        assert getattr(without_values(entry, mask).event, key) == "***"
     own = as_entry("chief-0", 1.0, "hunter22", {"of": "chief-0", "step": 3})
     assert without_values(own, mask) == as_entry(
         "chief-0", 1.0, "***", {"of": "chief-0", "step": 3}
