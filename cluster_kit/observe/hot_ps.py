@@ -21,6 +21,7 @@ from cluster_kit.observe.progress import HUGE, Entry, number, words
 from cluster_kit.observe.usage import Sample, rates_between
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.resolved import Cluster
+from cluster_kit.roles import PS
 
 WINDOW_S, PARTS = STRAGGLER_S, 4
 """A rule must hold in each part of a window: a single burst is no evidence."""
@@ -120,8 +121,8 @@ class Loads:
         leader = cluster.leader
         return cls(
             leader=leader.name,
-            ps=tuple(task.name for task in used if task.role == "ps"),
-            others=tuple(task.name for task in used if task.role != "ps"),
+            ps=tuple(task.name for task in used if task.role == PS.name),
+            others=tuple(task.name for task in used if task.role != PS.name),
             limits={task.name: Limits(task.cpus, task.bandwidth) for task in used},
             own=leader.command[1:2] != () and leader.command[1] not in PROGRAMS,
             coordinated=cluster.style == "coordinator",
@@ -249,7 +250,7 @@ class Loads:
 
     def _remedy(self, name: str, loads: Mapping[str, Load]) -> str:
         count = len(self.ps) + 1
-        more = f"use {count} ps ({TOML_STYLE.setting(Setting('ps', count), '')})"
+        more = f"use {count} ps ({TOML_STYLE.setting(Setting(PS.name, count), '')})"
         if len(self.ps) == 1:
             return f"{name} is the only ps: {more}"
         if (found := fattest(self.variables.get(name, {}))) is None or found[1] < FAT:

@@ -84,6 +84,6 @@ def test_a_users_own_program_is_traced_as_it_is(kit: Kit, client: docker.DockerC
 
     facts = wait_for("steps in a trace", trained, timeout_s=120)
     assert facts["tasks"].keys() == {"chief-0", "worker-0", "ps-0"}
-    assert facts["steps_per_s"] == {"before": None, "during": None}, "it reports no steps"
+    assert facts["steps_per_s"].keys() == {"before", "during"}, "functions are counted as steps"
     kit.run("down", kit.name)
     assert mine(client, kit.name) == ([], [])
