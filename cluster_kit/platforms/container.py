@@ -1,4 +1,5 @@
-"""What a container is started with, as plain values: the contract with the image. Pure.
+"""The settings with which a container is started, as plain values: the contract with the image.
+Pure.
 
 A platform needs only a `Cluster` and these values. Texts are as the container sees them: a platform
 quotes and escapes them for its file.
@@ -60,7 +61,8 @@ class Devices:
 
 @dataclass(frozen=True)
 class Container:
-    """What the container of a task or of a sidecar is given: each platform writes this in its way.
+    """The settings of a task's or a sidecar's container; each platform writes them into its own
+    file format.
 
     `image_is_local` means that no registry has the image. `entrypoint` is None for the image's own,
     `command` has its arguments, and `user` is "" for the image's own. `restarts` is how often the
@@ -228,16 +230,17 @@ def _container(cluster: Cluster, task: Task, common: Container, config: str) -> 
 
 
 def plan_hash(cluster: Cluster) -> str:
-    """12 hex digits: a hash of the whole cluster and of the kit's version.
+    """A hash of 12 hex digits of the whole cluster and of the kit's version.
 
-    A field with its default is left out: one that is added changes no hash of a cluster without it.
+    A field with its default is left out, so that a new field does not change the hash of clusters
+    without it.
     """
     text = json.dumps([__version__, without_secrets(cluster)], default=_plain, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _plain(value: object) -> object:
-    """A part of a cluster as JSON can have it; `asdict` would copy all of it first."""
+    """A part of a cluster as plain values for JSON, without the copy that `asdict` would make."""
     if is_dataclass(value):
         values = ((field, getattr(value, field.name)) for field in fields(value))
         return {field.name: of_field for field, of_field in values if of_field != _default(field)}
@@ -294,7 +297,7 @@ def _sidecar(cluster: Cluster, sidecar: Sidecar) -> Container:
         restarts=0,
         stop_grace_s=STOP_GRACE_S,
         no_new_privileges=True,
-        # Another image than the tasks' may need what these take away, or brings its own init.
+        # A different image may need the rights that these options remove, or has its own init.
         init=of_tasks,
         read_only=of_tasks,
         cap_drop=("ALL",) if of_tasks else (),

@@ -1,4 +1,4 @@
-"""What a platform is: where a cluster runs; and a manifest's way to the cluster on one."""
+"""Defines what a platform is (where a cluster runs), and plans a manifest for its platform."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.workspace import Workspace
 
-if TYPE_CHECKING:  # making the manifest's models takes long, and many commands read none
+if TYPE_CHECKING:  # building the manifest's models takes long, and many commands read no manifest
     from cluster_kit.errors import Problem
     from cluster_kit.manifest.field_types import Strict
     from cluster_kit.manifest.load import Loaded
@@ -96,15 +96,15 @@ class Platform(ABC):
     output_is_late: bool = False
     """What tasks write comes to this host late, for reasons that are not the task's."""
     takes_tasks_away: str = ""
-    """How a task is among the last that it ends for reasons of its own, as an eviction; "" if it
-    ends none."""
+    """A sentence about how a task becomes one of the last that the platform itself ends, as by
+    eviction; "" if it never ends tasks."""
 
     @property
     def file_name(self) -> str:
         """The name of the file of each of its clusters."""
         return PLATFORMS[self.name].files[0]
 
-    # What it can keep of a manifest
+    # Which parts of a manifest it supports
 
     def table(self) -> tuple[type[Strict], str] | None:
         """The model of its table in a manifest and its description, None if it has none."""
@@ -112,7 +112,8 @@ class Platform(ABC):
 
     @abstractmethod
     def refusals(self, manifest: Manifest) -> Iterator[Problem]:
-        """Yields what it cannot keep of a manifest, and what is wrong in its table."""
+        """Yields problems: keys of a manifest that it does not support, and invalid values in its
+        table."""
 
     def facts(self, manifest: Manifest, facts: HostFacts) -> HostFacts:
         """The facts to plan with: without what only this host has, if tasks run elsewhere."""
@@ -129,11 +130,11 @@ class Platform(ABC):
         return assign(manifest.name, request, facts) if self.one_host else of_nodes(request)
 
     def tasks(self, manifest: Manifest, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
-        """The planned tasks with what only this platform gives them."""
+        """The planned tasks with the settings that only this platform gives them."""
         return tasks
 
     def image_name(self, manifest: Manifest, image: str) -> str:
-        """The name by which tasks are started from an image that has this name on this host."""
+        """The name by which tasks use an image that has this name on this host."""
         return image
 
     def local_name(self, manifest: Manifest, image: str) -> str:
@@ -141,7 +142,8 @@ class Platform(ABC):
         return image
 
     def settings(self, manifest: Manifest) -> Mapping[str, Any]:
-        """What a cluster keeps of the platform's table, as plain data for `Cluster.settings`."""
+        """The values of the platform's table that a cluster keeps, as plain data for
+        `Cluster.settings`."""
         return {}
 
     # Its file
@@ -160,7 +162,7 @@ class Platform(ABC):
     @property
     @abstractmethod
     def not_portable(self) -> UsageError:
-        """Why its file runs nowhere else, and what to do instead."""
+        """The reason why its file runs nowhere else, and what to do instead."""
 
     def render_portable(self, cluster: Cluster, build: Build | None) -> str:
         """The text of a file that runs on any host, as it is, in a copy of the workspace.
@@ -169,12 +171,12 @@ class Platform(ABC):
             cluster: planned for no host in particular, its mounts relative to the file.
             build: how the image is built from the workspace, None if its source is not there.
         Raises:
-            UsageError: it has no such file.
+            UsageError: the platform has no such file.
         """
         raise self.not_portable
 
     def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """Write such a file, and what else has to be committed with it; returns its path."""
+        """Write such a file, and other files to commit with it; returns its path."""
         raise self.not_portable
 
     def changed(self, old: str, new: str) -> tuple[str, ...]:
@@ -185,7 +187,8 @@ class Platform(ABC):
         return changed(old, new)
 
     def stale_beside(self, file: Path, cluster: Cluster) -> str:
-        """How the other generated files differ from what `write` would write, "" if they do not."""
+        """A text about generated files that differ from what `write` would write; "" if none
+        differs."""
         return ""
 
     def left_out(self, cluster: Cluster) -> list[str]:
@@ -204,18 +207,19 @@ class Platform(ABC):
     # Its run
 
     def not_run(self, name: str) -> UsageError | None:
-        """Why the kit only renders what runs there and how it is started; None if it starts it."""
+        """The reason why the kit only renders files for this platform, and how to start them; None
+        if the kit starts clusters there."""
         return None
 
     @abstractmethod
     def engine(self, settings: Mapping[str, Any] | None = None) -> Engine:
-        """A connection to what runs its containers.
+        """A connection to the engine that runs its containers.
 
         Args:
             settings: `Cluster.settings` of a particular cluster, if there is one.
         Raises:
             HostError: no engine of this platform answers.
-            UsageError: the kit starts nothing there.
+            UsageError: the kit does not start clusters there.
         """
 
     def is_beside(self, engine: Engine) -> bool:
@@ -232,10 +236,11 @@ class Platform(ABC):
             output: the host's directory that is mounted at /output in every container.
             run: the value of the label `labels.RUN` of containers and network.
         Raises:
-            UsageError: a person's own file (`merges`) is invalid, or changes what the kit needs.
-            SubnetTaken: the subnet is in use by now.
-            ImageMissing: the image is no longer there.
-            EngineError: the start failed otherwise; some containers may have started.
+            UsageError: the user's file (`merges`) is invalid, or changes settings that the kit
+                needs.
+            SubnetTaken: another network has taken the subnet.
+            ImageMissing: the image no longer exists.
+            EngineError: the start failed for another reason; some containers may have started.
         """
 
     # Texts for users
@@ -245,11 +250,12 @@ class Platform(ABC):
         """The program that the platform needs, as found on this host."""
 
     def checks(self, host: Host, cluster: Cluster | None) -> list[Check]:
-        """Whether it can run clusters, or this one: lines of `doctor`, and what `up` needs."""
+        """Checks whether it can run clusters, or this cluster: lines of `doctor`, some of which
+        `up` needs."""
         return []
 
     def trials(self, cluster: Cluster | None, runs: Path | None) -> list[Check]:
-        """Further lines of `doctor`, by trying what takes time; `runs` is where its runs are."""
+        """Further lines of `doctor`, from slower trials; `runs` is the directory of its runs."""
         return []
 
     def place(self, cluster: Cluster) -> str:
@@ -258,7 +264,7 @@ class Platform(ABC):
 
     @property
     def engine_title(self) -> str:
-        """What a sentence calls its engine."""
+        """The engine's name in a sentence."""
         return "the Docker engine"
 
     def needs_image(self, cluster: Cluster) -> bool:
@@ -266,7 +272,7 @@ class Platform(ABC):
         return True
 
     def after_build(self, cluster: Cluster, local: str, file: str) -> str:
-        """What is done once the image is built, which has the name `local` on this host."""
+        """Called after the image, which has the name `local` on this host, was built."""
         return "`docker compose up` there"
 
 
@@ -275,7 +281,8 @@ SOURCES = re.compile(r"^# made of: manifest (\w+), kit (\w+), (host .*|any host)
 
 
 def changed(old: str, new: str) -> tuple[str, ...]:
-    """Returns which of manifest, kit and host differ between two files, and which of its values.
+    """Returns which of manifest, kit and host differ between two files, and which values of the
+    host.
 
     Another version of the kit may make other hashes of the same manifest.
     """
@@ -306,7 +313,7 @@ def all_platforms() -> Iterator[Platform]:
 
 
 def connect(engine: str, settings: Mapping[str, Any] | None = None) -> Engine:
-    """A connection to what runs a platform's containers; see `Platform.engine`."""
+    """A connection to a platform's engine; see `Platform.engine`."""
     return platform_of(engine).engine(settings)
 
 

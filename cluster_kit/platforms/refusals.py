@@ -15,12 +15,12 @@ REQUIRE = Setting("gpus", "require")
 
 
 def refused(key_path: str, value: str, rule: str, hint: HintText = HERE) -> Problem:
-    """Returns the problem of a key that an engine cannot keep."""
+    """Returns the problem of a key that an engine does not support."""
     return Problem(key_path, value, rule, hint, ("engine",))
 
 
 def addresses(manifest: Manifest, rule: str, hint: str) -> Iterator[Problem]:
-    """Yields refusals of IP addresses that are to be known before the start.
+    """Yields refusals of IP addresses that would have to be known before the start.
 
     Args:
         hint: what arguments can be given in their place.
@@ -44,7 +44,8 @@ def own_network(manifest: Manifest, rule: str) -> Iterator[Problem]:
 
 
 def bounds(manifest: Manifest, keys: Iterable[str], rule: str) -> Iterator[Problem]:
-    """Yields refusals of these keys of `[container]`, where who runs the nodes decides on them."""
+    """Yields refusals of these keys of `[container]`, for engines whose nodes' administrators set
+    them."""
     for key in sorted(manifest.container.model_fields_set.intersection(keys)):
         value = getattr(manifest.container, key)
         yield refused(f"container.{key}", to_toml(value or 0), rule)
@@ -73,7 +74,7 @@ def in_clear(table: str, limits: Limits, file: str, then: str = "") -> Iterator[
     """Yields refusals of variables that look like secrets: the engine's file would have them.
 
     Args:
-        then: what else is to be done once they are under `secrets`.
+        then: what else to do after moving them to `secrets`.
     """
     for key in filter(looks_secret, limits.environment):
         rule = f"it looks like a secret, and {file} would have it in clear"

@@ -1,4 +1,4 @@
-"""What the files of platforms have in common: YAML, the header, keys of services. Pure."""
+"""Renders the common parts of platforms' files: YAML, the header, keys of services. Pure."""
 
 from __future__ import annotations
 
@@ -173,8 +173,8 @@ def header(cluster: Cluster, plan: str, own: Sequence[str]) -> list[str]:
 
 
 def parts_of(texts: Sequence[str]) -> list[str] | None:
-    """Returns the parts between which the index stands in the texts of indexes 0, 1, …; None if
-    they differ otherwise."""
+    """Returns the parts around the index in the texts of indexes 0, 1, …; None if the texts differ
+    in more than the index."""
     first = texts[0]
     if all(text == first for text in texts):
         return [first]
@@ -196,7 +196,7 @@ def parts_of(texts: Sequence[str]) -> list[str] | None:
 
 @dataclass(frozen=True)
 class FileSecret:
-    """One secret: its name, its file, and whose it is in a container."""
+    """One secret: its name, its file, and its owner in a container."""
 
     name: str
     file: str
@@ -233,18 +233,18 @@ def spec_text(cluster: Cluster) -> str:
 
 
 def config_name(cluster: Cluster, text: str) -> str:
-    """The config's name in the swarm: another one for each content, since configs never change."""
+    """The config's name in the swarm: different for each content, since configs never change."""
     return f"{cluster.project}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def without_shared(task: Task, own: Mapping[str, str]) -> dict[str, str]:
-    """A task's own variables without what the file has; an evaluator's TF_CONFIG is its own."""
+    """A task's own variables, without those in the file; an evaluator keeps its own TF_CONFIG."""
     in_file = TRAINING if ROLES[task.role].evaluates else "TF_CONFIG"
     return {name: value for name, value in own.items() if name != in_file}
 
 
 def why_stale(file: Path, wanted: str) -> str:
-    """How a second file differs from the text `wanted`; "" if it does not."""
+    """A text about how a second file differs from the text `wanted`; "" if it does not."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -257,7 +257,7 @@ LOG_FILES = 2
 
 
 def logging(bounds: Bounds) -> OneLine | None:
-    """Returns how the engine keeps logs, None for as it is configured."""
+    """Returns how the engine keeps logs; None means its own configuration."""
     if bounds.logs is None:
         return None
     options = {"max-size": str(-(-bounds.logs // LOG_FILES)), "max-file": str(LOG_FILES)}

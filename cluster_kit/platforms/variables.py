@@ -1,4 +1,5 @@
-"""The variables of a task; which of them are secrets, and which files may have their values.
+"""The variables of a task: finds those that are secrets, and the permissions of files with their
+values.
 
 `contract.interface` says what each variable of the kit means.
 """
@@ -70,7 +71,7 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
 
 
 def _waits_for(cluster: Cluster) -> list[dict[str, object]]:
-    """The sidecars that tasks ask themselves whether they are ready."""
+    """The sidecars whose readiness the tasks check themselves."""
     return [
         {"name": one.name, "host": str(one.ip), "port": one.ready.port, "path": one.ready.path}
         for one in cluster.sidecars
@@ -84,7 +85,7 @@ def new_secret() -> dict[str, str]:
 
 
 def no_proxy(cluster: Cluster) -> str:
-    """The hosts that proxies are not used for: the cluster's own gRPC must not go through them."""
+    """The hosts that bypass proxies: the cluster's own gRPC must not use proxies."""
     domains = dict.fromkeys(task.host.partition(".")[2] for task in cluster.tasks if task.host)
     if domains:  # all tasks' names have this ending
         return ",".join(["localhost", "127.0.0.1", *(f".{domain}" for domain in domains)])
@@ -107,9 +108,9 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
         variables[key] = f"{variables[key]},{no_proxy(cluster)}"
     variables |= {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
     if ROLES[task.role].evaluates:
-        # It is alone in its own TF_CONFIG, which has no server.
+        # Its TF_CONFIG contains only itself, and no server.
         variables["CLUSTER_KIT_SERVERS"] = ""
-        # Which TensorFlow is in an image of one's own is not known here.
+        # The TensorFlow version of a user's image is not known here.
         if cluster.variant is None or has_estimators(cluster.tensorflow):
             variables[TRAINING] = json.dumps(cluster_spec(cluster))
     if task.secret_files:
@@ -134,7 +135,7 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
 
 
 def _promised(task: Task) -> list[dict[str, str]]:
-    """A task's GPUs as the image reads them."""
+    """A task's GPUs in the form that the image reads."""
     return [dataclasses.asdict(gpu) for gpu in task.gpus_promised]
 
 
@@ -153,12 +154,12 @@ def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
 
 
 def hides(name: str, value: str) -> bool:
-    """Whether a variable's value is one to hide; a masked one is not."""
+    """Whether a variable's value must be hidden; False for a masked value."""
     return looks_secret(name) and value not in ("", MASK)
 
 
 def mode_of(cluster: Cluster) -> int | None:
-    """The permissions of a file that has all that a cluster's tasks have, None for the usual."""
+    """The permissions of a file with all values of a cluster's tasks; None for the usual ones."""
     in_addresses = any(url_passwords(text) for _, text in _texts(cluster))
     return 0o600 if _options(cluster) or in_addresses else None
 
@@ -205,13 +206,14 @@ def shown(environment: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]
 
 
 def has_secrets(words: Iterable[str]) -> bool:
-    """Whether a command line has the value of an option to hide, or a password in an address."""
+    """Whether a command line has an option's value that must be hidden, or a password in an
+    address."""
     command_line = tuple(words)
     return _words_without(command_line) != command_line
 
 
 def _commands(cluster: Cluster) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yields each command line of a manifest that containers are given, with whose it is."""
+    """Yields each command line that a manifest gives to containers, with its owner."""
     yield from ((task.role, task.arguments) for task in cluster.tasks)
     yield from ((one.name, (*(one.entrypoint or ()), *one.command)) for one in cluster.sidecars)
     if cluster.fetch is not None:
@@ -228,7 +230,7 @@ def _options(cluster: Cluster) -> dict[str, str]:
 
 
 def _texts(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Yields the texts of a manifest that may have addresses, each after what it is."""
+    """Yields the texts of a manifest that may have addresses, each after its description."""
     for whose, words in _commands(cluster):
         yield from ((f"an argument of {whose}", word) for word in words)
     variables = [pair for task in cluster.tasks for pair in task.environment]
@@ -247,13 +249,14 @@ def _in_addresses(cluster: Cluster) -> dict[str, str]:
 
 
 def passwords_in(text: str) -> set[str]:
-    """The passwords of addresses in a text, but for such as `postgres`: others say these, too."""
+    """The passwords of addresses in a text, except words such as `postgres`, which other texts
+    contain, too."""
     return {password for password in url_passwords(text) if any(_unmistakable(password))}
 
 
 def masked_in(text: str) -> set[str]:
-    """What is masked of addresses in a text wherever it stands: passwords, and of such as
-    `postgres` the whole `USER:PASSWORD@`."""
+    """The parts of addresses in a text that are masked everywhere: passwords, and for a password
+    such as `postgres` the whole `USER:PASSWORD@`."""
     passwords = passwords_in(text)
     return passwords | {
         f"{user}@" for user in userinfos(text) if not any(p in user for p in passwords)
@@ -261,7 +264,7 @@ def masked_in(text: str) -> set[str]:
 
 
 def masked_of_addresses(cluster: Cluster) -> set[str]:
-    """What is masked of the addresses of a cluster; see `masked_in`."""
+    """The masked parts of the addresses of a cluster; see `masked_in`."""
     return {part for _, text in _texts(cluster) for part in masked_in(text)}
 
 

@@ -35,13 +35,13 @@ HERE_ONLY = "It is for this host and this user; with --portable the command make
 
 
 def own_lines(cluster: Cluster, build: Build | None) -> list[str]:
-    """Returns the lines: where it runs, who gets the results, how its image comes."""
+    """The comment lines: how to run the file, who owns the results, and how to get the image."""
     lines = _portable(cluster, build) if cluster.origin.portable else [HERE_ONLY]
     return [*lines, *_beside(cluster)]
 
 
 def _beside(cluster: Cluster) -> list[str]:
-    """What plain Compose does about sidecars, which do not end by themselves."""
+    """A comment about sidecars, which plain Compose does not end."""
     names = ", ".join(one.name for one in cluster.sidecars)
     if not names:
         return []
@@ -150,7 +150,7 @@ def _service(cluster: Cluster, container: Container) -> Data:
 
 
 def _healthcheck(cluster: Cluster, container: Container) -> Data | None:
-    """The command by which a sidecar says that it is ready, tried until the start deadline."""
+    """The command that checks whether a sidecar is ready, repeated until the start deadline."""
     if not container.is_ready:
         return None
     return {
@@ -162,7 +162,7 @@ def _healthcheck(cluster: Cluster, container: Container) -> Data | None:
 
 
 def _started_before(cluster: Cluster) -> Data | list[str]:
-    """The sidecars that are started before the tasks, some of which have to be ready."""
+    """The sidecars that are started before the tasks; some must also be ready before."""
     if not any(one.ready and one.ready.command for one in cluster.sidecars):
         return [one.name for one in cluster.sidecars]
     return {
@@ -180,7 +180,7 @@ OWN = ("container_name", "hostname", "cap_add", "restart", "networks", "environm
 
 
 def _shared(cluster: Cluster, common: Container) -> Data:
-    """What all tasks share, with the sidecars that are started before them."""
+    """The settings that all tasks share, including the sidecars that are started before them."""
     body = _service(cluster, common)
     shared = {name: value for name, value in body.items() if name not in OWN}
     return present({**shared, "depends_on": _started_before(cluster)})
@@ -209,13 +209,14 @@ def _entrypoint(container: Container) -> list[str] | Verbatim | None:
 def _user(cluster: Cluster, container: Container) -> str | None:
     if not container.user:
         return None
-    # It may as well start as the user that UID and GID name, unless it needs root for more.
+    # It may start as the user that UID and GID name, unless it needs root for other reasons.
     adopts = cluster.user == OWNER and "NET_ADMIN" not in container.cap_add
     return ANY_USER if adopts else container.user
 
 
 def _hides(cluster: Cluster, words: Sequence[str] | None) -> bool:
-    """Whether a command line is beside the file; a portable one is refused, or has it."""
+    """Whether the command line is in the hidden file; a portable file is refused, or contains
+    it."""
     return not cluster.origin.portable and has_secrets(words or ())
 
 
@@ -270,14 +271,15 @@ def _deploy(container: Container) -> Data | None:
 
 
 def _extends(cluster: Cluster, container: Container) -> Data | None:
-    """Where its variables with secrets are, and a command line with one."""
+    """A reference to the hidden file with its secret variables, and with its command line if that
+    has a secret."""
     if not _beside_the_file(cluster, container):
         return None
     return {"file": Verbatim(HIDDEN), "service": container.hostname}
 
 
 def _beside_the_file(cluster: Cluster, container: Container) -> Data:
-    """What of a service only its owner may read."""
+    """The part of a service that only the file's owner may read."""
     lines = {"entrypoint": container.entrypoint, "command": container.command}
     hidden = {name: words for name, words in lines.items() if _hides(cluster, words)}
     return present({**hidden, "environment": container.hidden})
@@ -299,13 +301,13 @@ def _words(words: Iterable[str]) -> list[Verbatim]:
 
 
 def _in_memory(container: Container) -> list[Verbatim]:
-    """The directories in memory, each with its mode and, if it is bounded, its size."""
+    """The directories in memory, each with its mode and, if it is limited, its size."""
     size = "" if container.bounds.tmp is None else f",size={container.bounds.tmp}"
     return [Verbatim(f'"{path}:mode={mode:o}{size}"') for path, mode in container.tmpfs.items()]
 
 
 def _volumes(cluster: Cluster, container: Container) -> list[Data]:
-    """The run's output directory, and what is mounted."""
+    """The mounts: the run's output directory, and those of the manifest."""
     mounts = [_bind(mount) for mount in container.mounts]
     if not container.output:
         return mounts
@@ -330,7 +332,7 @@ def _bind(mount: Mount) -> Data:
 
 
 def _published(ports: Iterable[Port]) -> list[str]:
-    """Ports, on LOOPBACK only."""
+    """The published ports, on LOOPBACK only."""
     return [f"{LOOPBACK}:{port.host}:{port.container}" for port in ports]
 
 
@@ -347,7 +349,7 @@ services:
 
 
 def render_hidden(cluster: Cluster) -> str:
-    """The file's text: what each container with anything to hide has of it; "" without one."""
+    """The text of the hidden file: the secret settings of each container; "" if there are none."""
     containers = (*task_containers(cluster), *sidecar_containers(cluster))
     hidden = {one.hostname: _beside_the_file(cluster, one) for one in containers}
     services = {name: values for name, values in hidden.items() if values}
@@ -355,7 +357,7 @@ def render_hidden(cluster: Cluster) -> str:
 
 
 def write_hidden(folder: Path, cluster: Cluster) -> None:
-    """Write the file, for its owner alone, or remove an old one; raises OSError."""
+    """Write the hidden file, readable only by its owner, or remove an old one; raises OSError."""
     text = render_hidden(cluster)
     if text:
         ignore_in_git(folder, RENDERED)
@@ -365,7 +367,7 @@ def write_hidden(folder: Path, cluster: Cluster) -> None:
 
 
 def is_current(folder: Path, cluster: Cluster) -> bool:
-    """Whether the file is as it would be written."""
+    """Whether the hidden file is the same as it would be written now."""
     try:
         return (folder / HIDDEN).read_text(encoding="utf-8") == render_hidden(cluster)
     except FileNotFoundError:

@@ -43,7 +43,7 @@ def find_override(file: Path) -> Path | None:
 
 
 def broken(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What the merged configuration changes that the kit, or its tasks, cannot do without.
+    """The changes in the merged configuration that break the kit or its tasks.
 
     Both are as `docker compose config` prints them, without and with the override.
     """
@@ -69,7 +69,7 @@ def _changed(compared: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
 
 
 def _of_service(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Settings of a service that must not change: their values before and after, by name."""
+    """Settings of a service that must not change but do: their values before and after, by name."""
     pairs = {
         "labels": (_labels(old), _labels(new)),
         "address": (_address(old), _address(new)),
@@ -116,7 +116,7 @@ def up(host: Host, file: Path, output: Path, run_id: str) -> None:
 
     Raises:
         UsageError: the override file is invalid, or changes what the kit needs.
-        SubnetTaken: the subnet is in use in the meantime.
+        SubnetTaken: another network has taken the subnet meanwhile.
         ImageMissing: the image no longer exists.
         EngineError: Compose or the engine failed otherwise.
     """
@@ -179,7 +179,7 @@ def _errors(stderr: str) -> str:
 
 
 def _hint(errors: str) -> str:
-    """What to do about Compose's errors."""
+    """The hint for an error of Compose."""
     if "could not select device driver" in errors:
         return 'install the NVIDIA Container Toolkit (cluster-kit doctor), or set `gpus = "none"`'
     if hint := disk_hint(errors):
@@ -254,9 +254,9 @@ class Compose(Platform):
         return refuse_in_text(render(cluster, build), self.file_name, cluster)
 
     def write_portable(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """Write the compose file, and an output directory that Git keeps though it is empty.
+        """Write the compose file, and an output directory that Git keeps although it is empty.
 
-        Docker would make a missing directory as root, and results would be root's.
+        Docker would create a missing directory as root, and the results would belong to root.
         """
         from cluster_kit.platforms.variables import mode_of
 
@@ -271,7 +271,7 @@ class Compose(Platform):
         return "" if is_current(file.parent, cluster) else "the value of a secret has changed"
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """Write the compose file and make the output directory of a plain `docker compose up`.
+        """Write the compose file and create the output directory of a plain `docker compose up`.
 
         Docker would make a missing directory as root.
         """

@@ -1,4 +1,5 @@
-"""Which files of a directory a build sees: all but those that a .dockerignore leaves out."""
+"""Finds the files of a directory that a build uses: all except those that a .dockerignore
+excludes."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def files_of(context: Path, patterns: Sequence[Pattern]) -> Iterator[Path]:
 def _below(
     folder: Path, context: Path, patterns: Sequence[Pattern], above: Sequence[bool]
 ) -> Iterator[Path]:
-    """`above` is which patterns match the folder: then they match what is in it, too."""
+    """Yields the files below a folder; `above` are the patterns that match the folder, and so all
+    files in it."""
     for path in sorted(folder.iterdir()):
         name = path.relative_to(context).as_posix()
         matches = [
@@ -50,6 +52,6 @@ def _below(
 
 
 def _last(patterns: Sequence[Pattern], matches: Sequence[bool]) -> bool:
-    """Whether the last pattern that matches leaves out; `!` takes in again."""
+    """Whether the last matching pattern excludes; one with `!` includes again."""
     verdicts = [not pattern.exclusion for pattern, matched in zip(patterns, matches) if matched]  # noqa: B905
     return verdicts[-1] if verdicts else False

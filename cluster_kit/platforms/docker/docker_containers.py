@@ -22,7 +22,7 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
     state, tags = attributes["State"], attributes["Config"]["Labels"]
     networks = attributes["NetworkSettings"]["Networks"].values()
     addresses = [(n.get("IPAMConfig") or {}).get("IPv4Address") for n in networks]
-    restarting = state["Status"] == "restarting"  # the engine reports such a one as running, too
+    restarting = state["Status"] == "restarting"  # the engine reports it as running, too
     alive = (state["Running"] and not restarting) or state["Status"] == "created"
     outputs = [m["Source"] for m in attributes["Mounts"] if m["Destination"] == OUTPUT]
     return Container(
@@ -49,7 +49,7 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
 
 
 def _role(tags: Mapping[str, str]) -> str:
-    """A task's role; SIDECAR whatever else a sidecar's image says."""
+    """A task's role; SIDECAR for a sidecar, whatever labels its image has."""
     return SIDECAR if labels.SIDECAR in tags else tags.get(labels.ROLE, SIDECAR)
 
 
@@ -69,7 +69,7 @@ def summary_of(listed: Mapping[str, Any]) -> ContainerSummary:
 
 
 def user_of(attributes: Mapping[str, Any]) -> str:
-    """Returns `uid:gid` of a task, or that with which a sidecar's container starts; "" if unknown.
+    """Returns the `uid:gid` of a task, or of a sidecar's first process; "" if unknown.
 
     A task's container can start as root, and then become the named user, or the owner of the output
     directory.
@@ -92,8 +92,8 @@ def user_of(attributes: Mapping[str, Any]) -> str:
 
 
 def secrets_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values of its secrets: files, options and variables that look like one, its caller's, and
-    passwords in addresses."""
+    """The values of a container's secrets: files, options and variables that look secret, variables
+    of the caller, and passwords in addresses."""
     named = (attributes["Config"].get("Labels") or {}).get(labels.SECRETS, "").split(",")
     config = attributes["Config"]
     variables = config.get("Env") or ()
@@ -120,7 +120,7 @@ ALL_GPUS = "all"
 def gpus_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """Ids of the GPUs that any container has, however it was started; ALL_GPUS for all of them.
 
-    By `--gpus` or a device request, or by NVIDIA's runtime and its variable.
+    They come from `--gpus` or a device request, or from NVIDIA's runtime and its variable.
     """
     ids_of_gpus = list(reserved_gpus(attributes))
     for request in attributes["HostConfig"].get("DeviceRequests") or []:
@@ -147,7 +147,8 @@ def reserved_by_others(containers: Iterable[Mapping[str, Any]]) -> tuple[tuple[s
 
 
 def event_of(message: Mapping[str, Any]) -> Event | None:
-    """An event of the engine's stream; None if it is a sidecar's, or of a command inside."""
+    """An event of the engine's stream; None if it is about a sidecar, or about a command inside a
+    container."""
     action = str(message.get("Action", ""))
     if action.startswith("exec_"):
         return None
@@ -172,11 +173,12 @@ def of_cluster(cluster: str, run: str = "") -> Filters:
 
 
 def board_of(cluster: str, run: str = "") -> Filters:
-    """Like the above, for the TensorBoard that started with the cluster."""
+    """The engine's filter for the TensorBoard that was started with the cluster."""
     return {"label": [f"{labels.BOARD_OF}={cluster}", *([f"{labels.RUN}={run}"] if run else [])]}
 
 
 def of_a_swarm(attributes: Mapping[str, Any]) -> bool:
-    """Whether a swarm runs the container: only by its service may it be ended or removed."""
+    """Whether a swarm runs the container, which may then only be ended or removed through its
+    service."""
     tags = (attributes.get("Config") or {}).get("Labels") or {}
     return "com.docker.swarm.service.id" in tags

@@ -91,8 +91,8 @@ def remove_all(containers: Iterable[Any], networks: Iterable[Any]) -> None:
 def _stop(container: Any) -> None:
     with contextlib.suppress(NotFound):
         if container.status == "paused":
-            with contextlib.suppress(APIError):  # it has been thawed by now, or has ended
-                container.unpause()  # frozen processes hear no SIGTERM: they would be killed
+            with contextlib.suppress(APIError):  # it was already thawed, or has ended
+                container.unpause()  # frozen processes do not receive SIGTERM: they would be killed
         if container.status in ("running", "restarting", "paused"):
             container.stop()
 
@@ -112,7 +112,7 @@ MEMORY = "256m"
 
 
 def start_helper(client: Any, cluster: str, helper: Helper) -> str:
-    """The first line that it prints, "" if it ends without any, or says nothing for too long."""
+    """Start a helper; returns the first line that it prints, or "" if it prints none in time."""
     joins = {"pid_mode": f"container:{helper.processes_of}"} if helper.processes_of else {}
     container = client.containers.create(
         helper.image,
@@ -243,14 +243,16 @@ class DockerReaches:
             network.disconnect(container_id)
 
     def _update(self, container_id: str, limits: Mapping[str, int]) -> None:
-        # The SDK's `update` knows only quotas, which the engine refuses beside a limit in cores.
+        # The SDK's `update` supports only quotas, which the engine refuses if a limit in cores is
+        # set.
         api = self._client.api
         url = api._url("/containers/{0}/update", container_id)
         api._raise_for_status(api._post_json(url, data=dict(limits)))
 
 
 def _confined(attributes: Mapping[str, Any]) -> dict[str, str]:
-    """How a command is run in a container: as its task, and where the task can put no file."""
+    """The options for a command in a container: the task's user, and a directory that the task
+    cannot write."""
     return {"user": user_of(attributes), "workdir": "/"}
 
 
@@ -268,7 +270,7 @@ _NO_PROGRAM = "/none"
 
 
 def refusal(client: DockerClient, driver: str, device_id: str) -> str:
-    """The engine's error for a container with this GPU, "" if it hands it out.
+    """The engine's error for a container with this GPU; "" if the engine provides it.
 
     The container's image is empty: if the engine grants the GPU, the start fails later, because
     there is no program. The image has no name, so that two probes at once do not share it.

@@ -1,4 +1,4 @@
-"""Files of this host that nodes are given in a ConfigMap: a program, small data."""
+"""Reads files of this host that nodes get in a ConfigMap: a program, small data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Carried:
 
 
 def host_mounts(cluster: Cluster) -> tuple[Mount, ...]:
-    """Returns the mounts that no claim takes the place of, without secrets."""
+    """Returns the mounts that no claim replaces, without secrets."""
     claimed = {target for target, _, _ in settings_of(cluster).claims}
     return tuple(
         mount
@@ -52,7 +52,8 @@ def secret_files(cluster: Cluster) -> dict[str, str]:
 
 
 def carried(cluster: Cluster, read: Callable[[Mount], Files]) -> tuple[Carried, ...]:
-    """Returns the ConfigMaps of a cluster's mounts, in their order; `read` reads one's files."""
+    """Returns the ConfigMaps of a cluster's mounts, in their order; `read` reads the files of a
+    mount."""
     mounts = host_mounts(cluster)
     return tuple(
         Carried(f"{kubernetes_name(cluster.name)}-files-{number}", mount.target, read(mount))
@@ -73,9 +74,9 @@ def read(mount: Mount, apart: Collection[Path] = ()) -> Files:
     """Returns the files of a mount on this host.
 
     Args:
-        apart: paths that are left out if they are below the mount's.
+        apart: paths that are left out if they are below the mount's path.
     Raises:
-        UsageError: it is too large, cannot be read, or is one that tasks write to.
+        UsageError: the mount is too large, cannot be read, or is writable for tasks.
     """
     if not mount.read_only:
         raise _refused(mount, "tasks write to it, which they can only to a claim")
@@ -89,19 +90,19 @@ def read(mount: Mount, apart: Collection[Path] = ()) -> Files:
 
 
 def left_out(mount: Mount, apart: Collection[Path]) -> list[str]:
-    """Returns the paths on this host that `read` leaves out, but for what is hidden or made by
-    running; directories end with a slash."""
+    """Returns the paths on this host that `read` leaves out, except hidden files and files made by
+    runs; directories end with a slash."""
     source = Path(mount.source)
     try:
         return _looked_through(source, apart)[1] if source.is_dir() else []
     except OSError:
-        return []  # `read` says so
+        return []  # `read` reports it
 
 
 def _looked_through(source: Path, apart: Collection[Path]) -> tuple[dict[str, Path], list[str]]:
     """Returns a directory's files by their names below it, and what is left out of them.
 
-    No link is followed out of the directory, nor to what is left out, nor to a directory.
+    Links are not followed if they lead out of the directory, to a left-out file or to a directory.
     """
     files, links, left = dict[str, Path](), list[Path](), list[str]()
     folders = [source]
@@ -131,12 +132,12 @@ def _looked_through(source: Path, apart: Collection[Path]) -> tuple[dict[str, Pa
 
 
 def refuse_secrets(found: Iterable[Carried], sources: Mapping[str, str], cluster: Cluster) -> None:
-    """Refuses files that have the value of a secret.
+    """Refuse files that contain the value of a secret.
 
     Args:
         sources: the path on this host of each mount, by its target.
     Raises:
-        UsageError: one has; it names the file.
+        UsageError: a file contains one; the message names the file.
     """
     known = refused_secrets(cluster)
     for one in found:

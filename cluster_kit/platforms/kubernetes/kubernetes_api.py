@@ -18,7 +18,8 @@ from cluster_kit.util import debug_log
 
 
 class Unreachable(RemoteEngine):
-    """Raised for what the kit cannot do to a pod, since it does not control the pod's node."""
+    """Raised for actions that the kit cannot perform on a pod, since it does not control the pod's
+    node."""
 
     out_of_reach = (
         "the kit cannot do that to a pod: it does not control the pod's node",
@@ -154,7 +155,7 @@ class Api:
         return True
 
     def of(self, group: str, kind: str) -> str:
-        """The path of a kind of objects in the namespace: `of("batch/v1", "jobs")`."""
+        """The path of a type of objects in the namespace: `of("batch/v1", "jobs")`."""
         root = "/api/v1" if group == "v1" else f"/apis/{group}"
         return f"{root}/namespaces/{self.namespace}/{kind}"
 
@@ -239,7 +240,8 @@ def _load(config: Any, settings: Any) -> None:
 
 
 def _files() -> str | None:
-    """The current value of KUBECONFIG: the client reads it only once, when it is imported."""
+    """The files in KUBECONFIG's current value: the client reads the variable only once, when it is
+    imported."""
     return os.environ.get("KUBECONFIG") or None
 
 

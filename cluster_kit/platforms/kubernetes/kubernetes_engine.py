@@ -61,13 +61,13 @@ READER = "reader"
 
 
 class Watching(Listing):
-    """The part of the engine that tells events; `engine.Engine` describes it."""
+    """The part of the engine that returns events; `engine.Engine` describes it."""
 
     _mirrors: dict[str, tuple[Mirror, float]]
 
     @abstractmethod
     def bring(self, cluster: str, run: str = "") -> None:
-        """Bring the progress files of a cluster."""
+        """Copy the progress files of a cluster to this host."""
 
     def events(
         self, cluster: str, since: float, run: str = "", until: Subscription | None = None
@@ -95,7 +95,7 @@ class Watching(Listing):
         return mirror is None or scans >= first + 2 or now > at + LAST_WORDS_S
 
     def _sync(self, cluster: str, output: Path) -> None:
-        """Bring what tasks have written since the last call."""
+        """Copy the parts that tasks have written since the last call."""
         mirror, at = self._mirrors.get(cluster, (Mirror(output), 0.0))
         if time.monotonic() < at + SYNC_S or not output.is_dir():
             return
@@ -126,10 +126,10 @@ WRONG = (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError
 
 
 class Mirror:
-    """Writes what the reader has printed below a directory of this host.
+    """Writes the data that the reader pod has printed into files below a directory of this host.
 
-    Lines may come twice: each says where in its file its bytes belong. `scans` is how often the
-    reader has looked at all files.
+    Lines may arrive twice: each has the position of its bytes in its file. `scans` is the number of
+    scans of all files by the reader.
     """
 
     def __init__(self, output: Path) -> None:
@@ -158,10 +158,11 @@ class Mirror:
         with path.open(mode) as file:
             file.seek(int(said["at"]))
             file.write(base64.b64decode(said["data"]))
-        os.utime(path)  # a beat is seen by when its file was written, by this host's clock
+        os.utime(path)  # this host's time: it shows a heartbeat
 
     def _inside(self, name: str) -> Path | None:
-        """The file of that name, None if it would lie elsewhere: a program can write any line."""
+        """The file of this name; None if it is outside the directory, since a program can write any
+        line."""
         parts = Path(name).parts
         if not parts or parts[0] != ROOT or ".." in parts:
             return None
@@ -171,7 +172,7 @@ class Mirror:
 class PodLogs(PolledLogs):
     """The logs of pods.
 
-    What was read of those that have been stopped since is kept: Kubernetes deletes it with them.
+    Logs that were read are kept after a pod is stopped, since Kubernetes deletes them with the pod.
     """
 
     _api: Api
@@ -192,7 +193,8 @@ class PodLogs(PolledLogs):
         return not pods or is_over(pods[-1])
 
     def _lines(self, container_id: str, since: float | None, *, stderr: bool = False) -> list[str]:
-        """Kubernetes does not tell stderr apart: both are the same."""
+        """The lines of a log; `stderr` has no effect, since Kubernetes does not separate the
+        streams."""
         pods = self._pods_of(container_id)
         if not pods:
             return said_after(self._kept.get(container_id, []), since)
@@ -244,7 +246,7 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
 
     @property
     def api(self) -> Api:
-        """The connection, for who starts something."""
+        """The connection, for callers that start objects."""
         return self._api
 
     def answers(self) -> bool:
@@ -319,7 +321,7 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
         self.kill(container_id)
 
     def start_again(self, container_id: str) -> None:
-        """Jobs do so themselves, but for a leader.
+        """Jobs restart their pods themselves, except a leader.
 
         Raises:
             EngineError: its pod has ended for good.
@@ -333,7 +335,7 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
             )
 
     def stop(self, cluster: str, run: str = "") -> None:
-        """Suspend the Jobs, or their set, which would resume them; their pods are deleted.
+        """Suspend the Jobs, or their set (which would resume single Jobs); their pods are deleted.
 
         The pods' logs are saved before.
         """
@@ -343,11 +345,11 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
         jobs, sets = self._api.of("batch/v1", "jobs"), self._api.of(GROUP, "jobsets")
         paths = [f"{sets}/{one['metadata']['name']}" for one in self._sets(cluster, run)]
         for path in paths or sorted({f"{jobs}/{known.partition('/')[0]}" for known in going}):
-            with contextlib.suppress(Refused):  # it has ended by now
+            with contextlib.suppress(Refused):  # it has already ended
                 self._api.patch(path, STOP)
         self._wait(lambda: all(exit_code(p) is not None for p in self.pods(cluster, run)))
         time.sleep(POLL_S if going else 0)
-        self.bring(cluster, run)  # what they wrote at their end is brought, too
+        self.bring(cluster, run)  # their last lines are copied, too
 
     def remove(self, cluster: str, run: str = "") -> int:
         count = len(self.containers(cluster, run))
@@ -369,11 +371,11 @@ class KubernetesEngine(Unreachable, PodLogs, Watching):
         return count
 
     def _removable(self, group: str, kind: str, cluster: str, *, is_run: bool) -> list[Record]:
-        """The metadata of its objects of a kind.
+        """The metadata of the cluster's removable objects of one type.
 
-        Who may not list Secrets still removes those that `up` has made, since their names are
-        known. `is_run` is whether `up` has made the cluster: Secrets for a file that `kubectl`
-        applied are the user's own.
+        A user who may not list Secrets can still remove those that `up` created, since their names
+        are known. `is_run` is whether `up` created the cluster: Secrets for a file that `kubectl`
+        applied belong to the user.
         """
         try:
             objects = self._api.items(self._api.of(group, kind), selector(cluster, ""))

@@ -81,7 +81,8 @@ def _policy(name: str, own: dict[str, str], *, anywhere: bool) -> Object:
 
 
 def _shared(cluster: Cluster, name: str, own: dict[str, str]) -> Object:
-    """What grows with the cluster, once; and of which files `up` makes the Secret."""
+    """The ConfigMap with values that grow with the cluster; its annotation names the files from
+    which `up` creates the Secret."""
     config_map = _named("v1", "ConfigMap", name, own)
     if files := secret_files(cluster):
         config_map["metadata"]["annotations"] = {SECRET_FILES: json.dumps(files)}
@@ -121,7 +122,7 @@ def render(cluster: Cluster, files: Sequence[Carried]) -> str:
 
 
 def own_lines(cluster: Cluster) -> list[str]:
-    """What the file says of itself in its first lines."""
+    """The comment lines at the beginning of the file."""
     name = kubernetes_name(cluster.name)
     on = settings_of(cluster)
     kubectl = f"kubectl -n {on.namespace}" if on.namespace else "kubectl"
@@ -138,7 +139,7 @@ def own_lines(cluster: Cluster) -> list[str]:
 
 
 def _secrets(cluster: Cluster, create: str) -> Iterator[str]:
-    """Yields how the Secrets are made: the file has no values."""
+    """Yields the commands that create the Secrets, since the file has no values."""
     if names := cluster.from_caller:
         # No value is an argument, which every user of the host could read.
         values = " ".join(f'--from-file={one}=<(printf %s "${one}")' for one in names)

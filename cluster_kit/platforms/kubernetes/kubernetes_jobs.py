@@ -32,12 +32,13 @@ REFERENCE = f"$({INDEX})"
 
 
 def escaped(text: str) -> str:
-    """Returns the text such that Kubernetes makes this text of it again."""
+    """Returns the text escaped, so that Kubernetes expands it to the original text."""
     return text.replace("$", "$$")
 
 
 def template(texts: Sequence[str]) -> str | None:
-    """Returns what Kubernetes makes the texts of indexes 0, 1, … from; None if nothing does so."""
+    """Returns the template that Kubernetes expands to the texts of indexes 0, 1, …; None if there
+    is none."""
     parts = parts_of(texts)
     return None if parts is None else REFERENCE.join(map(escaped, parts))
 
@@ -46,7 +47,7 @@ def command(role: Sequence[Container]) -> list[str]:
     """Returns the arguments of all tasks of a role.
 
     Raises:
-        UsageError: they differ otherwise than by their index.
+        UsageError: they differ in more than their index.
     """
     words = []
     for texts in zip_longest(*(spec.command for spec in role)):
@@ -119,7 +120,8 @@ def volumes(
 
 
 def output(cluster: Cluster, path: str) -> tuple[Object, list[Object]]:
-    """Returns the volume at the output's path, and its mount: a folder of its own in a claim."""
+    """Returns the volume at the output's path, and its mount, which is a separate folder in a
+    claim."""
     claim = settings_of(cluster).claim
     if not claim:
         return _volume("output", _empty(), path)
@@ -217,7 +219,8 @@ def _job(
         "activeDeadlineSeconds": math.ceil(longest),
         "podReplacementPolicy": "Failed",
     }
-    # A leader is not started again: its end decides the job. One among other workers shares theirs.
+    # A leader is not restarted, since its end decides the job. A leader that is a worker has the
+    # restarts of the workers' Job.
     restarts = max(spec.restarts for spec in specs)
     if on.jobset and role != cluster.leader.role:
         restarts = ENDLESS
@@ -304,7 +307,7 @@ def _container(
 
 
 def _variables(cluster: Cluster, tasks: Sequence[Task], specs: Sequence[Container]) -> list[Object]:
-    """Returns the container's variables, the index before all that use it."""
+    """Returns the container's variables; the index comes before the variables that use it."""
     common = shared_variables(cluster)
     shared = {k: v for k, v in common.items() if k not in GROWING} | {SHARED: f"{CONFIG}/{FILE}"}
     tables = [
@@ -323,7 +326,7 @@ def _variables(cluster: Cluster, tasks: Sequence[Task], specs: Sequence[Containe
 
 
 def _resources(spec: Container) -> Object:
-    """Returns limits, and the same as requests: a node has them for this container alone."""
+    """Returns limits, and equal requests, so that the node reserves them for this container."""
     limits: dict[str, str] = {}
     if spec.cpus is not None:
         limits["cpu"] = f"{math.ceil(spec.cpus * 1000)}m"

@@ -224,8 +224,8 @@ class Kubernetes(Platform):
         return file
 
     def up(self, host: Host, file: Path, output: Path, run: str) -> None:
-        """Make all that the file has, and wait until every pod has started."""
-        import yaml  # comes with the client of Kubernetes, an extra
+        """Create all objects of the file, and wait until every pod has started."""
+        import yaml  # installed with the Kubernetes client, which is optional
 
         from cluster_kit.platforms.kubernetes.kubernetes_start import for_run, make, wait_for_start
 

@@ -1,4 +1,4 @@
-"""Pods as containers; lists a cluster's Jobs, pods and sets, and keeps what has ended."""
+"""Describes pods as containers; lists a cluster's Jobs, pods and sets, and remembers ended ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_stopped_by_kit(record: Record) -> bool:
 
 
 def secrets_named(spec: Record) -> set[str]:
-    """The names of the Secrets whose values a pod is given, as variables or files.
+    """The names of the Secrets whose values a pod gets, as variables or files.
 
     Others have no values: the file of a cluster is refused if it has one.
     """
@@ -60,7 +60,7 @@ def output_of(job: Record) -> str:
 
 
 def task_of(pod: Record) -> str:
-    """The id of the task that a pod is of."""
+    """The id of a pod's task."""
     metadata = pod["metadata"]
     return f"{metadata['labels']['batch.kubernetes.io/job-name']}/{_index(pod)}"
 
@@ -87,7 +87,7 @@ def _created(pod: Record) -> tuple[float, str]:
 
 
 def _state(pod: Record) -> Record:
-    """What a pod's container does: {"running": …}, {"waiting": …}, {"terminated": …}, or {}."""
+    """The state of a pod's container: {"running": …}, {"waiting": …}, {"terminated": …}, or {}."""
     statuses = pod.get("status", {}).get("containerStatuses") or ()
     state: Record = next((one["state"] for one in statuses if one["name"] == TASK), {})
     return state
@@ -98,7 +98,7 @@ def is_over(pod: Record) -> bool:
 
 
 def exit_code(pod: Record) -> int | None:
-    """How it ended, None if it has not."""
+    """The exit code of the pod's container; None if it has not ended."""
     ended = _state(pod).get("terminated")
     if taken_away(pod):
         return TAKEN
@@ -108,7 +108,7 @@ def exit_code(pod: Record) -> int | None:
 
 
 def taken_away(pod: Record) -> str:
-    """Why Kubernetes has ended a pod (evicted, lost node), "" if it has not."""
+    """The reason why Kubernetes ended a pod (evicted, lost node); "" if it did not."""
     status = pod.get("status", {})
     if status.get("phase") == "Failed" and status.get("reason"):
         return f"{status['reason']}: {status.get('message', '')}".strip(": ")
@@ -119,18 +119,18 @@ def taken_away(pod: Record) -> str:
 
 
 def _time(text: str | None) -> float:
-    """Unix seconds, rounded up: Kubernetes says when in whole seconds. -1 for no time."""
+    """Unix seconds, rounded up, since Kubernetes reports whole seconds; -1 without a time."""
     return -1.0 if not text else seconds_of(text) + 0.999
 
 
 def _refused(pod: Record) -> Record:
-    """How its node ended a container that it could not start; {} if it did not."""
+    """The end of a container that its node could not start; {} if there is none."""
     ended: Record = _state(pod).get("terminated") or {}
     return ended if ended.get("reason") in NOT_STARTED else {}
 
 
 def has_run(pod: Record) -> bool:
-    """Whether its container runs, or has; those of a pod that its node refused never do."""
+    """Whether its container runs or has run; False if the node refused the pod."""
     return started(pod) > 0
 
 
@@ -164,7 +164,7 @@ def waits_for(pod: Record) -> tuple[str, str]:
 
 
 def container_of(job: Record, index: int, pods: Sequence[Record]) -> Container:
-    """An index of a Job as if it were one container that is started again.
+    """An index of a Job, described as one container that is restarted.
 
     Args:
         pods: its pods, oldest first.
@@ -245,8 +245,8 @@ IN_SET = "jobset.sigs.k8s.io/jobset-name"
 
 
 def with_sets(jobs: Sequence[Record], sets: Iterable[Record]) -> list[Record]:
-    """Returns the Jobs, and those that their sets are to have or have had. Where a set is over, or
-    was stopped, its Jobs are marked as stopped: those without a pod make none any more."""
+    """Returns the Jobs, including those that their sets will have or have had. If a set has ended
+    or was stopped, its Jobs are marked as stopped, since they create no pods any more."""
     by_name = {str(job["metadata"]["name"]): job for job in jobs}
     for one in sets:
         for job in _jobs(one):
@@ -285,7 +285,7 @@ _PARALLEL = 16
 
 
 class Ended:
-    """The part of the engine that remembers them, from when it has seen them end."""
+    """The part of the engine that remembers ended pods, from when it has seen them end."""
 
     _kept: dict[str, list[str]]
     """The logs of ended tasks, by id."""
@@ -297,7 +297,7 @@ class Ended:
         """A pod's log, each line with its time in front."""
 
     def _keep(self, pods: Sequence[Record]) -> None:
-        """Keep the records of pods that have ended, and the logs of those that are about to go."""
+        """Keep the records of ended pods, and the logs of pods that are about to be deleted."""
         going = [pod for pod in pods if self._is_going(pod)]
         every = by_task(pods) if going else {}
         tasks = sorted(set(map(task_of, going)))
@@ -309,7 +309,8 @@ class Ended:
                 self._ended[pod["metadata"]["name"]] = pod
 
     def _is_going(self, pod: Record) -> bool:
-        """Whether its set may delete a pod from now on, or does; and its log is to be read."""
+        """Whether its set may soon delete a pod, or is deleting it, so that its log must be read
+        now."""
         metadata = pod["metadata"]
         if IN_SET not in metadata["labels"] or metadata["name"] in self._ended:
             return False
@@ -346,7 +347,7 @@ class Listing(Ended):
         path = self._api.of("batch/v1", "jobs")
         jobs = self._api.items(path, f"{labels.ROLE},{selector(cluster, run)}")
         if cluster and jobs and not any(IN_SET in job["metadata"]["labels"] for job in jobs):
-            return [*jobs]  # a cluster's Jobs are all of one set, or of none
+            return [*jobs]  # all Jobs of a cluster are in one set, or none is
         return with_sets(jobs, self._sets(cluster, run))
 
     def _sets(self, cluster: str, run: str = "") -> list[Record]:
@@ -362,7 +363,7 @@ class Listing(Ended):
             return []
 
     def is_queued(self, cluster: str, run: str) -> bool:
-        """Whether a queue holds Jobs back, or their set; one that the kit has stopped is not."""
+        """Whether a queue holds Jobs or their set back; False if the kit has stopped them."""
         return any(
             one["spec"].get("suspend") and not is_stopped_by_kit(one)
             for one in self._sets(cluster, run) or self._jobs(cluster, run)
@@ -377,8 +378,8 @@ class Listing(Ended):
         return [*self._api.items(path, f"{labels.ROLE},{selector(cluster, run)}")]
 
     def complaints(self, cluster: str) -> dict[str, str]:
-        """What Kubernetes says of Jobs for which it makes no pods, by the Job's name; what it says
-        of a set, of all of its Jobs; and what keeps a node from making a pod's containers, by the
+        """The messages of Kubernetes about Jobs without pods, by the Job's name (a message about a
+        set counts for all its Jobs), and about pods whose containers a node cannot create, by the
         pod's name."""
         complaints: dict[str, str] = {}
         events = self._api.get(self._api.of("v1", "events"), fieldSelector="type=Warning")["items"]
@@ -397,6 +398,6 @@ class Listing(Ended):
 
 
 def selector(cluster: str, run: str) -> str:
-    """The labels of all that is a cluster's, or a run's; of every cluster's without a name."""
+    """The selector of all objects of a cluster or a run; without a name, of all clusters."""
     mine = f"{labels.CLUSTER}={cluster}" if cluster else labels.CLUSTER
     return f"{mine},{labels.RUN}={run}" if run else mine

@@ -11,7 +11,8 @@ GROUP = "jobset.x-k8s.io/v1alpha2"
 
 
 def kubernetes_name(cluster: str) -> str:
-    """The Service of a cluster on Kubernetes, and the beginning of all other names of it there.
+    """The name of a cluster's Service on Kubernetes, which is also the prefix of all its other
+    names there.
 
     A Service's name begins with a letter. With the longest name of a cluster each one derived from
     it has at most 63 characters.
@@ -30,7 +31,7 @@ def kubernetes_job(cluster: str, role: str, *, in_set: bool) -> str:
 
 
 def kubernetes_host(cluster: str, role: str, index: int, *, in_set: bool) -> str:
-    """The name by which a pod is found: its Job's, its index, and the Service."""
+    """A pod's host name: its Job's name, its index, and the Service."""
     return f"{kubernetes_job(cluster, role, in_set=in_set)}-{index}.{kubernetes_name(cluster)}"
 
 

@@ -1,4 +1,4 @@
-"""Makes a run's objects, and waits until its pods have started."""
+"""Creates a run's objects, and waits until its pods have started."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ READS_WITH = {
 def for_run(
     objects: list[Object], run: str, output: Path, environment: Mapping[str, str]
 ) -> list[Object]:
-    """Returns the objects in the order in which they are made, Jobs or their set last.
+    """Returns the objects in the order in which they are created, Jobs or their set last.
 
     Args:
-        output: the directory of this host that progress files are brought to.
-        environment: has the values of secrets.
+        output: the directory of this host to which progress files are copied. environment: the
+            variables with the values of secrets.
     Raises:
         OSError: the file of a secret cannot be read.
     """
@@ -82,8 +82,8 @@ def _labelled(one: Object, run: str, output: Path) -> Object:
 
 
 def reader(job: Object, like: Object) -> Object:
-    """Returns the pod that prints what tasks write, with the rights of this Job's pods, and the
-    labels and the namespace of another object."""
+    """Returns the reader pod, which prints the tasks' files; it has the rights of this Job's pods,
+    and the labels and the namespace of another object."""
     metadata, spec = like["metadata"], copy.deepcopy(job["spec"]["template"]["spec"])
     job_labels = metadata["labels"]
     name = f"{kubernetes_name(job_labels[labels.CLUSTER])}-{READER}"
@@ -169,8 +169,8 @@ KEEPS = ("PersistentVolumeClaim",)
 def make(api: Api, objects: Sequence[Mapping[str, Any]]) -> None:
     """Create objects; existing ones are changed, except claims. Raises EngineError.
 
-    A user who can neither create nor delete Secrets, and has none, runs without the kit's Secret:
-    tasks then agree on a secret themselves, and nothing remains that the user cannot remove.
+    The kit's own Secret is skipped if the user may not create or delete Secrets: tasks then agree
+    on a secret themselves, and no object remains that the user cannot remove.
     """
     for one in objects:
         is_ours = list(one.get("stringData", ())) == [BEACON_SECRET]
@@ -191,10 +191,10 @@ def make(api: Api, objects: Sequence[Mapping[str, Any]]) -> None:
 
 
 def wait_for_start(engine: KubernetesEngine, cluster: str, run: str) -> None:
-    """Return when every task has a pod that has started, however long a queue holds them back.
+    """Wait until every task has a started pod, even if a queue holds them back for long.
 
     Raises:
-        EngineError: some have not, and why.
+        EngineError: some pods have not started; the message says why.
     """
     began, since = time.monotonic(), dict[tuple[str, float], float]()
     while True:

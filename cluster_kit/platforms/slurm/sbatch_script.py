@@ -59,7 +59,7 @@ class Texts:
         self._path = re.compile(rf"(?<![^\s=,:\"'])(?:{targets})(?=[/,:\"'\s]|$)")
 
     def held(self, text: str, task: str = "") -> str:
-        """Returns a text of a task with marks for what the script puts into it."""
+        """Returns a text of a task with marks for the values that the script inserts."""
         if {"\ue000", "\ue001"} & {*text}:
             raise UsageError(
                 f"{text!r}: the characters U+E000 and U+E001 are for the script's own use",
@@ -134,7 +134,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Block:
-    """A branch of `case`: the tasks that it is for, and their variables or their command."""
+    """A branch of `case`: its tasks, and their variables or their command."""
 
     pattern: str
     variables: tuple[Pair, ...] = ()
@@ -181,7 +181,7 @@ def own_blocks(
 
 
 def _merged(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """The branches, with those that say the same as one."""
+    """The branches, with equal ones merged."""
     patterns: dict[tuple[tuple[Pair, ...], str], list[str]] = {}
     for block in blocks:
         patterns.setdefault((block.variables, block.command), []).append(block.pattern)
@@ -226,7 +226,8 @@ def command_blocks(
 
 
 def _one(commands_: Sequence[Sequence[str]]) -> list[str] | None:
-    """The words of which those of all tasks are made; None if there are none."""
+    """The words from which the words of all tasks are made by their index; None if there are
+    none."""
     if len({len(words) for words in commands_}) > 1:
         return None
     words_parts = [parts_of(words) for words in zip(*commands_, strict=True)]
@@ -292,7 +293,8 @@ class Part:
 
 
 def parts(cluster: Cluster, specs: Mapping[str, Container]) -> tuple[Part, ...]:
-    """Returns the parts, in the order of their first tasks: tasks that ask for the same are one."""
+    """Returns the parts, in the order of their first tasks; tasks with equal requests form one
+    part."""
     kinds: dict[tuple[int, int, int], list[str]] = {}
     for name, spec in specs.items():
         cpus = math.ceil(spec.cpus or 1)
@@ -402,7 +404,7 @@ def render(cluster: Cluster) -> str:
 
 
 def own_lines(cluster: Cluster, spec: Container) -> list[str]:
-    """What the script says of itself in its first lines."""
+    """The comment lines at the beginning of the script."""
     on, name = settings_of(cluster), cluster.name
     lines = [
         f"Submit it: `sbatch compose/{name}/sbatch.sh`, in the directory that has compose/.",
@@ -447,7 +449,7 @@ def _checks(on: SlurmSettings, secrets: Iterable[str]) -> Iterator[str]:
 
 
 def _environment(cluster: Cluster, on: SlurmSettings, secrets: Iterable[str]) -> Iterator[str]:
-    """Yields the lines that make up for the image, or hand on what it would not see."""
+    """Yields the lines that replace the image's environment, or pass variables into the image."""
     if on.image:
         # Exported, since the arguments of a process can be read by every user of its node.
         yield from (f'export APPTAINERENV_{name}="${name}"' for name in secrets)
@@ -465,7 +467,7 @@ def _environment(cluster: Cluster, on: SlurmSettings, secrets: Iterable[str]) ->
 
 
 def _start(cluster: Cluster, on: SlurmSettings, spec: Container) -> str:
-    """The line that becomes a task's program."""
+    """The line that executes a task's program."""
     if not on.image:
         return 'exec env "${given[@]}" "$python" -m trainer "${command[@]}"'
     binds = f'--bind "$run/output":{spec.output} "${{binds[@]}}"'
@@ -491,7 +493,7 @@ def _start(cluster: Cluster, on: SlurmSettings, spec: Container) -> str:
 
 
 def _judge(on: SlurmSettings, spec: Container) -> Iterator[str]:
-    """Yields the lines that have the verdict made by the tasks' Python, at the end of the job."""
+    """Yields the lines that make the verdict at the end of the job, by the tasks' Python."""
     if not on.image:
         yield "export PYTHONPATH=$trainer${PYTHONPATH:+:$PYTHONPATH}"
         yield "cd / || return  # where Python finds no other module called trainer"
@@ -519,7 +521,8 @@ def cluster_text(cluster: Cluster) -> str:
 
 
 def mode_of_script(cluster: Cluster) -> int | None:
-    """The script's permissions, None for the usual: it has the lines of `setup` as they are."""
+    """The script's permissions, None for the usual ones: it contains the lines of `setup`
+    unchanged."""
     setup = settings_of(cluster).setup
     has_secrets = any(without_shell_values(line) != line for line in setup)
     return 0o600 if has_secrets else mode_of(cluster)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def not_run_by_the_kit(name: str = "NAME") -> UsageError:
-    """The error of every verb that would have to start a job of Slurm, or look into one."""
+    """The error of every verb that would have to start or inspect a Slurm job."""
     return UsageError(
         'engine = "slurm": the kit writes a script for Slurm and does not run it',
         f"`cluster-kit render {name} --engine slurm`, then `sbatch compose/{name}/sbatch.sh`; "

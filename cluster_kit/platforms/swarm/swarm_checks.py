@@ -42,7 +42,7 @@ def check_swarm(host: Host, cluster: Cluster | None) -> list[Check]:
 
 
 def check_nodes(records: Sequence[Mapping[str, Any]]) -> list[Check]:
-    """Which nodes can be given tasks, and which not."""
+    """Checks which nodes can get tasks, and which cannot."""
     usable = [_name(one) for one in records if is_usable(one)]
     others = [f"{_name(one)} ({_state(one)})" for one in records if not is_usable(one)]
     managers = sum(one["Spec"]["Role"] == "manager" for one in records)
@@ -60,7 +60,7 @@ def check_nodes(records: Sequence[Mapping[str, Any]]) -> list[Check]:
 def check_constraints(
     records: Sequence[Mapping[str, Any]], cluster: Cluster | None
 ) -> Iterator[Check]:
-    """Yields a failed check for each choice of nodes (`nodes`) that no usable node fulfils."""
+    """Yields a failed check for each value of `nodes` that no usable node satisfies."""
     for chosen in dict.fromkeys(task.nodes for task in (cluster.tasks if cluster else ())):
         if chosen and not usable_for(chosen, records):
             tasks = [t.name for t in (cluster.tasks if cluster else ()) if t.nodes == chosen]
@@ -70,9 +70,9 @@ def check_constraints(
 
 
 def check_cpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) -> Iterator[Check]:
-    """Yields a failed check for tasks with more `cpus` than any node has that they may be on.
+    """Yields a failed check for tasks with more `cpus` than any of their possible nodes has.
 
-    An engine refuses to make such a container; a swarm would try it on one node after the other.
+    An engine refuses to create such a container, and a swarm would try one node after the other.
     """
     asking = [task for task in (cluster.tasks if cluster else ()) if task.cpus]
     nodes = {chosen: usable_for(chosen, records) for chosen in {task.nodes for task in asking}}
@@ -113,7 +113,7 @@ def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
     summary = f"the nodes announce {total} GPU{'s' if total != 1 else ''}" + (each and f": {each}")
     free = {str(one["ID"]): gpus_of(one) for one in usable}
     without = []
-    for task in asking:  # a swarm chooses, too: the first that fits is good enough to count
+    for task in asking:  # the swarm may choose differently
         fits = (str(one["ID"]) for one in usable_for(task.nodes, usable))
         chosen = next((node for node in fits if free[node] >= len(task.gpus)), None)
         if chosen is None:
@@ -132,12 +132,12 @@ def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
 
 
 def cpus_of(record: Mapping[str, Any]) -> float:
-    """How many CPUs a node has; without end if it does not say so."""
+    """The number of a node's CPUs; infinity if the node does not report it."""
     return int(_resources(record).get("NanoCPUs") or 0) / 1e9 or math.inf
 
 
 def gpus_of(record: Mapping[str, Any]) -> int:
-    """How many GPUs a node announces as generic resources of the kind `GPU`."""
+    """The number of GPUs that a node announces as generic resources of the kind `GPU`."""
     count = 0
     for one in _resources(record).get("GenericResources") or ():
         named, counted = one.get("NamedResourceSpec"), one.get("DiscreteResourceSpec")
@@ -152,7 +152,7 @@ def check_mtu(cluster: Cluster | None, underlay: int | None) -> Iterator[Check]:
     """Yields a failed check if the overlay is made for larger packets than the nodes' network.
 
     Args:
-        underlay: the MTU of the interface by which this node is in the swarm, None if not known.
+        underlay: the MTU of the interface by which this node is in the swarm; None if unknown.
     """
     made_for = DEFAULT_MTU if cluster is None or cluster.mtu is None else cluster.mtu
     if underlay is not None and made_for > underlay:
@@ -171,7 +171,8 @@ def mtu_at(host: Host, address: str) -> int | None:
 
 
 def fulfils(record: Mapping[str, Any], constraints: Sequence[str]) -> bool:
-    """Whether a node fulfils these constraints; one that is not known here counts as fulfilled."""
+    """Whether a node satisfies these constraints; an unknown kind of constraint counts as
+    satisfied."""
     values = {
         "node.id": record["ID"],
         "node.hostname": _name(record),
@@ -196,12 +197,12 @@ def fulfils(record: Mapping[str, Any], constraints: Sequence[str]) -> bool:
 def usable_for(
     constraints: Sequence[str], records: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The nodes that are given tasks, and fulfil these constraints."""
+    """The nodes that accept tasks, and satisfy these constraints."""
     return [one for one in records if is_usable(one) and fulfils(one, constraints)]
 
 
 def is_usable(record: Mapping[str, Any]) -> bool:
-    """Whether a node is given tasks."""
+    """Whether a node accepts tasks."""
     return bool(record["Status"]["State"] == "ready" and record["Spec"]["Availability"] == "active")
 
 
@@ -231,7 +232,7 @@ def probe_nodes(engine: SwarmEngine, cluster: Cluster, beside: Path) -> list[Che
     """Checks every node by a container that reports what the node has.
 
     Args:
-        beside: the directory in which runs are.
+        beside: the directory of the runs.
     """
     nodes = {
         one["ID"]: str(one["Description"]["Hostname"])
@@ -259,7 +260,7 @@ def probe_nodes(engine: SwarmEngine, cluster: Cluster, beside: Path) -> list[Che
 
 
 def image_check(cluster: Cluster, nodes: Mapping[str, str], told: Sequence[NodeSaid]) -> Check:
-    """Whether every node has the image."""
+    """Checks that every node has the image."""
     lacking = [nodes.get(one.node, one.node) for one in told if NO_IMAGE in one.error]
     if not lacking:
         if len(told) < len(nodes):
@@ -278,10 +279,11 @@ def image_check(cluster: Cluster, nodes: Mapping[str, str], told: Sequence[NodeS
 def storage_check(
     beside: Path, nodes: Mapping[str, str], told: Sequence[NodeSaid], seen: Sequence[str]
 ) -> Check:
-    """Whether what every node writes where runs are is there for this host, and the other way.
+    """Checks that this host sees the files that each node writes into the runs' directory, and vice
+    versa.
 
     Args:
-        seen: ids of the nodes whose writing is there.
+        seen: ids of the nodes whose files this host sees.
     """
     by_node = {answer.node: answer for answer in told}
     wrong = {}
@@ -308,7 +310,8 @@ def storage_check(
 
 
 def _probe(cluster: Cluster, folder: Path, token: str) -> Probe:
-    """With the folders and files of the manifest: a node that lacks one says so."""
+    """The probe with the folders and files of the manifest mounted: a node that lacks one reports
+    it."""
     others = dict.fromkeys(mount.source for mount in cluster.all_mounts)
     mounts = [
         Mount(source, f"{FOLDER}-{number}", read_only=True) for number, source in enumerate(others)
@@ -320,7 +323,7 @@ def _probe(cluster: Cluster, folder: Path, token: str) -> Probe:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or its nearest existing parent."""
     return next(one for one in (folder, *folder.parents) if one.is_dir())
 
 

@@ -67,7 +67,7 @@ class SwarmLogs(PolledLogs):
     def _lines(self, container_id: str, since: float | None, *, stderr: bool = False) -> list[str]:
         """The lines of all of a service's tasks, oldest task first, each with its time.
 
-        What a lost node has is left out.
+        Lines on a lost node are left out.
         """
         wanted: dict[str, Any] = {"stdout": int(not stderr), "stderr": 1, "timestamps": 1}
         wanted |= {} if since is None else {"since": f"{since:.9f}"}
@@ -98,9 +98,9 @@ FORGOTTEN_S = 600.0
 
 @dataclass(frozen=True)
 class Probe:
-    """What to run on each node: a shell's script, as a user, with these mounts.
+    """A probe to run on each node: a shell script, as a user, with these mounts.
 
-    `NODE` is the node's id there.
+    The variable NODE has the node's id.
     """
 
     name: str
@@ -112,7 +112,8 @@ class Probe:
 
 @dataclass(frozen=True)
 class NodeSaid:
-    """How it ended on a node: `exit_code` is None if it did not start, `error` then why."""
+    """The result of a probe on a node: `exit_code` is None if it did not start, and `error` is then
+    the reason."""
 
     node: str
     exit_code: int | None
@@ -120,7 +121,7 @@ class NodeSaid:
 
 
 def run_on_each_node(api: Any, probe: Probe, within_s: float) -> list[NodeSaid]:
-    """What each node that is given tasks says, by node ids; without those that say nothing.
+    """The result of each node that accepts tasks, by node id; nodes without a result are left out.
 
     Raises:
         EngineError: the swarm refuses, or does not answer.
@@ -146,7 +147,7 @@ def run_on_each_node(api: Any, probe: Probe, within_s: float) -> list[NodeSaid]:
 def _remove_forgotten(api: Any) -> None:
     for service in api.services(filters={"label": PROBE}):
         if time.time() - seconds_of(service["CreatedAt"]) > FORGOTTEN_S:
-            with contextlib.suppress(NotFound):  # another command has done it by now
+            with contextlib.suppress(NotFound):  # another command has already done it
                 api.remove_service(service["ID"])
 
 
@@ -192,7 +193,7 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
     A container's id is that of its service.
 
     Raises:
-        HostError: no engine answers, or it is no manager of a swarm.
+        HostError: no engine answers, or it is not a manager of a swarm.
     """
 
     def __init__(self) -> None:
@@ -224,7 +225,7 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
 
     @as_engine_errors()
     def node_records(self) -> list[dict[str, Any]]:
-        """What `docker node inspect` shows of every node."""
+        """The output of `docker node inspect` for every node."""
         return list(self._client.api.nodes())
 
     def run_on_each_node(self, probe: Probe, within_s: float) -> list[NodeSaid]:
@@ -356,14 +357,14 @@ def _of_the_swarm(filters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hold(template: dict[str, Any]) -> None:
-    """Let no node run it: its task is stopped, and stays there with its log."""
+    """Prevent nodes from running the service: its task is stopped, and remains with its log."""
     placement = template.setdefault("Placement", {})
     constraints = [one for one in placement.get("Constraints") or () if one != HELD]
     placement["Constraints"] = [*constraints, HELD]
 
 
 def _release(template: dict[str, Any]) -> None:
-    """Let it run again, as a new task even if nothing else has changed."""
+    """Let the service run again, as a new task even if nothing else has changed."""
     placement = template.setdefault("Placement", {})
     placement["Constraints"] = [one for one in placement.get("Constraints") or () if one != HELD]
     template["ForceUpdate"] = template.get("ForceUpdate", 0) + 1

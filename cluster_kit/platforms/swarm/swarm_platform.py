@@ -33,10 +33,10 @@ def version(host: Host) -> tuple[int, ...] | None:
 
 
 def deploy(host: Host, file: Path, stack: str, output: Path, run_id: str) -> None:
-    """Make the services of a stack, and return without waiting for their tasks.
+    """Create the services of a stack, and return without waiting for their tasks.
 
     Raises:
-        SubnetTaken: the subnet is in use by now.
+        SubnetTaken: another network has taken the subnet.
         EngineError: the swarm refuses the stack.
     """
     variables = {"CLUSTER_KIT_OUTPUT": str(output), "CLUSTER_KIT_RUN": run_id, **new_secret()}
@@ -75,14 +75,15 @@ class Starting(Protocol):
 
 @dataclass
 class Said:
-    """What a swarm says of tasks that do not run, and since when."""
+    """The swarm's message about tasks that do not run, and since when it lasts."""
 
     why: dict[str, str] = field(default_factory=dict)
     since: float = 0.0
     last: float = 0.0
 
     def now(self, why: Mapping[str, str], now: float) -> None:
-        """Note the problem at `now`, in seconds; it is dropped after a while without one."""
+        """Record the problem at `now`, in seconds; it is dropped after a while without a
+        problem."""
         if why:
             self.why |= why
             self.since, self.last = self.since or now, now
@@ -95,11 +96,11 @@ class Said:
 
 
 def wait_for_start(swarm: Starting, name: str, run: str) -> None:
-    """Return when all tasks of a run have started.
+    """Wait until all tasks of a run have started.
 
     Raises:
-        SubnetTaken: another network of the swarm has the subnet; no task ever says so.
-        EngineError: some have not: a node has rejected them, or there is none for them.
+        SubnetTaken: another network of the swarm has the subnet, which no task reports.
+        EngineError: some tasks have not started: a node rejected them, or no node suits them.
     """
     began, lacks_since, notices = time.monotonic(), 0.0, Said()
     while True:
@@ -216,7 +217,8 @@ class Swarm(Platform):
         return why_stale(file.parent / FILE, spec_text(cluster))
 
     def write(self, workspace: Workspace, cluster: Cluster, text: str) -> Path:
-        """Write the stack file, what all tasks are given, and the output of a plain deploy."""
+        """Write the stack file, the file that all tasks get, and the output directory of a plain
+        deploy."""
         from cluster_kit.platforms.rendered_file import FILE, spec_text
         from cluster_kit.platforms.variables import mode_of
 

@@ -1,4 +1,4 @@
-"""Tasks of a swarm as containers."""
+"""Describes tasks of a swarm as containers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from cluster_kit.resolved import OUTPUT
 
 
 class Unreachable(RemoteEngine):
-    """Each of these methods of an engine raises EngineError: no API of a swarm reaches inside."""
+    """The methods of an engine that raise EngineError, since no API of a swarm reaches into
+    containers."""
 
     out_of_reach = (
         "that cannot be done to a task of a swarm: its container may be on another node",
@@ -30,7 +31,7 @@ def has_run(group: Sequence[Task]) -> bool:
 
 
 def refusals(tasks: Iterable[Task], nodes: Mapping[str, str]) -> dict[str, str]:
-    """Why tasks of the kit have never run, by name: what their newest task says.
+    """The reasons why tasks of the kit have never run, by name, from their newest swarm task.
 
     Args:
         nodes: host names of nodes by id.
@@ -65,20 +66,20 @@ Task = Mapping[str, Any]
 
 
 def is_held(task: Task) -> bool:
-    """Whether it only waits, because its service is stopped."""
+    """Whether a swarm task only waits because its service is stopped."""
     return HELD in ((task["Spec"].get("Placement") or {}).get("Constraints") or ())
 
 
 def state_of(task: Task) -> str:
-    """What swarm says that it is doing: `running`, `failed`, …"""
+    """The state that the swarm reports for a task: `running`, `failed`, …"""
     return str(task["Status"]["State"])
 
 
 def with_lost(tasks: Iterable[Task], nodes: Iterable[Mapping[str, Any]]) -> list[Task]:
-    """The tasks, those of nodes that are down as `orphaned`, and what is said of them the node;
-    those that were stopped on nodes that are drained say so.
+    """The tasks. Those on nodes that are down have the state `orphaned` and the node as message;
+    those that were stopped on drained nodes have a message about that.
 
-    A swarm says of none that it is lost before a day: until then they run, for all that it knows.
+    A swarm reports a task as lost only after a day; until then it counts as running.
     """
     down, drained = dict[str, str](), dict[str, str]()
     for node in nodes:
@@ -101,8 +102,8 @@ def _of_node(task: Task, down: Mapping[str, str], drained: Mapping[str, str]) ->
 
 
 def never_ran(task: Task) -> bool:
-    """Whether it has ended without ever having run: its node has rejected it, could not start its
-    container, was down before, or was told to stop it before it had one."""
+    """Whether it ended without having run: its node rejected it, could not start its container, was
+    down before, or had to stop it before it had one."""
     state, status = state_of(task), task["Status"]
     if state == "failed":
         return str(status.get("Message")) == "starting"
@@ -112,7 +113,7 @@ def never_ran(task: Task) -> bool:
 
 
 def exit_code_of(task: Task) -> int | None:
-    """How it ended, None if it has not, or if that is not known."""
+    """The exit code of a swarm task; None if it has not ended, or if the code is unknown."""
     state = state_of(task)
     if state not in ENDED:
         return None
@@ -123,7 +124,7 @@ def exit_code_of(task: Task) -> int | None:
 
 
 def name_of(task: Task) -> str:
-    """The kit's name of it: `worker-0`."""
+    """The kit's name of a swarm task: `worker-0`."""
     tags = task["Spec"]["ContainerSpec"].get("Labels") or {}
     return f"{tags.get(labels.ROLE)}-{tags.get(labels.INDEX)}"
 
@@ -138,7 +139,7 @@ def by_service(tasks: Iterable[Task]) -> dict[str, list[Task]]:
 
 
 def container_of(service: Mapping[str, Any], tasks: Sequence[Task]) -> Container:
-    """A service with the kit's labels as if it were one container that is started again.
+    """A service with the kit's labels, described as one container that is restarted.
 
     Args:
         tasks: its tasks, oldest first.
@@ -243,7 +244,7 @@ class Told:
             yield Event(now if lost or gone else time, Action.DIE, name, exit_code_of(task), why)
 
     def _without_node(self, group: Sequence[Task], now: float) -> Iterator[Event]:
-        """Yields once that a task which has run before has no node any more."""
+        """Yields one event if a task that has run before has no node any more."""
         newest = group[-1]
         status = newest["Status"]
         waits = len(group) > 1 and state_of(newest) == "pending" and bool(status.get("Err"))
