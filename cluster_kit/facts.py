@@ -1,4 +1,4 @@
-"""What a plan needs to know about the host, as values; `machine` gathers them."""
+"""The facts about the host that a plan needs, as values; `machine` gathers them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class GpuSetup:
-    """What this host has of the parts that containers need to get GPUs.
+    """The parts of this host's setup that containers need to get GPUs.
 
     `hardware` is the number of NVIDIA's devices on the PCI bus, `driver` why NVML cannot be used
     ("" if it can), `toolkit` whether the NVIDIA Container Toolkit is installed, `runtime` whether

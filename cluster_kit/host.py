@@ -38,20 +38,21 @@ class Clock(Protocol):
         ...
 
     def boot(self) -> str:
-        """A name of this start of the machine, which `monotonic` counts from; "" if it has none."""
+        """An id of the machine's last start, from which `monotonic` counts; "" if there is none."""
         ...
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Now, for another process: `unix` is the time of day, `ticks` a clock that began at `boot`."""
+    """The present moment, for another process: `unix` is the time of day, `ticks` counts from
+    `boot`."""
 
     unix: float
     ticks: float
     boot: str
 
     def seconds(self, clock: Clock) -> float:
-        """Seconds since then; by the time of day if the machine was started again meanwhile."""
+        """Seconds since this moment; by the time of day if the machine was restarted meanwhile."""
         if self.boot and self.boot == clock.boot():
             return clock.monotonic() - self.ticks
         return max(0.0, clock.time() - self.unix)
@@ -98,7 +99,7 @@ class Interrupts(Protocol):
 
 
 class Connect(Protocol):
-    """Connects to what runs containers."""
+    """Connects to an engine that runs containers."""
 
     def __call__(self, engine: str = DEFAULT, settings: Mapping[str, Any] | None = None) -> Engine:
         """A new connection.
@@ -108,14 +109,14 @@ class Connect(Protocol):
             settings: `Cluster.settings` of a particular cluster, if there is one.
         Raises:
             HostError: no engine of this platform answers.
-            UsageError: the kit starts nothing there.
+            UsageError: the kit does not start clusters there.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Host:
-    """What the kit needs of the machine that it runs on."""
+    """The functions and objects of the machine that the kit uses."""
 
     clock: Clock
     processes: Processes
@@ -125,7 +126,7 @@ class Host:
     gpus: Callable[[], tuple[Gpu, ...]]
     """Returns the GPUs that NVIDIA's driver shows."""
     no_driver: Callable[[], str]
-    """Returns why the driver shows none, "" if it does not say."""
+    """Returns the reason why the driver shows no GPU; "" if it gives none."""
     routes: Callable[[], list[Network]]
     """Returns the IPv4 routes, without the default route."""
     image_tag: Callable[[Literal["cpu", "gpu"]], str]

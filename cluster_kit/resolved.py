@@ -54,9 +54,9 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Dockerfile:
-    """A Dockerfile of the user's own and the directory that it is built from, as paths.
+    """The paths of a user's Dockerfile and of the directory that it is built from.
 
-    `named` is what the manifest calls it.
+    `named` is its path in the manifest.
     """
 
     named: str
@@ -100,8 +100,8 @@ class Sidecar:
 
     `entrypoint` is None for the image's own; `user` is "" for the image's own.
     `secrets` are names of variables that it gets from the caller's environment. The job fails if
-    one that is `required` crashes. Programs wait until it is `ready`, or for nothing if that is
-    None.
+    one that is `required` crashes. Programs wait until it is `ready`; if that is None, they do not
+    wait.
     """
 
     name: str
@@ -154,11 +154,11 @@ class ProfileAt:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a cluster was made from: the command, and the values in its file from each source.
+    """The sources of a cluster: the command, and the values in its file from each source.
 
     `manifest` and `kit` are hashes (8 hex digits) of all values that the plan took from them.
     `host` are the values that would differ on another host, for another user or in another folder.
-    `portable`: there are none, since the plan took nothing from the host.
+    `portable`: whether there are none, since the plan used no value of the host.
     """
 
     command: str = ""
@@ -214,7 +214,7 @@ class Task:
     nodes: tuple[str, ...] = ()
     """Constraints on the node that it runs on: `node.labels.disk == ssd`."""
     host: str = ""
-    """The name by which other tasks find it, "" for its own."""
+    """The name by which other tasks find it; "" means its own name."""
     debug: int = 0
     """The port of LOOPBACK on which its program waits for a debugger, 0 if it does not."""
 
@@ -270,22 +270,22 @@ class Cluster:
     gpu_check: bool
     simulate_gpus: int
     tasks: tuple[Task, ...]
-    tf1: bool = False  # a default has what an earlier kit did not keep with its runs
+    tf1: bool = False  # fields with defaults are missing in runs of earlier kits
     own_servers: bool = False
     tensorflow: str = ""
     origin: Origin = field(default_factory=Origin)
     internal: bool = False  # the network leads nowhere else
     isolated: bool = False  # the host has no address in the internal network
     mtu: int | None = None  # of the network, in bytes; None for the engine's own
-    fetch: Fetch | None = None  # what fetches the data if it is not there yet
-    dockerfile: Dockerfile | None = None  # what `image` is built from if it is the user's
+    fetch: Fetch | None = None  # fetches the data if it does not exist yet
+    dockerfile: Dockerfile | None = None  # the source of `image` if it is the user's
     sidecars: tuple[Sidecar, ...] = ()
     bounds: Bounds = field(default_factory=Bounds)
     profile: ProfileAt | None = None
-    engine: str = DEFAULT  # the name of its platform, as the manifest says it
+    engine: str = DEFAULT  # the name of its platform, as in the manifest
     one_host: bool = True  # all tasks run on this host, each at its own address
-    host_network: bool = False  # tasks have the network of their nodes, and none of their own
-    encrypted: bool = False  # what tasks on different nodes send
+    host_network: bool = False  # tasks use the network of their nodes
+    encrypted: bool = False  # data between tasks on different nodes
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The platform's settings: plain data that only the platform reads."""
     tensorboard: bool = False  # whether `up` shows the run in it
@@ -352,7 +352,7 @@ class Cluster:
         return f"{self.host(task)}:{self.port}"
 
     def fixed_ip(self, task: Task) -> str:
-        """A task's IP address, "" if its engine gives it another one at each start."""
+        """A task's IP address; "" if its engine chooses one at each start."""
         return str(task.ip) if self.one_host else ""
 
     def host(self, task: Task) -> str:

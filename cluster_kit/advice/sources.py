@@ -163,8 +163,8 @@ def _own_modules(source: Source, path: Path, folder: Path) -> Iterator[Path]:
 
 
 def _is_below(file: Path, folder: Path) -> bool:
-    """Whether a file is in a directory, and not only a link in it: tasks do not see what a link
-    leads to outside, and whoever reads the run must not."""
+    """Whether a file is in a directory, and not only a link in it: tasks do not see the target of a
+    link that leads outside, and readers of the run must not see it."""
     return file.resolve().is_relative_to(folder.resolve())
 
 

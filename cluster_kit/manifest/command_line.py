@@ -1,4 +1,5 @@
-"""Which values the command line set, and how messages name them: options, variables, keys. Pure."""
+"""Finds the values that the command line set, and names them in messages: as options, variables or
+keys. Pure."""
 
 from __future__ import annotations
 
@@ -75,8 +76,8 @@ def render_command(
 ) -> str:
     """Returns the command that renders this manifest with these overrides in the folder `root`.
 
-    The same manifest and overrides give the same text, however they were typed. A value
-    that looks like a secret is masked, since the text is written into files.
+    The same manifest and overrides give the same text, in whatever form the user typed them. A
+    value that looks like a secret is masked, since the text is written into files.
 
     Args:
         merged: the manifest's tables with the overrides; without them, the overrides.
@@ -124,7 +125,8 @@ def _without_values_of_options(
 
 
 def _after(begin: Any, words: Any) -> list[str]:
-    """The words without values of options, also of one that ends `begin`."""
+    """The words without values of options, including the value of an option at the end of
+    `begin`."""
     shown: list[str] = without_values([*begin, *words])
     return shown[len(begin) :]
 
@@ -144,7 +146,8 @@ def _reference(manifest: Path, root: Path) -> str:
 
 
 def with_another_program() -> dict[str, Any]:
-    """The overrides of what a manifest has for its own program, if another program runs."""
+    """The overrides that reset a manifest's settings for its own program, if another program
+    runs."""
     evaluators = {role.name: 0 for role in ROLES.values() if role.evaluates}
     return {**evaluators, "args": [], "requirements": "", "tf1": False}
 
@@ -199,7 +202,8 @@ def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 class Caller(StrEnum):
-    """How the kit was called (Make, shell, Python), and so how messages name keys and settings."""
+    """The caller of the kit (Make, shell, Python), which decides how messages name keys and
+    settings."""
 
     SHELL = "cluster-kit"
     MAKE = "make"
@@ -207,11 +211,12 @@ class Caller(StrEnum):
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Caller:
-        """Who has started this process: `make`, or else a shell."""
+        """The caller that started this process: `make`, or else a shell."""
         return cls.MAKE if environment.get(CALLED_BY) == cls.MAKE else cls.SHELL
 
     def written(self, key: str) -> str:
-        """What sets a key: `--workers`, `N_WORKERS`, or in Python the key's name."""
+        """The name by which the caller sets a key: `--workers`, `N_WORKERS`, or in Python the key's
+        name."""
         override = override_of(key)
         if override is None:
             return self.by_set(key)
@@ -219,12 +224,13 @@ class Caller(StrEnum):
         return names.get(self, key)
 
     def by_set(self, key: str) -> str:
-        """What sets a key by the option for all keys: `--set port`."""
+        """The text that sets a key by the option for all keys: `--set port`."""
         names = {self.SHELL: SET_OPTION, self.MAKE: SET_VARIABLE}
         return f"{names[self]} {key}" if self in names else key
 
     def setting(self, setting: Setting, key_path: str = "") -> str:
-        """What to type: `` `--workers 2` ``, `` `N_WORKERS=2` ``, in Python `` `worker = 2` ``."""
+        """The setting to type: `` `--workers 2` ``, `` `N_WORKERS=2` ``, in Python `` `worker = 2`
+        ``."""
         if self is self.PYTHON:
             return TOML_STYLE.setting(setting, key_path)
         key, value = setting.key, _value(setting)
@@ -312,7 +318,7 @@ class CommandLine:
         )
 
     def _gave(self, problem: Problem) -> bool:
-        """Whether the command line gave the invalid value, or the file that it is in.
+        """Whether the command line gave the invalid value, or named the file that contains it.
 
         A line of a file, `train.py:3`, belongs to the first key that the problem reads.
         """

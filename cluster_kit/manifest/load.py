@@ -205,7 +205,7 @@ _TYPES = {
 
 
 def _rule(key: str, detail: Any) -> str:
-    """What the value must be, in the manifest's terms instead of pydantic's."""
+    """The rule for the value, in the manifest's terms instead of pydantic's."""
     if key == "gpus":
         return 'must be "none", "auto", "require" or a list of indexes or UUIDs'
     if detail["type"] in _TYPES:
@@ -217,7 +217,7 @@ def _rule(key: str, detail: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    """The value in TOML, without what looks like a secret in it, cut to 60 characters."""
+    """The value in TOML, with secrets masked, cut to 60 characters."""
     text = to_toml(_without_secrets(value))
     return text if len(text) <= 60 else text[:57] + "…"
 
@@ -245,7 +245,7 @@ class Loaded:
     broken: frozenset[str] = frozenset()
     command_line: CommandLine = field(default_factory=CommandLine)
     command: str = ""
-    """What renders this manifest with these values; "" if it is not known where."""
+    """The command that renders this manifest with these values; "" if its folder is unknown."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """The tables as written, with the overrides and what was fitted to the program."""
 

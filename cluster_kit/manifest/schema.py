@@ -468,7 +468,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         return self.image == OWN_IMAGE and not self.build
 
     def count(self, role: str) -> int:
-        """How many tasks of this role the manifest asks for."""
+        """The number of tasks of this role in the manifest."""
         count: int = getattr(self, role)
         return count
 

@@ -212,7 +212,7 @@ def find(name: str, devices: Sequence[Device]) -> Device | None:
 
 @dataclass(frozen=True)
 class Choice:
-    """A device, and the name by which the manifest asks for it, "" if by none."""
+    """A device, and its name in the manifest; "" if the manifest does not name it."""
 
     device: Device
     name: str = ""
@@ -220,9 +220,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Inventory:
-    """All devices of the host, and for those that another cluster holds its name.
+    """All devices of the host, and the names of the other clusters that hold some of them.
 
-    `used` are devices that others use, and what it is: free GPUs are chosen among the rest.
+    `used` are devices that other programs use, with their users: free GPUs are chosen among the
+    rest.
     """
 
     devices: tuple[Device, ...]
@@ -231,7 +232,7 @@ class Inventory:
 
     @property
     def not_free(self) -> list[str]:
-        """Why devices are not free: `0 is other's`, `1 is used by process 7`."""
+        """The reasons why devices are not free: `0 is other's`, `1 is used by process 7`."""
         held = [f"{device.short} is {cluster}'s" for device, cluster in self.held.items()]
         return held + [f"{device.short} is used by {user}" for device, user in self.used.items()]
 
@@ -255,7 +256,7 @@ def choose_pool(
     """Returns the devices for the workers, [] if they get none, and the problems.
 
     Args:
-        named: the devices that tasks ask for by name.
+        named: the devices that tasks request by name.
         refused: whether the engine refuses to hand out GPUs.
     """
     pool, devices = request.pool, inventory.devices
@@ -286,7 +287,7 @@ def choose_pool(
 
 
 def share_out(request: GpuRequest, pool: Sequence[Choice]) -> dict[str, list[Choice]]:
-    """Returns consecutive devices for each worker, from the pool's start again if it is shared."""
+    """Returns consecutive devices for each worker; a shared pool is used from its start again."""
     if not pool:
         return {}
     each = 1 if request.any_free and request.each is None else _each(request, len(pool))
@@ -493,7 +494,7 @@ ANY = "any"
 def of_nodes(request: GpuRequest) -> tuple[dict[str, GpuGrant], list[Problem]]:
     """Returns the grant of each worker, {} if no GPUs are requested, and no problems.
 
-    A promise has a number of GPUs and no identities: a worker must see as many GPUs.
+    A grant has a number of GPUs without identities: a worker must see this number.
     """
     if request.pool != "require":
         return {}, []

@@ -104,21 +104,21 @@ def _masked(written: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_of_the_host(inputs: Inputs) -> bool:
-    """Whether containers are given anything by its path."""
+    """Whether containers get any file or directory by its path on the host."""
     if any(inputs.sidecar_mounts.values()):
         return True
     return bool(inputs.mounts or inputs.own_mounts or inputs.secret_files or inputs.env_files)
 
 
 def _gpus(manifest: Manifest, facts: HostFacts) -> str:
-    """A hash of the GPUs that can be had and how, "any" if the manifest asks for none."""
+    """A hash of the available GPUs and their driver; "any" if the manifest requests none."""
     tables = (*manifest.task.values(), *(limits for _role, limits in manifest.role))
     if manifest.gpus == "none" and not any(limits.gpus for limits in tables):
         return "any"
     if facts.gpu_refusal or not facts.gpus:
         return "none"
     all_devices = devices(facts.gpus)
-    if isinstance(manifest.gpus, str):  # those that are free
+    if isinstance(manifest.gpus, str):  # the free ones
         held = {find(id_, all_devices) for id_, name in facts.gpus_taken if name != manifest.name}
         all_devices = tuple(d for d in all_devices if d not in {*held, *in_use(facts)})
     return _hash(facts.gpu_driver, [(device.short, device.uuid) for device in all_devices])
@@ -164,7 +164,7 @@ def plan(
     Args:
         inputs: the manifest's program, data and requirements, resolved.
         images: tags of the kit's own image, for `image = "trainer"`.
-        platform: that of the manifest's `engine`.
+        platform: the platform that the manifest's `engine` names.
     Raises:
         ManifestError: the manifest is invalid; the error has every problem, in its order.
     """
@@ -195,7 +195,7 @@ def plan(
 
 
 def check_manifest(manifest: Manifest, platform: PlannedFor) -> Iterator[Problem]:
-    """Yields the problems of all rules that need no more than the manifest."""
+    """Yields the problems of all rules that only need the manifest."""
     yield from check_names(manifest)
     yield from platform.refusals(manifest)
     yield from check_version(manifest)

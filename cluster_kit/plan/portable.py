@@ -23,7 +23,7 @@ from cluster_kit.util.toml_text import to_toml
 
 
 def neutral(manifest: Manifest) -> HostFacts:
-    """Returns the facts of a host on which everything is free, and the GPUs are those named."""
+    """Returns the facts of a host on which everything is free, and which has the named GPUs."""
     return HostFacts(
         cpus=PLENTY,
         memory=PLENTY,
@@ -34,7 +34,7 @@ def neutral(manifest: Manifest) -> HostFacts:
 
 
 def check_portable(manifest: Manifest) -> Iterator[Problem]:
-    """Yields GPUs that are named as only one host knows them, and secrets in clear."""
+    """Yields problems: GPUs with names that only one host knows, and secrets in clear."""
     if isinstance(manifest.data, DataTable):
         rule = "a copy of the folder would not have what it fetches"
         instead = 'fetch it into the folder, and name that directory: `data = "PATH"`'
@@ -96,11 +96,11 @@ def everywhere(loaded: Loaded) -> frozenset[str]:
 
 
 def moved(cluster: Cluster, folder: Path, root: Path, shared: frozenset[str]) -> Cluster:
-    """Returns the cluster with its mounts relative to `folder`, in which its file is to lie.
+    """Returns the cluster with its mounts relative to `folder`, which will contain its file.
 
     Args:
         root: the folder that is copied as a whole, or cloned.
-        shared: what has the same path on every host.
+        shared: the paths that are the same on every host.
     Raises:
         UsageError: a directory outside of `root` is mounted.
     """

@@ -37,7 +37,7 @@ def of_other_nodes(facts: HostFacts) -> HostFacts:
 def constraints(nodes: str) -> tuple[str, ...]:
     """Returns the constraints for the text of the key `nodes`: a bare name is a node's label.
 
-    What is no constraint is left out (each platform refuses it).
+    Invalid constraints are left out (each platform refuses them).
     """
     matches = (CONSTRAINT.fullmatch(part.strip()) for part in nodes.split(","))
     return tuple(f"{_full(m[1])} {m[2]} {m[3]}" for m in matches if m)
@@ -169,11 +169,11 @@ def sidecars_of(
     """All sidecars, in the manifest's order.
 
     One on the tasks' image is not a task: it runs its command alone, as their user. Any other image
-    runs as it was made to.
+    runs by its own entry point and user.
 
     Args:
-        image: that of the tasks.
-        user: that of the tasks.
+        image: the image of the tasks.
+        user: the user of the tasks.
     """
     whom = OWNERS if user == OWNER else user
     runs = [_run(table) for table in manifest.sidecar.values()]

@@ -21,9 +21,9 @@ class Container:
     """A task's or a sidecar's container as the engine reports it.
 
     `exit_code` is None while it runs and before it has started; if the engine is about to restart
-    it, it is that of its last end. `created`, `started` and `finished` are Unix seconds: the last
-    start and the last end, negative if there was none. `output` is the host's directory mounted at
-    /output. `attached`: it has a network.
+    it, it is the exit code of its last end. `created`, `started` and `finished` are Unix seconds:
+    the last start and the last end, negative if there was none. `output` is the host's directory
+    mounted at /output. `attached`: it has a network.
     """
 
     id: str
@@ -46,7 +46,7 @@ class Container:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """The secret values of its variables."""
     taken_away: str = ""
-    """Why the engine has ended it (evicted, lost node), "" if it has not."""
+    """The reason why the engine ended it (evicted, lost node); "" if it did not."""
     user: str = ""
     """The user of its task, as `uid:gid`, even if it starts as root; "" if unknown."""
 
@@ -76,7 +76,7 @@ class CommandOutput(str):
     exit_code: int | None
 
     def __new__(cls, text: str, exit_code: int | None = 0) -> CommandOutput:
-        """The text, as a str that has the code."""
+        """Create the text, as a str with the exit code."""
         output = super().__new__(cls, text)
         output.exit_code = exit_code
         return output
@@ -141,7 +141,8 @@ class Helper:
 
 
 class Subscription:
-    """A stream that lasts until `end`; its producer registers by `ends_by` what closes it."""
+    """A stream that lasts until `end`; its producer registers a function to close it by
+    `ends_by`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -149,7 +150,7 @@ class Subscription:
         self._close: Callable[[], None] | None = None
 
     def ends_by(self, close: Callable[[], None]) -> None:
-        """Call `close` at the end, at once if it has ended already; any thread may call it."""
+        """Call `close` at the end (at once if it has already ended); any thread may call this."""
         with self._lock:
             self._close = close
             over = self._over.is_set()
@@ -184,7 +185,7 @@ class Engine(Protocol):
         ...
 
     def info(self) -> dict[str, Any]:
-        """What `docker info` shows."""
+        """The output of `docker info`."""
         ...
 
     def identity(self) -> str:
@@ -222,8 +223,8 @@ class Engine(Protocol):
         """Yields the lines of a container's log so far, stdout and stderr in order.
 
         Each has its time in front. If `stderr`, only its lines. The values of the container's
-        secrets are masked, also in `follow`. Docker's needs bounded memory, whatever a task has
-        printed.
+        secrets are masked, also in `follow`. Docker's engine needs only limited memory, even for a
+        very long log.
         """
         ...
 
@@ -255,7 +256,7 @@ class Engine(Protocol):
         ...
 
     def start_again(self, container_id: str) -> None:
-        """Start an ended container once more."""
+        """Restart an ended container."""
         ...
 
     def stop(self, cluster: str, run: str = "") -> None:
@@ -282,7 +283,8 @@ class Inventory(Protocol):
         ...
 
     def gpus_taken(self) -> tuple[tuple[str, str], ...]:
-        """(device id, cluster) of every GPU that a container of the kit holds or is about to."""
+        """(device id, cluster) of every GPU that a container of the kit holds or is about to
+        hold."""
         ...
 
     def gpus_reserved(self) -> tuple[tuple[str, str], ...]:
@@ -360,7 +362,7 @@ def reaching(engine: Engine) -> Reaches:
     """The engine, as one that has the methods of `Reaches`.
 
     Raises:
-        EngineError: they are on other machines.
+        EngineError: its containers are on other machines.
     """
     if isinstance(engine, RemoteEngine):
         raise EngineError(*engine.out_of_reach)
@@ -404,7 +406,7 @@ def stamped(text: str) -> list[str]:
 
 
 def said_after(lines: Iterable[str], since: float | None) -> list[str]:
-    """The lines, each with its time in front, that are later; without a time, all of them.
+    """The lines after a time, each with its time in front; without a time, all lines.
 
     A line without a time is left out: it comes from an engine that could not read a log.
     """
