@@ -37,7 +37,7 @@ class SystemClock:
 
 
 def this_host() -> Host:
-    """The machine that this process runs on. Only the doors (cli, api, testing) call this."""
+    """The machine that this process runs on. Only the packages cli, api and testing call this."""
     return Host(
         clock=SystemClock(),
         processes=process,

@@ -116,7 +116,8 @@ class Platform(ABC):
         table."""
 
     def facts(self, manifest: Manifest, facts: HostFacts) -> HostFacts:
-        """The facts to plan with: without what only this host has, if tasks run elsewhere."""
+        """The facts to plan with; facts that are only true for this host are removed if tasks run
+        elsewhere."""
         from cluster_kit.plan.tasks import of_other_nodes
 
         return facts if self.one_host else of_other_nodes(facts)
@@ -301,7 +302,7 @@ def changed(old: str, new: str) -> tuple[str, ...]:
 
 @cache
 def platform_of(engine: str) -> Platform:
-    """The platform on which a cluster runs whose manifest names this engine."""
+    """The platform of a manifest with this `engine`."""
     module, _, name = PLATFORMS[engine].platform.rpartition(".")
     platform: Platform = getattr(import_module(module), name)()
     return platform

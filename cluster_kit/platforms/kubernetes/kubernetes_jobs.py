@@ -254,7 +254,7 @@ def _pod(
         "terminationGracePeriodSeconds": specs[0].stop_grace_s,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "shareProcessNamespace": specs[0].init,  # the pod's own init reaps then
+        "shareProcessNamespace": specs[0].init,  # the pod's init process then reaps zombies
         "securityContext": security(),
     }
     if on.pull_secret:

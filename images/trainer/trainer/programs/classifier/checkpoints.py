@@ -1,7 +1,7 @@
-"""Checkpoints of epochs, `checkpoints/ckpt-<epoch>`, and which of them are kept.
+"""Finds the checkpoints of epochs, `checkpoints/ckpt-<epoch>`, and removes old ones.
 
-One is complete once its `.index` is there. Kept are the newest, the best, and those that have yet
-to be scored.
+A checkpoint is complete when its `.index` exists. The newest, the best, and those that are not
+scored yet are kept.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ GONE_S = 30.0
 
 
 def prune(output: Path, keep: int) -> list[str]:
-    """Remove all but the newest `keep` checkpoints; the names of those removed.
+    """Remove all but the newest `keep` checkpoints; return the names of the removed ones.
 
-    The evaluator's best stays, and as long as there is an evaluator, what it has not scored.
+    The evaluator's best checkpoint stays. While an evaluator runs, those that it has not scored
+    stay, too.
     """
     from trainer.programs.training.checkpoint_files import remove_checkpoint  # has TensorFlow
 
@@ -67,12 +68,12 @@ def prune(output: Path, keep: int) -> list[str]:
 
 
 def is_scored(checkpoint: Checkpoint, scores: dict) -> bool:
-    """Whether the evaluator has scored it as it is now."""
+    """Whether the evaluator has scored the present version of the checkpoint."""
     return scores.get("written", {}).get(checkpoint.name) == checkpoint.written
 
 
 def evaluator_lives(output: Path) -> bool:
-    """Whether there is an evaluator that may want to read checkpoints."""
+    """Whether an evaluator runs that may still read checkpoints."""
     try:
         return time.time() - (output / BEAT).stat().st_mtime < GONE_S
     except OSError:

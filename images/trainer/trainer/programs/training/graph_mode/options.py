@@ -1,4 +1,4 @@
-"""How a graph-mode job is trained: the arguments that every program in graph mode takes."""
+"""The arguments that every graph-mode program has."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def add_arguments(
     """Add one argument per field of GraphOptions, `--num-clones` for num_clones.
 
     Args:
-        without: fields that the program has an argument of its own for, or decides itself.
-        defaults: other defaults than GraphOptions' own, by field.
+        without: fields for which the program has a different argument, or which it sets itself.
+        defaults: defaults that replace those of GraphOptions, by field.
     """
     preset = {field.name: field.default for field in fields(GraphOptions)} | defaults
 
@@ -68,7 +68,8 @@ def add_arguments(
 
 
 def from_arguments(given: argparse.Namespace, **instead: object) -> GraphOptions:
-    """What add_arguments' parser found; `instead` holds fields that the program decides."""
+    """The options from the arguments of `add_arguments`; `instead` has the fields that the program
+    sets."""
     names = {field.name for field in fields(GraphOptions)}
     chosen = {name: value for name, value in vars(given).items() if name in names}
     return GraphOptions(**(chosen | instead))

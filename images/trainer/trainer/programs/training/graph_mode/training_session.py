@@ -1,6 +1,6 @@
 """The training of one replica: begin or wait, make steps, end together with the others.
 
-No replica ends before the chief has saved what all of them have done.
+No replica ends before the chief has saved the steps of all replicas.
 """
 
 from __future__ import annotations
@@ -66,16 +66,17 @@ class Shutdown:
         self._made_before: int | None = None
 
     def begin(self, session: tf1.Session) -> None:
-        """Steps of earlier runs are not of this one."""
+        """Note the number of steps made before this run, which do not count."""
         if self._made_before is None:
             self._made_before = sum(self._shares(session).steps)
 
     def tell(self, session: tf1.Session) -> None:
-        """Called by the chief: tell the other replicas that they can end."""
+        """Called by the chief: notify the other replicas that they can end."""
         assign(session, self._counters.over, 1)
 
     def is_over(self, session: tf1.Session) -> bool:
-        """Wait for the chief's word; False if it was lost with the last steps, and goes back."""
+        """Wait for the chief's notice; False if the chief was lost and went back, so that the last
+        steps must be repeated."""
         counters = self._counters
         while True:
             try:
@@ -93,7 +94,8 @@ class Shutdown:
             time.sleep(POLL_S)
 
     def wait_for_last_steps(self, session: tf1.Session) -> None:
-        """Block until no replica updates any more: then the last checkpoint holds every step."""
+        """Block until no replica makes updates any more, so that the last checkpoint contains every
+        step."""
         until = time.monotonic() + WAIT_FOR_LAST_STEPS_S
         while True:
             step, finished = session.run([self._counters.global_step, self._counters.finished])
@@ -144,7 +146,7 @@ def ended_within(seconds: float) -> bool:
 
 
 class Training:
-    """One replica's training, in one session after the other if servers are lost."""
+    """One replica's training; after a loss of servers it continues in a new session."""
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class Training:
         )  # fmt: skip
 
     def attempt(self, target: str, config: tf1.ConfigProto) -> GraphResult:
-        """Train to the end in one session; TensorFlow's errors if a server is lost."""
+        """Train to the end in one session; raises TensorFlow's errors if a server is lost."""
         session = tf1.Session(target, graph=self._graph.graph, config=config)
         try:
             if self._replica.is_chief:
@@ -191,7 +193,7 @@ class Training:
             if self._manager and isinstance(problem, TrainerError):
                 with contextlib.suppress(tf.errors.OpError):
                     self._shutdown.tell(session)
-            # It takes long if the servers are gone, and nothing depends on it.
+            # This takes long if the servers are gone, and nothing depends on it.
             threading.Thread(target=close, args=(session,), daemon=True).start()
             raise
         if target:
@@ -230,7 +232,7 @@ class Training:
             self._diverged(session)
 
     def _steps(self, session: tf1.Session, step: int, end_at: int) -> str:
-        """Make steps until the job's end; why it ended."""
+        """Make steps until the job's end; return why it ended."""
         report, manager = self._report, self._manager
         rounds = None
         if self._graph.rounds and manager:
@@ -267,7 +269,8 @@ class Training:
         session.run(controls.finish, {controls.mark: entry})
 
     def _diverged(self, session: tf1.Session) -> NoReturn:
-        """Stop all replicas: a rate that is too high for one is so for all."""
+        """Stop all replicas: a learning rate that is too high for one replica is too high for
+        all."""
         step = int(session.run(self._graph.counters.global_step))
         self._mark(session, BROKEN)
         stop_all_replicas(session, self._graph)
