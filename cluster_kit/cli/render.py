@@ -14,13 +14,13 @@ import typer
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, print_json, say, short
 from cluster_kit.cli.manifest_options import WithBareOptions, requested
-from cluster_kit.errors import UsageError
+from cluster_kit.errors import HostError, UsageError
 from cluster_kit.image.kit_image import image_present
+from cluster_kit.manifest.command_line import masked_words
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.platforms.variables import without_secrets
 from cluster_kit.run.prepare import Prepared, build_of, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
-from cluster_kit.util.masking import without_values
 from cluster_kit.util.paths import command
 from cluster_kit.workspace import RENDERED, Workspace, here, ignore_in_git
 
@@ -108,6 +108,17 @@ def _rendered(request: Request, workspace: Workspace, *, portable: bool) -> Rend
 
 
 def _write(rendered: Rendered, workspace: Workspace) -> None:
+    """Write the file and what belongs to it; raises HostError if that is not possible."""
+    try:
+        _write_all(rendered, workspace)
+    except OSError as error:
+        raise HostError(
+            f"{short(rendered.file)} cannot be written: {error.strerror}: {error.filename}",
+            "print the file, and redirect it to where you may write: `--dry-run`",
+        ) from error
+
+
+def _write_all(rendered: Rendered, workspace: Workspace) -> None:
     cluster = rendered.prepared.cluster
     if rendered.portable:
         platform_of(cluster.engine).write_portable(workspace, cluster, rendered.text)
@@ -162,7 +173,7 @@ def _tell(rendered: Rendered, request: Request, *, as_json: bool) -> None:
 def _same_without_check() -> str:
     """This command line without `--check`, which writes the checked file; secrets in it are
     masked."""
-    words = without_values([word for word in sys.argv[1:] if word != "--check"])
+    words = masked_words([word for word in sys.argv[1:] if word != "--check"])
     return shlex.join(["cluster-kit", *words])
 
 

@@ -124,6 +124,35 @@ def _without_values_of_options(
     return masked
 
 
+def masked_words(words: Sequence[str]) -> list[str]:
+    """The words of a command line with MASK for each value that looks like a secret, also within
+    the table of a `--set key={…}`."""
+    shown: list[str] = without_values(words)
+    for at, word in enumerate(words):
+        begin = "" if words[at - 1 : at] == [SET_OPTION] else f"{SET_OPTION}="
+        if not begin or word.startswith(begin):
+            shown[at] = begin + _without_secrets(word.removeprefix(begin), shown[at])
+    return shown
+
+
+def _without_secrets(text: str, otherwise: str) -> str:
+    """`key=value` with MASK for values that look like secrets; `otherwise` if it has none."""
+    key, _, value = text.partition("=")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except (ValueError, RecursionError):
+        parsed = value
+    masked = _masked(key.strip().rpartition(".")[2], parsed)
+    return otherwise if masked == parsed else f"{key}={to_toml(masked, DEEPEST)}"
+
+
+def _masked(key: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {inner: _masked(inner, one) for inner, one in value.items()}
+    is_secret = isinstance(value, str) and value and looks_secret(key)
+    return MASK if is_secret else without_values(value)
+
+
 def _after(begin: Any, words: Any) -> list[str]:
     """The words without values of options, including the value of an option at the end of
     `begin`."""

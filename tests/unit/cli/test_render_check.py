@@ -65,3 +65,9 @@ def test_gpus_that_others_take_are_the_hosts_change(
     cli("render", "demo")
     on(monkeypatch, replace(facts, gpus_taken=(("0", "other"),)))
     assert stale(cli) == "the host (gpus) has changed"
+
+
+def test_a_file_that_cannot_be_written_is_told(cli: Cli, root: Path) -> None:
+    (root / "compose" / "demo").write_text("not a folder")
+    said = cli("render", "demo")
+    assert said.code == 3 and "demo/compose.yaml cannot be written" in said.err, said.err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.cli.manifest_options import values
-from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, render_command
+from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, masked_words, render_command
 
 ROOT = Path("/home/you/kit")
 MANIFEST = ROOT / "compose" / "demo.toml"
@@ -104,3 +104,24 @@ def test_it_has_no_secret_of_an_argument_or_an_address() -> None:
     }
     command = render_command(MANIFEST, overrides, ROOT)
     assert "mine" not in command and command.count("***") == 5
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ('role.worker.environment={API_TOKEN="s3cr3t-1", A=1}', '{API_TOKEN = "***", A = 1}'),
+        ('role.worker={environment={"API_TOKEN" = "s3cr3t-1"}}', '{API_TOKEN = "***"}'),
+        ("role.worker.environment.API_TOKEN=s3cr3t-1", "***"),
+        ('args=["--api-token", "s3cr3t-1"]', '"***"'),
+    ],
+)
+def test_a_typed_command_is_shown_without_secrets(typed: str, shown: str) -> None:
+    apart = masked_words(["render", "demo", "--set", typed, "--ps", "2"])
+    assert "s3cr3t-1" not in " ".join(apart) and apart[-2:] == ["--ps", "2"]
+    assert shown in apart[3]
+    assert masked_words(["render", f"--set={typed}"])[1].endswith(apart[3])
+
+
+def test_a_typed_command_without_secrets_is_shown_as_it_is() -> None:
+    typed = ["render", "demo", "--set", 'role.worker.environment={A="b c"}', "--set", "x", "--set"]
+    assert masked_words(typed) == typed
