@@ -187,8 +187,8 @@ def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 def parts(value: str) -> frozenset[str]:
     """The parts of a secret to mask: all of it, its lines, and, if it is JSON, texts in it.
 
-    Each is also given as JSON, Python, HTML and a shell write it, and on one line without control
-    characters. A part that occurs in too many words is left out.
+    Each is also given as JSON, Python, HTML, YAML and a shell write it, and on one line without
+    control characters. A part that occurs in too many words is left out.
     """
     whole = {value, value.strip()}
     lines = {line.strip() for line in value.splitlines()}
@@ -211,7 +211,12 @@ def _forms(text: str) -> Iterator[str]:
     yield repr(f'{text}"')[1:-2]  # in single quotes, even if it contains one
     yield ascii(text)[1:-1]
     yield repr(text.encode(errors="replace"))[2:-1]
-    yield escape(text)
+    yield from (escape(text), escape(text, quote=False))
+    yield quoted.replace("/", "\\/")  # as JSON of a web server quotes it
+    yield quoted.replace("'", "\\'")  # as protobuf's text format does
+    yield json.dumps(repr(text)[1:-1])[1:-1]  # an error that quotes an error
+    yield repr(repr(f'{text}"')[1:-2])[1:-1]
+    yield text.replace("'", "''")  # as YAML quotes it
     yield text.replace("'", "'\"'\"'")  # as a shell quotes it
     for plain in (harmless(text), " ".join(harmless(text).split())):
         if not _tells_nothing(plain):

@@ -168,6 +168,11 @@ def test_options_with_secrets_are_found_and_masked() -> None:
     assert option_values(shown) == set() and without_option_values(shown) == shown
 
 
+def test_values_are_masked_as_other_languages_write_them() -> None:
+    assert masked(r'{"key": "ab\/cd+ef=="}', {"ab/cd+ef=="}) == '{"key": "***"}'
+    assert masked(r"key: 'it\'s\"7k'", {"it's\"7k"}) == "key: '***'"
+
+
 ODD = ["it's7k", 'a"b\\c7', "t\x7f\u200bk7zz", "a  b\tc7", "k\x1b[0m7zz", "ü\u20287zz", "a<b>&c7"]
 """Values that are written in many ways."""
 
@@ -179,6 +184,10 @@ ODD = ["it's7k", 'a"b\\c7', "t\x7f\u200bk7zz", "a  b\tc7", "k\x1b[0m7zz", "ü\u2
         lambda value: json.dumps(json.dumps(value)),
         lambda value: repr(f"x'{value}\""),
         lambda value: repr(value.encode()),
+        lambda value: repr(ValueError(repr(value))),
+        lambda value: repr({"problem": f"no such key: {value!r}"}),
+        lambda value: "'" + value.replace("'", "''") + "'",
+        lambda value: escape(value, quote=False),
         lambda value: f"{harmless(value)} |",
         lambda value: " ".join(harmless(value).split()),
         to_toml,
