@@ -168,7 +168,9 @@ def keys_of(loc: Sequence[object]) -> list[str]:
 
 def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> Problem:
     """The problem for one of pydantic's error details, at the keys `key_path`."""
-    kind, value, key = detail["type"], _short(detail.get("input")), dotted(key_path)
+    is_secret = key_path[-2:-1] == ["environment"] and looks_secret(key_path[-1])
+    value = to_toml(MASK) if is_secret else _short(detail.get("input"))
+    kind, key = detail["type"], dotted(key_path)
     if kind == "missing":
         example = Setting(key, 1 if key == "format" else "my-cluster")
         return Problem(key, "", "is required", ("add ", example))

@@ -117,6 +117,15 @@ def test_no_nonsense_ever_ends_in_anything_but_a_cluster_or_problems(
         assert len(set(key_paths)) == len(key_paths), "the same thing said twice"
 
 
+@pytest.mark.parametrize("value", ['["abcdefg-1"]', "[1234567890]", "1234567890.5", '"abcdefg-1"'])
+def test_a_problem_with_a_secret_of_a_wrong_kind_shows_none(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "demo.toml"
+    environment = f"role.worker.environment = {{ A_TOKEN = {value}, B = [1] }}\n"
+    path.write_text(f'format = 1\nname = "demo"\n{environment}')
+    shown = str(load(path).problems)
+    assert "environment.B" in shown and "abcdefg-1" not in shown and "1234567890" not in shown
+
+
 def test_a_problem_with_a_value_shows_no_secret_in_it(tmp_path: Path) -> None:
     path = tmp_path / "demo.toml"
     path.write_text(
