@@ -1,6 +1,7 @@
-"""The ps that holds a job up because it has more to do than the others, and what to change. Pure.
+"""Finds a ps that slows a job down because it is overloaded, and advises what to change. Pure.
 
-Variables are divided unevenly, or one is so large that whoever holds it carries most of the job.
+The cause is an uneven distribution of variables, or a variable so large that its ps does most of
+the work.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _REST = "others"
 
 @dataclass(frozen=True)
 class Limits:
-    """CPUs and bits per second of a task; None for none."""
+    """The limits of a task in CPUs and bits per second; None: no limit."""
 
     cpus: float | None = None
     bandwidth: float | None = None
@@ -62,7 +63,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Load:
-    """What a task does: busy CPUs, bytes per second in both directions together."""
+    """The load of a task: busy CPUs, and bytes per second (sent plus received)."""
 
     cpus: float
     bps: float
@@ -72,10 +73,10 @@ class Load:
 
 @dataclass(frozen=True)
 class Hot:
-    """A ps that holds the job up since `since` (Unix seconds), as last seen at `until`.
+    """A ps that slowed the job down from `since` until `until` (Unix seconds).
 
-    `seconds` is how long it did so altogether. `cause` is bandwidth-limit, cpu-limit, or cpus if it
-    has no CPU limit; `lasts` is whether it still does. `message` is a sentence.
+    `seconds` is the total time during which it did. `cause` is bandwidth-limit, cpu-limit, or cpus
+    if the ps has no CPU limit; `lasts`: whether it still slows the job. `message` is a sentence.
     """
 
     task: str
@@ -93,11 +94,11 @@ Variables = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Loads:
-    """What is known of all ps of a run, and of the tasks that use them.
+    """The observed loads of all ps of a run, and of the tasks that use them.
 
-    `others` are those tasks, `turns` when the leader began to train or ceased to, `hot` are the ps
-    that hold or held the job up. `own`: the program is the user's; `coordinated`: a coordinator
-    runs it.
+    `others` are the tasks that use the ps, `turns` the times when the leader began or stopped
+    training, `hot` the ps that slow or slowed the job down. `own`: the program is the user's;
+    `coordinated`: a coordinator runs it.
     """
 
     leader: str = ""
@@ -115,7 +116,7 @@ class Loads:
 
     @classmethod
     def of(cls, cluster: Cluster) -> Loads:
-        """Before anything was observed."""
+        """Return the Loads of a cluster before any observation."""
         evaluators = {task.name for task in cluster.evaluators}
         used = [task for task in cluster.tasks if task.name not in evaluators]
         leader = cluster.leader
@@ -130,11 +131,11 @@ class Loads:
 
     @property
     def lasting(self) -> Mapping[str, Hot]:
-        """The ps that hold the job up now, by name."""
+        """Return the ps that slow the job down now, by name."""
         return {name: one for name, one in self.hot.items() if one.lasts}
 
     def with_entry(self, entry: Entry) -> Loads:
-        """After one more entry of any task; only what the leader says matters."""
+        """Return these Loads after one more entry; only the leader's entries change them."""
         if not self.ps or entry.task != self.leader:
             return self
         if isinstance(entry.event, Placement):
@@ -146,12 +147,12 @@ class Loads:
         return replace(self, turns=(*self.turns, (entry.time, now)))
 
     def with_sample(self, sample: Sample) -> Loads:
-        """After one more sample of any task."""
+        """Return these Loads after one more sample of any task."""
         if not self.ps or sample.task not in self.limits:
             return self
         kept = self.samples.get(sample.task, ())
         if kept and (sample.time <= kept[-1].time or rates_between(kept[-1], sample) is None):
-            kept = ()  # started again, or silent for long
+            kept = ()  # the task was restarted, or silent for a long time
         first = bisect_right(kept, sample.time - WINDOW_S - LONGEST_GAP_S, key=lambda one: one.time)
         samples = {**self.samples, sample.task: (*kept[first:], sample)}
         now = replace(self, samples=samples)
@@ -163,7 +164,7 @@ class Loads:
         return replace(now, looked_at=sample.time).looked(until)
 
     def looked(self, now: float) -> Loads:
-        """With what holds the job up by the window that ends `now`."""
+        """Return these Loads with `hot` updated from the window that ends at `now`."""
         hot = dict(self.hot)
         windows = self._windows(now)
         for name in self.ps:
@@ -182,7 +183,7 @@ class Loads:
         return self if hot == self.hot else replace(self, hot=hot)
 
     def _windows(self, now: float) -> dict[str, list[Load]]:
-        """The load of each task in each part of a window; tasks without one are left out."""
+        """Return each task's load in each part of a window; tasks without samples are omitted."""
         borders = [now - WINDOW_S + WINDOW_S * part / PARTS for part in range(PARTS + 1)]
         loads = {task: loads_between(kept, borders) for task, kept in self.samples.items()}
         return {task: parts for task, parts in loads.items() if parts is not None}
@@ -190,7 +191,7 @@ class Loads:
     def _holds(
         self, name: str, windows: Mapping[str, Sequence[Load]], now: float
     ) -> list[str] | None:
-        """For each part of a window why the ps holds the job up, "" if not; None if not known."""
+        """Return for each part of a window why the ps slows the job ("": no); None if unknown."""
         trains = self._trains(now)
         if trains is False or any(one not in windows for one in self.ps):
             return None
@@ -228,7 +229,7 @@ class Loads:
         return CPUS if not alone and idler and load.cpus >= BUSY_CPUS else ""
 
     def _trains(self, now: float) -> bool | None:
-        """Whether the leader trained in the whole window; None if its program reports no steps."""
+        """Return whether the leader trained in the whole window; None if it reports no steps."""
         begin = now - WINDOW_S
         at = bisect_right(self.turns, begin, key=lambda turn: turn[0])
         states = [self.turns[at - 1][1] if at else False]
@@ -236,7 +237,7 @@ class Loads:
         return False if False in states else None if None in states else True
 
     def sentence(self, name: str, cause: str, loads: Mapping[str, Load]) -> str:
-        """What to change, why, and what each ps does beside the others.
+        """Return a sentence: what to change, why, and the load of each ps.
 
         Args:
             loads: the mean load of each task.
@@ -280,7 +281,7 @@ class Loads:
 
 
 def _turn(event: Event, before: bool | None) -> bool | None:
-    """Whether the leader trains after an event; None: it may, and reports no steps."""
+    """Return whether the leader trains after an event; None: unknown, it reports no steps."""
     if isinstance(event, Start):
         return None
     if isinstance(event, End):
@@ -291,7 +292,7 @@ def _turn(event: Event, before: bool | None) -> bool | None:
 
 
 def variables_of(event: Placement, ps: Sequence[str]) -> Variables:
-    """The variables of these ps, by ps; what is not as the contract says is left out."""
+    """Return the variables of these ps, by ps; invalid entries are ignored."""
     held: dict[str, dict[str, float]] = {}
     told = event.variables if isinstance(event.variables, list) else []
     for one in told[:MOST_VARIABLES]:
@@ -306,9 +307,9 @@ def variables_of(event: Placement, ps: Sequence[str]) -> Variables:
 
 
 def fattest(held: Mapping[str, float]) -> tuple[str, float] | None:
-    """The largest variable and its share of the bytes; None if there is none.
+    """Return the largest variable and its share of the bytes; None if there are no variables.
 
-    What an optimizer keeps beside a variable stays on the ps and is not counted.
+    The slots that an optimizer keeps for a variable are on the same ps and are not counted.
     """
     weights = dict(_without_slots(held))
     everything = sum(weights.values())
@@ -320,7 +321,7 @@ def fattest(held: Mapping[str, float]) -> tuple[str, float] | None:
 
 
 def _without_slots(held: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """All but those named after another one of the same size: `Adam/m/kernel`."""
+    """Yield all variables except slots: named after another of the same size (`Adam/m/kernel`)."""
     words_of = {name: _words(name) for name in held}
     known = {(words_of[name], size) for name, size in held.items()}
     for name, size in held.items():
@@ -333,8 +334,10 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 def _parts(of_name: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The words in a row that can be the name of another variable: of `kernel_1`, `kernel` is not,
-    since numbers tell variables of one name apart."""
+    """Yield the sequences of words that can be the name of another variable.
+
+    `kernel` is not a part of `kernel_1`, since numbers distinguish variables of the same name.
+    """
     count = len(of_name)
     for begin in range(count):
         for end in range(begin + 1, count + 1):
@@ -344,9 +347,9 @@ def _parts(of_name: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def loads_between(samples: Sequence[Sample], borders: Sequence[float]) -> list[Load] | None:
-    """The loads between these times; None if samples are missing there.
+    """Return the loads between these times; None if samples are missing.
 
-    Between two samples, what grows is taken to grow evenly.
+    Counters are interpolated linearly between two samples.
     """
     if not samples or samples[0].time > borders[0] or samples[-1].time < borders[-1]:
         return None
@@ -368,7 +371,7 @@ def loads_between(samples: Sequence[Sample], borders: Sequence[float]) -> list[L
 def _counts(
     samples: Sequence[Sample], times: Sequence[float], at: float
 ) -> tuple[float, float, float]:
-    """CPU seconds, bytes received and sent at a time between the first and the last sample."""
+    """Return CPU seconds, bytes received and bytes sent at `at`, within the samples' times."""
     after = min(bisect_right(times, at), len(samples) - 1)
     later, before = samples[after], samples[max(0, after - 1)]
     seconds = later.time - before.time
@@ -383,7 +386,7 @@ def _counts(
 
 
 def _link(load: Load, limits: Limits) -> float:
-    """The share of its link's limit that a task uses, both directions together."""
+    """Return the share of its link's limit that a task uses, both directions together."""
     return load.bps * 8 / limits.bandwidth if limits.bandwidth else 0.0
 
 
@@ -393,7 +396,7 @@ def _mean(parts: Sequence[Load]) -> Load:
 
 
 def _longer(before: Hot | None, task: str, now: float, cause: str, message: str) -> Hot:
-    """What is said after a window in which the ps held the job up."""
+    """Return `before`, extended by a window in which the ps slowed the job down."""
     if before is None:
         return Hot(task, now - WINDOW_S, now, WINDOW_S, cause, message)
     more = now - before.until if before.lasts else WINDOW_S
@@ -402,12 +405,12 @@ def _longer(before: Hot | None, task: str, now: float, cause: str, message: str)
 
 
 def bounded(name: str) -> str:
-    """A variable's name, short enough for a sentence: its end tells more."""
+    """Return a variable's name, shortened to its end, which is more specific."""
     return name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}"
 
 
 def note(hot: Hot) -> str:
-    """A sentence about a ps that held the job up; the times of day are the host's."""
+    """Return a sentence about a ps that slowed the job down; times are the host's local time."""
     since, until = (
         datetime.fromtimestamp(time).strftime("%H:%M:%S") for time in (hot.since, hot.until)
     )
