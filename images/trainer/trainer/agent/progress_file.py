@@ -26,7 +26,7 @@ class Progress:
     """Appends events to one file. Each is a single write, so lines of two processes never mix.
 
     Args:
-        again: a file that is removed meanwhile is made again.
+        again: create the file again if it was removed.
     """
 
     def __init__(self, path: Path, *, again: bool = True) -> None:
@@ -58,14 +58,14 @@ class Progress:
 
 def _opened(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Another task can have put a FIFO there, on which this would wait.
+    # Another task can have created a FIFO here, and opening it would block.
     opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o644)
     os.set_blocking(opened, True)
     return opened
 
 
 class Reports:
-    """New lines of all progress files but the evaluator's, which follows the training."""
+    """Reads new lines of all progress files except the evaluator's, which follows the training."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -101,7 +101,7 @@ class Entry:
 
 
 def last_event(path: Path) -> Event | None:
-    """Returns the event of a file's last line; None if there is none, or it is something else."""
+    """Returns the event of a file's last line; None if that line is missing or not an event."""
     try:
         size = path.lstat().st_size
         *_, last = read_untrusted(path, MOST_BYTES, max(0, size - MOST_BYTES)).splitlines()
@@ -112,7 +112,7 @@ def last_event(path: Path) -> Event | None:
 
 
 def parsed(line: bytes) -> Entry | None:
-    """Returns the entry of a line; None if a user's program wrote something else there."""
+    """Returns the entry of a line; None if the line (of a user's program) is not an event."""
     from trainer.contract.events import decode, number  # servers only write, and start sooner
 
     try:
@@ -134,6 +134,6 @@ def _finite(text: str) -> float:
 
 
 def from_environment() -> Progress | None:
-    """The file that CLUSTER_KIT_PROGRESS names, None outside a cluster."""
+    """Returns the progress file named by CLUSTER_KIT_PROGRESS; None outside a cluster."""
     path = os.environ.get("CLUSTER_KIT_PROGRESS")
     return Progress(Path(path)) if path else None

@@ -16,7 +16,7 @@ from trainer.contract.events import End, Event, Phase, Ready, Silent, Start, Ste
 
 
 def begin_sentence(found: Straggling, others: str) -> str:
-    """One line that reports a straggler; `others` names the other tasks: `workers`."""
+    """Return a line that reports a straggler; `others` names the other tasks: `workers`."""
     if found.steps_per_s is None:
         slowed = f", which makes it {found.slowed:.1f} times slower" if found.slowed else ""
         return (
@@ -31,13 +31,13 @@ def begin_sentence(found: Straggling, others: str) -> str:
 
 
 def end_sentence(over: Straggled) -> str:
-    """One line that reports the end of a straggler."""
+    """Return a line that reports that a task is no longer a straggler."""
     share = f", with {over.share:.0%} of the steps" if over.share is not None else ""
     return f"{over.task} was a straggler for {over.seconds:.0f} s{share}"
 
 
 def cause_sentence(found: Straggling) -> str:
-    """Why the task is slow, as far as its usage shows it."""
+    """Return why the task is slow, if its usage shows a cause."""
     if found.cause == CPU:
         return f"its CPU limit of {found.limit:g} is reached"
     if found.cause == BANDWIDTH:
@@ -130,7 +130,7 @@ class StragglerWatch:
 
 
 def groups(task: Task) -> dict[str, tuple[str, ...]]:
-    """The tasks that do the same work, by the group's name; groups of one task are left out."""
+    """Return the tasks that do the same work, by group name; groups with one task are omitted."""
     by_name = {"tasks": (task.name, *sorted(task.peers))}
     for role, called in (("worker", "workers"), ("ps", "parameter servers")):
         by_name[called] = tuple(name for name in task.servers if name.startswith(f"{role}-"))

@@ -103,5 +103,5 @@ REASONS: Mapping[str, Reason] = {
 
 
 def kit_exit_code(reason: str) -> int:
-    """The kit's exit code for a run that a task has ended with this reason."""
+    """Return the kit's exit code for a run that a task has ended with this reason."""
     return REASONS[reason].kit if reason in REASONS else KIT_TRAINING_FAILED

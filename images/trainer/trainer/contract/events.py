@@ -107,8 +107,8 @@ class Training(Event):
 @dataclass(frozen=True)
 class Step(Event):
     """Written by the leader's program at the first step and about once a second; in graph mode by
-    the other workers' programs, too. If a program writes none, the kit does: for a coordinator its
-    supervisor, else what it puts into the program's process.
+    the other workers' programs, too. If a program writes no steps, the kit writes them: the
+    supervisor of a coordinator, or for other programs a hook in the program's process.
     """
 
     step: float | None = _number()
@@ -145,7 +145,7 @@ class Placement(Event):
 
 @dataclass(frozen=True)
 class Epoch(Event):
-    """Written by the chief's built-in program; of Keras's `fit` in a user's program by the kit."""
+    """Written by the chief's built-in program; for `fit` in a user's program, by the kit."""
 
     epoch: float | None = _number("from 1")
     step: float | None = _number()
@@ -356,17 +356,17 @@ class Own(Event):
 
 
 def name_of(event: Event) -> str:
-    """The name of an event in its line."""
+    """Return the name that an event has in its line."""
     return event.name or "" if isinstance(event, Own) else type(event).__name__.lower()
 
 
 def keys_of(event: type[Event]) -> tuple[Field[Any], ...]:
-    """The fields of an event that are keys in its line: all but `values`."""
+    """Return the fields of an event that are keys in its line: all but `values`."""
     return tuple(one for one in fields(event) if one.metadata)
 
 
 def number(value: object) -> float | None:
-    """The value if it is a finite number below HUGE, else None."""
+    """Return the value if it is a finite number below HUGE, else None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if abs(value) < HUGE and math.isfinite(value) else None
@@ -423,7 +423,7 @@ KINDS: Mapping[type[Event], Mapping[str, Kind]] = {
 
 
 def decode(name: str, values: Mapping[str, Any], checks: Checks = CHECKS) -> Event | None:
-    """The event with this name, `Own` if the name is unknown; None if a needed field is absent.
+    """Return the event with this name, `Own` for other names; None if a needed field is absent.
 
     Args:
         values: the line's JSON object.

@@ -1,8 +1,8 @@
 """Records which ps holds which variable of a user's program, when the program creates them.
 
-TensorFlow has no list of them. A thread appends an event to the leader's progress file. Only a
-variable's name, device and size are kept. Also loaded by its path (on_path/): imports nothing of
-this package.
+TensorFlow keeps no list of these variables. A thread appends an event to the leader's progress
+file. It keeps only the name, device and size of a variable. This file is also loaded by its path
+(on_path/), so it imports nothing from this package.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Sizes = Mapping[tuple[str, str], int]
 
 
 def sized(part: object) -> tuple[tuple[str, str], int] | None:
-    """The name of a variable, its task and its bytes; None if it is on no task."""
+    """Return ((name, task), bytes) of a variable; None if it is not on a task."""
     on = ON.search(part.device or "")
     if on is None:
         return None
@@ -39,7 +39,7 @@ def sized(part: object) -> tuple[tuple[str, str], int] | None:
 
 
 def ranked(sizes: Sizes) -> list[dict[str, object]]:
-    """`{"name": "dense/kernel", "on": "ps-1", "bytes": 4096}` of each, the largest first."""
+    """Return `{"name": "dense/kernel", "on": "ps-1", "bytes": 4096}` for each, largest first."""
     by_size = sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))
     named, rest = by_size[:MOST], by_size[MOST:]
     left: dict[tuple[str, str], int] = {}
@@ -50,8 +50,8 @@ def ranked(sizes: Sizes) -> list[dict[str, object]]:
 
 
 def note() -> bool:
-    """Note from now on what a ParameterServerStrategy and sessions of TensorFlow 1 create; returns
-    False if this TensorFlow has neither."""
+    """Record variables that a ParameterServerStrategy or a TensorFlow 1 session creates from now
+    on; return False if this TensorFlow has neither."""
     noted: dict[tuple[str, str], int] = {}
     found = [in_strategy(noted), in_sessions(noted)]
     if any(found):
@@ -60,7 +60,7 @@ def note() -> bool:
 
 
 def in_strategy(noted: dict[tuple[str, str], int]) -> bool:
-    """Note each variable, and each part of one, that is put on a ps under a coordinator."""
+    """Record each variable, or part of a variable, that a coordinator's program puts on a ps."""
     try:
         from tensorflow.python.distribute import parameter_server_strategy_v2
     except ImportError:
@@ -81,7 +81,7 @@ def in_strategy(noted: dict[tuple[str, str], int]) -> bool:
 
 
 def in_sessions(noted: dict[tuple[str, str], int]) -> bool:
-    """Note the variables of a graph for which a session is prepared."""
+    """Record the variables of a graph when a session is prepared for it."""
     try:
         from tensorflow.python.ops import variables
         from tensorflow.python.training import session_manager
@@ -102,8 +102,8 @@ def in_sessions(noted: dict[tuple[str, str], int]) -> bool:
 
 
 def add(noted: dict[tuple[str, str], int], made: Iterable[object]) -> None:
-    """Record variables; those without name, device or size are left out, so that the program never
-    fails."""
+    """Record variables. Variables without a name, device or size are ignored, so that the program
+    never fails."""
     for one in made:
         with contextlib.suppress(Exception):
             if (found := sized(one)) is not None and len(noted) < MOST_KEPT:
@@ -123,8 +123,7 @@ def say(noted: Sizes, over: Callable[[], bool] = lambda: False) -> None:
 
 
 def append(variables: list[dict[str, object]]) -> None:
-    """One event `placement` in this task's progress file; an event that cannot be written is
-    lost."""
+    """Append a `placement` event to this task's progress file; on an error the event is lost."""
     told = {"time": round(time.time(), 3), "event": "placement", "variables": variables}
     line = (json.dumps(told) + "\n").encode()
     with contextlib.suppress(OSError):

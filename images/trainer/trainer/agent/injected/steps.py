@@ -1,14 +1,14 @@
-"""Counts the steps of a program that reports none, and reads what Keras says of losses and epochs.
+"""Counts the steps of a program that reports none, and reads losses and epochs from Keras's logs.
 
-An optimizer counts its own updates (`iterations`). A thread looks once a second at those that the
-program has made, and writes a `step` event if one has changed; so a loop of the program's own is
-counted like `fit`, and a step costs nothing. Of `fit` the newest logs are kept for that thread (a
-reference: nothing is read or waited for), and each end of an epoch becomes an `epoch` event. All of
-them have `counted`. As soon as the program itself writes a step, this ends for good.
+An optimizer counts its updates (`iterations`). A thread reads the counters of the program's
+optimizers once a second, and writes a `step` event if the count has changed. This works for `fit`
+and for custom training loops, and adds no work to a step. The thread also gets a reference to the
+newest logs of `fit`, and writes an `epoch` event at each end of an epoch. All these events have
+`counted`. The thread ends when the program itself writes a step.
 
-What is read is in this process: a read of a variable on a ps would be a remote call. Nothing here
-raises into the program or prints. Also loaded by its path (on_path/): imports nothing of this
-package.
+It reads only variables of this process, because reading a variable on a ps is a remote call.
+Nothing here prints, or raises an exception into the program. This file is also loaded by its path
+(on_path/), so it imports nothing from this package.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ PROGRESS, MAILBOX, CLAIM = "CLUSTER_KIT_PROGRESS", "CLUSTER_KIT_MAILBOX", "steps
 
 
 class Counter:
-    """The program's step by the counts of its optimizers, of which one counts.
+    """Computes the program's step from the update count of a single optimizer.
 
-    With several, such as a GAN's, that is the one that has made most updates in the first look that
-    sees any. If only others go on, the program trains its next model: its updates are added.
+    If a program has several optimizers (a GAN, for example), the step follows the optimizer with
+    the most updates when updates are first seen. If that optimizer stops and another one continues,
+    the program trains its next model, and the updates of the other optimizer are added.
     """
 
     def __init__(self) -> None:
@@ -62,10 +63,10 @@ class Counter:
         self.step: int | None = None
 
     def look(self, updates: Mapping[int, int]) -> int | None:
-        """The step now, None before the first.
+        """Return the current step, None before the first step.
 
         Args:
-            updates: the count of each optimizer that there is, by a key.
+            updates: the update count of each optimizer, by a key that identifies the optimizer.
         """
         made = {key: count - self._before.get(key, 0) for key, count in updates.items()}
         if not made.get(self._counts, 0):
@@ -81,11 +82,11 @@ class Counter:
 
 
 class Watch:
-    """What is known of the program; `follow` is its thread.
+    """Records the optimizers and epochs of the program; `follow` runs in a thread.
 
     Args:
         path: the task's progress file.
-        epochs: whether ends of epochs are written.
+        epochs: whether to write `epoch` events.
     """
 
     def __init__(self, path: str, *, epochs: bool) -> None:
@@ -105,7 +106,7 @@ class Watch:
         self.logs: object = None
 
     def remember(self, optimizer: object) -> None:
-        """Look at this optimizer from now on, as long as there is one."""
+        """Read this optimizer from now on, until it is deleted."""
         with contextlib.suppress(Exception):
             known = (known() for known in list(self._optimizers.values()))
             full = self._over or len(self._optimizers) >= MOST_OPTIMIZERS
@@ -116,7 +117,7 @@ class Watch:
             self._start()
 
     def epoch_ended(self, epoch: object, logs: object) -> None:
-        """Write this soon."""
+        """Let the thread write an `epoch` event soon."""
         with contextlib.suppress(Exception):
             self._start()
             if self._process == os.getpid() and not self._over:
@@ -126,7 +127,7 @@ class Watch:
     def _start(self) -> None:
         """Start the thread, once, in the first process of the program that trains.
 
-        A process that is forked has no thread, and must not use what that one may have locked.
+        A forked process has no such thread, and must not use locks that the thread may have held.
         """
         if not self._process:
             self._process = os.getpid()
@@ -138,14 +139,14 @@ class Watch:
                 self._over = True
 
     def finish(self) -> None:
-        """Let the last step be written; for the end of the program."""
+        """Let the thread write the last step; called when the program ends."""
         if self._process == os.getpid():
             self._over = True
             self._wake.set()
             self._thread.join(LAST_LOOK_S)
 
     def follow(self) -> None:
-        """Look until the program reports steps itself, or ends."""
+        """Look once a second until the program reports steps itself, or ends."""
         over = False
         with contextlib.suppress(Exception):
             while not over:
@@ -160,7 +161,7 @@ class Watch:
         self.logs = None
 
     def look(self, now: float) -> bool:
-        """Write what is new; False if the program itself reports steps.
+        """Write new steps and epochs; return False if the program itself reports steps.
 
         Args:
             now: in seconds of a monotonic clock.
@@ -206,8 +207,8 @@ class Watch:
     def _write(
         self, event: str, moment: float, keys: Mapping[str, object], loss: float | None
     ) -> None:
-        """Append an event; a line without the loss comes before one with a loss that is no number:
-        supervisors read only JSON."""
+        """Append an event. If the loss is not finite, append a line without the loss first, because
+        supervisors cannot parse NaN."""
         head = {"time": round(moment, 3), "event": event, **keys}
         lines = [] if loss is not None and math.isfinite(loss) else [{**head, "counted": True}]
         lines += [{**head, "loss": loss, "counted": True}] if loss is not None else []
@@ -216,7 +217,7 @@ class Watch:
 
 
 def append(path: str, line: bytes) -> None:
-    """A line in one write, which another's never gets into; lost if that cannot be."""
+    """Append a line in a single write, so that lines never mix; on an error the line is lost."""
     with contextlib.suppress(OSError):
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -226,7 +227,7 @@ def append(path: str, line: bytes) -> None:
 
 
 def size_of(path: str) -> int:
-    """In bytes, 0 if there is none."""
+    """Return the size of a file in bytes, 0 if it does not exist."""
     try:
         return os.stat(path).st_size  # noqa: PTH116 - pathlib is not imported in programs
     except OSError:
@@ -234,9 +235,9 @@ def size_of(path: str) -> int:
 
 
 def said_by_program(path: str, read: int) -> tuple[set[str], int]:
-    """Which of `step` and `epoch` the program wrote after `read` bytes; the bytes read now.
+    """Return which of `step` and `epoch` the program wrote after `read` bytes, and the new offset.
 
-    What an attempt before has written does not count: its supervisor writes `start` before each.
+    Events of earlier attempts are ignored: the supervisor writes `start` before each attempt.
     """
     said: set[str] = set()
     try:
@@ -268,8 +269,8 @@ def said_by_program(path: str, read: int) -> tuple[set[str], int]:
 
 
 def claimed() -> bool:
-    """Whether no other process of the program has asked before, or only such that have ended; True
-    without a mailbox."""
+    """Return True if no other running process of the program has called this before, or if there
+    is no mailbox."""
     folder = os.environ.get(MAILBOX)
     if not folder:
         return True
@@ -290,20 +291,20 @@ def claimed() -> bool:
 
 
 def updates_of(optimizer: object) -> object:
-    """The variable that has the number of an optimizer's updates; None if it has none.
+    """Return the variable that counts an optimizer's updates; None if it does not exist yet.
 
-    The property `iterations` of older ones would make the variable.
+    It does not read the property `iterations`, which creates the variable in older optimizers.
     """
     with contextlib.suppress(Exception):
         variable = vars(optimizer).get("_iterations")
-        variable = vars(variable).get("_value", variable)  # Keras 3 has one of its own around it
-        copies = getattr(variable, "_values", None)  # one for each replica
+        variable = vars(variable).get("_value", variable)  # Keras 3 wraps the variable
+        copies = getattr(variable, "_values", None)  # a copy for each replica
         return copies[0] if copies else variable
     return None
 
 
 def int_value(variable: object) -> int | None:
-    """The value of a counter; None if it is not known in this process."""
+    """Return the value of a counter; None if this process does not have it."""
     with contextlib.suppress(Exception):
         value = local_value(variable)
         return None if value is None else int(value)
@@ -311,7 +312,7 @@ def int_value(variable: object) -> int | None:
 
 
 def local_value(variable: object) -> float | None:
-    """The value of an eager variable of this process; None for all others."""
+    """Return the value of an eager variable of this process; None for any other variable."""
     variables = sys.modules.get("tensorflow.python.ops.resource_variable_ops")
     context = sys.modules.get("tensorflow.python.eager.context")
     if variables is None or not isinstance(variable, variables.BaseResourceVariable):
@@ -335,7 +336,7 @@ def is_here(device: str) -> bool:
 
 
 def value_in(logs: object, name: str) -> float | None:
-    """A number in Keras's logs; None if it is not there, or in another process."""
+    """Return a number from Keras's logs; None if it is missing, or in another process."""
     with contextlib.suppress(Exception):
         value = logs.get(name)
         if type(value).__name__ == "EagerTensor":
@@ -345,7 +346,7 @@ def value_in(logs: object, name: str) -> float | None:
 
 
 def plain_number(value: object) -> float | None:
-    """A number of Python's or NumPy's as one of Python's; None for anything else."""
+    """Return a Python or NumPy number as a Python float; None for any other value."""
     if isinstance(value, bool):
         return None
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
@@ -354,10 +355,10 @@ def plain_number(value: object) -> float | None:
 
 
 def prepare(keras: ModuleType, wanted: list[str]) -> None:
-    """Called right after the import of a Keras: look at its optimizers and callbacks from now on.
+    """Watch the optimizers and callbacks of a Keras; called right after that Keras was imported.
 
     Args:
-        wanted: `steps`, `epochs`, both or none of them.
+        wanted: what to count: `steps`, `epochs`, both or neither.
     """
     if watch := the_watch("epochs" in wanted):
         with contextlib.suppress(Exception):
@@ -373,7 +374,7 @@ _watches: list[Watch] = []
 
 
 def the_watch(epochs: bool) -> Watch | None:
-    """One for all Kerases of this process; None outside a cluster."""
+    """Return the Watch that all Keras versions of this process share; None outside a cluster."""
     path = os.environ.get(PROGRESS)
     if path and not _watches:
         _watches.append(Watch(path, epochs=epochs))
@@ -381,7 +382,7 @@ def the_watch(epochs: bool) -> Watch | None:
 
 
 def look_at_optimizers(kind: type, watch: Watch) -> None:
-    """Let `watch` remember each optimizer that is made."""
+    """Let `watch` remember each optimizer when it is created."""
     kind = next(one for one in kind.__mro__ if "__init__" in vars(one))
     plain = kind.__init__
     if kind is object or not hasattr(kind, "apply_gradients") or hasattr(plain, "looks_at"):
@@ -397,7 +398,7 @@ def look_at_optimizers(kind: type, watch: Watch) -> None:
 
 
 def look_at_fit(kind: type, watch: Watch, *, steps: bool) -> None:
-    """Let `watch` have what the callbacks of a `fit` get; they themselves are left as they are."""
+    """Pass the epochs and logs of each `fit` to `watch`; the callbacks are not changed."""
 
     def replaced(name: str, parameters: list[str]) -> Callable | None:
         plain = getattr(kind, name)

@@ -76,21 +76,21 @@ def find_program(name: str, arguments: Sequence[str]) -> Program:
 
 
 def debugged() -> bool:
-    """Whether this task's program waits for a debugger, and may stand as long as a person likes."""
+    """Whether this task's program waits for a debugger, and may pause without a time limit."""
     return bool(os.environ.get("CLUSTER_KIT_DEBUG"))
 
 
 def counts_steps() -> bool:
-    """Whether steps of a program that reports none are to be counted in its process."""
+    """Whether to count the steps of a program that reports none, inside its process."""
     return os.environ.get(COUNT_STEPS) != "off"
 
 
 def under_debugger(program: Program) -> tuple[str, ...]:
-    """The command of a program that waits for a debugger first; any but Python has none."""
+    """Return the program's command, changed to wait for a debugger if the program is Python."""
     python, *words = program.command
     if not program.builtin and words[0] != str(RUNNER):
         return program.command
-    # Else breakpoints in modules of Python's own are missed, and debugpy warns of it.
+    # Without this, debugpy misses breakpoints in frozen standard modules, and prints a warning.
     return (python, "-Xfrozen_modules=off", str(DEBUGGED), *words)
 
 
@@ -100,9 +100,9 @@ def has_estimators() -> bool:
 
 
 def training_cluster(task: Task, text: str) -> dict[str, str]:
-    """An evaluator's TF_CONFIG with the training cluster, the evaluator itself left out of it.
+    """Return an evaluator's TF_CONFIG with the training cluster, but without the evaluator.
 
-    An Estimator demands it so, its chief above all. {} for other tasks, and without a chief.
+    An Estimator requires this form. Returns {} for other tasks, and if there is no chief.
     """
     cluster = json.loads(text or "{}")
     if task.role != EVALUATOR or CHIEF_JOBS[0] not in cluster:
@@ -128,7 +128,7 @@ class Child:
             str(INJECTED / "parent_death.py"),
             str(os.getpid()),
         )
-        # What a user's program writes beside itself, as it thinks, is kept.
+        # Files that a user's program writes to its working directory are kept in the output.
         folder = None if program.builtin else task.output
         command = under_debugger(program) if debugged() else program.command
         self._process = subprocess.Popen(
@@ -139,11 +139,11 @@ class Child:
         ).start()
 
     def tell(self, name: str) -> None:
-        """Put an empty file `name` into the program's mailbox."""
+        """Create an empty file `name` in the program's mailbox."""
         (self.mailbox / name).touch()
 
     def functions(self) -> Functions:
-        """The functions that were scheduled, and those that the workers finished; none without a
+        """Return the scheduled functions and those that the workers finished; none without a
         coordinator.
         """
         try:
@@ -152,12 +152,12 @@ class Child:
             return Functions()
 
     def finished(self) -> Mapping[str, int]:
-        """How many functions of the program each worker has finished, by name."""
+        """Return the number of functions that each worker has finished, by the worker's name."""
         return self.functions().finished
 
     @property
     def is_final(self) -> bool:
-        """Whether the program has reported that another attempt would end in the same way."""
+        """Whether the program has reported that another attempt would fail in the same way."""
         return (self.mailbox / mailbox.FINAL).exists()
 
     def outcome(self, returncode: int) -> Outcome:
@@ -171,7 +171,7 @@ class Child:
         environment = dict(os.environ)
         environment.pop(
             handshake.VARIABLE, None
-        )  # a program that prints its variables tells it not
+        )  # so that a program that prints its variables does not reveal it
         environment[mailbox.VARIABLE] = str(self.mailbox)
         environment["CLUSTER_KIT_TASK"] = self._task.name
         environment["CLUSTER_KIT_PROGRESS"] = str(self._task.progress_file)
@@ -184,7 +184,7 @@ class Child:
         if program.builtin:
             path.insert(0, str(PACKAGE.parent))
         else:
-            path.append(str(FOR_PROGRAMS))  # last: what the program has brought comes first
+            path.append(str(FOR_PROGRAMS))  # last, so that the modules of the program come first
         path.insert(0, str(HOOKS))
         environment[AFTER_IMPORT] = ",".join(self._hooks(program))
         environment[stacks.VARIABLE] = str(self.mailbox / "stacks")
@@ -208,7 +208,7 @@ class Child:
         if coordinates:
             hooks.append("closures")
         if not program.builtin and not task.tf1 and task.role != EVALUATOR and counts_steps():
-            hooks += [] if coordinates else ["steps"]  # there the functions are counted
+            hooks += [] if coordinates else ["steps"]  # it counts functions instead
             hooks += ["epochs"] if task.is_leader else []
         if task.is_leader and "ps" in task.cluster and not program.builtin:
             hooks.append("placement")
@@ -222,7 +222,7 @@ class Child:
         return tidy(file.read_text(errors="replace")) if file.exists() else ""
 
     def stop(self) -> None:
-        """End it: SIGTERM, then SIGKILL after PROGRAM_STOP_S, or PROGRAM_SAVE_S if it saves."""
+        """End the program: SIGTERM, then SIGKILL after PROGRAM_STOP_S (saving: PROGRAM_SAVE_S)."""
         self._process.terminate()
         for patience_s in (PROGRAM_STOP_S, PROGRAM_SAVE_S - PROGRAM_STOP_S):
             try:

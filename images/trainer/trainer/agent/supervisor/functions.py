@@ -1,6 +1,6 @@
-"""What the workers of a coordinator have done, and what its program waits for.
+"""Reports the functions that a coordinator's workers finished, and those its program waits for.
 
-Counted in the program's process (injected/closures.py), written as events by the supervisor.
+injected/closures.py counts them in the program's process; the supervisor writes them as events.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ LATER_S, LATER = 3600.0, 5
 
 @dataclass(frozen=True)
 class Functions:
-    """Of one start of a program: how many it has scheduled, and each worker finished, by name.
+    """The functions that a program scheduled since its start, and those each worker finished.
 
-    `joined` were scheduled before it waited for all of them, the last time.
+    `joined` is the number of scheduled functions when the program last waited for all of them.
     """
 
     scheduled: int = 0
@@ -36,26 +36,27 @@ class Functions:
 
     @classmethod
     def parse(cls, text: str) -> Functions:
-        """The functions by the program's mailbox; none for "" (no coordinator)."""
+        """Parse the counts from the program's mailbox; no functions for "" (no coordinator)."""
         return cls(**json.loads(text)) if text else cls()
 
     @property
     def done(self) -> int:
-        """Finished by all workers together."""
+        """The number of functions that all workers together have finished."""
         return sum(self.finished.values())
 
 
 class Waited:
-    """Finds out what a program waits for: nothing while it continues to schedule."""
+    """Detects that a program waits for its functions; while it schedules more, it does not wait."""
 
     def __init__(self) -> None:
         self._scheduled = 0
         self._said: tuple[int, int] | None = None
 
     def look(self, now: Functions) -> tuple[int, int] | None:
-        """(done, of) if that is new and the program waits, or has waited; about once a second.
+        """Return (done, of) if the program waits, or has just waited, and the numbers are new.
 
-        Counted from where the program has last waited for all of them.
+        Both count from the last time when the program waited for all functions. Called about
+        once a second.
         """
         goes_on, self._scheduled = now.scheduled != self._scheduled, now.scheduled
         counts = (now.done - now.joined, now.scheduled - now.joined)
@@ -69,7 +70,7 @@ class Waited:
 
 
 class Work:
-    """Finds out how fast the workers are; `now` in seconds of a monotonic clock."""
+    """Measures how fast the workers are; `now` in seconds of a monotonic clock."""
 
     def __init__(self, now: float) -> None:
         self._began = now
@@ -77,9 +78,9 @@ class Work:
         self._before = Functions()
 
     def look(self, now: float, functions: Functions) -> dict[str, dict[str, float]] | None:
-        """The fields of a `worked` event; None if it is too early, or no worker has finished one.
+        """Return the fields of a `worked` event; None if it is too early, or no function finished.
 
-        While others work, a worker that has finished none since the last event has the speed 0.
+        A worker that finished no function since the last event has the speed 0.
         """
         seconds, before = now - self._looked_at, self._before
         slower = LATER if now - self._began > LATER_S else 1
@@ -102,13 +103,13 @@ def watch(
     functions: Callable[[], Functions],
     over: threading.Event,
 ) -> None:
-    """Write what the program waits for and what its workers do as events, until `over`.
+    """Write `functions` and `worked` events until `over` is set.
 
-    The functions that were finished are the leader's steps, unless its program reports steps.
+    Finished functions also count as the leader's steps, unless its program reports steps.
 
     Args:
-        folder: of the tasks' progress files.
-        progress: the leader's.
+        folder: the directory of the tasks' progress files.
+        progress: the leader's progress file.
     """
     waited, work, reports = Waited(), Work(time.monotonic()), Reports(folder)
     reports_steps = False

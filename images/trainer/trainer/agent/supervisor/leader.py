@@ -31,7 +31,7 @@ from trainer.contract.events import End
 
 @dataclass(frozen=True)
 class ServersAnswered:
-    """The answer to whether all servers are ready in an attempt."""
+    """Says whether all servers were ready in an attempt."""
 
     attempt: int
     answer: ServersReady | ServersMissing
@@ -40,7 +40,7 @@ class ServersAnswered:
 def ask_servers(
     task: Task, attempt: int, then: Callable[[ServersAnswered], None], cancelled: threading.Event
 ) -> None:
-    """Call `then` with the answer: from a thread, unless none serves."""
+    """Call `then` with the answer: at once if there are no servers, else from a thread."""
     if not task.servers:
         then(ServersAnswered(attempt, ServersReady({})))
         return
@@ -53,7 +53,10 @@ def ask_servers(
 
 
 def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outcome | None:
-    """Compare the servers' GPUs with what they were promised, and record both."""
+    """Record the promised and the visible GPUs of each server.
+
+    Returns the outcome of the job if they differ and the task checks GPUs, else None.
+    """
     broken = {}
     for name, promised in task.promises.items():
         sees = ready.gpus.get(name)
@@ -112,7 +115,7 @@ class Leader:
         self._child: Child | None = None
 
     def run(self) -> Outcome:
-        """Attempt until the program finishes, fails by itself, or no attempt is left."""
+        """Start the program until it finishes, fails by itself, or no attempt is left."""
         attempt = 1
         while True:
             ended = self._attempt(attempt)
@@ -137,19 +140,19 @@ class Leader:
             crash = self._stops.excused(crash)
             if attempt > self._task.retries + self._stops.excuses:
                 used = f"{attempt - 1} of {self._task.retries} retries used"
-                # A signal's crash is the message itself.
+                # If a signal ended it, the crash is already the message.
                 crash = used if failure.headline == crash else f"{crash}; {used}"
                 return replace(failure.because_of(crash), tasks=self._silent.cut_tasks())
             attempt = self._again(attempt, crash)
 
     def _again(self, attempt: int, reason: str) -> int:
-        """Say that another attempt begins, and why; its number."""
+        """Report that another attempt begins, and why; return its number."""
         self._progress.write("retry", attempt=attempt + 1, reason=reason)
         print(f"{self._task.name}: {reason}; attempt {attempt + 1}", file=sys.stderr, flush=True)
         return attempt + 1
 
     def _attempt(self, attempt: int) -> Outcome | ProgramEnded | Stalled:
-        """One attempt: an Outcome if it was ended, ProgramEnded if it ended itself."""
+        """Make one attempt; return an Outcome if we ended it, ProgramEnded if the program ended."""
         self._progress.write("start", attempt=attempt)
         self._stops.begin_attempt()
         self._ready = None
@@ -164,7 +167,7 @@ class Leader:
             while True:
                 event = self._next_event()
                 if getattr(event, "attempt", attempt) != attempt:
-                    continue  # of an attempt that is over
+                    continue  # it belongs to an attempt that has ended
                 if isinstance(event, ProgramEnded):
                     return event
                 over: Outcome | Stalled | None = None
@@ -192,7 +195,7 @@ class Leader:
     def _servers_answered(
         self, answer: ServersReady | ServersMissing, attempt: int, cancelled: threading.Event
     ) -> Outcome | None:
-        """Let the program begin; an Outcome if a server is missing, or lacks promised GPUs."""
+        """Let the program begin; return an Outcome if a server or its promised GPUs are missing."""
         if isinstance(answer, ServersMissing):
             return outcome.because(endings.START_DEADLINE, str(answer), answer.tasks)
         broken = promises_broken(self._task, answer, self._progress)
@@ -201,9 +204,9 @@ class Leader:
         return broken
 
     def _hear(self, event: Heard) -> Outcome | None:
-        """Note what is heard of another task; an Outcome if it ends the job.
+        """Record a message about another task; return an Outcome if it ends the job.
 
-        Before all servers answer, a silent one is a matter of the start deadline.
+        Until all servers answer, only the start deadline applies to a silent server.
         """
         self._waits.heard(event, time.monotonic())
         if isinstance(event, (Joined, Left)):
@@ -215,7 +218,7 @@ class Leader:
         return self._silent.heard(event) if self._ready is not None else None
 
     def _used(self) -> dict[str, Usage]:
-        """The usage of each task of the job."""
+        """Return the usage of each task of the job."""
         others = self._beacon_server.used() if self._beacon_server else {}
         return {**others, self._task.name: read_usage()}
 
@@ -234,7 +237,7 @@ class Leader:
         start_after_imports(self._task, self._program, self._child, self._peers, over)
 
     def _next_event(self) -> object:
-        """The next event, or the Outcome of the deadline that comes first."""
+        """Wait for the next event and return it, or the Outcome of a deadline that passes first."""
         peers_due_at = self._peers_due_at if self._peers.missing else float("inf")
         event = next_event(self._events, min(self._job_ends_at, peers_due_at))
         if event is not None:
@@ -247,7 +250,7 @@ class Leader:
         )
 
     def _peers_say(self) -> Outcome | None:
-        """Hear of peers that left about when the program failed; an Outcome if one ends it."""
+        """Read events of peers that left when the program failed; an Outcome if one ends it."""
         until = time.monotonic() + PEERS_ENDS_S
         while self._peers.any and (event := next_event(self._events, until)) is not None:
             if isinstance(event, TASK_NEWS) and (over := self._hear(event)):
@@ -257,7 +260,7 @@ class Leader:
         return None
 
     def _crash(self, ended: ProgramEnded) -> str:
-        """Why this failure deserves another attempt; '' if the program failed by itself."""
+        """Return the reason for another attempt; '' if the program failed by itself."""
         if ended.returncode < 0:
             return outcome.program_ended(ended.returncode).message
         lost = [self._peers.lost()] if self._peers.lost() else []

@@ -53,10 +53,10 @@ _ECHO = re.compile(
 
 
 class Peers:
-    """Who came, who was lost, and who failed, of the tasks that are expected.
+    """Records which of the expected tasks have connected, were lost, or have failed.
 
-    A lost or failed peer comes back by Docker's restart policy, `retries` times. One that fails
-    more often ends the job: no other task could say why the rest waits. One that was
+    Docker's restart policy restarts a lost or failed peer `retries` times. If a peer fails more
+    often, the job ends, since the other tasks would wait without an explanation. A peer that was
     `stopped` from outside has not failed.
     """
 
@@ -75,7 +75,7 @@ class Peers:
         self._left: list[Left] = []
 
     def begin_attempt(self) -> None:
-        """Forget who left in an earlier attempt of the leader's program; all are needed again."""
+        """Forget which tasks left in earlier attempts; all of them are needed again."""
         self._left = []
         self._awaited = set(self._expected - self._here)
 
@@ -85,11 +85,11 @@ class Peers:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The tasks that have not connected in this attempt, in order."""
+        """Return the tasks that have not connected in this attempt, in order."""
         return tuple(sorted(self._awaited, key=by_number))
 
     def missing_outcome(self, deadline_s: float) -> Outcome:
-        """The outcome of a job whose tasks did not all appear in time."""
+        """Return the outcome of a job whose tasks did not all connect in time."""
         missing = self.missing
         again = " after it was started again" if self._ends else ""
         message = (
@@ -99,7 +99,7 @@ class Peers:
         return outcome.because(endings.START_DEADLINE, message, missing)
 
     def heard(self, event: Joined | Left) -> Outcome | None:
-        """Remember it; an Outcome if a peer has failed for good."""
+        """Record the event; return an Outcome if a peer has failed and will not be restarted."""
         if event.task not in self._expected:
             return None
         if isinstance(event, Joined) or event.how == DONE:
@@ -120,13 +120,16 @@ class Peers:
         )
 
     def lost(self) -> str:
-        """Which peers were lost in this attempt, '' if none was."""
+        """Return which peers were lost in this attempt; '' if none was lost."""
         names = dict.fromkeys(event.task for event in self._left if event.how == LOST)
         return "; ".join(f"{name} was lost" for name in names)
 
     def failed(self, leaders: Outcome) -> Outcome | None:
-        """The first peer whose program failed in this attempt, by itself; None if the leader's
-        says the same, as all do about an argument that is wrong, or the peer has only lost it."""
+        """Return the outcome of the first peer whose program failed by itself in this attempt.
+
+        Returns None if the leader's program failed with the same message (all programs reject an
+        invalid argument), or if the peer failed because it lost the leader.
+        """
         ours = leaders.message
         for event in self._left:
             same = event.message[:COMPARED] == ours[:COMPARED]
@@ -139,18 +142,18 @@ class Peers:
 
 
 def failure_sentence(event: Left) -> str:
-    """One line about a peer that failed, in its own words, or was lost."""
+    """Return a line about a peer that failed (its message), or that was lost."""
     return f"{event.task}: {event.message}" if event.message else f"{event.task} was lost"
 
 
 def by_number(name: str) -> tuple[str, int]:
-    """A sort key for task names: `worker-10` comes after `worker-2`."""
+    """Return a sort key for task names: `worker-10` comes after `worker-2`."""
     role, _, index = name.rpartition("-")
     return role, int(index)
 
 
 def import_mark(task: Task, name: str) -> Path:
-    """The file that the program of task `name` writes when it has imported TensorFlow, or ended."""
+    """Return the path of the mark: task `name` has imported TensorFlow, or its program ended."""
     return task.progress_file.with_name(f"{name}{mailbox.IMPORTED}")
 
 
@@ -161,7 +164,7 @@ def remove_import_mark(task: Task) -> None:
 
 
 def leave_import_mark(task: Task) -> None:
-    """Write the mark since this task's program has ended: no task has to wait for its import."""
+    """Write the mark after this task's program has ended, so that no task waits for its import."""
     with contextlib.suppress(OSError):
         import_mark(task, task.name).touch()
 
@@ -169,11 +172,11 @@ def leave_import_mark(task: Task) -> None:
 def start_after_imports(
     task: Task, program: Program, child: Child, peers: Peers, over: threading.Event
 ) -> None:
-    """Tell the leader's program to begin: at once, or when the others have imported TensorFlow.
+    """Let the leader's program begin: at once, or after the others have imported TensorFlow.
 
-    Replicas that share variables on a ps wait for nobody: the first one trains alone, and one whose
-    container came late could find a short job at its end. A built-in program finds the others by
-    itself. Until all tasks are there, their deadline counts.
+    Replicas that share variables on a ps do not wait for each other: the first replica trains
+    alone, and a short job could end before a late replica starts. A built-in program waits for the
+    others itself. The start deadline applies until all tasks have connected.
     """
     if program.builtin or not task.peers or "ps" not in task.cluster:
         child.tell(mailbox.SERVERS_READY)
@@ -208,7 +211,7 @@ class SilentTasks:
         self._unanswered: dict[tuple[str, str], tuple[float, float]] = {}
 
     def heard(self, event: Silent | HeardAgain) -> Outcome | None:
-        """Write the silence as an event; an Outcome if a needed task is silent for too long."""
+        """Write a silence event; return an Outcome if a needed task is silent for too long."""
         if isinstance(event, HeardAgain):
             self._lately[event.task] = (time.monotonic(), event.seconds)
             if event.task in self._said:
@@ -230,11 +233,11 @@ class SilentTasks:
         return outcome.because(endings.SILENT, message, (event.task,))
 
     def between(self, event: Unanswered, quiet: Mapping[str, float]) -> None:
-        """Write down that two tasks hear the leader, but not each other.
+        """Write an event that two tasks reach the leader, but not each other.
 
         Args:
-            event: what one of them says.
-            quiet: who says nothing to the leader now: not answered by anybody, that is.
+            event: the report of one of the two tasks.
+            quiet: the tasks that are silent to the leader now; for these no cut is reported.
         """
         if {event.task, event.by} & {*quiet, *self._said}:
             return
@@ -249,11 +252,11 @@ class SilentTasks:
         print(f"{self._leader}: {unanswered_sentence(event)}", file=sys.stderr, flush=True)
 
     def cuts(self) -> list[str]:
-        """Between whom the network was cut within LATELY_S: a sentence each."""
+        """Return a sentence for each network cut between two tasks within LATELY_S."""
         return [unanswered_sentence(event) for event in self._lately_unanswered()]
 
     def cut_tasks(self) -> tuple[str, ...]:
-        """The tasks at both ends of these cuts."""
+        """Return the tasks at both ends of these cuts."""
         ends = (name for event in self._lately_unanswered() for name in (event.by, event.task))
         return tuple(dict.fromkeys(ends))
 
@@ -266,7 +269,7 @@ class SilentTasks:
         ]
 
     def moved(self, event: Joined | Left) -> None:
-        """Note that the task is no longer silent, but lost, or connected again in a new process."""
+        """Record that a silent task was lost, or has connected again from a new process."""
         self._said.discard(event.task)
         if isinstance(event, Left):
             self._gone.add(event.task)
@@ -274,7 +277,7 @@ class SilentTasks:
             self._gone.discard(event.task)
 
     def lately(self, quiet: Mapping[str, float]) -> list[str]:
-        """Who was silent within LATELY_S, or is `quiet` now: 'worker-1 was silent for 9 s'."""
+        """Return a line for each task that was silent within LATELY_S, or is `quiet` now."""
         since = time.monotonic() - LATELY_S
         silences = {task: length for task, (at, length) in self._lately.items() if at > since}
         silences |= quiet
@@ -286,7 +289,7 @@ class SilentTasks:
 
 
 def unanswered_sentence(event: Unanswered) -> str:
-    """A sentence about two tasks that do not reach each other."""
+    """Return a sentence about two tasks that do not reach each other."""
     return (
         f"{event.by} has had no answer from {event.task} for {event.seconds:.0f} s"
         " (the network between them is cut; both answer the leader)"
@@ -300,7 +303,7 @@ TAIL = 64 * 1024
 
 
 def stopped_tasks(folder: Path, since: float) -> frozenset[str]:
-    """Names of the tasks that were stopped from outside since Unix time `since`."""
+    """Return the names of the tasks that were stopped from outside since Unix time `since`."""
     return frozenset(path.stem for path in folder.glob("*.jsonl") if _was_stopped(path, since))
 
 
@@ -313,7 +316,7 @@ def _was_stopped(path: Path, since: float) -> bool:
 
 
 def _tail(path: Path) -> bytes:
-    """The end of a regular file, b"" of anything else: programs can write into the folder, too."""
+    """Return the end of a regular file, else b"": programs can write into this folder, too."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -342,11 +345,11 @@ class Stops:
         self._began = time.time()
 
     def lately(self) -> frozenset[str]:
-        """The tasks that were stopped from outside just now."""
+        """Return the tasks that were stopped from outside recently."""
         return stopped_tasks(self._folder, time.time() - STOPPED_LATELY_S)
 
     def excused(self, crash: str) -> str:
-        """The reason of a crash; it is an excuse if it names a task that was stopped."""
+        """Return the reason of a crash; if a stopped task caused it, the reason names that task."""
         stopped = stopped_tasks(self._folder, self._began)
         names = [name for name in re.findall(r"[a-z]+-\d+", crash) if name in stopped]
         if not names:

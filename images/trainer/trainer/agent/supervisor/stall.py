@@ -46,10 +46,10 @@ _JOB = "job"
 
 
 class Progression:
-    """One attempt at the job's programs; `now` in seconds of a monotonic clock.
+    """The progress of one attempt; `now` in seconds of a monotonic clock.
 
-    Time counts only while we run ourselves. `limit_s`: seconds without progress, None for the rules
-    above.
+    Time counts only while this process itself runs. `limit_s`: the allowed seconds without
+    progress, None for the rules above.
     """
 
     def __init__(self, limit_s: float | None, now: float) -> None:
@@ -64,7 +64,7 @@ class Progression:
 
     @property
     def limit_s(self) -> float:
-        """Seconds without progress that are too many now."""
+        """The seconds without progress that are allowed now."""
         if self._limit_s is not None:
             return self._limit_s
         if len(self._distances) < ENOUGH:
@@ -74,11 +74,11 @@ class Progression:
         return reported if self._phase == TRAINING else max(reported, UNREPORTED_S)
 
     def look(self, now: float) -> None:
-        """Let time pass; about once a second."""
+        """Add the time that has passed; called about once a second."""
         self._silence.look(now)
 
     def reported(self, task: str, event: Event) -> None:
-        """Handle a line of a task's progress file; a repeated step is no progress."""
+        """Handle a line of a task's progress file; a repeated step does not count as progress."""
         if isinstance(event, _NO_PROGRESS):
             return
         if isinstance(event, _CAME):
@@ -93,17 +93,17 @@ class Progression:
             self._steps[task] = event.step
             self._recovers = False
         distance = self._silence.heard(_JOB)
-        # What the kit has counted shows training, but no other phase.
+        # A step that the kit counted shows that training runs; it says nothing about other phases.
         reports = isinstance(event, Step | Epoch) and not event.counted
         if reports and self._phase == TRAINING and distance:
             self._distances.append(distance)
 
     def wrote(self) -> None:
-        """A program wrote a file: a checkpoint, most likely."""
+        """Count a file that a program wrote (usually a checkpoint) as progress."""
         self._silence.heard(_JOB)
 
     def used(self, now: float, by_task: Mapping[str, Usage]) -> None:
-        """Note the usage of each task, which counts as progress if no task reports steps."""
+        """Record the usage of each task, which counts as progress if no task reports steps."""
         before, self._used = self._used, (now, by_task)
         if before is None or self._distances:
             return
@@ -119,7 +119,7 @@ class Progression:
             self._silence.heard(_JOB)
 
     def standing_s(self) -> float:
-        """The seconds without progress if they exceed the limit; else 0."""
+        """Return the seconds without progress if they exceed the limit; else 0."""
         return self._silence.longer_than(self.limit_s).get(_JOB, 0.0)
 
 
@@ -146,7 +146,7 @@ class Waits:
         self._phase = TRAINING
 
     def heard(self, event: Heard, now: float) -> None:
-        """Note that a task has crashed or is silent; training does not wait for an evaluator."""
+        """Record that a task has crashed or is silent; training does not wait for an evaluator."""
         lost = isinstance(event, Silent) or (isinstance(event, Left) and event.how != DONE)
         if lost and not event.task.startswith(EVALUATOR):
             self._lost.setdefault(event.task, now)
@@ -191,7 +191,7 @@ NOT_LOOKED_AT = ("progress", "stacks")
 
 @dataclass(frozen=True)
 class Stalled:
-    """An attempt has made no progress for this many seconds."""
+    """The number of seconds for which an attempt has made no progress."""
 
     attempt: int
     seconds: float
@@ -205,9 +205,9 @@ def watch(
     then: Callable[[Stalled], None],
     over: threading.Event,
 ) -> None:
-    """Call `then` once if the attempt makes no progress; returns after that, or with `over`.
+    """Call `then` once if the attempt makes no progress; return after that, or if `over` is set.
 
-    `waits` is told what is reported.
+    Passes the reported events to `waits`.
     """
     progression = Progression(task.stall_s, time.monotonic())
     reports = Reports(task.progress_file.parent)
@@ -231,7 +231,7 @@ def watch(
 
 
 def written(folder: Path) -> frozenset[tuple[str, int, int]]:
-    """(path, size, time of its change) of the first MOST_FILES files, to be compared only.
+    """Return (path, size, time of change) of the first MOST_FILES files, to detect changes.
 
     Times alone are not enough, since the clock can be set back.
     """
@@ -252,7 +252,7 @@ SHOWN = f"where each task stands is in {stacks.KEPT}/ of the output"
 
 
 def ended(reason: str, tasks: tuple[str, ...], *, again: bool) -> Outcome:
-    """The outcome of a job that makes no progress."""
+    """Return the outcome of a job that makes no progress."""
     message = f"{reason}{' after it was started again' if again else ''}"
     return outcome.because(
         endings.STALL,
@@ -262,7 +262,7 @@ def ended(reason: str, tasks: tuple[str, ...], *, again: bool) -> Outcome:
 
 
 def keep_stacks(task: Task, why: str, followers: BeaconServer | None) -> None:
-    """Everybody's, and whether each server answers, before anything is ended."""
+    """Save the stacks of all tasks, and whether each server answers, before ending any task."""
     if followers:
         followers.ask_for_stacks()
     answers = ""

@@ -45,9 +45,9 @@ def watch_for_jobs_end(
     then: Callable[[JobEnded], None],
     patience_s: float = LATECOMER_S,
 ) -> None:
-    """Call `then` if the leader does not come, and its progress file says that it has ended.
+    """Call `then` if the leader does not connect and its progress file says that it has ended.
 
-    Returns when the leader has come, or at the start deadline.
+    Returns when the leader has connected, or at the start deadline.
     """
     began = time.monotonic()
     while not leader.connected and time.monotonic() - began < task.start_deadline_s:
@@ -59,7 +59,7 @@ def watch_for_jobs_end(
 
 
 def leaders_exit_code(progress: Path) -> int | None:
-    """The exit code of the `end` in the file's last line; None if the last line is no `end`."""
+    """Return the exit code if the file's last line is an `end` event; else None."""
     event = last_event(progress)
     code = event.exit_code if isinstance(event, End) else None
     return None if code is None else int(code)
@@ -123,7 +123,7 @@ def follow(
 
 
 def seconds_after_leader(task: Task, code: int | None) -> float | None:
-    """Seconds for which the program may outlast the leader's exit; None: stop it now."""
+    """Return how many seconds the program may run after the leader's exit; None: stop it now."""
     if code == 0 and task.role != "ps":
         return grace_s(task)
     return FAILED_JOB_GRACE_S if code is not None and task.role == "worker" else None
@@ -132,7 +132,10 @@ def seconds_after_leader(task: Task, code: int | None) -> float | None:
 def tell_leader(
     leader: BeaconClient, task: Task, ended: Outcome, events: SimpleQueue[object]
 ) -> Outcome:
-    """Say how the program ended. A failure does not count if the job has just ended well."""
+    """Report to the leader how the program ended, and return the outcome.
+
+    A failure does not count if the job has just succeeded.
+    """
     if ended.exit_code >= 128:
         return ended
     news = wait_for_leader(leader, task, events)
@@ -149,8 +152,10 @@ def tell_leader(
 
 
 def wait_for_leader(leader: BeaconClient, task: Task, events: SimpleQueue[object]) -> object | None:
-    """Wait until the leader is there: a short program may end before it. None when it is; else
-    what came instead, the job's end or SIGTERM."""
+    """Wait until the leader is connected, since a short program may end before that.
+
+    Returns None if it is connected; else the event that came first: the job's end or SIGTERM.
+    """
     until = time.monotonic() + task.start_deadline_s
     while not leader.connected and time.monotonic() < until:
         event = next_event(events, time.monotonic() + LOOK_S)
@@ -160,7 +165,7 @@ def wait_for_leader(leader: BeaconClient, task: Task, events: SimpleQueue[object
 
 
 def excused_by_jobs_end(job_succeeded: bool, ended: Outcome) -> Outcome | None:
-    """A program that stumbled over the end of a job that went well has not failed."""
+    """Return success for a program that failed because a successful job ended; else None."""
     if not job_succeeded or not ended.exit_code:
         return None
     message = f"after the job's end: {ended.message}"
@@ -168,17 +173,17 @@ def excused_by_jobs_end(job_succeeded: bool, ended: Outcome) -> Outcome | None:
 
 
 def grace_s(task: Task) -> float:
-    """Seconds for which the program may continue after a leader that finished."""
+    """Return the seconds for which the program may continue after the leader has finished."""
     if debugged():
         return float("inf")
     return task.evaluator_grace_s if task.role == EVALUATOR else WORKER_GRACE_S
 
 
 def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome | None:
-    """The outcome if the grace is over at `ends_at` (monotonic seconds), else None.
+    """Return the outcome if the grace is over at `ends_at` (monotonic seconds), else None.
 
-    An evaluator that is not done has failed. A worker has not; but if the leader finished, its
-    work may be missing from the result, which CUT_OFF says.
+    An evaluator that has not finished has failed. A worker has not failed; but if the leader
+    finished, the worker's last steps may be missing from the result, and CUT_OFF reports this.
     """
     if time.monotonic() < ends_at:
         return None
@@ -191,7 +196,7 @@ def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome 
 
 
 def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
-    """Run the program to its end; the exit code. The leader's end is the job's end."""
+    """Run the program to its end and return the exit code. If the leader ends, the job ends."""
     events: SimpleQueue[object] = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
     signal.signal(signal.SIGINT, lambda *_: events.put(outcome.stopped()))
@@ -212,7 +217,7 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
         if unready := services.wait(task, needed, events):
             ended = unready
         elif task.is_leader:
-            # Else its questions to a server that was cut off go on into a connection that is dead.
+            # Without this, requests to a server that was cut off stay in a dead connection.
             dead_connections.limit(task.silent_s, os.environ.get("TF_CONFIG", ""))
             at_step.begin(task, progress)
             watched = (task, events.put, over)
@@ -245,20 +250,20 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
 
 
 def beats(task: Task) -> NoReturn:
-    """Show the host that this evaluator is alive, since the leader may have ended."""
+    """Send heartbeats to the host for this evaluator, since the leader may have ended."""
     while True:
         beat(task)
         time.sleep(BEAT_S)
 
 
 def beat(task: Task) -> None:
-    """Show the host that this task is alive; what cannot be written is the host's to notice."""
+    """Send a heartbeat to the host; if this fails, the host notices the missing heartbeat."""
     with contextlib.suppress(OSError):
         task.beat_file.touch()
 
 
 def meaning(heard: Heard) -> object:
-    """The Outcome that a follower's message means for the leader, if it ends the job."""
+    """Return the Outcome if a follower's message ends the job, else the message."""
     if isinstance(heard, Report):
         return outcome.because(heard.reason, heard.message, (heard.task,))
     return heard

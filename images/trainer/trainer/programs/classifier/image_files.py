@@ -1,8 +1,8 @@
-"""The images on disk: a folder per class, PNG or JPEG in each; divided into parts, or not yet.
+"""Finds the images on disk (a folder of PNG or JPEG files per class) and divides them into parts.
 
-`Train/<class>/`, `Validate/<class>/`, `Test/<class>/`, also by other usual names of the parts.
-Images to validate and test on are taken from the rest if there is no folder for them: a fixed share
-of each class, by a hash of the file's name, so that all tasks and later runs agree.
+The parts are `Train/<class>/`, `Validate/<class>/` and `Test/<class>/`; other usual names work,
+too. If a part for validation or test has no folder, a fixed share of each class is taken from the
+other images, by a hash of the file's name, so that all tasks and later runs agree.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def divided(
 
 
 def told(data: Path, counts: dict[str, int], seed: int) -> str:
-    """A line about parts that were split off here, "" if all parts have folders.
+    """Return a line about parts taken from other images; "" if all parts have folders.
 
     Args:
         counts: images by part.
@@ -199,7 +199,7 @@ def remark(paths: Sequence[str], image_size: int) -> str:
 
 
 def size_of(path: str) -> tuple[int, int] | None:
-    """(width, height) in pixels of a PNG or JPEG; None if its head does not say."""
+    """(width, height) in pixels of a PNG or JPEG; None if its header has none."""
     try:
         with Path(path).open("rb") as file:
             head = file.read(24)
@@ -224,7 +224,7 @@ def size_of(path: str) -> tuple[int, int] | None:
 
 
 def to_train_on(options: Options) -> tuple[tuple[str, ...], Split, Split]:
-    """(class names, images to train on, images to test on); ContractError if they cannot do."""
+    """(class names, images to train on, images to test on); ContractError if they are invalid."""
     classes = class_names(options.data)
     train, _, test = (
         split(options.data, part, classes, options.seed) for part in (TRAIN, VALIDATE, TEST)
@@ -234,7 +234,7 @@ def to_train_on(options: Options) -> tuple[tuple[str, ...], Split, Split]:
 
 
 def tell(options: Options, train: Split, test: Split) -> None:
-    """Print how the kit has divided the images, and what it loses of them."""
+    """Print how the kit has divided the images, and a warning if resizing loses most of them."""
     validate = split(options.data, VALIDATE, class_names(options.data), options.seed)
     counts = {part.name: len(part.paths) for part in (train, validate, test)}
     for line in (

@@ -20,7 +20,7 @@ def training_set(
     """Endless augmented batches of pipeline `index`'s share of the files.
 
     Elements: images [batch, size, size, 3] float32 in 0…255, labels [batch, classes] one-hot.
-    Files are shared out before they are read: no image is decoded by two workers.
+    Files are divided before they are read, so that no image is decoded by two workers.
     """
     pipelines = min(pipelines, len(split.paths))
     files = list(zip(split.paths, split.labels))
@@ -45,7 +45,7 @@ def training_set(
 
 
 def scoring_set(split: Split, classes: int, options: Options) -> tf.data.Dataset:
-    """Every image once, as it is, in the order of the files; the last batch may be smaller."""
+    """Return every image once, unchanged, in file order; the last batch may be smaller."""
     images = tf.data.Dataset.from_tensor_slices((list(split.paths), list(split.labels)))
     images = decoded(images, options.image_size)
     if len(split.paths) * options.image_size**2 * 3 <= CACHE_BYTES:

@@ -48,16 +48,16 @@ class Resumable(Cloned):
     def _maybe_load_initial_counters_from_ckpt(
         self, steps_per_epoch: int, initial_epoch: int
     ) -> tuple[int, int]:
-        """What `fit` asks after on_train_begin: the first epoch, and its first step, from 0."""
+        """Return the first epoch and step, from 0; `fit` calls this after on_train_begin."""
         counters = super()._maybe_load_initial_counters_from_ckpt(steps_per_epoch, initial_epoch)
         return self.resume_at or counters
 
 
 class Interruption(keras.callbacks.Callback):
-    """Keeps one snapshot, `interrupted/state`, until the epoch that it is of has been saved.
+    """Keeps a snapshot, `interrupted/state`, until the end of its epoch has been saved.
 
-    The last of the callbacks: it goes on from the snapshot if that is ahead of what
-    BackupAndRestore has found. Every task does, and all see the same file.
+    It is the last callback. It resumes from the snapshot if the snapshot is newer than the backup
+    that BackupAndRestore has found. Every task does this, and all read the same file.
     """
 
     def __init__(self, task: Task, options: Options, schedule: Schedule) -> None:

@@ -50,7 +50,7 @@ def fit(
     progress: Progress | None,
     task: Task,
 ) -> EpochReport:
-    """Run the epochs that are left."""
+    """Run the remaining epochs and return their report."""
     report, accompanying = callbacks(options, schedule, progress, leads=task.is_leader)
     interruption = Interruption(task, options, schedule)
     accompanying.append(interruption)
@@ -168,8 +168,10 @@ def all_reduce(task: Task, options: Options) -> tf.distribute.Strategy:
 
 
 def mirrored(task: Task, options: Options) -> tf.distribute.Strategy | None:
-    """All devices of this task, or as many as there are clones: its GPUs, or CPU devices, of which
-    as many are made as it takes."""
+    """Return a strategy over this task's devices: a device per clone; without clones, all.
+
+    The devices are GPUs, or CPU devices, which are created if more are needed.
+    """
     clones.hide_gpus(options)
     gpus = tf.config.get_visible_devices("GPU")
     count = options.clones
@@ -197,7 +199,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
 def train_eagerly(how: str, task: Task, options: Options, progress: Progress | None) -> None:
     """Train to the last epoch (from where an earlier run stopped), score on Test, and save.
 
-    The leader alone scores and saves, and writes down what it did.
+    Only the leader scores, saves, and writes the result.
     """
     classes, train_split, test_split = image_files.to_train_on(options)
     first_epoch = epoch_to_resume(options)
@@ -252,7 +254,7 @@ def prepared(schedule: Schedule, task: Task, options: Options, classes: int) -> 
 
 @contextlib.contextmanager
 def servers_may_be_lost() -> Iterator[None]:
-    """One line instead of TensorFlow's fifty, for what the supervisor will repair."""
+    """Shorten TensorFlow's long error about a lost server, from which the supervisor recovers."""
     try:
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as problem:

@@ -1,4 +1,4 @@
-"""Options that only some ways of training know: the others refuse them, before anything starts."""
+"""Rejects options that the chosen way of training does not support, before anything starts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def mode_of(strategy: str, update: str) -> str:
 
 
 def check(options: Options, task: Task) -> None:
-    """Look at what the command line gave; ContractError names all that would do nothing here."""
+    """Look at what the command line gave; ContractError names those without effect."""
     how = mode_of(mode.decide(options.strategy, task.cluster, task.servers), options.update)
     wrong = refused(how, options.given, vars(options))
     if options.model == "cnn" and "bn_momentum" in options.given:
@@ -104,6 +104,6 @@ def refused(how: str, given: Collection[str], values: Mapping[str, object]) -> l
 
 
 def told(how: str) -> str:
-    """The options that choose a mode."""
+    """Return the options that choose a mode."""
     strategy, _, update = how.partition(" ")
     return f"--strategy {strategy}{' --update ' * bool(update)}{update}"

@@ -1,6 +1,6 @@
-"""The other trainers of an all-reduce: here in time at the start, and named when they are lost.
+"""Checks that the other trainers of an all-reduce start in time, and names those that are lost.
 
-Collectives wait for every one of them, and TensorFlow's own words name tasks that are well.
+Collectives wait for every trainer, and TensorFlow's messages name tasks that are healthy.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class OtherTrainers:
 
     @contextlib.contextmanager
     def may_be_lost(self) -> Iterator[None]:
-        """One line that names who was lost, instead of TensorFlow's fifty.
+        """Replace TensorFlow's long error by a line that names the lost trainers.
 
         Raises:
             TrainerError: a collective failed, and a trainer is gone or started again.

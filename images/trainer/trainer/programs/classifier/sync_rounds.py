@@ -1,8 +1,8 @@
 """Synchronous training on parameter servers, in rounds that the chief coordinates.
 
-A round: every worker's gradient goes into a slot of its own on the ps, all are joined, and their
-mean is applied once. A closure that is started again after a worker's death writes its slot again,
-so no gradient counts twice. The slots take as much memory as the parameters, times the workers.
+In a round, every worker writes its gradient into a separate slot on the ps; after all have written,
+the mean is applied once. If a worker is lost, its closure runs again and writes the same slot, so
+no gradient counts twice. The slots take as much memory as the parameters, times the workers.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def fit_in_rounds(
     callbacks: list[keras.callbacks.Callback],
     then: Callable[[], None],
 ) -> None:
-    """What `fit` does, with rounds for steps: epochs that are left, and what accompanies them."""
+    """Run the remaining epochs like `fit`, with rounds instead of steps, and with callbacks."""
     accompanying = keras.callbacks.CallbackList(callbacks, model=network)
     network.stop_training = False
     accompanying.on_train_begin()

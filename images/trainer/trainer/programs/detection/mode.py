@@ -81,7 +81,7 @@ def not_in_coordinator(
 
 
 def off(setting: str) -> str:
-    """The setting with the value that turns it off."""
+    """Return the setting with the value that turns it off."""
     key = setting.partition(" = ")[0]
     return f"{key}={'false' if setting.endswith('true') else 0}"
 

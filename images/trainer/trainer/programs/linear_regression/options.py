@@ -62,7 +62,7 @@ def parse(arguments: Sequence[str], data: Path) -> Options:
     Args:
         data: the directory from which `--csv` is seen.
     Raises:
-        ContractError: what is wrong with the CSV file, or with the arguments beside it.
+        ContractError: the CSV file, or an argument that conflicts with it, is invalid.
     """
     known = parser()
     values = known.parse_args(arguments)

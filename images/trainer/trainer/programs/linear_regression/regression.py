@@ -1,4 +1,4 @@
-"""The model, its made-up points, and the judgement at the end."""
+"""The model, its generated points, and the check of the result."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SHUFFLED = 65536
 
 
 class Missed(TrainerError):
-    """The line that was found is too far from the one that the points were made with."""
+    """The trained line is too far from the line that generated the points."""
 
     exit_code = EXIT_TRAINING_FAILED
     final = True
 
 
 def points(options: Options, replica: int, replicas: int) -> tf.data.Dataset:
-    """Endless (x, y), each [batch]; of made-up points x is from -1 to 1.
+    """Return endless (x, y), each [batch]; generated points have x from -1 to 1.
 
-    Every replica draws points of its own, or has its own share of the file.
+    Every replica draws different points, or reads a different share of the file.
     """
     if options.points:
         return points_of_file(options, replica, replicas)
@@ -71,7 +71,7 @@ def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> Mo
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
-    """Find the line; Missed if it is not the one that the points were made with."""
+    """Train the line; raise Missed if it differs from the line that generated the points."""
     if task.is_leader:
         hyperparameters = {
             **asdict(options),

@@ -1,1 +1,1 @@
-"""What the built-in programs share: frame, results, snapshots, signals; and graph mode."""
+"""Code that the built-in programs share: frame, results, snapshots, signals, graph mode."""

@@ -1,6 +1,6 @@
-"""What a program leaves for TensorBoard, below `tensorboard/` of the output.
+"""Writes a program's files for TensorBoard, below `tensorboard/` of the output.
 
-Runs are `train` and `validation`: a figure has the same tag in both, so that one plot shows both.
+The runs are `train` and `validation`. A figure has the same tag in both, so a plot shows both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Board:
         self._writer = tf.summary.create_file_writer(str(output / FOLDER / run))
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """One point for each figure, by tag; they are in the file when this returns."""
+        """Write a point for each figure, by tag; the file has them when this returns."""
         with self._writer.as_default(step=step):
             for tag, value in values.items():
                 tf.summary.scalar(tag, value)
@@ -35,7 +35,7 @@ class Board:
         try:
             layers = network.to_json()
         except NotImplementedError:
-            return  # a layer that has no get_config
+            return  # a layer without get_config
         shown = tf1.SummaryMetadata()
         shown.plugin_data.plugin_name, shown.plugin_data.content = "graph_keras_model", b"1"
         with self._writer.as_default(step=0):
@@ -45,7 +45,7 @@ class Board:
     def pictures(
         self, step: int, tag: str, pictures: Sequence[bytes], size: tuple[int, int]
     ) -> None:
-        """Encoded pictures of one size: width and height in pixels."""
+        """Write encoded pictures of the same size: width and height in pixels."""
         shown = tf1.SummaryMetadata()
         shown.plugin_data.plugin_name = "images"
         width, height = map(str, size)
@@ -70,17 +70,17 @@ def write_hyperparameters(
 
 
 def graph_writer(folder: Path) -> tf1.summary.FileWriter:
-    """A writer for graph mode, with an event file of its own in `folder`.
+    """Return a writer for graph mode, with a separate event file in `folder`.
 
-    TensorFlow names the file after the host and the second in which it is made: of two that are
-    made in one second the later would empty the earlier one.
+    TensorFlow names the file after the host and the second of its creation. Of two files created
+    in the same second, the later would truncate the earlier.
     """
     with tf.Graph().as_default():
         return tf1.summary.FileWriter(str(folder), filename_suffix=f".{time.time_ns()}")
 
 
 def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, bool | int | float | str]]:
-    """The entries of nested mappings; tuples as texts, None left out."""
+    """Return the entries of nested mappings; tuples become texts, and None is omitted."""
     pairs: list[tuple[str, bool | int | float | str]] = []
     for key, value in values.items():
         if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """Files of TensorFlow's checkpoint format, `<prefix>.index` and `<prefix>.data-*`, and snapshots.
 
-A checkpoint is complete once its index is there. A snapshot is written by one function of one op:
-tf.train.Checkpoint walks its objects anew in every save, for seconds, and on SIGTERM there are few.
+A checkpoint is complete when its index exists. A single op writes a snapshot, because
+tf.train.Checkpoint walks its objects for seconds in every save, which is too slow on SIGTERM.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def link_checkpoint(prefix: Path, name: str) -> None:
 
 
 def remove_checkpoint(prefix: Path) -> None:
-    """Remove a checkpoint's files; the index first: without it the rest counts for nothing."""
+    """Remove a checkpoint's files, the index first: without an index the others are ignored."""
     prefix.with_name(f"{prefix.name}.index").unlink(missing_ok=True)
     for file in prefix.parent.glob(f"{prefix.name}.data-*"):
         file.unlink(missing_ok=True)
@@ -65,11 +65,11 @@ DAMAGED = (tf.errors.OpError, IndexError)
 
 
 class Snapshot:
-    """Writes and reads `variables`, wherever they live, from the task that `device` is of.
+    """Writes and reads `variables` of any task, from the task of `device`.
 
     Args:
-        variables: by the name that each has in the file.
-        strategy: in whose scope they were made.
+        variables: the variables by their names in the file.
+        strategy: the strategy in whose scope they were created.
         device: a CPU of this task.
         numbers: names of further whole numbers, given to each `write`.
     """
@@ -89,7 +89,7 @@ class Snapshot:
         self._write = tf.function(self._written, signature).get_concrete_function()
 
     def write(self, path: str, **numbers: int) -> None:
-        """Put everything into the checkpoint with prefix `path`; CheckpointError if it cannot."""
+        """Write the checkpoint with prefix `path`; raise CheckpointError on failure."""
         values = tf.constant([numbers[name] for name in self._numbers], tf.int64)
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ class Snapshot:
             raise unwritable(path, problem) from problem
 
     def try_out(self, path: str) -> None:
-        """Write once for nothing: the first time takes seconds, and may find that it cannot."""
+        """Write a trial checkpoint, since the first write takes seconds and can fail."""
         self.write(path, **dict.fromkeys(self._numbers, 0))
         remove_checkpoint(Path(path))
 
@@ -106,8 +106,8 @@ class Snapshot:
         """Give every variable its value.
 
         Raises:
-            CheckpointError: they are another model's; nothing has been changed.
-            one of DAMAGED; nothing has been changed.
+            CheckpointError: the file is of another model; no variable has changed.
+            one of DAMAGED: the file is damaged; no variable has changed.
         """
         reader = tf.train.load_checkpoint(path)
         shapes = reader.get_variable_to_shape_map()
@@ -163,7 +163,7 @@ def named(
 
 
 def parts(variables: Iterable[tf.Variable]) -> Iterator[tf.Variable]:
-    """The variables, each that is split over several ps as its parts."""
+    """Yield the variables; a variable that is split over several ps is yielded as its parts."""
     for variable in variables:
         yield from getattr(variable, "variables", (variable,))
 

@@ -1,8 +1,8 @@
 """The frame of a built-in program: its task, its errors, TensorFlow's import, signals, its end.
 
-Signals (SIGTERM, SIGUSR1) and the file `save-now` arrive while TensorFlow trains. Python's own
-handlers wait until TensorFlow gives the interpreter back, which a step that waits for a lost peer
-never does. So a thread reads the wakeup pipe, into which the C handler writes at once.
+Signals (SIGTERM, SIGUSR1) and the file `save-now` arrive while TensorFlow trains. Python's
+handlers wait until TensorFlow returns to the interpreter, which never happens in a step that waits
+for a lost peer. So a thread reads the wakeup pipe, into which the C handler writes at once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main(run: Run, arguments: list[str]) -> NoReturn:
         if problem.final:
             mailbox.leave_last_words("", mailbox.FINAL)
         print(f"error: {problem}", file=sys.stderr)
-        leave(problem.exit_code)  # here, while the problem keeps TensorFlow's frames alive
+        leave(problem.exit_code)  # here, while the exception keeps TensorFlow's frames alive
     except Exception as problem:
         mailbox.leave_last_words("".join(format_exception_only(type(problem), problem)))
         raise
@@ -75,10 +75,10 @@ def watched(
     save_now: Callable[[], None] | None = None,
     file: Path | None = None,
 ) -> Iterator[None]:
-    """Meanwhile call `terminated` on SIGTERM, and `save_now` on SIGUSR1 or if `file` appears.
+    """In the block, call `terminated` on SIGTERM, `save_now` on SIGUSR1 or if `file` appears.
 
-    Both are called from a thread; `file` is removed first. Python sets handlers in the main
-    thread alone: in another one only the file is watched.
+    A thread calls both; `file` is removed first. Python can set signal handlers only in the main
+    thread: in other threads only the file is watched.
     """
     numbers = (signal.SIGTERM, signal.SIGUSR1) if save_now else (signal.SIGTERM,)
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -114,7 +114,7 @@ def watched(
 
 
 def appeared(file: Path | None) -> bool:
-    """Whether the file is there; it is removed then."""
+    """Return whether the file exists, and remove it."""
     if file is None:
         return False
     try:
@@ -143,7 +143,7 @@ class CheckpointError(TrainerError):
 
 
 def headline(problem: BaseException) -> str:
-    """The one telling line of TensorFlow's long messages, 200 characters at most."""
+    """Return the most useful line of a long TensorFlow message, at most 200 characters."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     for before, line in zip(lines, lines[1:]):
         if before.startswith("Node: "):

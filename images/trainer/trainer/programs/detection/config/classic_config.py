@@ -1,7 +1,7 @@
 """The classic `pipeline.config` of the Object Detection API, translated to this pipeline's fields.
 
-A field that exists here is moved to its place. A field that has no effect on an SSD as it is built
-here is left aside with its reason, which is reported. Anything else is a problem, with its line.
+A field that exists here is moved to its place. A field without effect on this SSD is ignored, and
+the reason is reported. Any other field is a problem, reported with its line.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def extractor(name: object) -> str:
 
 
 def kind_of_start(kind: object) -> str:
-    """What of a fine-tune checkpoint is taken; ValueError if it is unknown."""
+    """Return which part of a fine-tune checkpoint is used; ValueError if it is unknown."""
     known = {"detection": "detection", "full": "detection", "classification": "classification"}
     if str(kind) not in known:
         raise ValueError(f"must be one of {', '.join(known)}")
@@ -270,7 +270,7 @@ class Entry:
 
 
 class Translation:
-    """Gathers what `translate` gives back, entry by entry."""
+    """Collects the result of `translate`, entry by entry."""
 
     def __init__(self) -> None:
         self.tables: dict[str, Any] = {}
@@ -326,7 +326,7 @@ class Translation:
 
 
 def translate(message: Message) -> Translated:
-    """A classic configuration's fields under their names here, and what could not be taken."""
+    """Return a classic configuration's fields by their names here, and the unusable fields."""
     translation = Translation()
     for entry in entries(message, ""):
         translation.add(entry)

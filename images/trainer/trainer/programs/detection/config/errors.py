@@ -74,7 +74,7 @@ def found_by(
 
 
 def problem(detail: Any, model: type[BaseModel], written: Mapping[str, str]) -> Problem:
-    """One of pydantic's error details as a Problem, in the words of the file."""
+    """Return a pydantic error detail as a Problem, with the key names of the file."""
     key_path, table = walked(detail["loc"], model)
     dotted = ".".join(key_path)
     shown = written.get(dotted) or written.get(dotted.partition("[")[0]) or dotted
@@ -142,7 +142,7 @@ def tags_of(fields: Mapping[str, Any], key: str) -> str:
 
 
 def meaning(fields: Mapping[str, Any], key: str) -> str:
-    """What the field `key` means, or where to read it."""
+    """Return the meaning of the field `key`, or where it is documented."""
     key = key.partition("[")[0]
     field = fields.get(key)
     description = field.description if field else None

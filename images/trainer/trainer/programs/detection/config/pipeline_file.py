@@ -1,7 +1,7 @@
 """Reads a Pipeline from a file: TOML, or the classic text form (`pipeline.config`).
 
 A classic configuration may also be in parts: a file each for the model, the training and the input,
-which hold what stands between the braces of `model { … }`, `train_config { … }` and
+which contain the text between the braces of `model { … }`, `train_config { … }` and
 `train_input_reader { … }`.
 """
 
@@ -28,7 +28,7 @@ FORMS = "a pipeline is TOML (.toml) or the classic text form (.config)"
 
 @dataclass(frozen=True)
 class Loaded:
-    """A pipeline, and what of a classic one has no effect here, a line for each."""
+    """A pipeline, and a line for each field of a classic pipeline that has no effect here."""
 
     pipeline: Pipeline
     left_aside: tuple[str, ...] = ()
@@ -48,8 +48,8 @@ def load(
     """The pipeline in `path`, every path in it absolute.
 
     Args:
-        placeholders: what `{{ data }}` and the like in its paths stand for.
-        overrides: `train_config.num_steps=50`, laid over the file; the value is TOML, or a text.
+        placeholders: the directories for placeholders such as `{{ data }}` in its paths.
+        overrides: `train_config.num_steps=50`, replaces the file's value; TOML, or a text.
         default_steps: `train_config.num_steps` if neither file nor overrides have it.
     Raises:
         PipelineError: everything that is wrong.
@@ -138,7 +138,7 @@ def assignment(text: str) -> dict[str, Any]:
 
 
 def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Table by table; a table of another `type` replaces the one below it."""
+    """Return `below` merged with `above`; a table of another `type` replaces that of `below`."""
     merged = dict(below)
     for key, value in above.items():
         inner = merged.get(key)
@@ -149,7 +149,7 @@ def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, A
 
 
 def with_tuples(value: Any) -> Any:
-    """Lists as tuples: what is frozen holds no list."""
+    """Return the value with lists as tuples, since frozen sections contain no lists."""
     if isinstance(value, dict):
         return {key: with_tuples(inner) for key, inner in value.items()}
     return tuple(map(with_tuples, value)) if isinstance(value, list | tuple) else value
@@ -242,7 +242,7 @@ def section(path: Path, name: str) -> Translated:
 
 
 def seen_from(folder: Path, value: Any) -> Any:
-    """A relative path, or each of several, as one from `folder`; placeholders stay."""
+    """Return a relative path (or several) joined to `folder`; placeholders stay."""
     if isinstance(value, tuple):
         return tuple(seen_from(folder, one) for one in value)
     relative = isinstance(value, str) and value and not value.lstrip().startswith("{{")

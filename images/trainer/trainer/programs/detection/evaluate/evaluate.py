@@ -56,7 +56,7 @@ def evaluate(options: Options, progress: Progress | None) -> None:
 
 
 class Evaluator:
-    """Scores one checkpoint after the other, and remembers which it has scored."""
+    """Scores checkpoints in order, and records which checkpoints are scored."""
 
     def __init__(self, options: Options, progress: Progress | None) -> None:
         self._options = options
@@ -89,7 +89,7 @@ class Evaluator:
         ]
 
     def take(self, checkpoint: Checkpoint) -> None:
-        """Score one checkpoint; nothing if it has made way for a newer one meanwhile."""
+        """Score a checkpoint; do nothing if it was removed in favour of a newer checkpoint."""
         began = time.monotonic()
         try:
             weights.load(self._detector.network, checkpoint.path, self._averaged)
@@ -109,7 +109,7 @@ class Evaluator:
         )
 
     def finish(self) -> None:
-        """Draw the last and the best, and save the best as a model: once, they take their time."""
+        """Draw the last and the best checkpoint, and save the best model: once, as it is slow."""
         drawings, memory = self._options.output / DRAWINGS, self._memory
         for score, name in ((self._last, "last.png"), (self._best, "best.png")):
             if score:
@@ -133,7 +133,7 @@ class Evaluator:
         )
 
     def _remember(self, checkpoint: Checkpoint, score: Score) -> bool:
-        """Write it down everywhere; whether it is the best so far."""
+        """Record the score in all outputs; return whether it is the best so far."""
         memory, figures = self._memory, score.figures
         figures_by_name = {"loss": score.loss, "map": figures.map, "map_50": figures.map_50}
         memory.written[checkpoint.name] = checkpoint.written
@@ -159,7 +159,7 @@ class Evaluator:
         return better
 
     def _show(self, step: int, score: Score) -> None:
-        """A few images with what was found in them, for TensorBoard; later ones now and then."""
+        """Write a few images with their detections for TensorBoard; later on less often."""
         count = len(self._memory.scored)
         pictures = self._scorer.drawn(score, ON_BOARD)
         if pictures and (count <= ALWAYS or count % ALWAYS == 0):

@@ -1,4 +1,4 @@
-"""What the network is to predict: which anchor finds which box, and how a box is encoded.
+"""Computes the network's targets: matches of anchors and boxes, and encoded boxes.
 
 A code is [ty, tx, th, tw], a box's offset from an anchor, scaled to be of order one: the centre's
 shift in anchor heights and widths, and the logarithm of the growth of height and width, times the
@@ -20,7 +20,7 @@ LARGEST_GROWTH = 4.0
 
 
 def factors(coder: BoxCoder) -> tuple[float, float, float, float]:
-    """What codes of y, x, height and width are multiplied by."""
+    """Return the factors by which codes of y, x, height and width are multiplied."""
     return coder.y_scale, coder.x_scale, coder.height_scale, coder.width_scale
 
 
@@ -77,9 +77,9 @@ def area(boxes: tf.Tensor) -> tf.Tensor:
 def match(boxes: tf.Tensor, present: tf.Tensor, anchors: tf.Tensor, options: Matcher) -> Matches:
     """Match anchors [A, 4] to boxes [B, N, 4], of which only those `present` [B, N] (bool) count.
 
-    An anchor goes to the box that it overlaps most, when by the matched threshold or more. With
-    `force_match_for_each_row` each box also gets the anchor that overlaps it most, however little,
-    so that none is left out; of two boxes that want the same anchor, the closer one gets it.
+    An anchor matches the box that it overlaps most, if the overlap reaches the matched threshold.
+    With `force_match_for_each_row` each box also gets the anchor that overlaps it most, even if the
+    overlap is small. If two boxes need the same anchor, the box with the larger overlap gets it.
     """
     overlap = tf.where(present[..., tf.newaxis], overlaps(boxes, anchors), 0.0)
     box = tf.argmax(overlap, 1, tf.int32)

@@ -1,7 +1,7 @@
-"""The multibox loss: where the boxes are (smooth L1), and what is in them.
+"""The multibox loss: the location of boxes (smooth L1), and their classes.
 
-Truth is [B, N, 5] float32: a box as [ymin, xmin, ymax, xmax], and its class from 1; class 0 fills
-up images of fewer boxes. Predictions are [B, A, 4 + 1 + C]: a code (box_coding), and logits of
+Truth is [B, N, 5] float32: a box as [ymin, xmin, ymax, xmax], and its class from 1; class 0 pads
+images with fewer boxes. Predictions are [B, A, 4 + 1 + C]: a code (box_coding), and logits of
 background and the C classes.
 """
 
@@ -31,10 +31,10 @@ class Parts:
 
 
 class MultiboxLoss:
-    """Called with (truth, predictions) it gives the loss of each image, [B], as tf_keras wants it.
+    """Called with (truth, predictions), it returns each image's loss, [B], as tf_keras expects it.
 
-    Every image's loss is divided by the number of its own matched anchors. So the mean over
-    images is the same however they are dealt out to clones, workers and batches.
+    The loss of an image is divided by the number of its matched anchors. So the mean over images
+    does not depend on how images are distributed to clones, workers and batches.
     """
 
     __name__ = "multibox_loss"

@@ -1,4 +1,4 @@
-"""SSD: a MobileNet whose feature maps, and a few more behind it, each predict boxes and classes.
+"""SSD: the feature maps of a MobileNet, and a few added maps, predict boxes and classes.
 
 Predictions become detections: every anchor is decoded, and the best of those that overlap are kept.
 """
@@ -45,7 +45,7 @@ class Detector:
 
 
 def build(options: Model, seed: int) -> Detector:
-    """The detector of a configuration, with weights by chance: the same for the same `seed`."""
+    """Return the detector of a configuration, with random weights that depend on `seed`."""
     keras.utils.set_random_seed(seed)
     others = {variable.name for variable in tf.compat.v1.global_variables()}
     image = keras.Input((options.image_size, options.image_size, 3), name="image")
@@ -69,7 +69,7 @@ def build(options: Model, seed: int) -> Detector:
 
 
 def backbone(options: Model, scaled: tf.Tensor) -> keras.Model:
-    """The application, without its weights and its classifier."""
+    """Return the Keras application without its weights and its classifier."""
     make = {
         "mobilenet_v1": keras.applications.MobileNet,
         "mobilenet_v2": keras.applications.MobileNetV2,
@@ -80,9 +80,9 @@ def backbone(options: Model, scaled: tf.Tensor) -> keras.Model:
 
 
 def feature_maps(body: keras.Model, options: Model) -> list[tf.Tensor]:
-    """One for each stride, fine to coarse.
+    """Return a feature map for each stride, from fine to coarse.
 
-    Those that the backbone does not have are made from the map before, halved again and again.
+    If the backbone has no map for a stride, the previous map is halved until it fits.
     """
     layers = LAYERS[options.feature_extractor]
     maps: list[tf.Tensor] = []
@@ -98,7 +98,7 @@ def feature_maps(body: keras.Model, options: Model) -> list[tf.Tensor]:
 
 
 def halved(feature: tf.Tensor, depth_multiplier: float, name: str) -> tf.Tensor:
-    """A map of half the rows and columns, by a narrow 1x1 and a 3x3 convolution."""
+    """Return a map with half the rows and columns, by a narrow 1x1 and a 3x3 convolution."""
     channels = max(LEAST_CHANNELS, round(EXTRA_CHANNELS * depth_multiplier))
     for part, filters, size, strides in (("in", channels // 2, 1, 1), ("out", channels, 3, 2)):
         feature = keras.layers.Conv2D(
@@ -181,7 +181,7 @@ def detect(predictions: tf.Tensor, loss: MultiboxLoss, options: PostProcessing) 
 
 
 def chances(logits: tf.Tensor, classification: str) -> tf.Tensor:
-    """[B, A, C], without the background, of logits [B, A, 1 + C]."""
+    """Return probabilities [B, A, C], without the background, of logits [B, A, 1 + C]."""
     if classification == SOFTMAX:
         return tf.nn.softmax(logits)[..., 1:]
     return tf.sigmoid(logits[..., 1:])

@@ -1,7 +1,7 @@
-"""Checkpoints and what is in them, by the names of the variables.
+"""Finds checkpoints and reads their variables by name.
 
-`checkpoints/model.ckpt-<step>` is graph mode's, `checkpoints/ckpt-<step>` the coordinator's; each
-is complete once its `.index` is there.
+Graph mode writes `checkpoints/model.ckpt-<step>`, a coordinator `checkpoints/ckpt-<step>`. A
+checkpoint is complete when its `.index` exists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OF_OPTIMIZERS = ("optimizer/", "Adam/", "SGD/", "RMSprop/")
 
 
 def slim_name(name: str) -> str:
-    """What slim calls the variable `name` of tf_keras' MobileNet; "" if it has none like it."""
+    """Return slim's name of the variable `name` of tf_keras' MobileNet; "" if it has none."""
     layer, _, part = name.rpartition("/")
     scope = slim_scope(re.sub(r"(_bn|_BN)$", "", re.sub(r"^bn_", "", layer)))
     if not scope:
@@ -55,9 +55,9 @@ def slim_scope(layer: str) -> str:
 
 
 def found_as(names: Iterable[str], there: Iterable[str]) -> dict[str, str]:
-    """Each of `names` that a checkpoint holds, to the name that it has there.
+    """Return a map from each of `names` found in the checkpoint to its name there.
 
-    Its own name goes before slim's, and a whole name before one that others stand before, such as
+    The same name is preferred to slim's name, and a whole name to a name with a prefix, such as
     the name of a model.
     """
     by_end = endings(there)
@@ -71,7 +71,7 @@ def found_as(names: Iterable[str], there: Iterable[str]) -> dict[str, str]:
 
 
 def endings(there: Iterable[str]) -> Mapping[str, str]:
-    """Every ending of these names, whole components each, to the shortest name that ends so."""
+    """Return a map from each ending (whole components) to the shortest name that ends with it."""
     by_end: dict[str, str] = {}
     for full in sorted(there, key=lambda name: (len(name), name), reverse=True):
         if full.startswith(OF_OPTIMIZERS) or full.endswith(AVERAGE):
@@ -130,10 +130,10 @@ def keys_by_name(path: str) -> dict[str, str]:
 
 
 def load(network: tf.keras.Model, path: str, averaged: bool = False) -> None:
-    """Every variable of `network` from the checkpoint; or one of DAMAGED.
+    """Read every variable of `network` from the checkpoint; raises one of DAMAGED on failure.
 
     Args:
-        averaged: take its moving average instead, of those that have one.
+        averaged: read the moving average of each variable that has an average.
     """
     keys, reader = keys_by_name(path), tf.train.load_checkpoint(path)
     for variable in network.weights:
@@ -143,10 +143,10 @@ def load(network: tf.keras.Model, path: str, averaged: bool = False) -> None:
 
 
 def to_start_from(train: TrainConfig, variables: Sequence[tf.Variable]) -> dict[str, tf.Variable]:
-    """Key in the fine-tune checkpoint to variable, of all that fit by name and shape.
+    """Return key in the fine-tune checkpoint to variable, for all that match in name and shape.
 
     Raises:
-        ContractError: there is no such checkpoint, or nothing in it fits.
+        ContractError: the checkpoint does not exist, or no variable matches.
     """
     path = str(train.fine_tune_checkpoint)
     every = train.fine_tune_checkpoint_type == "detection"
@@ -199,6 +199,6 @@ def say_what_fits(
 
 
 def values(path: str, variables: dict[str, tf.Variable]) -> list[tuple[tf.Variable, np.ndarray]]:
-    """Each variable with its value in the checkpoint; `variables` as of to_start_from."""
+    """Return each variable with its value in the checkpoint; `variables`: from to_start_from."""
     reader = tf.train.load_checkpoint(path)
     return [(variable, reader.get_tensor(key)) for key, variable in variables.items()]

@@ -3,8 +3,8 @@
 `model.ckpt-<global step>` are automatic, `manual.ckpt-<global step>` are saved on request, and
 `ckpt-<number>` are for evaluators and never restored.
 
-A checkpoint is complete once its `.index` is there, and may be used once it is published: written,
-and the variables found to be finite before and after. Only then is an older one removed.
+A checkpoint is complete when its `.index` exists. It may be used when it is published: it was
+written, and the variables were finite before and after. Older checkpoints are removed after that.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def find(folder: Path) -> list[Saved]:
 
 
 class Unreadable(Exception):
-    """TensorFlow does not recognise a checkpoint's index as one."""
+    """TensorFlow does not recognise a checkpoint's index file."""
 
 
 class Checkpoints:
@@ -123,8 +123,11 @@ class Checkpoints:
             assign(session, counts, value)
 
     def save(self, session: tf1.Session, by_hand: bool = False) -> Saved | None:
-        """Write, look, publish, drop the old. None, and nothing is left, if a variable is not
-        finite; CheckpointError if it cannot be written."""
+        """Write, check and publish a checkpoint, and remove old ones.
+
+        Returns None, and leaves no file, if a variable is not finite. Raises CheckpointError if
+        the checkpoint cannot be written.
+        """
         if not session.run(self._sound):
             return None
         step = int(session.run(self._counters.global_step))
@@ -132,7 +135,7 @@ class Checkpoints:
         before = find(self._folder)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            with session.graph.as_default():  # in eager mode the Saver takes another way
+            with session.graph.as_default():  # in eager mode the Saver works differently
                 self._writer.save(session, str(prefix), write_meta_graph=False, write_state=False)
         except UNWRITABLE as problem:
             raise unwritable(prefix, problem) from problem
@@ -149,10 +152,10 @@ class Checkpoints:
 
 
 def opened(saved: Saved) -> tf.train.CheckpointReader:
-    """A reader of the checkpoint; Unreadable if its index is damaged."""
+    """Return a reader of the checkpoint; raise Unreadable if its index is damaged."""
     try:
         return tf.train.load_checkpoint(str(saved.path))
-    except tf.errors.OpError as problem:  # of no particular kind
+    except tf.errors.OpError as problem:  # TensorFlow raises no more specific class
         raise Unreadable(headline(problem)) from problem
 
 
@@ -185,7 +188,7 @@ FOREVER_S = 3600.0
 
 
 class CheckpointManager:
-    """The thread that makes updates calls `between_updates`; any other thread may ask."""
+    """Saves between updates, in the thread that makes them; other threads can request a save."""
 
     def __init__(
         self,
@@ -215,7 +218,7 @@ class CheckpointManager:
         self._postpone()
 
     def between_updates(self, step: int) -> None:
-        """Save if it is time to; when the process is being stopped, do not return."""
+        """Save if a checkpoint is due; if the process is being stopped, do not return."""
         if self._stopping.is_set():
             self._save_and_tell()
             time.sleep(FOREVER_S)
@@ -228,7 +231,7 @@ class CheckpointManager:
             self.save()
 
     def save(self, by_hand: bool = False) -> Saved:
-        """Save now; Diverged if there is a variable that is not finite."""
+        """Save now and return the checkpoint; raise Diverged if a variable is not finite."""
         with self._lock:
             saved = self._checkpoints.save(self._session, by_hand)
         self._postpone()
@@ -238,7 +241,7 @@ class CheckpointManager:
         return saved
 
     def save_last(self) -> None:
-        """Save when no replica updates any more, and name the milestone if it is one."""
+        """Save after the last update of all replicas; if the step is a milestone, name it so."""
         saved = self.save()
         if self._milestone_of(saved.step) > self._milestone:
             self._name_milestone(saved)
@@ -250,7 +253,7 @@ class CheckpointManager:
             self._on_milestone()
 
     def ask(self) -> None:
-        """Save between two updates, or at once if none comes soon; called from another thread."""
+        """Save between two updates, or at once if no update follows soon; for other threads."""
         if self._session is None:
             return
         self._by_hand.set()

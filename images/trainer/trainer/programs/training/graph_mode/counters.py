@@ -1,7 +1,7 @@
 """The variables that replicas share besides the model: global step, end, steps per replica.
 
-All of it lies on the first ps, and is read and written inside the training step itself: it costs
-no messages of its own.
+All of them are on the first ps. The training step itself reads and writes them, so they cause no
+extra messages.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def make_counters(device: str, replicas: int, end_at: int) -> SharedCounters:
 
 
 def variable(name: str, shape: tuple[int, ...], value: int = 0) -> tf.Variable:
-    """An int64 variable that is not trained."""
+    """Return an int64 variable that is not trained."""
     return tf1.get_variable(
         name, shape, tf.int64, tf1.constant_initializer(value), trainable=False, use_resource=True
     )
@@ -67,9 +67,9 @@ def assign(session: tf1.Session, to: tf.Variable, value: object) -> None:
 def counted(
     counters: SharedCounters, replica: int, before: tf.Tensor, after: tf.Tensor
 ) -> tf.Tensor:
-    """[global step after, end_at], int64, once this step of `replica` is in the counters.
+    """Count this step of `replica`, then return [global step after, end_at], int64.
 
-    Its staleness is the number of updates between `before` and `after` that are not its own.
+    The step's staleness is the number of updates by other replicas between `before` and `after`.
     """
     with tf1.device(counters.device):
         stale = tf.clip_by_value(after - 1 - before, 0, BINS - 1)
@@ -84,7 +84,7 @@ def counted(
 
 @dataclass(frozen=True)
 class Shares:
-    """The counts, read: steps by replica number, and staleness over all of them."""
+    """The values of the counters: steps by replica number, and the staleness over all steps."""
 
     steps: tuple[int, ...]
     staleness_mean: float
@@ -92,7 +92,7 @@ class Shares:
 
 
 def shares(counts: list[np.ndarray]) -> Shares:
-    """The shares, from the values of SharedCounters.counts, each [BINS]."""
+    """Return the shares from the values of SharedCounters.counts, each [BINS]."""
     total = np.sum(counts, axis=0)
     seen = np.flatnonzero(total)
     mean = float(np.average(np.arange(BINS), weights=total)) if seen.size else 0.0

@@ -1,4 +1,4 @@
-"""What a program in graph mode gives to run(), and what it gets back."""
+"""The input of run() in graph mode (GraphJob), and its result (GraphResult)."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ VARIABLE_OPS = ("VarHandleOp", "Variable", "VariableV2", "AutoReloadVariable")
 
 
 class Placement:
-    """Spreads the variables of one graph over the ps tasks: each goes to the one with fewest bytes.
+    """Spreads the variables of a graph over the ps: each variable goes to the ps with fewest bytes.
 
-    The choice depends on the order of creation alone, so every replica makes the same.
+    The choice depends only on the order of creation, so every replica makes the same choice.
     """
 
     def __init__(self, config: DeploymentConfig) -> None:

@@ -1,4 +1,4 @@
-"""Which replica of the training this task is, what it may do, and on which devices it works."""
+"""Decides which replica a task is, what the replica does, and which devices it uses."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class DeploymentConfig:
         return f"{self.worker_device}/device:{kind}:{clone_index}"
 
     def inputs_device(self) -> str:
-        """The pipeline stays on the CPU, and hands its batches to the clones."""
+        """The device of the input pipeline: the CPU, which passes batches to the clones."""
         return f"{self.worker_device}/device:CPU:0"
 
     def optimizer_device(self) -> str:
@@ -81,7 +81,7 @@ class DeploymentConfig:
     def variables_device(self) -> str:
         """The job that holds the variables, or in a single process their device.
 
-        Which ps holds which variable is up to deploy.Placement.
+        deploy.Placement decides which ps holds which variable.
         """
         if self.distributed:
             return f"{self.ps_device}/device:CPU:0"
@@ -136,10 +136,10 @@ class Replica:
 
 
 def replica_of(task: Task, options: GraphOptions, gpus: int) -> Replica:
-    """This task's place; ContractError if the cluster, or its devices, cannot do it.
+    """Return this task's replica; raise ContractError if cluster or devices do not allow it.
 
     Args:
-        gpus: how many GPUs this task sees.
+        gpus: the number of GPUs that this task sees.
     """
     if task.role not in (CHIEF, WORKER):
         raise ContractError(
@@ -178,7 +178,7 @@ def replica_of(task: Task, options: GraphOptions, gpus: int) -> Replica:
 
 
 def addresses_of_replicas(task: Task) -> dict[str, str]:
-    """Task name to address of all that train, by number; no address if the task is alone."""
+    """Return task name to address of all replicas, in order; no address for a single task."""
     return {
         **addresses_of(task, CHIEF),
         **(addresses_of(task, WORKER) or ({task.name: ""} if not task.cluster else {})),
@@ -186,7 +186,7 @@ def addresses_of_replicas(task: Task) -> dict[str, str]:
 
 
 def addresses_of(task: Task, role: str) -> dict[str, str]:
-    """Task name to address of the tasks of one role."""
+    """Return task name to address of the tasks of a role."""
     return {
         f"{role}-{index}": host
         for job, hosts in task.cluster.items()
@@ -196,10 +196,10 @@ def addresses_of(task: Task, role: str) -> dict[str, str]:
 
 
 def gradients_per_round(options: GraphOptions, replicas: int) -> int:
-    """Gradients that make one synchronous update; 0 if updates are not synchronous.
+    """Return the number of gradients per synchronous update; 0 if updates are asynchronous.
 
     Raises:
-        ContractError: backup workers without sync, or as many as there are replicas.
+        ContractError: backup workers without sync, or no fewer backup workers than replicas.
     """
     if options.backup_workers and options.update != SYNC:
         raise ContractError(

@@ -108,7 +108,7 @@ NOT_FINITE = "the loss is not finite"
 
 
 def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) -> TrainingGraph:
-    """The graph; variables have the same names and devices on every replica."""
+    """Return the graph; variables have the same names and devices on every replica."""
     config = replica.deployment
     placement = Placement(config)
     graph = tf.Graph()
@@ -157,7 +157,7 @@ def make_inputs(job: GraphJob, replica: Replica) -> Any:
 def make_clones(
     job: GraphJob, config: DeploymentConfig, placement: Placement, inputs: Any
 ) -> tuple[Any, list[Clone]]:
-    """(what job.build made, the clones); each clone's outputs are a ModelLoss."""
+    """Return (result of job.build, clones); each clone's outputs are a ModelLoss."""
     with (
         tf1.device(placement.around(config.inputs_device())),
         tf.variable_creator_scope(cached_on(config.caching_device())),
@@ -171,7 +171,7 @@ def make_clones(
 
 
 def one_clone(job: GraphJob, model: Any, inputs: Any, inputs_device: str) -> ModelLoss:
-    """The loss of the next batch, also added to the graph's collection of losses."""
+    """Return the loss of the next batch, and add it to the graph's collection of losses."""
     with tf1.device(inputs_device):
         batch = inputs.get_next()
     loss = job.loss(model, batch)
@@ -182,7 +182,7 @@ def one_clone(job: GraphJob, model: Any, inputs: Any, inputs_device: str) -> Mod
 def make_step(
     job: GraphJob, replica: Replica, counters: SharedCounters, clones: Sequence[Clone]
 ) -> Step:
-    """One step of this replica; if the loss diverges, no variable changes."""
+    """Return the ops of a step of this replica; if the loss diverges, no variable changes."""
     optimizer = job.optimizer(counters.global_step.read_value())
     loss, gradients = model_deploy.optimize_clones(clones, optimizer)
     gradients = only_if_finite(loss, gradients)
@@ -199,7 +199,7 @@ def make_step(
 
 
 def cached_on(device: str | None) -> Callable[..., tf.Variable]:
-    """A variable creator: a step reads each variable once, for all clones."""
+    """Return a variable creator with which a step reads each variable once for all clones."""
 
     def create(make: Callable[..., tf.Variable], **keys: Any) -> tf.Variable:
         if device and keys.get("caching_device") is None:

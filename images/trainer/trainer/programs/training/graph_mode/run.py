@@ -1,4 +1,4 @@
-"""run(): one replica of a graph-mode job, from its first word to its result."""
+"""run(): trains a replica of a graph-mode job and returns its result."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ TRIES = 3
 def run(task: Task, job: GraphJob, options: GraphOptions, progress: Progress | None) -> GraphResult:
     """Train to the end, from the newest checkpoint in `<output>/checkpoints` if there is one.
 
-    A task alone trains in this process. With several replicas (chief and workers) and ps, each
+    A single task trains in this process. With several replicas (chief and workers) and ps, each
     replica runs this function: the leader initialises or restores, saves and writes summaries, the
     others wait for it. Call it once per process, before anything else has used a GPU.
 
-    Files, of the leader alone: `checkpoints/model.ckpt-<global step>` (variables by their own
-    names), `tensorboard/train`. `touch <output>/save-now`, or SIGUSR1, saves at once and for good,
-    as `checkpoints/manual.ckpt-<step>`. On SIGTERM the leader saves, and the process ends with 143.
+    Files that the leader writes: `checkpoints/model.ckpt-<global step>` (variables by their names),
+    `tensorboard/train`. `touch <output>/save-now`, or SIGUSR1, saves at once into
+    `checkpoints/manual.ckpt-<step>`, which is kept. On SIGTERM the leader saves, and the process
+    ends with 143.
 
     Writes `step` events about once a second and at the first step. The leader's figures
     (GraphResult.metrics) are for the program to write, with its own.
@@ -44,7 +45,7 @@ def run(task: Task, job: GraphJob, options: GraphOptions, progress: Progress | N
         ContractError: several replicas without a ps, or tasks that cannot run this.
         PeerLost: a ps or the chief was lost and did not come back in time.
         Diverged: a loss is not finite; the last good checkpoint is kept.
-        CheckpointError: the checkpoints there are damaged, or belong to another model.
+        CheckpointError: the existing checkpoints are damaged, or belong to another model.
     """
     replica = replica_of(task, options, len(tf.config.list_physical_devices("GPU")))
     print(described(replica), flush=True)
@@ -61,7 +62,7 @@ def run(task: Task, job: GraphJob, options: GraphOptions, progress: Progress | N
 def recovering(
     training: Training, replica: Replica, target: str, config: tf.compat.v1.ConfigProto
 ) -> GraphResult:
-    """Train; after the loss of a ps, continue in a new session while that makes progress."""
+    """Train; if a ps is lost, continue in a new session, as long as sessions make progress."""
     tries = 0
     while True:
         before = training.steps_made
@@ -84,7 +85,7 @@ def recovering(
 
 
 def described(replica: Replica) -> str:
-    """One line for the log: which replica this is, how it updates, on which devices."""
+    """Return a line for the log: the replica, its kind of update, and its devices."""
     deployment = replica.deployment
     devices = [deployment.clone_device(i) for i in range(deployment.num_clones)]
     where = ", ".join(device.rpartition("device:")[2] for device in devices)

@@ -30,7 +30,7 @@ QUIET_S = 2.0
 def begin_as_chief(
     session: tf1.Session, graph: TrainingGraph, replica: Replica, manager: CheckpointManager
 ) -> None:
-    """Restore or initialise, then let the others begin."""
+    """Restore or initialise the variables, then let the other replicas begin."""
     restored = graph.checkpoints.restore(session)
     if restored is None:
         session.run(graph.initialize)
@@ -39,14 +39,16 @@ def begin_as_chief(
         print(f"continuing at global step {restored.step} ({restored.name})", flush=True)
     manager.begin(session, restored)
     step, end_at = map(int, session.run(graph.now))
-    if replica.deployment.distributed and step < end_at:  # else they may have left for good
+    if (
+        replica.deployment.distributed and step < end_at
+    ):  # otherwise the other replicas may already have ended
         wait_for_others(replica)
     if graph.rounds:
         start_rounds(graph.rounds, graph.counters.global_step, session)
 
 
 def wait_for_others(replica: Replica) -> None:
-    """Wait, at most WAIT_FOR_OTHERS_S: shares and speeds mean more if training starts together."""
+    """Wait at most WAIT_FOR_OTHERS_S for the others, so that all start to train together."""
     others = replica.others
     print(f"waiting for {', '.join(others)}", flush=True)
     answer = probe.wait_for(others, WAIT_FOR_OTHERS_S)
@@ -75,9 +77,9 @@ def wait_for_step(session: tf1.Session, graph: TrainingGraph, begin: int) -> Non
 
 
 def session_config(task: Task, replica: Replica) -> tf1.ConfigProto:
-    """As many CPU devices as clones need, and no other task in sight than this one and the ps.
+    """Return a config with the CPU devices that clones need, and only this task and the ps visible.
 
-    Without the filters a session would wait for every worker, and hang with the first lost one.
+    Without the device filters a session waits for every worker, and hangs if a worker is lost.
     """
     deployment = replica.deployment
     config = tf1.ConfigProto(allow_soft_placement=True)
@@ -91,7 +93,7 @@ def session_config(task: Task, replica: Replica) -> tf1.ConfigProto:
 
 
 def start_server(task: Task, replica: Replica, config: tf1.ConfigProto) -> str:
-    """The target for sessions: of a new server, '' if this replica is alone."""
+    """Start a server and return its target for sessions; '' if this replica is alone."""
     if not replica.deployment.distributed:
         return ""
     probe.check_port(task.address)
@@ -114,7 +116,7 @@ KEPT: list[tf.distribute.Server] = []
 
 
 class RoundsThread(threading.Thread):
-    """Applies rounds until the last step, or `end`; `failure` is what ended it before."""
+    """Applies rounds until the last step, or `end`; `failure` is the error that ended it early."""
 
     def __init__(
         self, session: tf1.Session, graph: TrainingGraph, manager: CheckpointManager, end_at: int
@@ -142,12 +144,12 @@ class RoundsThread(threading.Thread):
                     stop_all_replicas(self._session, self._graph)
 
     def end(self) -> None:
-        """No further round, after the one that waits for gradients, if they come."""
+        """Start no further round; a round that waits for gradients may still finish."""
         self._ended.set()
 
 
 def stop_all_replicas(session: tf1.Session, graph: TrainingGraph) -> None:
-    """Wake all replicas that wait for a round: there will be none."""
+    """Wake all replicas that wait for a round, since no round follows."""
     session.run(graph.controls.end, {graph.controls.new_end: 0})
     if graph.rounds:
         session.run(graph.rounds.send, {graph.rounds.new_token: STOP})

@@ -1,10 +1,10 @@
 """Synchronous updates: one update for a round of all replicas' gradients, without a shared gate.
 
-Each replica pushes one gradient for each token that it was given, and takes the next token out of a
-queue of its own; the chief's rounds wait for the gradients, apply their mean once, and put the new
-token into every queue. So no replica can take another's share. A token is `base + global step`, and
-each start of a chief makes a larger base: whatever an earlier chief, or a worker from before the
-restart, left behind is older, and is dropped.
+Each replica pushes a gradient for each token that it has received, and takes the next token from
+its queue. The chief's round waits for the gradients, applies their mean once, and puts the new
+token into every queue. So a replica cannot take a token of another replica. A token is
+`base + global step`, and each start of a chief increases the base: gradients and tokens of an
+earlier chief, or of a worker before a restart, have smaller tokens and are dropped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CAPACITY = 1 << 20
 
 @dataclass(frozen=True)
 class ReplicaOps:
-    """What every replica runs."""
+    """The ops that every replica runs."""
 
     token: tf.Tensor
     """Feed the token of the replica's gradient; int64 scalar."""
@@ -71,7 +71,7 @@ def apply_in_rounds(
     gradients: GradientsAndVariables,
     updates: Sequence[tf.Operation],
 ) -> Rounds:
-    """The ops of replica number `replica`; all replicas share the accumulators and queues."""
+    """Return the ops of replica number `replica`; replicas share the accumulators and queues."""
     accumulators = [accumulator_of(v) for _, v in gradients]
     with tf1.device(counters.device):
         base = variable("job/base", ())
@@ -109,7 +109,7 @@ def push_and_wait(
     gradients: GradientsAndVariables,
     updates: Sequence[tf.Operation],
 ) -> ReplicaOps:
-    """The ops of one replica's step; `updates` run with it."""
+    """Return the ops of a replica's step; `updates` run with it."""
     with tf1.device(counters.device):
         before = counters.global_step.read_value()
         now = base.read_value() + counters.global_step.read_value()
@@ -135,7 +135,7 @@ def apply_and_send(
     means: GradientsAndVariables,
     queues: Sequence[tf.queue.FIFOQueue],
 ) -> tf.Tensor:
-    """The op of one round: the global step after it, int64 scalar."""
+    """Return the op of a round; its value is the global step after it, an int64 scalar."""
     with tf.control_dependencies([optimizer.apply_gradients(means)]):
         step = counters.global_step.assign_add(1, read_value=True)
     sent = [queue.enqueue(base.read_value() + step) for queue in queues]
@@ -144,7 +144,7 @@ def apply_and_send(
 
 
 def accumulator_of(v: tf.Variable) -> tf1.ConditionalAccumulator:
-    """The accumulator of a variable's gradients: beside it, the same one for all replicas."""
+    """Return the accumulator of a variable's gradients, on the same ps, shared by all replicas."""
     with tf1.device(v.device):
         return tf1.ConditionalAccumulator(
             v.dtype.base_dtype, v.shape, shared_name=f"gradients/{v.op.name}"
@@ -154,18 +154,18 @@ def accumulator_of(v: tf.Variable) -> tf1.ConditionalAccumulator:
 def push(
     gradient: tf.Tensor, v: tf.Variable, to: tf1.ConditionalAccumulator, token: tf.Tensor
 ) -> tf.Operation:
-    """The op that adds `gradient` to the accumulator, which drops it if `token` is too old."""
+    """Return the op that adds `gradient` to the accumulator, unless `token` is too old."""
     with tf1.device(v.device):
         return to.apply_grad(gradient, local_step=token)
 
 
 def token_queue(number: int) -> tf.queue.FIFOQueue:
-    """The queue of replica `number`, the same one for all replicas."""
+    """Return the queue of replica `number`, shared by all replicas."""
     return tf.queue.FIFOQueue(CAPACITY, [tf.int64], [()], shared_name=f"tokens/{number}")
 
 
 def newest(queue: tf.queue.FIFOQueue) -> tf.Tensor:
-    """Waits for a token, and takes all available ones: a slow replica skips missed rounds."""
+    """Wait for a token and return the newest, so that a slow replica skips missed rounds."""
     return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
 
 
@@ -177,6 +177,6 @@ def start_rounds(rounds: Rounds, global_step: tf.Variable, session: tf1.Session)
     for count, take in zip(session.run(rounds.accumulated), rounds.take):
         if count:
             session.run(take, {rounds.take_count: count})
-    session.run(rounds.drop_older, first)  # taking has moved it on by one
+    session.run(rounds.drop_older, first)  # taking the gradient has increased it by 1
     assign(session, rounds.base, base)
     session.run(rounds.send, first)

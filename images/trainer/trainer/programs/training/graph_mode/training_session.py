@@ -75,8 +75,11 @@ class Shutdown:
         assign(session, self._counters.over, 1)
 
     def is_over(self, session: tf1.Session) -> bool:
-        """Wait for the chief's notice; False if the chief was lost and went back, so that the last
-        steps must be repeated."""
+        """Wait for the chief's notice and return True.
+
+        Returns False if the chief was lost and resumed from an earlier checkpoint, so that the
+        last steps must be repeated.
+        """
         counters = self._counters
         while True:
             try:
