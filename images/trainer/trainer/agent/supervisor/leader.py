@@ -206,7 +206,7 @@ class Leader:
     def _hear(self, event: Heard) -> Outcome | None:
         """Record a message about another task; return an Outcome if it ends the job.
 
-        Until all servers answer, only the start deadline applies to a silent server.
+        Until all servers answer, only the start deadline applies to a silent task.
         """
         self._waits.heard(event, time.monotonic())
         if isinstance(event, (Joined, Left)):

@@ -128,7 +128,7 @@ class Peers:
         """Return the outcome of the first peer whose program failed by itself in this attempt.
 
         Returns None if the leader's program failed with the same message (all programs reject an
-        invalid argument), or if the peer failed because it lost the leader.
+        invalid argument), or if the peer failed only because its connection was lost.
         """
         ours = leaders.message
         for event in self._left:

@@ -1,10 +1,10 @@
-"""The command line of the Object Detection API's training programs, as `detection` takes it.
+"""Accepts the command line of the Object Detection API's training programs for `detection`.
 
     --train_dir DIR --pipeline_config_path FILE
     --train_dir DIR --model_config_path FILE --train_config_path FILE --input_config_path FILE
 
-Underscores and hyphens are the same in every option's name. What such a command line says of the
-cluster, TF_CONFIG says, too: it must be the same, or nothing is trained.
+Underscores and hyphens are the same in every option's name. If such a command line
+describes the cluster, it must agree with TF_CONFIG; otherwise the program does not start.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ TRUE, FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")
 
 
 def modern(arguments: Sequence[str]) -> list[str]:
-    """The arguments with every option as this program's parser knows it."""
+    """Return the arguments with every option in the spelling of this program's parser."""
     return [new for argument in arguments for new in spelled(argument)]
 
 
 def spelled(argument: str) -> Iterator[str]:
-    """One argument; nothing for one about logging, which changes nothing here."""
+    """Yield the argument, or nothing for an option about logging, which has no effect here."""
     name, equals, value = argument.partition("=")
     if not name.startswith("--") or len(name) < 3:
         yield argument
@@ -52,7 +52,7 @@ def spelled(argument: str) -> Iterator[str]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what only the classic programs have, apart from the files of the configuration."""
+    """Add the options that only the classic programs have, except the configuration files."""
     group = parser.add_argument_group(
         "classic", "options of the Object Detection API; _ and - are the same in every name"
     )
@@ -77,13 +77,13 @@ CLAIMS = {
 
 
 def claims_of(given: argparse.Namespace) -> dict[str, str]:
-    """What the parsed command line says of the cluster, by option."""
+    """Return the parsed values that describe the cluster, by option."""
     claims = {option: getattr(given, option.replace("-", "_")) for option in CLAIMS}
     return {option: value for option, value in claims.items() if value is not None}
 
 
 def check(claims: Mapping[str, str], task: Task) -> None:
-    """ContractError if `claims` (see claims_of) are not true of this task."""
+    """Raise ContractError if `claims` (see claims_of) do not match this task."""
     facts = facts_of(task)
     wrong = []
     for option, claim in claims.items():
@@ -98,7 +98,7 @@ def check(claims: Mapping[str, str], task: Task) -> None:
 
 
 def facts_of(task: Task) -> dict[str, tuple[str, ...]]:
-    """The values that each of CLAIMS may have in this task, the best one first."""
+    """Return the values that each of CLAIMS may have in this task, the best value first."""
     facts = {"type": (task.job, task.role), "index": (str(task.index),)}
     facts["task"] = facts["index"]
     if task.role == EVALUATOR or not task.cluster:

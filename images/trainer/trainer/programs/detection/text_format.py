@@ -1,7 +1,7 @@
 """Protocol buffers' text format, as label maps and classic pipelines are written in it.
 
-`item { id: 1 name: 'cat' }` becomes a Message of fields, each with its line. No schema is known
-here: what the fields mean is the caller's.
+`item { id: 1 name: 'cat' }` becomes a Message of fields, each with its line. This
+module knows no schema: the caller interprets the fields.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Token:
 
 
 def parse(text: str) -> Message:
-    """The message that `text` is. TextFormatError names the line that is wrong."""
+    """Parse `text` into a Message; TextFormatError names the invalid line."""
     return Reader(list(tokens(text))).message("", 0)
 
 
@@ -89,7 +89,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 class Reader:
-    """Takes tokens off the front."""
+    """Reads tokens from the front."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens

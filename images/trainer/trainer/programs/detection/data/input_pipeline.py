@@ -29,7 +29,7 @@ def augmented(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """(image float32 [size, size, 3] in 0…255, boxes, classes) of an image uint8 [h, w, 3].
 
-    Boxes [k, 4] and classes [k] come back without what has gone out of the window.
+    The returned boxes [k, 4] and classes [k] exclude objects outside the window.
     """
     drawn = tf.unstack(tf.random.stateless_uniform([DRAWS], tf.stack([seed, 0])))
     if options.random_crop:
@@ -51,7 +51,7 @@ def augmented(
 
 
 def random_window(crop: Crop, drawn: list[tf.Tensor]) -> tf.Tensor:
-    """[ymin, xmin, ymax, xmax] in fractions of the image; it may stick out, then that is grey."""
+    """[ymin, xmin, ymax, xmax] in fractions of the image; parts outside it are grey."""
     chance, scale, aspect, down, right = drawn
     scale = crop.min_scale + (crop.max_scale - crop.min_scale) * scale
     stretch = tf.exp((aspect - 0.5) * math.log(crop.max_aspect_change))
@@ -64,7 +64,7 @@ def random_window(crop: Crop, drawn: list[tf.Tensor]) -> tf.Tensor:
 def seen_through(
     window: tf.Tensor, boxes: tf.Tensor, classes: tf.Tensor, min_visible: float
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Boxes in fractions of the window, cut off at its edge; without those that hardly show."""
+    """Return boxes in fractions of the window, clipped to it; hardly visible boxes are omitted."""
     corner = tf.concat([window[:2], window[:2]], 0)
     sides = tf.concat([window[2:] - window[:2]] * 2, 0)
     moved = (boxes - corner) / sides
@@ -110,7 +110,7 @@ class Example(NamedTuple):
 def decoded(record: tf.Tensor, most: int) -> Example:
     """The image and boxes of a serialised tf.train.Example.
 
-    An image of more than `most` pixels a side is shrunk to them: what comes later samples points.
+    An image with a side above `most` pixels is shrunk to it, since later steps sample points.
     """
     variable = {
         **{key: tf.io.VarLenFeature(tf.float32) for key in records.SIDES},
@@ -208,8 +208,8 @@ def training(
 ) -> tf.data.Dataset:
     """Endless augmented batches of this replica's share of the records; elements are Batch.
 
-    Every replica sees other records than the others. Crowds are left out: they are not examples of
-    one object.
+    Every replica gets different records. Crowds are omitted, since a crowd is not an example of a
+    single object.
 
     Args:
         replica: 0 to replicas - 1, a tensor if one traced function serves all of them.
@@ -268,7 +268,7 @@ def scoring(pipeline: Pipeline, batch_size: int | None = None) -> tf.data.Datase
 
 
 def shared_out(files: tuple[str, ...], replica: int | tf.Tensor, replicas: int) -> tf.data.Dataset:
-    """Records of one replica: of its own files if there are enough, else every n-th record."""
+    """Return a replica's records: of a part of the files if they suffice, else each n-th record."""
     replica = tf.cast(replica, tf.int64)
     if len(files) % replicas == 0 or len(files) >= FEW_FILES * replicas:
         mine = tf.data.Dataset.from_tensor_slices(list(files)).shard(replicas, replica)

@@ -65,7 +65,7 @@ def of_names(names: Iterable[str]) -> LabelMap:
 
 
 def read(path: Path) -> LabelMap:
-    """The label map in a file. ContractError names the line of everything that is wrong."""
+    """Return the label map in a file; ContractError names the line of each problem."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as problem:
@@ -81,7 +81,7 @@ def read(path: Path) -> LabelMap:
 
 
 def parse(text: str) -> LabelMap:
-    """ValueError lists what is wrong, with lines."""
+    """Return the label map of a text; ValueError lists all problems with their lines."""
     labels: dict[int, str] = {}
     shown: dict[int, str] = {}
     problems: list[str] = []

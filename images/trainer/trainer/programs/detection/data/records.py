@@ -35,7 +35,7 @@ REQUIRED = (ENCODED, HEIGHT, WIDTH)
 
 
 class RecordError(ValueError):
-    """One record is not what it has to be."""
+    """A record is invalid."""
 
 
 def to_example(image: LabelledImage) -> bytes:
@@ -99,7 +99,7 @@ def from_example(record: bytes) -> LabelledImage:
 
 
 def right_kind(example: tf.train.Example, key: str, kind: str) -> bool:
-    """Whether the feature is there. RecordError if it holds another kind of values."""
+    """Return whether the feature exists; RecordError if its values are of another kind."""
     if key not in example.features.feature:
         return False
     has = example.features.feature[key].WhichOneof("kind")
@@ -195,10 +195,10 @@ def write(images: Iterable[LabelledImage], prefix: Path, shards: int) -> list[Pa
 
 
 def read(file: Path) -> Iterator[bytes]:
-    """The records of one file, their checksums looked at.
+    """Yield the records of a file, and check their checksums.
 
     Raises:
-        ContractError: the file is broken; names the record.
+        ContractError: the file is damaged; the message names the record.
     """
     index = 0
     records = tf.compat.v1.io.tf_record_iterator(str(file))
@@ -230,7 +230,7 @@ def find(patterns: Sequence[str], key_path: str) -> tuple[str, ...]:
     """The files of all patterns, sorted. ContractError if a pattern matches none.
 
     Args:
-        key_path: what the patterns come from, `train_input_reader.input_path`.
+        key_path: the key that has the patterns, such as `train_input_reader.input_path`.
     """
     files: set[str] = set()
     for pattern in patterns:
@@ -242,7 +242,7 @@ def find(patterns: Sequence[str], key_path: str) -> tuple[str, ...]:
 
 
 def whats_there(pattern: str) -> str:
-    """A hint: what the directory of a pattern has instead."""
+    """Return a hint that lists other files in the directory of a pattern."""
     folder = Path(pattern).parent
     if not folder.is_dir():
         return (

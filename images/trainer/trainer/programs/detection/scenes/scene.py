@@ -91,13 +91,13 @@ def covered(pixels: np.ndarray, cover: np.ndarray, colour: np.ndarray) -> np.nda
 
 
 def grained(pixels: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """uint8 pixels with the noise of a camera."""
+    """Return uint8 pixels with camera noise."""
     noise = random.normal(0, random.uniform(1, 6), pixels.shape)
     return np.clip(pixels + noise, 0, 255).astype(np.uint8)
 
 
 def jpeg(pixels: np.ndarray, quality: int) -> bytes:
-    """The file of uint8 pixels [height, width, 3]."""
+    """Return the JPEG file of uint8 pixels [height, width, 3]."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "JPEG", quality=quality)
     return file.getvalue()
@@ -175,7 +175,7 @@ def free_position(
 
 def enlarged(ink: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """The ink [8, 8] at some size, turned a little, cut to what is inked; cover in 0…1."""
-    # Rather small ones: by area, as things in pictures are.
+    # Small sizes are more likely, since most objects in pictures are small.
     height = SHORTEST + (TALLEST - SHORTEST) * random.uniform(0, 1) ** 1.3
     width = height * random.uniform(0.75, 1.0)
     image = Image.fromarray(np.pad(ink, 1).astype(np.float32))
@@ -190,7 +190,7 @@ def enlarged(ink: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 
 def hidden(one: Sides, other: Sides) -> float:
-    """The common part of two boxes, as a fraction of the smaller."""
+    """Return the common area of two boxes, as a fraction of the smaller box."""
     height = min(one[2], other[2]) - max(one[0], other[0])
     width = min(one[3], other[3]) - max(one[1], other[1])
     smaller = min((s[2] - s[0]) * (s[3] - s[1]) for s in (one, other))

@@ -1,6 +1,6 @@
-"""The coordinator's checkpoints, and what the leader writes into the train directory (/output).
+"""Writes the coordinator's checkpoints, and the leader's files in the train directory (/output).
 
-A checkpoint is written, checked, and only then put in the place of older ones. After the last step
+A checkpoint is written and checked before it replaces older checkpoints. After the last step
 the leader scores the final model, saves it, and writes the result.
 """
 
@@ -83,11 +83,11 @@ class CheckpointManager:
         return None
 
     def try_out(self) -> None:
-        """Write once for nothing: the first time takes seconds, and may find that it cannot."""
+        """Write a trial checkpoint, since the first write takes seconds and can fail."""
         self._snapshot.try_out(str(checkpoint_directory(self._output) / ".try-out"))
 
     def save(self, step: int, by_hand: bool = False) -> Checkpoint:
-        """Write one; Diverged, and nothing is left of it, if a variable is not finite."""
+        """Write a checkpoint; if a variable is not finite, remove it and raise Diverged."""
         with self._lock:
             name = f"{'manual.' if by_hand else ''}ckpt-{step}"
             path = str(checkpoint_directory(self._output) / name)
@@ -107,10 +107,10 @@ class CheckpointManager:
 
 
 def prepare(options: Options) -> Checked:
-    """Look at all input, make the directory, and put a copy of the configuration in it.
+    """Check all input, create the directory, and copy the configuration into it.
 
     Raises:
-        ContractError: what is wrong with the input, by file and record; or it cannot be written.
+        ContractError: the input is invalid (names file and record), or a write failed.
     """
     for line in options.left_aside:
         print(f"without effect: {line}", flush=True)
@@ -143,7 +143,7 @@ def tell(options: Options, task: Task, mode: str) -> None:
 
 
 def to_score(checked: Checked) -> str:
-    """How many images are scored, in words."""
+    """Return a text with the number of images that are scored."""
     evaluation = checked.evaluation
     if evaluation is None:
         return "none to score: no --eval_input_config_path was given"

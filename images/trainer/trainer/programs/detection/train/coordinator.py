@@ -1,7 +1,7 @@
 """Training by a coordinator: the chief sends steps to served workers (ParameterServerStrategy).
 
-Steps go out in rounds. Between two rounds no gradient is under way: that is where the loss is
-looked at and checkpoints are written.
+The chief sends steps in rounds. Between two rounds no gradient is in transit, so the program checks
+the loss and writes checkpoints there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
 
 
 def make_rounds(task: Task, options: Options, progress: Progress | None) -> AsyncRounds:
-    """The strategy, and in its scope the detector and all that a step changes."""
+    """Create the strategy, and in its scope the detector and the variables of a step."""
     pipeline, config = options.pipeline, options.pipeline.train_config
     strategy = tf.distribute.ParameterServerStrategy(
         tf.distribute.cluster_resolver.TFConfigClusterResolver()
@@ -84,7 +84,7 @@ def step_function(
     optimizer: tf.keras.optimizers.Optimizer,
     l2_weight: float,
 ) -> tf.types.experimental.PolymorphicFunction:
-    """From a worker's iterator to [loss, localization, classification] of one step, applied."""
+    """Return a step: it takes a worker's iterator, trains, and returns the three losses."""
     network = detector.network
 
     def on_batch(batch: Batch) -> tf.Tensor:

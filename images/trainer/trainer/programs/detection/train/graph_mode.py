@@ -26,7 +26,7 @@ tf1 = tf.compat.v1
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
-    """Train this task's replica to the end; the leader prepares, saves the model, and judges."""
+    """Train this task's replica to the end; the leader prepares, saves and scores."""
     train_config = options.pipeline.train_config
     replicas = len(replica.addresses_of_replicas(task))
     graph = mode.decided(options.graph, train_config, options.given, replicas)
@@ -63,7 +63,7 @@ def graph_job(pipeline: Pipeline) -> GraphJob:
 
 
 def built(pipeline: Pipeline) -> Detector:
-    """The variables; they begin at the fine-tune checkpoint's values if there is one."""
+    """Return the detector; if there is a fine-tune checkpoint, variables start from its values."""
     train = pipeline.train_config
     detector = ssd.build(pipeline.model, train.seed)
     if train.fine_tune_checkpoint:

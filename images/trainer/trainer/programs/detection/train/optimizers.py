@@ -1,6 +1,6 @@
 """The learning rate and the optimizer of a configuration, for graph mode and for `fit`.
 
-In graph mode also moving averages of the variables, kept beside them.
+In graph mode it can also keep moving averages of the variables.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def after_warmup(step: tf.Tensor, schedule: LearningRate, num_steps: int) -> tf.
 
 
 class ScheduledRate(keras.optimizers.schedules.LearningRateSchedule):
-    """rate_at as tf_keras asks for it."""
+    """rate_at as a learning rate schedule of tf_keras."""
 
     def __init__(self, schedule: LearningRate, num_steps: int) -> None:
         self.schedule, self.num_steps = schedule, num_steps
@@ -105,7 +105,7 @@ def plain_graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optim
 
 
 def clip_before_applying(optimizer: v1.train.Optimizer, norm: float) -> None:
-    """Let `optimizer` shrink all gradients together to this norm, after clones or replicas met."""
+    """Let `optimizer` clip the gradients' global norm, after clones or replicas are joined."""
     apply = optimizer.apply_gradients
 
     def clipped(grads_and_vars: Iterable, *args: object, **keys: object) -> tf.Operation:
@@ -119,7 +119,7 @@ def clip_before_applying(optimizer: v1.train.Optimizer, norm: float) -> None:
 def kept_by(optimizer: v1.train.Optimizer, options: Averaging) -> v1.train.Optimizer:
     """The optimizer itself; if the options ask for it, each update moves the averages, too.
 
-    They are variables of their own, `<name>/ExponentialMovingAverage`, on the same ps.
+    The averages are separate variables, `<name>/ExponentialMovingAverage`, on the same ps.
     """
     if not options.use_moving_average:
         return optimizer
