@@ -57,7 +57,7 @@ def test_a_requirement_that_does_not_fit_the_image_is_named(
     file.write_text("iniconfig\nnumpy==1.26.4\n")
     code, said = up(kit, "needs_a_package.py", "--requirements", str(file))
     assert code == 2, said
-    assert "requirements: pip cannot install it beside what the image has" in said
+    assert "requirements: pip cannot install it with the image's packages" in said
     assert "The user requested numpy==1.26.4" in said
     assert re.search(r"The image has numpy==(?!1\.26\.4)\d", said), said
     assert "Traceback" not in said

@@ -24,7 +24,7 @@ def test_a_cluster_runs_and_its_results_are_the_callers(elsewhere: Path) -> None
         engine.load(image_tag("cpu"))
         kit = (python, "-m", "cluster_kit")
         told = engine.run(*kit, "doctor")
-        assert "rootless: tasks are root in their containers" in told.stdout + told.stderr
+        assert "rootless: tasks run as root in their containers" in told.stdout + told.stderr
         done = engine.run(*kit, "up", "smoke")
         assert done.returncode == 0, done.stdout + done.stderr
         latest = engine.folder / "ws" / "runs" / "smoke" / "latest"
