@@ -52,8 +52,8 @@ class TaskOutcome:
     exit_code: int | None
     restarts: int
     oom: bool
-    rx_bytes: Any
-    tx_bytes: Any
+    rx_bytes: int | None
+    tx_bytes: int | None
     usage: TaskUsage | None = None
 
 
@@ -69,10 +69,15 @@ def task_outcome(name: str, seen: RunState, container: Container | None) -> Task
         exit_code=_exit_code(view, seen.final_failures(name), container),
         restarts=view.restarts,
         oom=out_of_memory(seen, name) or bool(container and container.oom),
-        rx_bytes=end.rx_bytes,
-        tx_bytes=end.tx_bytes,
+        rx_bytes=_count(end.rx_bytes),
+        tx_bytes=_count(end.tx_bytes),
         usage=_usage(seen.uses.get(name)),
     )
+
+
+def _count(value: float | None) -> int | None:
+    """Returns the value as a count; None if it is not one, whatever a task has written."""
+    return int(value) if value is not None and value >= 0 else None
 
 
 def _usage(use: Use | None) -> TaskUsage | None:

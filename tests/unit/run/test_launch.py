@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from dataclasses import replace
 
 import pytest
 
@@ -319,3 +320,12 @@ def test_status_and_the_live_table_agree_at_every_moment(stage: Stage) -> None:
     assert stage.view.states["worker-1"] == ["ready", "paused", "ready", "ended"]
     assert stage.view.states["ps-0"][:3] == ["ready", "restarting", "running"]
     assert stage.view.differences == []
+
+
+def test_bytes_that_cannot_be_are_unknown(stage: Stage) -> None:
+    good = ends(1.0, 0, "finished")
+    fields = {**(good.fields or {}), "rx_bytes": -1, "tx_bytes": 1.5}
+    outcome = stage.up({"chief-0": [Life((replace(good, fields=fields),))]})
+    chief = outcome.tasks[0]
+    assert (chief.rx_bytes, chief.tx_bytes) == (None, 1)
+    stage.saved()
