@@ -22,7 +22,7 @@ def test_what_comes_appears_without_a_reload(
 ) -> None:
     with opened(browser, url, scheme) as one:
         see(one, 'tr[data-now="chief-0"]', "50")
-        assert now(one, "chief-0")[:4] == ["training", "50", "10", "0.2"]
+        assert now(one, "chief-0")[:5] == ["training", "50", "10", "\N{EN DASH}", "0.2"]
         trains(made, 6, 12)
         see(one, 'tr[data-now="worker-0"]', "110")
         made.happens("worker-1", 12.0, "die", 1)

@@ -80,7 +80,7 @@ def debug(kit: Kit, client: docker.DockerClient, small: tuple[str, ...]) -> None
     port = free_port()
     program = Path(kit.program("answer = 41\nprint('before')\nprint('answer', answer)\n"))
     with running(kit, "up", "smoke", "--debug", f"chief-0:{port}", *small) as process:
-        read_until(process, f"chief-0: waits for a debugger on 127.0.0.1:{port}")
+        read_until(process, f"chief-0 | waits for a debugger on 127.0.0.1:{port}")
         published = [c.attrs["HostConfig"]["PortBindings"] for c in mine(client, kit.name)[0]]
         chief = {"5678/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(port)}]}
         assert [ports for ports in published if ports] == [chief]

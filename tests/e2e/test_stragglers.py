@@ -29,7 +29,7 @@ def test_a_worker_with_little_cpu_is_named_with_its_share_and_the_reason(kit: Ki
         kit, "up", "smoke", "--name", kit.name, "--program", kit.program(MAKES_STEPS),
         "--workers", "3", "--ps", "0", "--set", "chief=0", "--set", "task.worker-1.cpus=0.05",
     ) as process:  # fmt: skip
-        read_until(process, "worker-0: worker-1 is a straggler: ")
+        read_until(process, "worker-0 | worker-1 is a straggler: ")
         told = json.loads(kit.run("status", kit.name, "--json").stdout)
         (output(kit) / "enough").touch()
         said, _ = process.communicate(timeout=60)
