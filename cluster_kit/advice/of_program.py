@@ -37,9 +37,8 @@ from cluster_kit.errors import TOML_STYLE, Problem
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.observe.tracebacks import in_package
 from cluster_kit.plan.gpus import devices, in_use
-from cluster_kit.programs.resolve import IN_CONTAINER
+from cluster_kit.programs.resolve import IN_CONTAINER, in_package
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.paths import seen_from

@@ -168,6 +168,12 @@ def next_suite(mirror: str, security: str) -> str:
     )
 
 
+_DISABLED = re.compile(
+    r"^Enabled:\s*(?:no|false|without|off|disable|0)\s*$", re.MULTILINE | re.IGNORECASE
+)
+"""A line that disables a source, with any of the words that apt takes for no."""
+
+
 def debian_mirrors(apt: Path) -> tuple[str, str]:
     """Returns the addresses of the host's Debian mirror, and of its mirror of fixes ("": none).
 
@@ -176,7 +182,12 @@ def debian_mirrors(apt: Path) -> tuple[str, str]:
     Raises:
         HostError: there is no Debian mirror.
     """
-    texts = [path.read_text() for path in sorted((apt / "sources.list.d").glob("*.sources"))]
+    texts = [
+        stanza
+        for path in sorted((apt / "sources.list.d").glob("*.sources"))
+        for stanza in re.split(r"\n\s*\n", path.read_text())
+        if not _DISABLED.search(stanza)
+    ]
     lines = [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*.list"))]
     texts += [path.read_text() for path in lines if path.exists()]
     mirror = _first_mirror(texts, "debian")

@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from cluster_kit.errors import TOML_STYLE, HintText, KeyStyle, Setting, hint_text
 from cluster_kit.observe import log_patterns
+from cluster_kit.programs.resolve import PROGRAM, in_package
 from cluster_kit.resolved import Mount
 from cluster_kit.roles import CHIEF, PS
 
@@ -44,8 +45,6 @@ _MISSING = (
 )
 """The beginning of a line that reports that the file with the following path does not exist."""
 DATA = Setting("data", "DIR")
-PROGRAM = "/program"
-"""The program's directory in the tasks."""
 _TF1: HintText = (
     "TensorFlow 2 does not have this: run a program for TensorFlow 1 with ",
     Setting("tf1", True),
@@ -392,15 +391,6 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
         if folder in missing or _NO_PARENT in words:
             return in_package(folder)
     return next((hint_text(hint, caller) for pattern, hint in _HINTS if pattern.search(words)), "")
-
-
-def in_package(name: str) -> str:
-    """The hint for a program inside its package, which imports from that package."""
-    return (
-        f"the program is inside its package `{name}`, which tasks have as {PROGRAM}: "
-        f"write a program next to the directory `{name}` that imports and calls the "
-        "package, and run it"
-    )
 
 
 def relative_paths(words: str) -> list[str]:

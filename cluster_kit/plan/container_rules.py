@@ -23,6 +23,7 @@ from cluster_kit.plan import addresses
 from cluster_kit.plan.tasks import is_template, shares_image
 from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.roles import ROLES
+from cluster_kit.util.masking import MASK
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.toml_text import to_toml
 
@@ -268,7 +269,10 @@ def check_secret_files(manifest: Manifest) -> Iterator[Problem]:
             yield Problem(key_path, "", rule, hint)
         elif secret.environment:
             key = f"{key_path}.environment"
-            yield from check_name(key, to_toml(secret.environment), secret.environment)
+            name, equals, _ = secret.environment.partition("=")
+            yield from check_name(
+                key, to_toml(f"{name}={MASK}" if equals else name), secret.environment
+            )
         yield from check_roles(f"{key_path}.roles", secret.roles)
 
 

@@ -465,6 +465,19 @@ def program_file(manifest: Manifest, folder: Path) -> Path | None:
     return path if manifest.program not in PROGRAMS and is_file(path) else None
 
 
+PROGRAM = "/program"
+"""The directory of the user's own program in the tasks."""
+
+
+def in_package(name: str) -> str:
+    """The hint for a program inside its package, which imports from that package."""
+    return (
+        f"the program is inside its package `{name}`, which tasks have as {PROGRAM}: "
+        f"write a program next to the directory `{name}` that imports and calls the "
+        "package, and run it"
+    )
+
+
 def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
     name = manifest.program
     if name in PROGRAMS:
@@ -472,7 +485,7 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
     path = seen_from(folder, name)
     if is_file(path):
         problems = _syntax_problems(path) if _python_is_known(manifest) else []
-        return f"/program/{path.name}", (Mount(str(path.parent), "/program"),), problems
+        return f"{PROGRAM}/{path.name}", (Mount(str(path.parent), PROGRAM),), problems
     rule = f"neither a built-in program ({', '.join(PROGRAMS)}) nor a file at {path}"
     if name and is_directory(path):
         rule += ", which is a directory"

@@ -13,7 +13,6 @@ from typing import TypeVar
 from cluster_kit.errors import EngineError, HostError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import (
-    PROGRAM,
     known_hint,
     last_words,
     on_host,
@@ -22,6 +21,7 @@ from cluster_kit.observe.tracebacks import (
 )
 from cluster_kit.platforms.docker.docker_connection import START_AGAIN
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine
+from cluster_kit.programs.resolve import PROGRAM
 from cluster_kit.resolved import Cluster, Mount
 from cluster_kit.run import companions, run_directory
 from cluster_kit.run.known_secrets import Known, mask_outcome, mask_verdict, values_of

@@ -254,7 +254,7 @@ def masker(values: Iterable[str]) -> Mask:
 
     def mask(text: str) -> str:
         shown = hide(text)
-        if shown.isprintable() or (plain := harmless(shown)) == shown:
+        if (shown.isascii() and shown.isprintable()) or (plain := harmless(shown)) == shown:
             return shown
         return shown if (hidden_plain := hide(plain)) == plain else hidden_plain
 

@@ -15,17 +15,17 @@ _CONTROL = re.compile(r"[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 INVISIBLE = re.compile(
-    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""Format characters that reorder the text around them, or are invisible. Characters that join
-letters are not included, since some scripts need them."""
+"""Characters that reorder the text around them, or are invisible, such as Hangul's fillers.
+Characters that join letters are not included, since some scripts need them."""
 
 
 def harmless(text: str) -> str:
     """The text without escape sequences, control characters, and what `seen` leaves out."""
-    if text.isprintable():  # as most lines of a log: it has none of these
-        return text
+    if text.isprintable():  # as most lines of a log
+        return seen(text)
     return seen(_CONTROL.sub("", _SEQUENCE.sub("", text)))
 
 

@@ -1,7 +1,7 @@
 "use strict";
 // Small helpers: elements, figures as words. Text is only ever set as text, never as HTML.
 // Characters that reverse the order of others, or are not seen; a task's words may have them.
-const INVISIBLE = /[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+const INVISIBLE = /[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 const SVG = "http://www.w3.org/2000/svg";
 
 function element(name, properties = {}, ...children) {

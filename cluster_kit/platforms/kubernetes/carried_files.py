@@ -142,7 +142,12 @@ def refuse_secrets(found: Iterable[Carried], sources: Mapping[str, str], cluster
     known = refused_secrets(cluster)
     for one in found:
         for name, content in one.files.items():
-            if secret := secret_of(content.decode("utf-8", errors="replace"), known):
+            # UTF-16 and UTF-32 write ASCII with zeros between its bytes.
+            texts = (content, content.replace(b"\0", b""))
+            found_secrets = (
+                secret_of(text.decode("utf-8", errors="replace"), known) for text in texts
+            )
+            if secret := next(filter(None, found_secrets), ""):
                 path = Path(sources[one.target], name)
                 raise UsageError(
                     f"{path} has the value of a secret ({secret}), and everybody who can read "

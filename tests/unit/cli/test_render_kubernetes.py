@@ -113,9 +113,12 @@ def test_a_secret_of_a_role_beside_the_program_is_warned_of(cli: Cli, own: Path)
     assert "secret.hf.roles" not in cli(*RENDER).err
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize("content", [PEM, f"key = {PEM!r}", "x = 'MIIEvQIBADANBgkq'"])
-def test_a_file_with_a_known_value_stops_it(cli: Cli, root: Path, own: Path, content: str) -> None:
-    (own / "config.py").write_text(content)
+def test_a_file_with_a_known_value_stops_it(
+    cli: Cli, root: Path, own: Path, content: str, encoding: str
+) -> None:
+    (own / "config.py").write_text(content, encoding=encoding)
     said = cli(*RENDER, *OWN)
     assert said.code == 2 and not (root / FILE).exists()
     assert f"{own}/config.py has the value of a secret ({own}/hf)" in said.err

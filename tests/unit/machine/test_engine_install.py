@@ -75,6 +75,16 @@ def test_the_next_suite_comes_from_the_hosts_own_mirrors_with_its_fixes(
     assert written.count("Signed-By: ") == written.count("Types: deb\n") == 1 + bool(security)
 
 
+@pytest.mark.parametrize("no", ["no", "No", "false"])
+def test_a_disabled_source_is_no_mirror(tmp_path: Path, no: str) -> None:
+    (tmp_path / "sources.list.d").mkdir()
+    old, mirror = "http://old.example/debian", "https://mirror.example/debian"
+    disabled = f"Types: deb\nEnabled: {no}\nURIs: {old}\nSuites: bookworm\nComponents: main\n"
+    text = f"{disabled}\n{DEB822.format(mirror=mirror, security=mirror)}"
+    (tmp_path / "sources.list.d" / "debian.sources").write_text(text)
+    assert engine_install.debian_mirrors(tmp_path) == (mirror, "")
+
+
 def test_the_docker_packages_come_from_both_suites_and_nothing_else_does() -> None:
     others, docker = engine_install.PINNED.strip().split("\n\n")
     assert others.splitlines()[1:] == ["Pin: release n=trixie*", "Pin-Priority: 50"]

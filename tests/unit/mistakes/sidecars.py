@@ -52,6 +52,10 @@ MISTAKES = {
         ONE + 'secrets = ["a b"]',
         "sidecar.metrics.secrets", '"a b"', "not a valid name", "letters",
     ),
+    "secret whose value stands where its variable's name belongs": (
+        '[secret.key]\nenvironment = "MINE=hunter22"',
+        "secret.key.environment", '"MINE=***"', "not a valid name", "letters",
+    ),
     "sidecar on a task's port": (
         '[role.chief]\nports = [6006]\n' + ONE + "ports = [6006]",
         "sidecar.metrics.ports", "6006", "role.chief.ports already publishes", "another port",

@@ -141,7 +141,9 @@ def test_the_beginning_of_a_value_is_masked_where_a_text_was_cut(value: str) -> 
     assert masked(f"kept{LEFT_OUT}", {"abcdef", "xkept"}) == f"kept{LEFT_OUT}"
 
 
-@pytest.mark.parametrize("between", ["\x1b[1m", "\x1b[0m\x1b[36m", "\u200b", "\x00", "\u202e"])
+@pytest.mark.parametrize(
+    "between", ["\x1b[1m", "\x1b[0m\x1b[36m", "\u200b", "\x00", "\u202e", "\u3164"]
+)
 def test_a_value_is_masked_though_a_terminal_would_show_it_in_parts(between: str) -> None:
     text = f"\x1b[1mtoken: tok_{between}0123456789\x1b[0m in use"
     assert masked(text, ["tok_0123456789"]) == "token: *** in use"

@@ -25,6 +25,7 @@ from tests.make import ROOT
         ("cut off \x1b", "cut off "),
         ("cut off \x1b[3", "cut off 3"),
         ("gpj\u202e.exe \u2066a\u2069 \u200f\u061cb\u200b\ufeff", "gpj.exe a b"),
+        ("a\u3164b \u115f\u1160c\uffa0", "ab c"),
         ("ask\U000e0041 so\u00adft", "ask soft"),
         ("\u0646\u0645\u06cc\u200c\u062f\u0627\u0646\u0645 \U0001f469\u200d\U0001f4bb",) * 2,
         ("an open title \x1b]0;x\nnext line", "an open title \nnext line"),
