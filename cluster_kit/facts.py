@@ -88,7 +88,8 @@ class EngineKind:
     """An engine's properties besides its version, as the engine reports them.
 
     `rootless`: it runs as an ordinary user, who is root in its containers. `remote` is its address
-    if it is on another machine, "" if it is on this one. `desktop`: its containers run in a virtual
+    if it is on another machine, "" if it is on this one. `outside`: the kit itself runs in one of
+    its containers, and may have other folders. `desktop`: its containers run in a virtual
     machine, to which this host has no route. `unlimited` names the limits that it cannot enforce.
     `machine` is its processors' architecture, "" if not known. `podman`: it is Podman, behind its
     interface for Docker's clients.
@@ -96,6 +97,7 @@ class EngineKind:
 
     rootless: bool = False
     remote: str = ""
+    outside: bool = False
     desktop: bool = False
     unlimited: tuple[str, ...] = ()
     machine: str = ""

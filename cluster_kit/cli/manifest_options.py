@@ -358,6 +358,7 @@ BARE = {
     "--keep": ("always", "failed", "no"),
     "--ready": ("servers", "step"),
     "--diff": ("file", "running"),
+    "--devcontainer": ("host", "inside"),
 }
 """Options that may have no value, with their allowed values; the first value is the default."""
 

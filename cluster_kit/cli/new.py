@@ -11,20 +11,29 @@ import typer
 
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, out, print_json, say
+from cluster_kit.cli.manifest_options import WithBareOptions
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.field_types import near_name
 from cluster_kit.platforms.platform import json_schema
 from cluster_kit.project import starter
-from cluster_kit.project.starter import SYSTEMS, Addition, ci_files, make_part, source
+from cluster_kit.project.starter import (
+    ENGINES,
+    SYSTEMS,
+    Addition,
+    ci_files,
+    dev_container,
+    make_part,
+    source,
+)
 from cluster_kit.roles import Style
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import CLONE
 from cluster_kit.workspace import Workspace, here
 
 
-@app.command("init", help="The same as `new`.")
-@app.command()
+@app.command("init", help="The same as `new`.", cls=WithBareOptions)
+@app.command(cls=WithBareOptions)
 def new(
     name: Annotated[
         str,
@@ -48,22 +57,33 @@ def new(
             "--ci", help="Also write the files that run it in CI.", metavar=f"[{'|'.join(SYSTEMS)}]"
         ),
     ] = "",
+    devcontainer: Annotated[
+        str,
+        typer.Option(
+            "--devcontainer",
+            help="Also write a dev container; with =inside it has a Docker engine of its own.",
+            metavar="[inside]",
+        ),
+    ] = "",
     kit: Annotated[
         str,
         typer.Option(
             "--kit",
-            help="What CI installs the kit from: a wheel's path or a pip requirement.",
+            help="What CI or the dev container installs the kit from: a wheel's path or a pip "
+            "requirement.",
         ),
     ] = "",
     json_: manifest_options.Json = False,
 ) -> None:
     """Write a commented manifest and a starter program that trains at once."""
-    if kit and not ci:
-        raise UsageError("--kit without --ci", f"name the CI: {' or '.join(SYSTEMS)}")
+    if kit and not (ci or devcontainer):
+        raise UsageError(
+            "--kit without --ci", f"name the CI: {' or '.join(SYSTEMS)}; or add --devcontainer"
+        )
     known_style, workspace = _known_style(style), _here()
     name = name or near_name(workspace.root.resolve().name)
     starter.check_name(name)
-    added = tuple(_additions(name, workspace, make=make, ci=ci, kit=kit))
+    added = tuple(_additions(name, workspace, make=make, ci=ci, dev=devcontainer, kit=kit))
     files = {path: content for addition in added for path, content in addition.files.items()}
     created = starter.create(name, known_style, workspace, files)
     if json_:
@@ -92,7 +112,7 @@ def _here() -> Workspace:
 
 
 def _additions(
-    name: str, workspace: Workspace, *, make: bool, ci: str, kit: str
+    name: str, workspace: Workspace, *, make: bool, ci: str, dev: str, kit: str
 ) -> Iterator[Addition]:
     if make:
         yield make_part(name, workspace)
@@ -100,6 +120,13 @@ def _additions(
         if ci not in SYSTEMS:
             raise UsageError(f"--ci {ci!r} is not a CI that the kit knows", proposal(ci, SYSTEMS))
         yield ci_files(ci, name, workspace, source(kit))
+    if dev:
+        if dev not in ENGINES:
+            raise UsageError(
+                f"--devcontainer={dev!r} is not an engine of a dev container",
+                proposal(dev, ENGINES),
+            )
+        yield dev_container(dev, workspace, source(kit))
 
 
 def _tell(name: str, created: starter.Starter, added: Sequence[Addition]) -> None:

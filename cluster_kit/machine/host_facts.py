@@ -71,6 +71,7 @@ def _has_spec(folders: Iterable[str]) -> bool:
 
 
 ROUTES = Path("/proc/net/route")
+MOUNTS = Path("/proc/self/mountinfo")
 WIDEST_ROUTE = 8
 
 
@@ -91,7 +92,7 @@ def gather(host: Host, engine: Engine | None) -> HostFacts:
         user = caller(EngineKind())
         return HostFacts(cpus, memory, user, inventory, networks=networks, no_gpu=no_gpu)
     info = engine.info()
-    kind = engine_kind(info, address())
+    kind = engine_kind(info, address(), _read(MOUNTS))
     hands_out = engine if inventory and isinstance(engine, Inventory) else None
     cdi = bool(info.get("CDISpecDirs"))
     driver, refusal = _gpu_driver(hands_out, inventory, cdi=cdi) if hands_out else ("nvidia", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
@@ -247,6 +248,70 @@ def _gitlab(name: str, folder: Path, kit: Source) -> Addition:
 
 
 SYSTEMS: dict[str, Callable[[str, Path, Source], Addition]] = {"github": _github, "gitlab": _gitlab}
+
+
+DEVCONTAINER = ".devcontainer"
+ENGINES = ("host", "inside")
+"""Which engine a dev container uses, the default first: the host's, or one of its own."""
+
+
+def dev_container(engine: str, workspace: Workspace, kit: Source) -> Addition:
+    """A dev container (https://containers.dev) in which the kit is installed.
+
+    With the host's engine the project has the same path inside as outside, since tasks mount its
+    folders.
+
+    Args:
+        engine: one of ENGINES.
+    Raises:
+        UsageError: one of the files exists with other content.
+    """
+    folder = workspace.root.resolve() / DEVCONTAINER
+    name = near_name(workspace.root.resolve().name)
+    requirement = f"{DEVCONTAINER}/{kit.wheel.name}" if kit.wheel else kit.requirement
+    described = {
+        "name": name,
+        "build": {"dockerfile": "Dockerfile"},
+        "hostRequirements": {"gpu": "optional"},
+        **_ENGINE[engine](name),
+        "remoteUser": "dev",
+        "onCreateCommand": f"python3 -m venv /opt/venv && pip install {shlex.quote(requirement)}",
+    }
+    image = templating.kit_template("new/devcontainer.Dockerfile.j2").render(engine=engine)
+    files: dict[Path, str | bytes] = {}
+    about: dict[Path, str] = {}
+    text = f"{json.dumps(described, indent=2)}\n"
+    whose = "the host's engine" if engine == "host" else "an engine of its own"
+    _add(folder / "devcontainer.json", text.encode(), f"a dev container with {whose}", files, about)
+    _add(folder / "Dockerfile", image.encode(), "its image", files, about)
+    _add_wheel(folder, kit, files, about)
+    return Addition(files, about, ("open the folder in the dev container, e.g. with VS Code",))
+
+
+def _of_the_host(_name: str) -> dict[str, object]:
+    here = "${localWorkspaceFolder}"
+    socket = "/var/run/docker.sock"
+    return {
+        "workspaceMount": f"source={here},target={here},type=bind",
+        "workspaceFolder": here,
+        "mounts": [f"source={socket},target={socket},type=bind"],
+        # The socket's group has another number on each host.
+        "postStartCommand": f"sudo groupadd --force --non-unique --gid $(stat -c %g {socket}) "
+        "engine && sudo usermod --append --groups engine dev",
+    }
+
+
+def _inside(name: str) -> dict[str, object]:
+    return {
+        "runArgs": ["--privileged"],
+        # Its images and containers cannot be in the container's own overlay file system.
+        "mounts": [f"source={name}-engine,target=/var/lib/docker,type=volume"],
+        "postStartCommand": "sudo /opt/venv/bin/cluster-kit engine && sudo usermod --append "
+        "--groups docker dev",
+    }
+
+
+_ENGINE: dict[str, Callable[[str], dict[str, object]]] = {"host": _of_the_host, "inside": _inside}
 
 
 def _rendered(system: str, name: str, folder: Path, root: Path, kit: Source, wheels: Path) -> str:

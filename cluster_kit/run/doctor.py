@@ -145,6 +145,14 @@ def check_kind(kind: EngineKind, cluster: Cluster | None) -> Iterator[Check]:
             "at the same paths"
         )
         yield Check("remote", "warn", finding, f"run the kit there, or share the folder; {SEE}")
+    if kind.outside:
+        finding = (
+            "this is a container, and the engine is outside: it needs the same folders at the same "
+            "paths"
+        )
+        yield Check(
+            "container", "warn", finding, f"mount the project under its path on the host; {SEE}"
+        )
     if kind.machine not in TRIED and (cluster is None or cluster.variant is not None):
         yield _processor(kind.machine, cluster)
     if kind.unlimited:

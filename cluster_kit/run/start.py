@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -265,7 +267,7 @@ _ABSENT = "bind source path does not exist"
 
 
 def refuse_if_not_shared(host: Host, kind: EngineKind, image: str, runs: Path) -> None:
-    """Try to mount a new folder below `runs` if the engine is on another machine.
+    """Try to mount a new folder below `runs` if the engine may have other folders than the kit.
 
     This creates a container without starting it: the engine then looks for the mount's source.
 
@@ -273,7 +275,7 @@ def refuse_if_not_shared(host: Host, kind: EngineKind, image: str, runs: Path) -
         HostError: the engine does not find the folder, or the folder cannot be created.
         EngineError: the engine refused the container for another reason.
     """
-    if not kind.remote:
+    if not (kind.remote or kind.outside):
         return
     with run_directory.writing(runs):
         runs.mkdir(parents=True, exist_ok=True)
@@ -285,6 +287,13 @@ def refuse_if_not_shared(host: Host, kind: EngineKind, image: str, runs: Path) -
         if done.ok:
             host.processes.run(["docker", "rm", "--force", done.output.strip()])
             return
+    if _ABSENT in done.errors and not kind.remote:
+        raise HostError(
+            f"this is a container, and the engine outside does not have {runs}: programs, data and "
+            "results are mounted from there",
+            f"mount the project's folder into this container under {_path_outside(host, runs)}; "
+            "`cluster-kit new --devcontainer` writes a dev container that does",
+        )
     if _ABSENT in done.errors:
         raise HostError(
             f"the engine is on another machine ({kind.remote}), which does not have {runs}: "
@@ -292,4 +301,18 @@ def refuse_if_not_shared(host: Host, kind: EngineKind, image: str, runs: Path) -
             "run the kit on that machine, or share this folder with it under the same path; for "
             "the engine of this machine: `unset DOCKER_HOST`, `docker context use default`",
         )
-    raise EngineError(f"the engine at {kind.remote} refused a mount:\n{done.tail()}", "see there")
+    where = f"at {kind.remote}" if kind.remote else "outside this container"
+    raise EngineError(f"the engine {where} refused a mount:\n{done.tail()}", "see there")
+
+
+def _path_outside(host: Host, path: Path) -> str:
+    """The path on the engine's machine of the mount that `path` is in, as its own engine reports
+    the mounts of this container."""
+    form = "{{range .Mounts}}{{println (json .)}}{{end}}"
+    own = ["docker", "container", "inspect", "--format", form, socket.gethostname()]
+    mounts = list(map(json.loads, host.processes.run(own).output.split("\n")[:-1]))
+    inside = [mount for mount in mounts if path.is_relative_to(mount["Destination"])]
+    if not inside:
+        return "the same path as outside"
+    mount = max(inside, key=lambda mount: len(mount["Destination"]))
+    return f"the same path as outside: {mount['Source']}, not {mount['Destination']}"

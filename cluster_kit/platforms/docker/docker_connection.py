@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -61,12 +62,17 @@ ROOT = "0:0"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "")
 
 
-def engine_kind(info: Mapping[str, Any], address: str) -> EngineKind:
-    """The kind of an engine, from `docker info` and the engine's address."""
+def engine_kind(info: Mapping[str, Any], address: str, mounts: str = "") -> EngineKind:
+    """The kind of an engine, from `docker info` and the engine's address.
+
+    Args:
+        mounts: the mounts of this process, as /proc/self/mountinfo has them.
+    """
     options = [str(option).split(",") for option in info.get("SecurityOptions") or ()]
     return EngineKind(
         rootless=["name=rootless"] in options or info.get("Rootless") is True,
         remote=_remote(address),
+        outside=any(map(_SOCKET.fullmatch, mount_points(mounts))),
         desktop="Docker Desktop" in str(info.get("OperatingSystem", "")),
         unlimited=tuple(limit for limit, key in LIMITS.items() if info.get(key) is False),
         machine=str(info.get("Architecture", "")),
@@ -80,6 +86,15 @@ def caller(kind: EngineKind) -> str:
     A rootless engine maps its user to root, and every other id to a subordinate one.
     """
     return ROOT if kind.rootless else f"{os.getuid()}:{os.getgid()}"
+
+
+_SOCKET = re.compile(r"/.*(?:docker|podman)[^/]*\.sock")
+"""The socket of an engine; a container that uses the engine outside has it as a mount."""
+
+
+def mount_points(mounts: str) -> Iterator[str]:
+    """The mount points in a text such as /proc/self/mountinfo, see proc_pid_mountinfo(5)."""
+    return (fields[4] for line in mounts.splitlines() if len(fields := line.split(" ")) > 4)
 
 
 def _remote(address: str) -> str:

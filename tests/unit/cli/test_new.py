@@ -109,6 +109,28 @@ def test_files_for_gitlab_leave_a_pipeline_as_it_is(cli: Cli, root: Path, kit: s
     assert read["cluster two"]["artifacts"]["when"] == "always"
 
 
+def test_a_dev_container_with_the_hosts_engine_has_the_project_at_the_same_path(
+    cli: Cli, root: Path, kit: str
+) -> None:
+    assert cli("new", "one", "--devcontainer", "--kit", kit).code == 0
+    folder = root / ".devcontainer"
+    described = json.loads((folder / "devcontainer.json").read_text())
+    assert described["workspaceFolder"] == "${localWorkspaceFolder}"
+    assert "target=${localWorkspaceFolder}," in described["workspaceMount"]
+    assert described["onCreateCommand"].endswith(f"pip install .devcontainer/{WHEEL}")
+    assert (folder / WHEEL).read_bytes() == b"PK wheel"
+    assert "docker.io" not in (folder / "Dockerfile").read_text()
+    assert cli("new", "two", "--devcontainer", "--kit", kit).code == 0, "both clusters share it"
+
+
+def test_a_dev_container_with_its_own_engine(cli: Cli, root: Path) -> None:
+    assert cli("new", "--devcontainer=inside", "--kit", "cluster-kit>=1.2").code == 0
+    described = json.loads((root / ".devcontainer" / "devcontainer.json").read_text())
+    assert described["runArgs"] == ["--privileged"] and "workspaceMount" not in described
+    assert described["onCreateCommand"].endswith("pip install 'cluster-kit>=1.2'")
+    assert "docker.io" in (root / ".devcontainer" / "Dockerfile").read_text()
+
+
 def test_json_names_every_file(cli: Cli, root: Path, kit: str) -> None:
     said = cli("new", "one", "--make", "--ci", "github", "--kit", kit, "--json")
     facts: dict[str, Any] = json.loads(said.out)
@@ -122,6 +144,8 @@ def test_json_names_every_file(cli: Cli, root: Path, kit: str) -> None:
         (("--ci", "jenkins"), "", "there are: github, gitlab"),
         (("--ci", "githb"), "", "did you mean `github`?"),
         (("--kit", "x"), "", "--kit without --ci"),
+        (("--devcontainer=hots", "--kit", "x"), "", "did you mean `host`?"),
+        (("--devcontainer", "--kit", "x"), ".devcontainer/devcontainer.json", "exists already"),
         (("--ci", "github", "--kit", "no.whl"), "", "no such file"),
         (("--ci", "github", "--kit", "x"), ".github/workflows/cluster-one.yml", "exists already"),
         (("--ci", "github", "--kit", "x"), ".github/actions/cluster-kit/action.yml",

@@ -18,6 +18,16 @@ ROOTLESS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("point", "outside"),
+    [("/run/docker.sock", True), ("/var/run/docker-host.sock", True),
+     ("/run/podman/podman.sock", True), ("/var/lib/docker", False), ("/run/other.sock", False)],
+)  # fmt: skip
+def test_an_engine_whose_socket_is_mounted_is_outside(point: str, outside: bool) -> None:
+    mounts = f"36 35 98:0 /run {point} rw,noatime master:1 - ext4 /dev/root rw\n\n"
+    assert engine_kind({}, "", mounts).outside == outside
+
+
 def test_a_rootless_engine_is_known_and_its_root_is_the_caller() -> None:
     kind = engine_kind(ROOTLESS, "unix:///run/user/1000/docker.sock")
     assert kind.rootless and not kind.remote and kind.unlimited == ("cpus", "memory")

@@ -19,6 +19,7 @@ def test_nothing_is_said_of_the_usual_engine() -> None:
         (EngineKind(rootless=True), "rootless", "which is this user on the host"),
         (EngineKind(desktop=True), "desktop", "no route to the tasks' addresses"),
         (EngineKind(remote="ssh://far"), "remote", "on another machine (ssh://far)"),
+        (EngineKind(outside=True), "container", "the engine is outside"),
         (EngineKind(unlimited=("cpus",)), "limits", "cannot limit cpus"),
         (EngineKind(machine="aarch64"), "processor", "can be built for it, but was not tested"),
         (EngineKind(machine="ppc64le"), "processor", "built for x86_64 and aarch64 only"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,31 @@ def test_one_that_does_not_is_told_with_the_folder(
     with pytest.raises(HostError, match=r"on another machine \(tcp:") as told:
         refuse_if_not_shared(machine.host, FAR, "image", tmp_path / "runs")
     assert str(tmp_path / "runs") in told.value.message and "DOCKER_HOST" in told.value.hint
+
+
+def test_a_container_learns_its_path_outside(tmp_path: Path, machine: Machine) -> None:
+    def run(command: list[str]) -> Completed:
+        if command[2] != "inspect":
+            return Completed(tuple(command), 1, "", ABSENT)
+        mounts = [
+            {"Source": "/home/me/mine", "Destination": str(tmp_path)},
+            {"Source": "/x", "Destination": "/"},
+        ]
+        return Completed(tuple(command), 0, "".join(f"{json.dumps(m)}\n" for m in mounts), "")
+
+    machine.starts(run=run)
+    with pytest.raises(HostError, match="this is a container") as told:
+        refuse_if_not_shared(machine.host, EngineKind(outside=True), "image", tmp_path / "runs")
+    assert f"same path as outside: /home/me/mine, not {tmp_path}" in told.value.hint
+
+
+def test_a_container_that_cannot_be_inspected_is_refused_all_the_same(
+    tmp_path: Path, machine: Machine
+) -> None:
+    machine.starts(run=lambda command: Completed(tuple(command), 1, "", ABSENT))
+    with pytest.raises(HostError, match="this is a container") as told:
+        refuse_if_not_shared(machine.host, EngineKind(outside=True), "image", tmp_path / "runs")
+    assert "under the same path as outside;" in told.value.hint
 
 
 def test_any_other_refusal_has_the_engines_words(
