@@ -110,7 +110,9 @@ class DeadlineTable(Strict):
     )
 
 
-RESERVED = re.compile(r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_(?!COUNT_STEPS$)\w+")
+RESERVED = re.compile(
+    r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_(?!(COUNT_STEPS|DEVICE_FILTERS)$)\w+"
+)
 """Environment variables that the kit itself sets for a task."""
 
 

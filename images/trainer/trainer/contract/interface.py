@@ -113,6 +113,11 @@ VARIABLES: Mapping[str, Variable] = {
         "`off`: steps and epochs of a user's program that reports none are not counted in its "
         "process; a manifest can set it in `environment`. Absent: they are"
     ),
+    "CLUSTER_KIT_DEVICE_FILTERS": Variable(
+        "`own`: a session of a user's program (TensorFlow 1's) that has no device filters gets "
+        "those of the ps and its own task, so that it needs no other task; a manifest can set it "
+        "in `environment`. Absent: sessions are left as they are"
+    ),
     "CLUSTER_KIT_GPU_MEMORY_MB": Variable(
         "TensorFlow's memory limit per GPU of this task; absent: memory growth"
     ),

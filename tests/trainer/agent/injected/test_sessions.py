@@ -22,3 +22,10 @@ def test_threads_that_may_be_left_get_less_time_unless_the_program_says(given, w
     join = tensorflow_patches.less_patient(lambda self, *arguments: calls.append(arguments))
     join("the coordinator", ["a thread"], **given)
     assert calls == [(["a thread"], waited, given.get("ignore_live_threads", False))]
+
+
+def test_a_session_needs_the_ps_and_its_own_task():
+    tf_config = '{"cluster": {}, "task": {"type": "worker", "index": 1}}'
+    filters = tensorflow_patches.own_filters(tf_config)
+    assert filters == ["/job:ps", "/job:worker/task:1"]
+    assert tensorflow_patches.own_filters("") == tensorflow_patches.own_filters("{}") == []

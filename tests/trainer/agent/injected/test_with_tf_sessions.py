@@ -59,6 +59,34 @@ def test_a_worker_that_waits_for_the_chief_takes_part_in_a_short_job(
     assert min(made) > 10, made
 
 
+ALONE = """
+import json, os
+import tensorflow.compat.v1 as tf
+
+tf.disable_v2_behavior()
+cluster = tf.train.ClusterSpec(json.loads(os.environ["TF_CONFIG"])["cluster"])
+server = tf.train.Server(cluster, job_name="worker", task_index=0)
+with tf.device(tf.train.replica_device_setter(cluster=cluster)):
+    step = tf.train.get_or_create_global_step()
+with tf.train.MonitoredTrainingSession(master=server.target, is_chief=True) as session:
+    print("step", session.run(step), flush=True)
+"""
+
+
+def test_a_session_with_device_filters_does_not_need_other_workers(
+    run_task, free_port, tmp_path: Path
+) -> None:
+    cluster = {"worker": [f"127.0.0.1:{free_port()}" for _ in range(2)],
+               "ps": [f"127.0.0.1:{free_port()}"]}  # fmt: skip
+    shared = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_SERVERS": "ps-0"}
+    (tmp_path / "alone.py").write_text(ALONE)
+    run_task("ps-0", cluster, "serve", **shared)
+    filters = {"CLUSTER_KIT_DEVICE_FILTERS": "own"}
+    task = run_task("worker-0", cluster, "run", str(tmp_path / "alone.py"), **shared, **filters)
+    said = task.communicate(timeout=60)[0]
+    assert task.returncode == 0 and "step 0" in said, said
+
+
 PREEMPTED = """
 import json, os, pathlib, time
 import tensorflow as tf

@@ -38,8 +38,9 @@ def test_a_limit_below_what_an_idle_server_takes_is_refused() -> None:
     assert not key_paths(role={"ps": {"memory": "82m"}})
 
 
-def test_the_one_variable_of_the_kits_that_is_the_users() -> None:
-    assert not key_paths(role={"ps": {"environment": {"CLUSTER_KIT_COUNT_STEPS": "off"}}})
+@pytest.mark.parametrize("switch", ["COUNT_STEPS", "DEVICE_FILTERS"])
+def test_users_set_the_switches_of_their_programs(switch: str) -> None:
+    assert not key_paths(role={"ps": {"environment": {f"CLUSTER_KIT_{switch}": "off"}}})
 
 
 @pytest.mark.parametrize("name", ["TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CLUSTER_KIT_X", "A-B", ""])

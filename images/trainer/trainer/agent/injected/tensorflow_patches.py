@@ -9,6 +9,9 @@ steps of a short job. At their end they wait 120 seconds for threads. The chief'
 `SyncReplicasOptimizer` then waits for gradients that no task sends any more, so it always takes the
 full time. Patched, they look every second and wait 5 seconds.
 
+A session without device filters needs every task of the cluster, also after a restart. With filters
+it needs the ps and its own task.
+
 When Python deletes a `tf.function`, TensorFlow removes it from every server, one after the other,
 and holds the interpreter's lock while it waits (`Context.remove_function`). At the end of `fit`
 there are hundreds of functions: this took 4 to 40 seconds, or hung. The servers end with the job,
@@ -24,6 +27,7 @@ Also loaded by its path (on_path/): imports nothing of this package.
 from __future__ import annotations
 
 import functools
+import json
 import time
 from collections.abc import Callable
 from types import ModuleType
@@ -100,6 +104,38 @@ def less_patient(plain: Callable) -> Callable:
         plain(self, threads, GRACE_S if usual else stop_grace_period_secs, ignore_live_threads)
 
     return join
+
+
+def filter_sessions(tf_config: str) -> bool:
+    """Give sessions of this task's servers the device filters of `own_filters`, unless the program
+    sets some; returns False if this TensorFlow does not have the class any more."""
+    try:
+        from tensorflow.python.client import session
+    except ImportError:
+        return False
+    filters = own_filters(tf_config)
+    plain = session.BaseSession.__init__
+
+    @functools.wraps(plain)
+    def filtered(self: object, target: str, graph: object = None, config: object = None) -> None:
+        if filters and str(target).startswith("grpc"):
+            full = session.config_pb2.ConfigProto()
+            if config is not None:
+                full.CopyFrom(config)
+            if not full.device_filters:
+                full.device_filters.extend(filters)
+            config = full
+        plain(self, target, graph, config=config)
+
+    session.BaseSession.__init__ = filtered
+    return True
+
+
+def own_filters(tf_config: str) -> list[str]:
+    """The devices that a task of this TF_CONFIG needs, as Estimators choose them: those of the ps
+    and its own; [] if it names no task."""
+    task = json.loads(tf_config or "{}").get("task")
+    return ["/job:ps", f"/job:{task['type']}/task:{task['index']}"] if task else []
 
 
 AFTER_JOB_S = 1

@@ -38,6 +38,7 @@ TRAINING = "CLUSTER_KIT_TRAINING"
 AFTER_IMPORT = "CLUSTER_KIT_AFTER_IMPORT"
 """What injected/ does at the end of `import tensorflow`: `devices`, `closures`, by commas."""
 COUNT_STEPS = "CLUSTER_KIT_COUNT_STEPS"
+DEVICE_FILTERS = "CLUSTER_KIT_DEVICE_FILTERS"
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,7 @@ class Child:
             hooks += ["refuse", "sessions"]
             hooks += ["tf1"] if task.tf1 else []
             hooks += ["own-server"] if task.own_server else []
+            hooks += ["filters"] if os.environ.get(DEVICE_FILTERS) == "own" else []
         if not program.builtin and not task.is_leader:
             hooks += ["join", "imported"]
         if not program.builtin and task.role == EVALUATOR and has_estimators():

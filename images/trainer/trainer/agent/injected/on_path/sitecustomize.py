@@ -6,9 +6,10 @@ CLUSTER_KIT_AFTER_IMPORT names the steps after the import: `devices` (check assi
 memory, simulate devices), `connections` (end dead connections), `tf1` (give the program TensorFlow
 1's API), `closures` (count the closures that each worker has finished), `placement` (record the ps
 of each variable), `refuse` (refuse calls that would hang; also after `import keras`), `join` (end a
-server's `join` with the job), `estimator` (end the sleeps of an Estimator's evaluator with the
-job), `own-server` (start a server in this process, for a program that only connects to one),
-`imported` (notify the leader), `sessions` (let old-style sessions look for the chief every second),
+server's `join` with the job), `filters` (give sessions device filters), `estimator`
+(end the sleeps of an Estimator's evaluator with the job), `own-server` (start a server in this
+process, for a program that only connects to one), `imported` (notify the leader), `sessions` (let
+old-style sessions look for the chief every second),
 `steps` and `epochs` (report Keras's steps and epochs; after `import keras` and `import tf_keras`),
 `servers` (wait until every server answers: a strategy must not ask them earlier). No module of the
 trainer is imported under its own name, since users' packages are often called `trainer`, too.
@@ -81,6 +82,8 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         refuse().prepare(mailbox.leave_last_words)
     if "join" in wanted:
         load_file("tensorflow_patches.py").end_join_with_job(mailbox)
+    if "filters" in wanted:
+        load_file("tensorflow_patches.py").filter_sessions(os.environ.get("TF_CONFIG", ""))
     if "own-server" in wanted:
         load_file("tf1/own_server.py").start()
     if "estimator" in wanted:
