@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib.util
+import platform
 import shutil
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-from cluster_kit.errors import EngineError
+from cluster_kit.errors import EngineError, HostError
 from cluster_kit.image import base_image, kit_image
 from cluster_kit.image.pip_config import CA_IN_BUILD, build_secrets, pip_access
 from cluster_kit.util.process import Completed
@@ -173,6 +176,33 @@ def test_a_base_is_made_from_the_hosts_own_suite_only() -> None:
         "deb http://mirror.example/debian/ bookworm main",
         "deb http://mirror.example/security/ bookworm-security main",
     )
+
+
+@pytest.mark.parametrize(("python", "is_kept"), [("3 11", True), ("3 8", False)])
+def test_without_a_registry_a_base_is_made_from_the_hosts_system(
+    monkeypatch: pytest.MonkeyPatch, machine: Machine, python: str, is_kept: bool
+) -> None:
+    release = {"ID": "debian", "VERSION_CODENAME": "bookworm"}
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: release)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    answers = {"apt-get": TARGETS, "apt-config": "", "docker run": f"{python}\n"}
+    commands: list[tuple[str, ...]] = []
+
+    def run(command: Sequence[str], **_: Any) -> Completed:
+        commands.append(tuple(command))
+        words = " ".join(command)
+        said = next((text for name, text in answers.items() if words.startswith(name)), "")
+        is_absent = words.startswith(("docker image inspect", "docker pull"))
+        return Completed(tuple(command), int(is_absent), said, "")
+
+    machine.starts(run=run)
+    tag = base_image.local_base_tag()
+    with contextlib.nullcontext() if is_kept else pytest.raises(HostError, match=r"Python 3\.8"):
+        assert base_image.choose_base(machine.host, lambda _: None) == tag
+    (made,) = (command for command in commands if command[0] == "mmdebstrap")
+    suite, _archive, *sources = made[made.index("bookworm") :]
+    assert suite == "bookworm" and sources == list(base_image.sources_of("bookworm", TARGETS))
+    assert (("docker", "image", "rm", tag) in commands) == (not is_kept)
 
 
 def test_apts_way_to_its_mirror_is_kept() -> None:
