@@ -1,7 +1,6 @@
-"""The variables of a task: finds those that are secrets, and the permissions of files with their
-values.
+"""Makes the environment variables of tasks, finds secrets among their values, and masks them.
 
-`contract.interface` says what each variable of the kit means.
+`contract.interface` documents the kit's own variables.
 """
 
 from __future__ import annotations
@@ -35,13 +34,15 @@ from cluster_kit.util.masking import (
 )
 
 SHARED = "CLUSTER_KIT_SHARED"
-"""The path of a file that has the variables in GROWING, and TF_CONFIG's cluster, for all tasks."""
+"""The path of a file with values for all tasks: the variables in GROWING, and TF_CONFIG's
+cluster."""
 BEACON_SECRET = "CLUSTER_KIT_BEACON_SECRET"
-"""The secret by which the tasks of a run know each other: made at `up`, and in no rendered file."""
+"""The secret that authenticates the tasks of a run to each other: made at `up`, and written into no
+rendered file."""
 TRAINING = "CLUSTER_KIT_TRAINING"
-"""The training cluster, for an evaluator: an Estimator demands it."""
+"""The training cluster's spec, for the evaluator: Estimators require it."""
 GROWING = ("CLUSTER_KIT_SERVERS", "NO_PROXY", "no_proxy")
-"""The shared variables that name every task."""
+"""The shared variables whose length grows with the number of tasks, since they name all of them."""
 NO_GPU = "-1"
 """The value by which CUDA sees no device."""
 
@@ -64,18 +65,18 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
         "CLUSTER_KIT_SILENT_S": f"{deadlines.silent:.15g}",
         "CLUSTER_KIT_STALL_S": "auto" if deadlines.stall is None else f"{deadlines.stall:.15g}",
         "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:.15g}",
-        **({"CLUSTER_KIT_WAITS_FOR": json.dumps(asked)} if (asked := _waits_for(cluster)) else {}),
+        **({"CLUSTER_KIT_WAITS_FOR": json.dumps(waits)} if (waits := _waits_for(cluster)) else {}),
         "NO_PROXY": no_proxy(cluster),
         "no_proxy": no_proxy(cluster),
     }
 
 
 def _waits_for(cluster: Cluster) -> list[dict[str, object]]:
-    """The sidecars whose readiness the tasks check themselves."""
+    """Returns the sidecars that the tasks themselves check for readiness."""
     return [
-        {"name": one.name, "host": str(one.ip), "port": one.ready.port, "path": one.ready.path}
-        for one in cluster.sidecars
-        if one.ready and one.ready.port
+        {"name": s.name, "host": str(s.ip), "port": s.ready.port, "path": s.ready.path}
+        for s in cluster.sidecars
+        if s.ready and s.ready.port
     ]
 
 
@@ -85,22 +86,22 @@ def new_secret() -> dict[str, str]:
 
 
 def no_proxy(cluster: Cluster) -> str:
-    """The hosts that bypass proxies: the cluster's own gRPC must not use proxies."""
+    """Returns the hosts to which connections bypass proxies, since gRPC between tasks must."""
     domains = dict.fromkeys(task.host.partition(".")[2] for task in cluster.tasks if task.host)
-    if domains:  # all tasks' names have this ending
+    if domains:  # the names of all tasks end with one of these
         return ",".join(["localhost", "127.0.0.1", *(f".{domain}" for domain in domains)])
     names = [task.name for task in cluster.tasks] if cluster.addressing == "name" else []
     return ",".join(["localhost", "127.0.0.1", str(cluster.subnet), *names])
 
 
 def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> dict[str, str]:
-    """Returns one task's variables: the manifest's, overridden by the kit's own, sorted by name.
+    """Returns one task's variables, sorted by name: the kit's own override the manifest's.
 
     Args:
         config: the task's TF_CONFIG.
-        leads: whether it is the cluster's leader.
+        leads: whether the task is the cluster's leader.
     """
-    # One bridge network, one interface: NCCL would otherwise try them all.
+    # A container has one interface in the bridge network; NCCL would otherwise try all interfaces.
     bridged = task.gpus and not cluster.host_network
     variables = {"NCCL_SOCKET_IFNAME": "eth0"} if bridged else {}
     variables |= task.environment
@@ -108,7 +109,7 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
         variables[key] = f"{variables[key]},{no_proxy(cluster)}"
     variables |= {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
     if ROLES[task.role].evaluates:
-        # Its TF_CONFIG contains only itself, and no server.
+        # The evaluator's TF_CONFIG contains only the evaluator, so it has no servers.
         variables["CLUSTER_KIT_SERVERS"] = ""
         # The TensorFlow version of a user's image is not known here.
         if cluster.variant is None or has_estimators(cluster.tensorflow):
@@ -135,12 +136,12 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
 
 
 def _promised(task: Task) -> list[dict[str, str]]:
-    """A task's GPUs in the form that the image reads."""
+    """Returns the GPUs that a task was promised, in the form that the image reads."""
     return [dataclasses.asdict(gpu) for gpu in task.gpus_promised]
 
 
 def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
-    """The variables about a task's GPUs: which it must see, and its memory limit on them."""
+    """Returns the variables for a task's GPUs: which GPUs it must see, and its memory limit."""
     variables = {}
     if task.gpus:
         variables["CLUSTER_KIT_GPUS"] = json.dumps(_promised(task))
@@ -154,19 +155,22 @@ def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
 
 
 def hides(name: str, value: str) -> bool:
-    """Whether a variable's value must be hidden; False for a masked value."""
+    """Returns whether a variable's value must be hidden; False if it is empty or already masked."""
     return looks_secret(name) and value not in ("", MASK)
 
 
 def mode_of(cluster: Cluster) -> int | None:
-    """The permissions of a file with all values of a cluster's tasks; None for the usual ones."""
+    """Returns the mode for a file that has all values of a cluster's tasks; None: the default."""
     in_addresses = any(url_passwords(text) for _, text in _texts(cluster))
     return 0o600 if _options(cluster) or in_addresses else None
 
 
 def without_secrets(cluster: Cluster) -> Cluster:
-    """The cluster with MASK for every value of a variable or an option that looks like a secret,
-    and for passwords in addresses."""
+    """Returns the cluster with MASK in place of secret values.
+
+    These are the values of variables and options whose names look like secrets, and passwords in
+    addresses.
+    """
     fetch = cluster.fetch
     return replace(
         cluster,
@@ -182,13 +186,13 @@ def _task_without(task: Task) -> Task:
     return replace(task, environment=shown(task.environment), command=command)
 
 
-def _sidecar_without(one: Sidecar) -> Sidecar:
-    words = _words_without((*(one.entrypoint or ()), *one.command))
-    begin = len(one.entrypoint or ())
+def _sidecar_without(sidecar: Sidecar) -> Sidecar:
+    words = _words_without((*(sidecar.entrypoint or ()), *sidecar.command))
+    begin = len(sidecar.entrypoint or ())
     return replace(
-        one,
-        environment=shown(one.environment),
-        entrypoint=None if one.entrypoint is None else words[:begin],
+        sidecar,
+        environment=shown(sidecar.environment),
+        entrypoint=None if sidecar.entrypoint is None else words[:begin],
         command=words[begin:],
     )
 
@@ -198,7 +202,7 @@ def _words_without(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def shown(environment: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The variables, with MASK for every value of one that looks like a secret."""
+    """Returns the variables, with MASK as the value of each whose name looks like a secret's."""
     return tuple(
         (name, MASK if looks_secret(name) else without_url_passwords(value))
         for name, value in environment
@@ -206,57 +210,57 @@ def shown(environment: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]
 
 
 def has_secrets(words: Iterable[str]) -> bool:
-    """Whether a command line has an option's value that must be hidden, or a password in an
-    address."""
+    """Returns whether a command line has a secret option value, or a password in an address."""
     command_line = tuple(words)
     return _words_without(command_line) != command_line
 
 
 def _commands(cluster: Cluster) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yields each command line that a manifest gives to containers, with its owner."""
+    """Yields the owner and the command line of each command that a manifest gives to containers."""
     yield from ((task.role, task.arguments) for task in cluster.tasks)
-    yield from ((one.name, (*(one.entrypoint or ()), *one.command)) for one in cluster.sidecars)
+    yield from ((s.name, (*(s.entrypoint or ()), *s.command)) for s in cluster.sidecars)
     if cluster.fetch is not None:
         yield "[data]", cluster.fetch.args
 
 
 def _options(cluster: Cluster) -> dict[str, str]:
-    """The sources of option values that look like secrets, by value."""
+    """Returns the source of each secret option value, by value."""
     return {
-        value: f"an argument of {whose}"
-        for whose, words in _commands(cluster)
+        value: f"an argument of {owner}"
+        for owner, words in _commands(cluster)
         for value in option_values(words)
     }
 
 
 def _texts(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Yields the texts of a manifest that may have addresses, each after its description."""
-    for whose, words in _commands(cluster):
-        yield from ((f"an argument of {whose}", word) for word in words)
+    """Yields the description and the text of each part of a manifest that may have addresses."""
+    for owner, words in _commands(cluster):
+        yield from ((f"an argument of {owner}", word) for word in words)
     variables = [pair for task in cluster.tasks for pair in task.environment]
-    variables += [pair for one in cluster.sidecars for pair in one.environment]
+    variables += [pair for sidecar in cluster.sidecars for pair in sidecar.environment]
     yield from (pair for pair in variables if not looks_secret(pair[0]))
     yield "the requirements", cluster.requirements
 
 
 def _in_addresses(cluster: Cluster) -> dict[str, str]:
-    """The sources of passwords in addresses, by password."""
+    """Returns the source of each password in an address, by password."""
     return {
-        password: f"{where}, in an address"
-        for where, text in _texts(cluster)
+        password: f"{source}, in an address"
+        for source, text in _texts(cluster)
         for password in passwords_in(text)
     }
 
 
 def passwords_in(text: str) -> set[str]:
-    """The passwords of addresses in a text, except words such as `postgres`, which other texts
-    contain, too."""
+    """Returns the passwords of addresses in a text, except common words such as `postgres`."""
     return {password for password in url_passwords(text) if any(_unmistakable(password))}
 
 
 def masked_in(text: str) -> set[str]:
-    """The parts of addresses in a text that are masked everywhere: passwords, and for a password
-    such as `postgres` the whole `USER:PASSWORD@`."""
+    """Returns the parts of addresses in a text that are masked everywhere.
+
+    These are passwords; if a password is a common word such as `postgres`, it is `USER:PASSWORD@`.
+    """
     passwords = passwords_in(text)
     return passwords | {
         f"{user}@" for user in userinfos(text) if not any(p in user for p in passwords)
@@ -264,25 +268,28 @@ def masked_in(text: str) -> set[str]:
 
 
 def masked_of_addresses(cluster: Cluster) -> set[str]:
-    """The masked parts of the addresses of a cluster; see `masked_in`."""
+    """Returns the masked parts of all addresses of a cluster; see `masked_in`."""
     return {part for _, text in _texts(cluster) for part in masked_in(text)}
 
 
 MOST_BYTES = 64 * 1024
+"""The maximum number of bytes that are read of a file with secrets."""
 _VARIABLE = re.compile(
     r"""^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*[=:][ \t]*"""
     r"""("(?:[^"\\]|\\.)*"|'[^']*'|[^\n]*)""",
     re.MULTILINE,
 )
-"""A line of an `env_file`; a value between quotes may have several."""
+"""A variable in an `env_file`; a quoted value may have several lines."""
 _NAME = re.compile(r"(?:export\s+)?(?:[A-Za-z_]\w{0,18}|[A-Z_][A-Z0-9_]*)")
-"""A line of one that takes a variable from the caller. Longer words are rather part of a key."""
+"""A line of an `env_file` that takes a variable from the caller's environment. Longer words are
+more likely part of a key."""
 
 
 def secret_in(source: str, target: str) -> set[str]:
-    """The text of a file that is mounted at `target`, if it is a secret.
+    """Returns the text of the file `source` if it is mounted as a secret, else an empty set.
 
-    Unreadable parts are left out: an ended run must not fail because a file was removed.
+    The set is also empty if the file cannot be read: a run that has ended must not fail because
+    the file was removed.
     """
     if not source or PurePosixPath(target).parent != PurePosixPath(SECRETS):
         return set()
@@ -292,8 +299,11 @@ def secret_in(source: str, target: str) -> set[str]:
 
 
 def secret_variables(env_file: str) -> set[str]:
-    """The values in an `env_file` whose names look like secrets, and lines that are no variables;
-    {} if the file is missing."""
+    """Returns the secret values in an `env_file`; an empty set if the file cannot be read.
+
+    These are the values of variables whose names look like secrets, and lines that define no
+    variable.
+    """
     values = set()
     with contextlib.suppress(OSError, ValueError), Path(env_file).open("rb") as file:
         text = file.read(MOST_BYTES).decode("utf-8-sig", errors="replace")
@@ -303,40 +313,41 @@ def secret_variables(env_file: str) -> set[str]:
                 values.add(value[1:-1])
             elif looks_secret(name):
                 values |= {value, value.partition(" #")[0].rstrip(), value.lstrip("'\"")}
-        # A key of several lines without quotes: Compose's error has the first that is no variable.
+        # Lines of an unquoted key of several lines: Compose's error quotes the first of them.
         rest = (line.strip() for line in _VARIABLE.sub("", text).splitlines())
         values |= {line for line in rest if not (line.startswith("#") or _NAME.fullmatch(line))}
     return values - {""}
 
 
 LEAST_MIXED, LEAST = 8, 12
-"""Characters of a part that is found in a file by nothing but a secret: with digits and letters,
-and of any kind. `postgres` is also the name of an image."""
+"""Minimum lengths of a part of a secret that is searched for in files: LEAST_MIXED if it has digits
+and letters, else LEAST. Shorter parts can be in a file by chance: `postgres` also names an
+image."""
 _PLACE = re.compile(r"(/|~|[a-z][a-z0-9+]*://)[^\s@]*")
-"""A path or an address without a password, which other keys may have for good."""
+"""A path, or an address without a password: other keys may legitimately have the same value."""
 
 
 def known_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
-    """The source of each secret value, by value.
+    """Returns the source of each secret value, by value.
 
     Args:
-        options: whether to add those in arguments (`--token VALUE`) and in addresses.
+        options: whether to include values in arguments (`--token VALUE`) and in addresses.
     """
     sources = {**_options(cluster), **_in_addresses(cluster)} if options else dict[str, str]()
     for task in cluster.tasks:
         sources |= {value: name for name, value in task.environment if looks_secret(name)}
         sources |= dict.fromkeys(secret_variables(task.env_file), task.env_file)
-    for one in cluster.sidecars:
-        sources |= {value: name for name, value in one.environment if looks_secret(name)}
+    for sidecar in cluster.sidecars:
+        sources |= {value: name for name, value in sidecar.environment if looks_secret(name)}
     return _values(sources) | _declared(cluster)
 
 
 def refused_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]:
-    """Those of `known_secrets` that no file may have.
+    """Returns the values of `known_secrets` that must not be written into a file.
 
-    What a variable has that only looks like a secret's by its name may be a path or an address,
-    which other keys may have for good. What is declared as a secret is one, unless it is a path:
-    that of a file with credentials, say, which is mounted as well.
+    Paths are left out, such as the path of a mounted file with credentials. So are addresses,
+    unless they are declared as secrets: a variable may look like a secret only by its name, and
+    other keys may legitimately have the same path or address.
     """
     declared = _declared(cluster)
     return {
@@ -347,27 +358,28 @@ def refused_secrets(cluster: Cluster, *, options: bool = True) -> dict[str, str]
 
 
 def _declared(cluster: Cluster) -> dict[str, str]:
-    """The sources of the values of `secrets` and `[secret]`, by value."""
+    """Returns the source of each value of `secrets` and `[secret]`, by value."""
     sources = {os.environ.get(name, ""): name for name in cluster.from_caller}
     for mount in cluster.all_mounts:
         sources |= dict.fromkeys(secret_in(mount.source, mount.target), mount.source)
     return _values(sources)
 
 
-def _values(found: Mapping[str, str]) -> dict[str, str]:
-    return {value: name for value, name in found.items() if value not in ("", MASK)}
+def _values(sources: Mapping[str, str]) -> dict[str, str]:
+    """Returns the sources of the values that are neither empty nor masked, by value."""
+    return {value: name for value, name in sources.items() if value not in ("", MASK)}
 
 
 def _is_address(value: str) -> bool:
-    """Whether a value is an address without a password or a key."""
+    """Returns whether a value is an address without a password or a key."""
     if "://" not in value or not _PLACE.fullmatch(value):
         return False
     _host, *segments = re.split(r"[/?&=;#]", value.partition("://")[2])
-    return not any(len(one) >= LEAST_RANDOM and is_mixed(one) for one in segments)
+    return not any(len(part) >= LEAST_RANDOM and is_mixed(part) for part in segments)
 
 
 def _is_path(value: str, cluster: Cluster) -> bool:
-    """Whether a value is a path that is there, on this host or in a container."""
+    """Returns whether a value is a path that exists on this host or in a container."""
     if "://" in value or not _PLACE.fullmatch(value):
         return False
     targets = (SECRETS, *(mount.target for mount in cluster.all_mounts))
@@ -376,24 +388,24 @@ def _is_path(value: str, cluster: Cluster) -> bool:
 
 
 def refuse_in_text(text: str, file: str, cluster: Cluster, *, options: bool = True) -> str:
-    """Returns the text of a file that is made of a cluster.
+    """Returns `text`, the contents of a file made from a cluster.
 
     Raises:
-        UsageError: it has the value of a secret.
+        UsageError: the text has the value of a secret.
     """
     if name := secret_of(text, refused_secrets(cluster, options=options)):
         raise UsageError(
             f"{file} would have the value of a secret in clear: {name}",
-            'hand it over as a secret only: `[secret]`, or `secrets = ["NAME"]`; remove it of '
+            'pass it only as a secret, by `[secret]` or `secrets = ["NAME"]`, and remove it from '
             "arguments, commands and other variables",
         )
     return text
 
 
 def secret_of(text: str, known: Mapping[str, str]) -> str:
-    """The source of the first secret value in a text, whole or a recognizable part; "" if none.
+    """Returns the source of the first secret that is in a text as a whole or in part; "" if none.
 
-    Quotes and dollars are also found in the escaped forms of YAML, Compose and a shell.
+    Values with quotes and dollar signs are also found as YAML, Compose or a shell escapes them.
     """
     plain = text.replace("'\"'\"'", "'").replace("''", "'").replace("$$", "$")
     for value, name in known.items():
@@ -403,7 +415,7 @@ def secret_of(text: str, known: Mapping[str, str]) -> str:
 
 
 def _unmistakable(value: str) -> Iterator[str]:
-    """Yields the parts of a value that cannot be in a file by chance."""
+    """Yields the parts of a value that are too long to be in a file by chance."""
     for part in parts(value):
         least = LEAST_MIXED if is_mixed(part) else LEAST
         if not part.startswith("-----") and len(part) >= least:

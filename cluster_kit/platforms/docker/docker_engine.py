@@ -1,6 +1,6 @@
 """A connection to the Docker engine: finds, watches, reads and removes containers and networks.
 
-Everything is found by the kit's labels; nothing without them is ever touched.
+Containers and networks are found by the kit's labels; those without these labels are never touched.
 """
 
 from __future__ import annotations
@@ -139,15 +139,15 @@ def start_helper(client: Any, cluster: str, helper: Helper) -> str:
         with contextlib.suppress(APIError):
             container.remove(force=True)
         raise
-    said: list[str] = []
-    reader = threading.Thread(target=lambda: said.append(next(lines, "")), daemon=True)
+    printed: list[str] = []
+    reader = threading.Thread(target=lambda: printed.append(next(lines, "")), daemon=True)
     reader.start()
     reader.join(HELPER_ANSWER_S)
-    return said[0] if said else ""
+    return printed[0] if printed else ""
 
 
 def helpers_beside(helpers: Iterable[Any], containers: Iterable[Any]) -> list[Any]:
-    """The SDK's containers of `helpers` that work on one of `containers`."""
+    """Returns the helpers that share a network or process namespace with one of `containers`."""
     joined = {f"container:{container.id}" for container in containers}
     return [
         helper
@@ -166,11 +166,12 @@ def _lines(stream: Any) -> Iterator[str]:
 
 
 MOST_ASKED = 4 << 20
-"""The maximum bytes that are read of a command's output, which the task can write as well."""
+"""The maximum bytes that are read of a command's output; the task can write to it, too."""
 FOR_EXIT_S = 3
-"""How much longer than its bound a command is waited for."""
+"""The additional time that the kit waits for a command after its time limit."""
 FREEZES, FREEZE_S = 3, 0.3
-"""runc gives up freezing a container whose processes start threads at that moment."""
+"""Attempts to freeze a container, and the pause between them: runc fails if processes of the
+container start threads at that moment."""
 
 
 class DockerReaches:
@@ -251,8 +252,8 @@ class DockerReaches:
 
 
 def _confined(attributes: Mapping[str, Any]) -> dict[str, str]:
-    """The options for a command in a container: the task's user, and a directory that the task
-    cannot write."""
+    """Returns the options for a command in a container: the task's user, and a directory to which
+    the task cannot write."""
     return {"user": user_of(attributes), "workdir": "/"}
 
 
@@ -302,11 +303,12 @@ def _start_fails(client: DockerClient, image: str, driver: str, device_id: str) 
 LONGEST_LINE = 1 << 20
 """The maximum bytes of a line; a longer one is truncated, and LEFT_OUT is appended."""
 _HEADER = 8
-"""Bytes before each message: one for the stream, three that mean nothing, four for its length."""
+"""Length of a message's header: one byte for the stream, three unused bytes, four for the length
+of the message."""
 
 
 def payloads(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields what was printed, without the headers that the engine puts before each message.
+    """Yields the printed bytes, without the header that the engine puts before each message.
 
     See "Stream format" of `POST /containers/{id}/attach` in Docker's API.
     """
@@ -325,7 +327,10 @@ def payloads(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def lines_of(blocks: Iterable[bytes]) -> Iterator[list[str]]:
-    """Yields the lines of each block that end in it, without their ends; at last what has none."""
+    """Yields, for each block, the lines that end in it, without line ends.
+
+    The last list has the rest after the last line end, if there is any.
+    """
     rest, is_cut = b"", False
     for block in blocks:
         *lines, rest = (rest + block).split(b"\n")
@@ -353,15 +358,15 @@ TIMEOUT_S, ANSWER_S = 60, 3
 CONNECTIONS = 32
 POLL_S = 0.2
 MOST_OOMS = 200
-"""Events of this kind that are handed out of one life of a task: a program can let processes be
-killed for their memory again and again."""
+"""The maximum number of out-of-memory events that are passed on between two starts of a task: a
+program can cause any number of them."""
 CONFLICT = 409
 LOG_BLOCK = 1 << 20
-"""Bytes that are read of a log at once."""
+"""The number of bytes of a log that are read at once."""
 
 
 def connect() -> Engine:
-    """The engine that DOCKER_HOST names, or the one of this machine.
+    """Returns a connection to the engine that DOCKER_HOST names, or to this machine's engine.
 
     Raises:
         HostError: no engine answers.
@@ -433,18 +438,18 @@ class DockerConnection:
     @as_engine_errors()
     def glance(self) -> list[ContainerSummary]:
         listed = self._client.api.containers(all=True, filters={"label": labels.CLUSTER})
-        return [summary_of(one) for one in listed]
+        return [summary_of(container) for container in listed]
 
     def _networks(self, label: str | list[str]) -> list[Any]:
         networks = self._client.networks.list(filters={"label": label})
-        return [one for one in networks if one.attrs.get("Scope") != "swarm"]
+        return [network for network in networks if network.attrs.get("Scope") != "swarm"]
 
     def _list(self, filters: Filters) -> list[Any]:
         while True:
             # A container that is removed between the list and its inspection answers 404.
             with contextlib.suppress(NotFound):
                 containers: list[Any] = self._client.containers.list(all=True, filters=filters)
-                return [one for one in containers if not of_a_swarm(one.attrs)]
+                return [c for c in containers if not of_a_swarm(c.attrs)]
 
     def events(
         self, cluster: str, since: float, run: str = "", until: Subscription | None = None
@@ -454,7 +459,8 @@ class DockerConnection:
             messages = self._client.events(decode=True, since=since, filters=filters)
 
             def close() -> None:
-                # AttributeError: it has ended by itself. DockerException: it cannot, through ssh.
+                # AttributeError: the stream has already ended. DockerException: a stream through
+                # ssh cannot be closed.
                 with contextlib.suppress(AttributeError, DockerException, OSError):
                     messages.close()
 
@@ -526,7 +532,7 @@ class DockerConnection:
         try:
             container.kill()
         except APIError as error:
-            if error.status_code != CONFLICT:  # it has ended
+            if error.status_code != CONFLICT:  # the container has already ended
                 raise
 
     @as_engine_errors()
@@ -545,30 +551,30 @@ class DockerConnection:
     def remove(self, cluster: str, run: str = "") -> int:
         containers = self._list(of_cluster(cluster, run))
         helpers = self._list({"label": [f"{labels.HELPER}={cluster}"]})
-        beside = helpers_beside(helpers, containers) if run else helpers
+        helpers = helpers_beside(helpers, containers) if run else helpers
         boards = self._list(board_of(cluster, run))
         networks = self._networks(of_cluster(cluster, run)["label"])
-        remove_all([*beside, *boards, *containers], networks)
+        remove_all([*helpers, *boards, *containers], networks)
         return len(containers)
 
 
 class DockerEngine(DockerReaches, DockerConnection):
-    """The Docker engine of this machine, which reaches into its containers."""
+    """The Docker engine of this machine, which can also act inside its containers."""
 
 
 def _masked_lines(blocks: Iterable[bytes], attributes: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the lines of a log without the values of its container's secrets."""
+    """Yields the lines of a log; the values of the container's secrets are masked."""
     mask = masker(secrets_of(attributes))
     for lines in lines_of(blocks):
         yield from map(mask, lines)
 
 
 def caller_of(connect: Callable[[], Engine]) -> str:
-    """`uid:gid` that is the caller in a container of the engine that is connected to.
+    """Returns the `uid:gid` that the caller of this program has in the engine's containers.
 
     Raises:
         HostError: no engine answers.
-        EngineError: it stopped answering.
+        EngineError: the engine stopped answering.
     """
     with contextlib.closing(connect()) as engine:
         return caller(engine_kind(engine.info(), address()))
