@@ -355,7 +355,7 @@ def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
     errors = pip_errors(done.errors, cluster.requirements)
     if errors and not any(sign in done.errors for sign in _NO_INDEX):
         rule = "pip cannot install it with the image's packages:\n      " + "\n      ".join(errors)
-        hint = "take the version out, or name one that fits the image's packages"
+        hint = "remove the version, or choose one that fits the image's packages"
         raise ManifestError(cluster.source, [Problem("requirements", "", rule, hint)])
     details = "\n".join(errors) or done.tail()
     hint = disk_hint(details) or _HINT

@@ -140,7 +140,7 @@ def check_version(manifest: Manifest) -> Iterator[Problem]:
         yield Problem("tensorflow", value, "not a version of TensorFlow", hint)
     elif match and (int(match[1]), int(match[2])) < OLDEST_TENSORFLOW:
         oldest = ".".join(map(str, OLDEST_TENSORFLOW))
-        hint = ("write ", Setting("tensorflow", oldest), " or newer, or take an image of your own")
+        hint = ("write ", Setting("tensorflow", oldest), " or newer, or use your own image")
         yield Problem("tensorflow", value, f"the oldest that the kit installs is {oldest}", hint)
     if manifest.build:
         rule = "the kit installs a version only in its own image, not in one that `build` makes"

@@ -110,7 +110,7 @@ def test_class_folders_train_and_the_result_is_loaded_as_the_page_says(
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     assert "no Validate/ and Test/ in the data" in said and "28 for Train, 6 for Validate" in said
-    assert "the images are 64 x 48 (median of 28); take --image-size 48" in said
+    assert "the images are 64 x 48 (median of 28); use --image-size 48" in said
     here = output(kit).parent.resolve()
     page = all_pages()["docs/built-in.md"]
     (example,) = (block.text for block in page.blocks if block.info == "python")

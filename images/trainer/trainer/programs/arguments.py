@@ -1,4 +1,4 @@
-"""Whether a built-in program takes these arguments, before anything is started."""
+"""Checks the arguments of a built-in program before anything is started."""
 
 from __future__ import annotations
 

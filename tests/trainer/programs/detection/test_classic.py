@@ -131,7 +131,7 @@ def test_what_is_not_so_is_refused_with_the_template_that_fills_it(name):
     wrong = {"type": "ps", "master": "grpc://elsewhere:1"}.get(name, "7")
     with pytest.raises(ContractError) as refused:
         classic.check({**TRUE, name: wrong}, task())
-    spelt = f"--{name.replace('-', '_')} {wrong}: of worker-1 it is {TRUE[name]}; "
+    spelt = f"--{name.replace('-', '_')} {wrong}: for worker-1 the value is {TRUE[name]}; "
     assert str(refused.value).startswith(spelt)
     template = classic.CLAIMS[name].rpartition(": ")[2]
     assert template == "the same" or f"write {template}" in str(refused.value)

@@ -68,5 +68,5 @@ def test_the_files_own_line_is_to_be_found(tmp_path):
     assert (found.w, found.b, found.graph.steps) == (pytest.approx(2), pytest.approx(1), 5)
     assert options.parse(["--csv", str(tmp_path / "points.csv")], Path("/")).points == found.points
     assert options.parse([], tmp_path).points is None
-    with pytest.raises(ContractError, match=r"--w, --noise: of made-up points"):
+    with pytest.raises(ContractError, match=r"--w, --noise: only for generated points"):
         options.parse(["--csv", "points.csv", "--w", "3", "--noise", "1"], tmp_path)

@@ -1,5 +1,5 @@
-"""The image classifier: class folders, MobileNetV2 or a small CNN, by every way of training.
+"""An image classifier on folders of images: MobileNetV2 or a small CNN, with every strategy.
 
-Run as chief or worker it trains (see mode.py for who does what), as evaluator it follows the
-checkpoints.
+As chief or worker the program trains (see mode.py for what each task does); as evaluator it scores
+the checkpoints.
 """

@@ -29,10 +29,11 @@ keras = tf.keras
 def callbacks(
     options: Options, schedule: Schedule, progress: Progress | None, *, leads: bool
 ) -> tuple[EpochReport, list]:
-    """Returns all callbacks, in this order: a diverged epoch must not reach the checkpoint.
+    """Returns all callbacks. EpochReport comes first, so that a diverged epoch is not saved.
 
-    Only the leader prints and reports. All tasks save, since reading a variable can need all tasks
-    together; tf_keras saves those of the other tasks in a temporary folder and removes it.
+    Only the leader prints and reports. All tasks save, since reading a variable can be a collective
+    operation of all tasks. In the other tasks tf_keras writes to a temporary folder, and removes
+    it.
     """
     report = EpochReport(options, schedule, progress if leads else None, speaks=leads)
     return report, [
@@ -59,7 +60,7 @@ class KeepNewest(keras.callbacks.Callback):
 
 
 class EpochReport(keras.callbacks.Callback):
-    """Reports one line and one event per epoch, one step event a second, and the steps per second.
+    """Reports each epoch (one line, one event), a step event per second, and the steps per second.
 
     steps_per_s leaves out the first epoch, which traces functions and fills caches, and the time to
     save checkpoints. If there is only one epoch, it counts from the first step on.
@@ -219,7 +220,7 @@ class StepTicker(threading.Thread):
 
 
 LIMIT = 256
-"""The largest staleness that the histogram holds; larger values count as this one."""
+"""The largest staleness that the histogram stores; larger values are counted as this value."""
 
 
 class Staleness(keras.metrics.Metric):

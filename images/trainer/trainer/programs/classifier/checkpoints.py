@@ -19,7 +19,8 @@ INDEX = re.compile(r"ckpt-(\d+)\.index")
 
 @dataclass(frozen=True, order=True)
 class Checkpoint:
-    """The weights after `epoch` (from 1); `written` (ns) tells a rewritten one from the first."""
+    """The weights after `epoch` (from 1); `written` (ns) distinguishes a rewritten file from the
+    first."""
 
     epoch: int
     path: str
@@ -31,7 +32,7 @@ class Checkpoint:
 
 
 def find(output: Path) -> list[Checkpoint]:
-    """All complete checkpoints, by epoch."""
+    """Returns all complete checkpoints, by epoch."""
     complete = []
     for file in checkpoint_directory(output).glob("ckpt-*.index"):
         match = INDEX.fullmatch(file.name)
@@ -45,7 +46,8 @@ MEMORY = "evaluator.json"
 """The evaluator's scores, in the output directory (see evaluate.Scores)."""
 BEAT = "progress/evaluator-0.beat"
 GONE_S = 30.0
-"""Seconds without a heartbeat, sent once a second, after which the evaluator is not awaited."""
+"""After this many seconds without a heartbeat (one is sent per second), checkpoints are no longer
+kept for the evaluator."""
 
 
 def prune(output: Path, keep: int) -> list[str]:
@@ -54,7 +56,7 @@ def prune(output: Path, keep: int) -> list[str]:
     The evaluator's best checkpoint stays. While an evaluator runs, those that it has not scored
     stay, too.
     """
-    from trainer.programs.training.checkpoint_files import remove_checkpoint  # has TensorFlow
+    from trainer.programs.training.checkpoint_files import remove_checkpoint  # imports TensorFlow
 
     memory = output / MEMORY
     scores = json.loads(memory.read_text()) if memory.exists() else {}
@@ -73,7 +75,7 @@ def is_scored(checkpoint: Checkpoint, scores: dict) -> bool:
 
 
 def evaluator_lives(output: Path) -> bool:
-    """Whether an evaluator runs that may still read checkpoints."""
+    """Returns whether an evaluator is running that may still read checkpoints."""
     try:
         return time.time() - (output / BEAT).stat().st_mtime < GONE_S
     except OSError:

@@ -1,7 +1,7 @@
-"""The classifier's models in tf_keras, their weights from checkpoints, and the SavedModel.
+"""The classifier's models in tf_keras: builds them, loads checkpoints, and writes the SavedModel.
 
-ParameterServerStrategy's `fit` does not know Keras 3. The SavedModel's directory also holds the
-model in the format of both versions of Keras.
+The models are tf_keras's, since ParameterServerStrategy does not support Keras 3's `fit`. The
+directory of the SavedModel also contains the model for Keras 3 and for tf_keras.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ keras = tf.keras
 
 
 def build(options: Options, classes: int, kind: type[keras.Model] = keras.Model) -> keras.Model:
-    """A compiled model from images [n, size, size, 3] in 0…255 to probabilities [n, classes].
+    """Returns a compiled model from images [n, size, size, 3] in 0…255 to probabilities [n,
+    classes].
 
     Args:
-        kind: the class of the model, for another train_step.
+        kind: the class of the model; a subclass may override train_step.
     """
     model = new_model(options, classes, kind)
     model.compile(
@@ -42,10 +43,10 @@ def new_model(
     kind: type[keras.Model] = keras.Model,
     keras: ModuleType = keras,
 ) -> keras.Model:
-    """The same, not compiled: graph mode brings an optimizer of its own.
+    """Like `build`, but not compiled: graph mode has its own optimizer.
 
     Args:
-        keras: whose layers it is made of: tf_keras, or Keras 3.
+        keras: the library whose layers are used: tf_keras, or Keras 3.
     """
     tf.random.set_seed(options.seed)
     image = keras.Input((options.image_size, options.image_size, 3), name="image")
@@ -62,7 +63,7 @@ def new_model(
 
 
 def mobilenet_v2(scaled: tf.Tensor, keras: ModuleType = keras) -> tf.Tensor:
-    """MobileNetV2 without weights, pooled, and 512 features: [n, 512]."""
+    """Returns MobileNetV2 without weights, pooled, and a layer of 512 features: [n, 512]."""
     body = keras.applications.MobileNetV2(
         input_tensor=scaled, include_top=False, weights=None, pooling="avg"
     )
@@ -70,10 +71,10 @@ def mobilenet_v2(scaled: tf.Tensor, keras: ModuleType = keras) -> tf.Tensor:
 
 
 def cnn(scaled: tf.Tensor, keras: ModuleType = keras) -> tf.Tensor:
-    """Convolutions and pooling down to 4 pixels a side or fewer, and 256 features: [n, 256].
+    """Returns convolutions and pooling down to 4 x 4 pixels or fewer, and 256 features: [n, 256].
 
-    The `features` kernel is 1 MiB (at sides that are powers of two): several parameter servers
-    share it.
+    If image sides are powers of two, the kernel of `features` has 1 MiB, so that it is split over
+    several parameter servers.
     """
     layer, filters = scaled, 32
     while True:
@@ -88,14 +89,16 @@ def cnn(scaled: tf.Tensor, keras: ModuleType = keras) -> tf.Tensor:
 
 
 def set_momentum(model: keras.Model, momentum: float, keras: ModuleType = keras) -> None:
-    """Let BatchNorm's averages follow faster: short runs evaluate as nonsense with .999."""
+    """Set the momentum of BatchNorm's averages: with 0.999 they follow too slowly for short
+    runs."""
     for layer in model.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
             layer.momentum = momentum
 
 
 def placement(model: keras.Model) -> str:
-    """One line about the weights' placement: tasks, bytes, and weights that are split."""
+    """Returns one line about the placement of the weights: bytes per task, and the split
+    weights."""
     held: dict[str, int] = {}
     parts: dict[str, list[str]] = {}
     for weight in model.weights:
@@ -118,11 +121,12 @@ CLASSES = "classes.txt"
 
 
 def export(network: tf.keras.Model, target: Path, options: Options, classes: Sequence[str]) -> None:
-    """Write a SavedModel in the place of the one at `target`.
+    """Write a SavedModel that replaces the one at `target`.
 
     It takes images [n, size, size, 3] in 0…255 and returns `probabilities` [n, classes]. Its
-    directory also holds KERAS, the same for Keras 3, TF_KERAS, for tf_keras (neither of the two
-    reads the other's files), and CLASSES, their names in order, a line each.
+    directory also has KERAS (the model for Keras 3), TF_KERAS (the model for tf_keras), and
+    CLASSES, a text file with one class name per line, in order. The two libraries cannot read each
+    other's files.
     """
     signature = tf.TensorSpec(network.input_shape, tf.float32, "image")
 
@@ -140,7 +144,7 @@ def export(network: tf.keras.Model, target: Path, options: Options, classes: Seq
 
 
 def twin(network: tf.keras.Model, options: Options, library: ModuleType) -> object:
-    """The same model, weights included, made of the layers of another Keras, and not compiled."""
+    """Returns an uncompiled model with the same weights, made of the layers of `library`."""
     clone = new_model(options, network.output_shape[-1], library.Model, library)
     theirs = [layer for layer in network.layers if layer.weights]
     ours = [layer for layer in clone.layers if layer.weights]
@@ -153,9 +157,10 @@ GLOBAL_STEP = "global_step"
 
 
 def load(path: str | Path, model: tf.keras.Model) -> int:
-    """Read the checkpoint with prefix `path` into `model`; the steps that it has been trained for.
+    """Read the checkpoint with prefix `path` into `model`; returns the number of steps trained so
+    far.
 
-    Graph mode writes variables by their names, `fit` the objects of a compiled model.
+    Graph mode saves variables by name; `fit` saves the objects of a compiled model. Both are read.
     """
     reader = tf.train.load_checkpoint(str(path))
     if not reader.has_tensor(GLOBAL_STEP):

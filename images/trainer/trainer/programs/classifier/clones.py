@@ -1,8 +1,9 @@
 """Several copies of the model in one task, outside of graph mode: `--num-clones`.
 
-Clones share the variables and, evenly, the task's batch; the gradient is the mean of theirs. Alone
-in a task each is a replica of MirroredStrategy. Under a coordinator and by all-reduce, which know
-one CPU device a task, they are parts of one step.
+Clones share the variables; each gets an equal part of the task's batch, and their gradients are
+averaged. If there is only one task, each clone is a replica of MirroredStrategy. Under a
+coordinator and in an all-reduce, which support one CPU device per task, the clones are parts of one
+step.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ keras = tf.keras
 
 
 class Cloned(keras.Model):
-    """A model whose step is that of its clones, if it has any."""
+    """A model that divides each step between its clones, if it has clones."""
 
     clone_devices: Sequence[str] = ()
-    """One for each clone; none for a plain model."""
+    """One device per clone; empty for a model without clones."""
 
     def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
         if not self.clone_devices:
@@ -35,7 +36,8 @@ class Cloned(keras.Model):
     def gradients(
         self, images: tf.Tensor, labels: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
-        """(mean loss, predictions [n, classes], gradients of the loss by trainable variable)."""
+        """Returns (mean loss, predictions [n, classes], gradients of the loss by trainable
+        variable)."""
         devices = self.clone_devices or (None,)
         parts = zip(tf.split(images, len(devices)), tf.split(labels, len(devices)))
         losses, predictions, gradients = [], [], []
@@ -55,18 +57,19 @@ class Cloned(keras.Model):
 
 
 def hide_gpus(options: Options) -> None:
-    """Hide GPUs if --clone-on-cpu is given; call it before TensorFlow uses a device."""
+    """Hide GPUs if --clone-on-cpu is given. Call this before TensorFlow uses a device."""
     if options.graph.clone_on_cpu:
         tf.config.set_visible_devices([], "GPU")
 
 
 def devices_in_a_task(options: Options, name: str, gpus: int, cpus: int) -> tuple[str, ...]:
-    """The devices of the clones of a task that trains in one step; () if it is a plain model.
+    """Returns the devices of a task's clones that are parts of one step; () without clones.
 
     Args:
-        name: of a task, for messages.
-        gpus: how many it sees; 0 if there shall be none.
-        cpus: its logical CPU devices; clones share them if they are fewer.
+        name: the task's name, for messages.
+        gpus: the number of GPUs that the task sees; 0 if none may be used.
+        cpus: the number of its logical CPU devices; if they are fewer than the clones, clones share
+            them.
     Raises:
         ContractError: the task has GPUs, but too few.
     """
@@ -81,15 +84,15 @@ def devices_in_a_task(options: Options, name: str, gpus: int, cpus: int) -> tupl
 
 
 def enough(options: Options, name: str, gpus: int) -> None:
-    """ContractError if a task has fewer GPUs than clones."""
+    """Raise ContractError if a task has fewer GPUs than clones."""
     if (options.clones or 1) > gpus:
         raise ContractError(
             f"--num-clones {options.clones}, but {name} sees {gpus} GPU{'s' * (gpus != 1)}: each"
-            " clone needs one; give it more (`gpus_per_worker`), or take --clone-on-cpu"
+            " clone needs one; give it more (`gpus_per_worker`), or use --clone-on-cpu"
         )
 
 
 def description(devices: Sequence[str]) -> str:
-    """Returns the clones as a part of a line of the log."""
+    """Returns a text for the log with the number of clones and their devices."""
     names = ", ".join(device.rpartition("device:")[2] for device in devices)
     return f"{len(devices)} clone{'s' * (len(devices) != 1)} in each task, on {names}"

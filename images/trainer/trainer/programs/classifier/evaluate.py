@@ -1,4 +1,4 @@
-"""Scores every checkpoint on Validate, as the evaluator, and at the end the model on Test."""
+"""The evaluator: scores every checkpoint on Validate, and at the end the final model on Test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trainer.programs.training.board import VALIDATION, Board
 
 @dataclass
 class Scores:
-    """What is already scored (checkpoint name → time it was written, ns), and the best so far."""
+    """The checkpoints that are scored (name → time of writing, ns), and the best score so far."""
 
     written: dict[str, int] = field(default_factory=dict)
     best: str = ""
@@ -53,7 +53,7 @@ def evaluate(options: Options, progress: Progress | None) -> None:
 
     def score_and_remember(checkpoint: Checkpoint) -> None:
         if not Path(f"{checkpoint.path}.index").exists():
-            return  # removed since it was found, by a leader that did not see this evaluator
+            return  # removed by the leader, which had not yet seen this evaluator
         score(network, images, checkpoint, scores, options, classes, progress, board)
         atomic.replace(memory, json.dumps(asdict(scores)))
         checkpoints.prune(options.output, options.graph.keep)
@@ -112,7 +112,7 @@ def finish(
     """Score the last checkpoint on Test in a model without a strategy, and save that model.
 
     Args:
-        figures: of the training, as EpochReport.figures; added to the `metrics` event.
+        figures: the figures of the training (EpochReport.figures), added to the `metrics` event.
     """
     began = time.monotonic()
     if progress:

@@ -1,4 +1,4 @@
-"""The classifier in graph mode: between-graph, the same model and data as by tf_keras."""
+"""The classifier in graph mode, with between-graph replication; model and data as in tf_keras."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from trainer.programs.training.program import NOTHING
 tf1 = tf.compat.v1
 keras = tf.keras
 EPSILON = 1e-7
-"""tf_keras's own for Adam."""
+"""The default of Adam in tf_keras."""
 
 
 def train_graph(task: Task, options: Options, progress: Progress | None) -> None:
-    """Train this replica's part; the leader alone scores the model on Test, and saves it."""
+    """Train this task's replica; the leader also scores the model on Test, and saves it."""
     classes, train_split, test_split = image_files.to_train_on(options)
     image_files.tell(options, train_split, test_split)
     per_clone = of_one_clone(options)
@@ -76,7 +76,8 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
 
 
 def of_one_clone(options: Options) -> Options:
-    """The options with the batch of one clone: clones share a worker's batch evenly."""
+    """Returns the options with the batch size of one clone: clones share a worker's batch
+    evenly."""
     return replace(options, batch_size=options.batch_size // options.graph.num_clones)
 
 
@@ -90,7 +91,8 @@ def learning_rate(options: Options, schedule: Schedule, step: tf.Tensor) -> tf.T
 
 
 def loss(network: keras.Model, batch: tuple[tf.Tensor, tf.Tensor]) -> ModelLoss:
-    """The loss of one batch (images, one-hot labels), its accuracy, and BatchNorm's updates."""
+    """Returns the loss of one batch (images, one-hot labels), its accuracy, and BatchNorm's
+    updates."""
     inputs, labels = batch
     predicted = network(inputs, training=True)
     total = tf.reduce_mean(keras.losses.categorical_crossentropy(labels, predicted))

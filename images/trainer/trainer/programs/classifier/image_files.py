@@ -193,8 +193,8 @@ def remark(paths: Sequence[str], image_size: int) -> str:
     return (
         f"warning: --image-size {image_size} leaves {image_size**2:,} of an image's"
         f" {width * height:,} pixels ({left:.1%}): the images are {width} x {height} (median of"
-        f" {len(sizes)}); take --image-size {min(width, height, ENOUGH)}, or resize them if that"
-        " is meant"
+        f" {len(sizes)}); use --image-size {min(width, height, ENOUGH)}, or resize them if this"
+        " is intended"
     )
 
 

@@ -34,9 +34,11 @@ from trainer.programs.training.program import headline
 keras = tf.keras
 
 STEP_S = 0.5
-"""Seconds to wait for the end of a synchronous step: between two steps a snapshot is consistent."""
+"""Maximum seconds to wait for the end of a synchronous step: a snapshot is consistent only between
+two steps."""
 FOLLOW_S = 0.4
-"""How long one that follows goes on: without it the leader's step would not end."""
+"""Seconds for which a task that is not the leader continues: otherwise the leader's step could not
+end."""
 EPOCH, BEGAN = "epoch", "epoch_began_at"
 
 
@@ -115,7 +117,7 @@ class Interruption(keras.callbacks.Callback):
             self.between_steps()
 
     def between_steps(self) -> None:
-        """Called between two steps: save if requested, except at the end of an epoch."""
+        """Called between two steps: saves if requested, except at the end of an epoch."""
         if self._wanted.is_set() and self._made() < self._schedule.steps_per_epoch:
             self._save()
 
@@ -149,7 +151,7 @@ class Interruption(keras.callbacks.Callback):
             self._epoch, self._began, steps_made = self._epoch + 1, step, 0
         steps_made = min(
             steps_made, self._schedule.steps_per_epoch - 1
-        )  # the last epoch's end saves what finishes the job
+        )  # The end of the last epoch saves the final state.
         self.model.resume_at = (self._epoch, steps_made)
         if self._task.is_leader:
             print(
@@ -162,7 +164,7 @@ class Interruption(keras.callbacks.Callback):
         return int(self.model.optimizer.iterations.numpy())
 
     def _made(self) -> int:
-        """Steps of this epoch so far."""
+        """Returns the number of steps made in this epoch."""
         return self._step() - self._began
 
     def _save(self) -> None:

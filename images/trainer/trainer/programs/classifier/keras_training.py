@@ -113,7 +113,7 @@ def clone_devices(how: str, task: Task, options: Options) -> tuple[str, ...]:
         for kind in ("GPU", "CPU")
     )
     if how == mode.ALL_REDUCE and gpus:
-        return ()  # its strategy has a replica on each of them
+        return ()  # MirroredStrategy has a replica on each device.
     return clones.devices_in_a_task(options, f"{job}-{index}", gpus, cpus)
 
 
@@ -128,9 +128,11 @@ def parameter_server(task: Task) -> tf.distribute.Strategy:
 
 
 def all_reduce(task: Task, options: Options) -> tf.distribute.Strategy:
-    """Every trainer holds all variables; gradients go round between them, each step.
+    """Returns MultiWorkerMirroredStrategy: all trainers hold all variables, and average their
+    gradients in each step.
 
-    Blocks until every trainer is there. A worker uses all its GPUs; of simulated devices only one.
+    Blocks until all trainers have started. A worker uses all its GPUs, but only one simulated
+    device.
     """
     clones.hide_gpus(options)
     gpus = tf.config.get_visible_devices("GPU")

@@ -17,13 +17,13 @@ ALL_TASKS = 'style = "all-tasks" in the manifest'
 
 
 def decide(strategy: str, cluster: Mapping[str, tuple[str, ...]], servers: Collection[str]) -> str:
-    """The strategy that `strategy` means here; never `auto`.
+    """Returns the strategy to use for `strategy`, never `auto`.
 
     Args:
         cluster: job name to addresses, as in TF_CONFIG.
-        servers: names of the tasks that run a server and no program.
+        servers: names of the tasks that run only a server.
     Raises:
-        ContractError: the strategy needs other tasks than there are.
+        ContractError: the cluster does not have the tasks that the strategy needs.
     """
     servers_hold = bool(cluster.get("ps"))
     workers_serve = "worker-0" in servers
@@ -56,5 +56,6 @@ def decide(strategy: str, cluster: Mapping[str, tuple[str, ...]], servers: Colle
 
 
 def trainers(cluster: Mapping[str, tuple[str, ...]]) -> int:
-    """How many tasks compute gradients if all run the program: chief (or master) and workers."""
+    """Returns the number of tasks that compute gradients if all run the program: chief (or master)
+    and workers."""
     return sum(len(cluster.get(job, ())) for job in ("chief", "master", "worker"))

@@ -14,35 +14,36 @@ from trainer.programs.classifier.options import Options, parse
 PS_ASYNC, PS_SYNC = (f"{mode.PARAMETER_SERVER} {update}" for update in mode.UPDATES)
 GRAPH_ASYNC, GRAPH_SYNC = (f"{mode.GRAPH} {update}" for update in mode.UPDATES)
 MODES = (PS_ASYNC, PS_SYNC, GRAPH_ASYNC, GRAPH_SYNC, mode.ALL_REDUCE, mode.MIRRORED)
-"""Every way of training: the strategy, and on parameter servers the update."""
+"""All ways of training: the strategy, and with parameter servers also the update."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """An option, the modes that know it, why the others do not, and what to do instead."""
+    """An option, the modes that support it, the reason why others do not, and what to do
+    instead."""
 
     option: str
     known_in: tuple[str, ...]
     why: str
     hint: str
     value: str | None = None
-    """The rule is only about this value."""
+    """The rule applies only to this value of the option."""
 
     @property
     def flag(self) -> str:
-        """The option as on the command line."""
+        """The option as it is written on the command line."""
         flag = f"--{self.option.replace('_', '-')}"
         return flag if self.value is None else f"{flag} {self.value}"
 
 
 GRAPH_ALONE = GRAPH_ASYNC, GRAPH_SYNC
-IN_GRAPH_MODE = f"or take --strategy graph ({mode.ALL_TASKS})"
+IN_GRAPH_MODE = f"or use --strategy graph ({mode.ALL_TASKS})"
 RULES = (
     Rule("update", (PS_ASYNC, PS_SYNC, *GRAPH_ALONE, mode.MIRRORED),
          "all-reduce is always synchronous", "or add ps tasks", value=mode.ASYNC),
     Rule("backup_workers", (GRAPH_SYNC,),
          "only synchronous rounds of graph mode can leave the slowest gradients out",
-         f"or take --strategy graph --update sync ({mode.ALL_TASKS})"),
+         f"or use --strategy graph --update sync ({mode.ALL_TASKS})"),
     Rule("save_secs", GRAPH_ALONE,
          "only graph mode saves by the clock; elsewhere each epoch is saved, and the step at which"
          " a run is stopped", IN_GRAPH_MODE),
@@ -54,28 +55,28 @@ RULES = (
     Rule("pause_ms", GRAPH_ALONE, "only graph mode pauses after a step", IN_GRAPH_MODE),
     Rule("steps_per_call", (PS_ASYNC, mode.ALL_REDUCE, mode.MIRRORED),
          "each step is a call of its own in synchronous rounds and in graph mode",
-         "or take --update async under a coordinator"),
+         "or use --update async under a coordinator"),
     Rule("communication", (mode.ALL_REDUCE,), "only all-reduce sends gradients between workers",
-         "or take --strategy all-reduce (ps = 0)"),
+         "or use --strategy all-reduce (ps = 0)"),
     Rule("peer_timeout", (mode.ALL_REDUCE,), "only in an all-reduce do workers wait for each other",
-         "or take --strategy all-reduce (ps = 0)"),
+         "or use --strategy all-reduce (ps = 0)"),
 )  # fmt: skip
 
 
 def mode_of(strategy: str, update: str) -> str:
-    """The one of MODES that a strategy (see mode.decide) and an update mean."""
+    """Returns the entry of MODES for a strategy (see mode.decide) and an update."""
     held = strategy in (mode.PARAMETER_SERVER, mode.GRAPH)
     return f"{strategy} {update}" if held else strategy
 
 
 def check(options: Options, task: Task) -> None:
-    """Look at what the command line gave; ContractError names those without effect."""
+    """Raise ContractError, with their names, if options on the command line have no effect."""
     how = mode_of(mode.decide(options.strategy, task.cluster, task.servers), options.update)
     wrong = refused(how, options.given, vars(options))
     if options.model == "cnn" and "bn_momentum" in options.given:
         wrong.append(
             "--bn-momentum does nothing with --model cnn, which has no BatchNorm; leave it out, or"
-            " take --model mobilenet_v2"
+            " use --model mobilenet_v2"
         )
     if options.clones and options.batch_size % options.clones:
         wrong.append(
@@ -88,12 +89,12 @@ def check(options: Options, task: Task) -> None:
 
 
 def check_here(arguments: Sequence[str]) -> None:
-    """Like `check`, for the task in the environment."""
+    """Like `check`, for the task that the environment describes."""
     check(parse(arguments, Path("/data"), Path("/output")), read_task())
 
 
 def refused(how: str, given: Collection[str], values: Mapping[str, object]) -> list[str]:
-    """One sentence for each of the `given` options that does nothing in mode `how`."""
+    """Returns one sentence for each option in `given` that has no effect in mode `how`."""
     return [
         f"{rule.flag} does nothing with {told(how)}: {rule.why}; leave it out, {rule.hint}"
         for rule in RULES
@@ -104,6 +105,6 @@ def refused(how: str, given: Collection[str], values: Mapping[str, object]) -> l
 
 
 def told(how: str) -> str:
-    """Return the options that choose a mode."""
+    """Returns the options on the command line that select a mode."""
     strategy, _, update = how.partition(" ")
     return f"--strategy {strategy}{' --update ' * bool(update)}{update}"

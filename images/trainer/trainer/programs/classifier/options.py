@@ -69,7 +69,8 @@ class Options:
 
     @property
     def hyperparameters(self) -> dict[str, object]:
-        """The options without paths; of those of graph mode, only the ones that were given."""
+        """Returns the options without paths; of graph mode's options, only those on the command
+        line."""
         values = {key: value for key, value in vars(self).items() if key not in PLACES}
         chosen = {key: value for key, value in vars(self.graph).items() if key in self.given}
         rates = " ".join(f"{epoch}:{rate:g}" for epoch, rate in self.learning_rates)
@@ -134,7 +135,7 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
 
 
 def names_given(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> frozenset[str]:
-    """Names of the options in `arguments`; the parser's defaults are gone afterwards."""
+    """Returns the names of the options in `arguments`; it removes the parser's defaults."""
     absent = object()
     parser.set_defaults(**dict.fromkeys(vars(parser.parse_args([])), absent))
     values = vars(parser.parse_args(arguments))

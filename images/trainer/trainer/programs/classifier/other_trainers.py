@@ -22,7 +22,7 @@ TRAINERS = ("chief-", "worker-")
 
 
 def others(task: Task) -> dict[str, str]:
-    """Task name to address of every other trainer: chief (or master) and workers."""
+    """Returns the name and address of every other trainer: chief (or master) and workers."""
     return {
         name: address
         for name, address in addresses_by_task(task.cluster).items()
@@ -32,7 +32,7 @@ def others(task: Task) -> dict[str, str]:
 
 @contextlib.contextmanager
 def all_here_within(task: Task) -> Iterator[None]:
-    """End this process with EXIT_DEADLINE if the block still runs at the start deadline."""
+    """End this process with EXIT_DEADLINE if the block is still running at the start deadline."""
     arrived = threading.Event()
 
     def watch() -> None:
@@ -42,8 +42,8 @@ def all_here_within(task: Task) -> Iterator[None]:
             absent = [str(answer) for answer in prober.ask(ASK_S) if not answer.right]
         if arrived.is_set():
             return
-        why = "; ".join(absent) or "all answer, but did not find together"
-        message = f"not all trainers were there after {task.start_deadline_s:g} s: {why}"
+        why = "; ".join(absent) or "all answer, but are not connected to each other"
+        message = f"not all trainers were ready after {task.start_deadline_s:g} s: {why}"
         mailbox.leave_last_words(message)
         print(f"error: {message}", file=sys.stderr, flush=True)
         os._exit(EXIT_DEADLINE)
@@ -56,7 +56,7 @@ def all_here_within(task: Task) -> Iterator[None]:
 
 
 class OtherTrainers:
-    """Who the other trainers were when training began."""
+    """The other trainers, and their incarnations when training began."""
 
     def __init__(self, task: Task) -> None:
         self._others = others(task)
@@ -65,10 +65,10 @@ class OtherTrainers:
 
     @contextlib.contextmanager
     def may_be_lost(self) -> Iterator[None]:
-        """Replace TensorFlow's long error by a line that names the lost trainers.
+        """Replace TensorFlow's long error by one line that names the lost trainers.
 
         Raises:
-            TrainerError: a collective failed, and a trainer is gone or started again.
+            TrainerError: a collective operation failed, and a trainer was lost or restarted.
         """
         import tensorflow as tf
 
@@ -86,5 +86,6 @@ class OtherTrainers:
 
 
 def missing(answers: list[probe.Answer], began: Mapping[str, int]) -> list[str]:
-    """Names of those that are silent, or were started again since `began` (name → incarnation)."""
+    """Returns the names of tasks that do not answer, or were restarted since `began` (name →
+    incarnation)."""
     return [a.task for a in answers if not a.right or a.incarnation != began.get(a.task)]

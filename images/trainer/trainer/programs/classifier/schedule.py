@@ -1,4 +1,4 @@
-"""How one training goes, in steps and epochs: worked out before TensorFlow is imported."""
+"""The length of a training in steps and epochs, computed before TensorFlow is imported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainer.programs.training.graph_mode.replica import gradients_per_round
 
 @dataclass(frozen=True)
 class Schedule:
-    """A step is one update of the variables."""
+    """The length of a training. A step is one update of the variables."""
 
     strategy: str
     """One of mode.STRATEGIES, never `auto`."""
@@ -21,23 +21,23 @@ class Schedule:
     steps_per_epoch: int
     epochs: int
     first_epoch: int = 0
-    """The first epoch that is not trained yet, from 0."""
+    """The first epoch that is not yet trained, from 0."""
 
     @property
     def steps(self) -> int:
-        """Steps of all epochs together."""
+        """The number of steps of all epochs together."""
         return self.epochs * self.steps_per_epoch
 
 
 def schedule_of(
     strategy: str, task: Task, options: Options, images: int, first_epoch: int = 0
 ) -> Schedule:
-    """The schedule for `images` training images.
+    """Returns the schedule for `images` training images.
 
-    If all trainers take part in each update, a step takes a batch of each.
+    If all trainers take part in each update, a step uses one batch of each trainer.
 
     Raises:
-        ContractError: more backup workers than there are replicas.
+        ContractError: there are more backup workers than replicas.
     """
     images_per_step = options.batch_size * batches_per_step(strategy, task, options)
     steps = options.steps_per_epoch or math.ceil(images / images_per_step)
@@ -45,7 +45,7 @@ def schedule_of(
 
 
 def batches_per_step(strategy: str, task: Task, options: Options) -> int:
-    """How many workers' batches make one update."""
+    """Returns the number of batches that one update uses."""
     if strategy == mode.ALL_REDUCE:
         return mode.trainers(task.cluster)
     if strategy == mode.PARAMETER_SERVER and options.update == mode.SYNC:

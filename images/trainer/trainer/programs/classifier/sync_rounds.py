@@ -43,7 +43,7 @@ class SyncRounds:
         self._apply = tf.function(lambda: strategy.run(self._apply_mean))
 
     def run(self, count: int, then: Callable[[], None] = lambda: None) -> dict[str, float]:
-        """Train `count` rounds, each followed by `then`; the means of loss and accuracy."""
+        """Train `count` rounds, and call `then` after each; returns the mean loss and accuracy."""
         self._sums.assign(tf.zeros(3))
         for _ in range(count):
             for slot in range(self._workers):
@@ -55,7 +55,8 @@ class SyncRounds:
         return {"loss": float(loss / rounds), "accuracy": float(accuracy / rounds)}
 
     def _compute_gradient(self, batches: tf.data.Iterator, slot: tf.Tensor) -> None:
-        """Runs on a worker: pull, compute, and push into slot number `slot`."""
+        """Runs on a worker: reads the variables, and writes the gradient into slot number
+        `slot`."""
         images, labels = next(batches)
         network = self._network
         loss, predicted, gradients = network.gradients(images, labels)
@@ -81,7 +82,7 @@ class SyncRounds:
 
 
 def slots(variable: tf.Variable, count: int) -> tf.Variable:
-    """Room for `count` gradients of `variable` [count, …], on the same ps."""
+    """Returns space for `count` gradients of `variable`, [count, …], on the same ps."""
     with tf.device(variable.device):
         zeros = tf.zeros((count, *variable.shape), variable.dtype)
         return tf.Variable(zeros, trainable=False)
@@ -96,7 +97,8 @@ def fit_in_rounds(
     callbacks: list[keras.callbacks.Callback],
     then: Callable[[], None],
 ) -> None:
-    """Run the remaining epochs like `fit`, with rounds instead of steps, and with callbacks."""
+    """Run the remaining epochs as `fit` does, callbacks included, but in rounds instead of
+    steps."""
     accompanying = keras.callbacks.CallbackList(callbacks, model=network)
     network.stop_training = False
     accompanying.on_train_begin()

@@ -1,4 +1,5 @@
 """Object detection: SSD on MobileNet, trained in graph mode or by a coordinator.
 
-Input are TFRecords with the Object Detection API's features; see `pipeline` for the configuration.
+The input is TFRecords with the features of the Object Detection API; see `pipeline` for the
+configuration.
 """

@@ -24,7 +24,7 @@ OTHER_NAMES = {
 }
 SWITCHES = ("clone-on-cpu", "final-score")
 LOGGING = ("logtostderr", "alsologtostderr")
-"""Options about messages, which go to the task's log in any case."""
+"""Logging options, which have no effect: messages always go to the task's log."""
 TRUE, FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")
 
 
@@ -73,7 +73,7 @@ CLAIMS = {
     "worker-job-name": "the workers' job: worker",
     "ps-job-name": "the parameter servers' job: ps",
 }
-"""What an option says of the cluster, with the template that fills it."""
+"""The options that describe the cluster, each with its meaning and the template to use."""
 
 
 def claims_of(given: argparse.Namespace) -> dict[str, str]:
@@ -90,8 +90,9 @@ def check(claims: Mapping[str, str], task: Task) -> None:
         if option not in facts or claim in facts[option]:
             continue
         wrong.append(
-            f"--{option.replace('-', '_')} {claim}: of {task.name} it is {facts[option][0] or '0'};"
-            f" leave it out, or write {CLAIMS[option].rpartition(': ')[2]}"
+            f"--{option.replace('-', '_')} {claim}: for {task.name} the value is"
+            f" {facts[option][0] or '0'}; leave it out, or write"
+            f" {CLAIMS[option].rpartition(': ')[2]}"
         )
     if wrong:
         raise ContractError("; ".join(wrong))
@@ -116,10 +117,11 @@ def facts_of(task: Task) -> dict[str, tuple[str, ...]]:
 
 
 def train_directory(text: str, output: Path) -> Path:
-    """The directory that `--train_dir` means, `output` if it is empty.
+    """Returns the directory that `--train_dir` names; `output` if the option is empty.
 
     Raises:
-        ContractError: it is not in the run's output directory, the only one that is kept.
+        ContractError: the directory is outside the run's output directory, the only one that is
+            kept.
     """
     kept = output.resolve()
     directory = (kept / text).resolve()

@@ -21,10 +21,10 @@ AS_IT_ARRIVES = "a coordinator applies each worker's gradient as it arrives"
 def decide(
     mode: str, task: Task, options: GraphOptions, train: TrainConfig, given: Collection[str]
 ) -> str:
-    """Returns GRAPH or COORDINATOR; graph mode checks its own requirements.
+    """Returns GRAPH or COORDINATOR; for graph mode, its requirements are checked.
 
     Args:
-        given: the arguments that the command line has, as `num_clones`.
+        given: the names of the arguments on the command line, such as `num_clones`.
     Raises:
         ContractError: the tasks do not allow the mode, or an option would have no effect in it.
     """
@@ -93,13 +93,14 @@ DELAY_KEY = "train_config.startup_delay_steps"
 def decided(
     options: GraphOptions, train: TrainConfig, given: Collection[str], replicas: int
 ) -> GraphOptions:
-    """`options`, completed with the configuration's settings for updates.
+    """Returns `options`, completed with the configuration's settings for updates.
 
     Args:
-        given: the arguments that the command line has, as `backup_workers`.
+        given: the names of the arguments on the command line, such as `backup_workers`.
         replicas: the number of tasks that train.
     Raises:
-        ContractError: the two contradict each other, or do not fit the number of replicas.
+        ContractError: options and configuration contradict each other, or do not fit the number of
+            replicas.
     """
     options = replace(options, update=update(options, train, given))
     if options.update == SYNC and train.startup_delay_steps:
@@ -113,15 +114,15 @@ def decided(
 
 
 def update(options: GraphOptions, train: TrainConfig, given: Collection[str]) -> str:
-    """ASYNC or SYNC; raises ContractError if configuration and command line differ."""
+    """Returns ASYNC or SYNC; raises ContractError if configuration and command line differ."""
     if train.sync_replicas is None:
         return options.update
     wanted = SYNC if train.sync_replicas else ASYNC
     if "update" in given and options.update != wanted:
         sync, other = str(train.sync_replicas).lower(), str(not train.sync_replicas).lower()
         raise ContractError(
-            f"--update {options.update}, but {SYNC_KEY} = {sync}: take --update {wanted} (in the"
-            f" manifest detection-{wanted} it is), or add `--set {SYNC_KEY}={other}`"
+            f"--update {options.update}, but {SYNC_KEY} = {sync}: use --update {wanted} (as the"
+            f" manifest detection-{wanted} does), or add `--set {SYNC_KEY}={other}`"
         )
     return wanted
 
@@ -129,13 +130,14 @@ def update(options: GraphOptions, train: TrainConfig, given: Collection[str]) ->
 def backup_workers(
     options: GraphOptions, train: TrainConfig, given: Collection[str], replicas: int
 ) -> int:
-    """The number of gradients that a round does not wait for; raises ContractError if invalid."""
+    """Returns the number of gradients that a round does not wait for; ContractError if it is
+    invalid."""
     wanted = train.replicas_to_aggregate
     setting = f"{ROUND_KEY} = {wanted}"
     if options.update != SYNC:
         raise ContractError(
             f"{setting} with asynchronous updates: only a synchronous round has gradients to wait"
-            f" for; take --update sync, or add `--set {ROUND_KEY}=0`"
+            f" for; use --update sync, or add `--set {ROUND_KEY}=0`"
         )
     if wanted > replicas:
         raise ContractError(

@@ -27,22 +27,24 @@ class Options:
     """The train directory."""
     pipeline: Pipeline
     left_aside: tuple[str, ...]
-    """Fields of a classic configuration that have no effect here, a line for each."""
+    """One line for each field of a classic configuration that has no effect here."""
     mode: str
     round_steps: int
-    """Coordinator: steps between two checks of the loss, and at least between two checkpoints."""
+    """Coordinator: steps between two checks of the loss, and the minimum between two
+    checkpoints."""
     final_score: bool
-    """Score the final model on the evaluation images."""
+    """Whether to score the final model on the evaluation images."""
     graph: GraphOptions
-    """The options with the pipeline's number of steps and loss threshold."""
+    """The options of graph mode, with the pipeline's number of steps and loss threshold."""
     given: frozenset[str]
-    """The arguments that the command line has, as `num_clones`; the others have their defaults."""
+    """The names of the arguments on the command line, such as `num_clones`; the others have their
+    defaults."""
     claims: Mapping[str, str]
     """The command line's statements about the cluster, for classic.check."""
 
 
 def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
-    """The options on the command line.
+    """Returns the options on the command line.
 
     Raises:
         PipelineError: all problems in the pipeline configuration.
@@ -77,7 +79,7 @@ def configuration(
     placeholders: Mapping[str, Path],
     overrides: Sequence[str],
 ) -> Loaded:
-    """The configuration in one file, or in parts if they are named; see `parse`."""
+    """Returns the configuration in one file, or in parts if they are named; see `parse`."""
     named = {option: getattr(given, option.replace("-", "_")) for option in pipeline_file.SECTIONS}
     parts = {option: data / path for option, path in named.items() if path}
     if not parts:
@@ -93,7 +95,7 @@ def configuration(
 
 
 def names_given(arguments: Sequence[str]) -> frozenset[str]:
-    """The destinations of the given arguments, independent of their values."""
+    """Returns the destinations of the arguments on the command line."""
     known = parser()
     nothing = object()
     empty = argparse.Namespace(
@@ -109,7 +111,7 @@ def check(arguments: Sequence[str]) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The program's arguments."""
+    """Returns the parser of the program's arguments."""
     arguments = argparse.ArgumentParser(
         prog="detection", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )

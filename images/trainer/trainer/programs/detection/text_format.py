@@ -1,7 +1,7 @@
-"""Protocol buffers' text format, as label maps and classic pipelines are written in it.
+"""Parses and writes the text format of protocol buffers, for label maps and classic pipelines.
 
-`item { id: 1 name: 'cat' }` becomes a Message of fields, each with its line. This
-module knows no schema: the caller interprets the fields.
+`item { id: 1 name: 'cat' }` becomes a Message of fields, each with its line. This module knows no
+schema: the caller interprets the fields.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 class TextFormatError(ValueError):
-    """The text breaks off or is not in text format; begins with `line <n>:`."""
+    """The text is incomplete, or not in text format; the message begins with `line <n>:`."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Message:
-    """The fields between two braces, in their order."""
+    """The fields between two braces, in order."""
 
     fields: tuple[Field, ...]
 
@@ -74,7 +74,7 @@ def parse(text: str) -> Message:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Ends with a token of kind `end`."""
+    """Yields the tokens of a text; the last has the kind `end`."""
     at, line = 0, 1
     while at < len(text):
         match = TOKEN.match(text, at)
@@ -89,7 +89,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 class Reader:
-    """Reads tokens from the front."""
+    """Reads a list of tokens from the beginning."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
@@ -104,14 +104,14 @@ class Reader:
         return self.tokens[self.at - 1]
 
     def took(self, sign: str) -> bool:
-        """Take the next token if it is this sign."""
+        """Take the next token if it is this sign; returns whether it was."""
         if self.next.kind == "sign" and self.next.text in sign:
             self.at += 1
             return True
         return False
 
     def message(self, closing: str, depth: int) -> Message:
-        """Fields up to `closing`, which is taken; "" is the end of the text."""
+        """Read fields up to `closing`, which is taken, too; "" is the end of the text."""
         if depth > DEEPEST:
             raise TextFormatError(f"line {self.next.line}: nested more than {DEEPEST} deep")
         opened, fields = self.tokens[max(self.at - 1, 0)].line, []
@@ -129,7 +129,7 @@ class Reader:
             self.took(",;")
 
     def field(self, depth: int) -> list[Field]:
-        """One `name: value` or `name { … }`; `name: [a, b]` is one field for each."""
+        """Read one `name: value` or `name { … }`; `name: [a, b]` gives one field per value."""
         name = self.take()
         if name.kind != "word":
             raise TextFormatError(f"line {name.line}: {name.text} where a field's name belongs")
@@ -168,7 +168,7 @@ class Reader:
 
 
 def number(text: str) -> int | float:
-    """The number in a token; raises ValueError if it is not a number."""
+    """Returns the number in a token; raises ValueError if it is not a number."""
     if text.lstrip("-").lower().startswith("0x"):
         return int(text, 16)
     plain = text.rstrip("fF")
@@ -176,7 +176,10 @@ def number(text: str) -> int | float:
 
 
 def unquoted(token: Token) -> str:
-    """What stands between the quotes, escapes resolved; \\x and octal ones are bytes of UTF-8."""
+    r"""Returns the text between the quotes, with escapes resolved.
+
+    \x and octal escapes are bytes of UTF-8.
+    """
 
     def resolve(match: re.Match[str]) -> str:
         hexadecimal, octal, unicode, other = match.groups()
@@ -184,7 +187,7 @@ def unquoted(token: Token) -> str:
             return chr(int(unicode, 16))
         if other is not None:
             return ESCAPES.get(other, other)
-        # A byte for now: surrogates keep it apart from characters until all are there.
+        # A byte for now: surrogates keep it apart from characters until all bytes are there.
         return chr(0xDC00 + (int(hexadecimal, 16) if hexadecimal else int(octal, 8) & 0xFF))
 
     text = ESCAPE.sub(resolve, token.text[1:-1])
@@ -199,7 +202,7 @@ def unquoted(token: Token) -> str:
 
 
 def quoted(text: str) -> str:
-    """`text` as a string of the text format."""
+    """Returns `text` as a string of the text format."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
     shown = "".join(
         escapes.get(c) or (c if c.isprintable() else "".join(f"\\{b:03o}" for b in c.encode()))

@@ -1,4 +1,5 @@
 """Linear regression, y = w x + b with noise: the smallest program in graph mode.
 
-Every replica runs it. training/graph_mode restores, saves, waits for and ends replicas.
+Every replica runs the program. The package training/graph_mode starts and ends the replicas, and
+saves and restores the variables.
 """

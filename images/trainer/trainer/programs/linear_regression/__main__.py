@@ -1,4 +1,4 @@
-"""`run linear-regression [ARG…]`: train the line, and judge it."""
+"""`run linear-regression [ARG…]`: train the line, and check the result."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from trainer.programs.training.graph_mode.options import GraphOptions
 
 @dataclass(frozen=True)
 class Options:
-    """The line to find, the made-up points, and how close is close enough."""
+    """The line to find, the points, and the tolerance of the result."""
 
     graph: GraphOptions
     w: float
@@ -26,7 +26,7 @@ class Options:
     batch_size: int
     learning_rate: float
     tolerance: float
-    """|w - w*| and |b - b*| at the end."""
+    """The maximum of |w - w*| and |b - b*| at the end."""
     seed: int
     points: Points | None
     """The points of `--csv`, whose least-squares line is the goal; None: generate points."""
@@ -49,9 +49,9 @@ def parser() -> argparse.ArgumentParser:
     add("--batch-size", type=graph_options.positive, default=32, help="points per step and clone")
     add("--learning-rate", type=float, default=0.005, help="of gradient descent")
     add("--tolerance", type=float, default=0.02, help="largest error of w and of b at the end")
-    add("--seed", type=int, default=1, help="of the made-up points; each replica has its own")
+    add("--seed", type=int, default=1, help="of the generated points; replicas have different ones")
     add("--csv", metavar="FILE", help="points from this file, x and y in each line, instead of"
-        " made-up ones; relative: seen from the data directory")  # fmt: skip
+        " generated ones; a relative path starts at the data directory")  # fmt: skip
     graph_options.add_arguments(arguments, steps=3000, log_steps=200)
     return arguments
 
@@ -60,7 +60,7 @@ def parse(arguments: Sequence[str], data: Path) -> Options:
     """The options on the command line; argparse exits with code 2 if they are invalid.
 
     Args:
-        data: the directory from which `--csv` is seen.
+        data: the directory at which a relative `--csv` starts.
     Raises:
         ContractError: the CSV file, or an argument that conflicts with it, is invalid.
     """
@@ -70,12 +70,12 @@ def parse(arguments: Sequence[str], data: Path) -> Options:
     chosen = {name: getattr(values, name) for name in names}
     points = None
     if values.csv:
-        made_up = [f"--{name}" for name in ("w", "b", "noise")
-                   if chosen[name] != known.get_default(name)]  # fmt: skip
-        if made_up:
+        generated = [f"--{name}" for name in ("w", "b", "noise")
+                     if chosen[name] != known.get_default(name)]  # fmt: skip
+        if generated:
             raise ContractError(
-                f"{', '.join(made_up)}: of made-up points, and --csv {values.csv} has its own;"
-                " leave out one of them"
+                f"{', '.join(generated)}: only for generated points, but --csv {values.csv} names a"
+                " file with points; leave out one of them"
             )
         points = points_file.read(data / values.csv)
         chosen |= dict(zip("wb", points.line()))

@@ -1,4 +1,4 @@
-"""Reads points from a CSV file: x and y of each line, with or without a heading."""
+"""Reads points from a CSV file: x and y in each line, with or without a heading."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Points:
     y: tuple[float, ...]
 
     def line(self) -> tuple[float, float]:
-        """(w, b) of the least-squares line."""
+        """Returns (w, b) of the least-squares line."""
         count = len(self.x)
         mean_x, mean_y = math.fsum(self.x) / count, math.fsum(self.y) / count
         spread = math.fsum((x - mean_x) ** 2 for x in self.x)
@@ -32,7 +32,7 @@ class Points:
 
 
 def read(file: Path) -> Points:
-    """The points of a CSV file: its first two columns, or those that a heading calls x and y.
+    """Returns the points of a CSV file: the columns x and y of its heading, else the first two.
 
     Raises:
         ContractError: the file cannot be read, or has invalid lines; the message names them by
@@ -70,7 +70,11 @@ def read(file: Path) -> Points:
 
 
 def headed(file: Path, heading: list[str]) -> tuple[int, int]:
-    """The columns named x and y in the heading; the first two if it has no such names."""
+    """Returns the columns x and y of the heading; the first two if the heading has no such names.
+
+    Raises:
+        ContractError: there is only one column.
+    """
     names = [name.strip().lower() for name in heading]
     if "x" in names and "y" in names:
         return names.index("x"), names.index("y")
@@ -80,7 +84,7 @@ def headed(file: Path, heading: list[str]) -> tuple[int, int]:
 
 
 def is_number(text: str) -> bool:
-    """Whether the text is a finite number."""
+    """Returns whether the text is a finite number."""
     try:
         return math.isfinite(float(text))
     except ValueError:

@@ -18,7 +18,7 @@ from trainer.programs.training.graph_mode.run import run
 
 tf1 = tf.compat.v1
 SHUFFLED = 65536
-"""Points of a file that wait to be drawn."""
+"""The size of the shuffle buffer for the points of a file."""
 
 
 class Missed(TrainerError):
@@ -56,12 +56,12 @@ def points_of_file(options: Options, replica: int, replicas: int) -> tf.data.Dat
 
 
 def build() -> dict[str, tf.Variable]:
-    """The variables w and b by name, float32 scalars that begin at 0."""
+    """Returns the variables w and b by name, float32 scalars that are 0 at the start."""
     return {name: tf1.get_variable(name, (), initializer=tf1.zeros_initializer()) for name in "wb"}
 
 
 def loss(line: dict[str, tf.Variable], batch: tuple[tf.Tensor, tf.Tensor]) -> ModelLoss:
-    """The mean squared error of one batch (x, y), each [batch]."""
+    """Returns the mean squared error of one batch (x, y), each [batch]."""
     x, y = batch
     w, b = line["w"].read_value(), line["b"].read_value()
     z = line["w"] * x + line["b"]

@@ -1,1 +1,1 @@
-"""Code that the built-in programs share: frame, results, snapshots, signals, graph mode."""
+"""Code that the built-in programs share: start and end, signals, results, snapshots, graph mode."""

@@ -24,18 +24,18 @@ class Board:
         self._writer = tf.summary.create_file_writer(str(output / FOLDER / run))
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """Write a point for each figure, by tag; the file has them when this returns."""
+        """Write a point for each figure, by tag, and flush the file."""
         with self._writer.as_default(step=step):
             for tag, value in values.items():
                 tf.summary.scalar(tag, value)
         self._writer.flush()
 
     def network(self, network: tf.keras.Model) -> None:
-        """Write the layers of a model for the tab Graphs, if the model can be described."""
+        """Write the layers of a model for the tab Graphs, if all layers have a get_config."""
         try:
             layers = network.to_json()
         except NotImplementedError:
-            return  # a layer without get_config
+            return
         shown = tf1.SummaryMetadata()
         shown.plugin_data.plugin_name, shown.plugin_data.content = "graph_keras_model", b"1"
         with self._writer.as_default(step=0):
@@ -94,7 +94,7 @@ def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, bool | 
 
 keras = tf.keras
 TAGS = {"loss": "loss", "accuracy": "accuracy", "staleness_mean": "staleness"}
-"""The curves by their names in `fit`."""
+"""Names of values in `fit`, and the tag of each."""
 
 
 class Curves(keras.callbacks.Callback):

@@ -23,11 +23,11 @@ UNWRITABLE = (
     tf.errors.ResourceExhaustedError,
     tf.errors.UnknownError,
 )
-"""What writing a checkpoint raises if the directory is full, missing, or another user's."""
+"""Errors of writing a checkpoint if the disk is full, or the directory is missing or read-only."""
 
 
 def unwritable(prefix: str | Path, problem: Exception) -> CheckpointError:
-    """The error to raise for one of UNWRITABLE, met while writing the checkpoint `prefix`."""
+    """Returns the error to raise if writing the checkpoint `prefix` raised one of UNWRITABLE."""
     return CheckpointError(
         f"cannot write {prefix}: {headline(problem)}; the output directory needs space, and must be"
         " this user's"
@@ -35,14 +35,14 @@ def unwritable(prefix: str | Path, problem: Exception) -> CheckpointError:
 
 
 def last_good_clause(last: str | None) -> str:
-    """A clause for the message of a training that diverged; `last` is a checkpoint's name."""
+    """Returns a clause for the message of a diverged training; `last`: the last good checkpoint."""
     if last is None:
         return "nothing was saved before"
     return f"{last}, the last good checkpoint, is kept"
 
 
 def link_checkpoint(prefix: Path, name: str) -> None:
-    """Give the checkpoint a second name: hard links, or copies if there can be no links."""
+    """Give the checkpoint a second name, by hard links, or by copies if links are not possible."""
     for file in (*prefix.parent.glob(f"{prefix.name}.data-*"),
                  prefix.with_name(f"{prefix.name}.index")):  # fmt: skip
         new = file.with_name(name + file.name.removeprefix(prefix.name))
@@ -54,18 +54,18 @@ def link_checkpoint(prefix: Path, name: str) -> None:
 
 
 def remove_checkpoint(prefix: Path) -> None:
-    """Remove a checkpoint's files, the index first: without an index the others are ignored."""
+    """Remove a checkpoint's files, the index first: other files without an index are ignored."""
     prefix.with_name(f"{prefix.name}.index").unlink(missing_ok=True)
     for file in prefix.parent.glob(f"{prefix.name}.data-*"):
         file.unlink(missing_ok=True)
 
 
 DAMAGED = (tf.errors.OpError, IndexError)
-"""What reading a file meets that is cut short, or is being replaced by a newer one."""
+"""Errors of reading a file that is truncated, or is being replaced by a newer one."""
 
 
 class Snapshot:
-    """Writes and reads `variables` of any task, from the task of `device`.
+    """Writes and reads `variables`, which may be on any task, in this task.
 
     Args:
         variables: the variables by their names in the file.
@@ -114,20 +114,23 @@ class Snapshot:
         for name, variable in self._variables.items():
             if shapes.get(name) != variable.shape.as_list():
                 raise CheckpointError(
-                    f"{path} belongs to another model: its {name} is"
-                    f" {shapes.get(name, 'not there')}, and should be {variable.shape.as_list()};"
-                    " take the configuration that it was made with, or another output directory"
+                    f"{path} belongs to another model: the shape of {name} is"
+                    f" {shapes.get(name, 'missing')}, and should be {variable.shape.as_list()};"
+                    " use the configuration with which it was made, or another output directory"
                 )
         values = {name: reader.get_tensor(name) for name in self._variables}
         for name, variable in self._variables.items():
             variable.assign(values[name])
 
     def _own(self, variable: tf.Variable) -> tf.Variable:
-        """This task's copy of a mirrored variable: lost tasks are not needed."""
+        """Returns this task's copy of a mirrored variable, so that lost tasks are not needed."""
         return self._strategy.experimental_local_results(variable)[0]
 
     def _written(self, prefix: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-        """Pulls all variables to this task; without a result no caller would wait for the op."""
+        """Returns `prefix` after all variables were read from their tasks and saved.
+
+        Without a result, no caller would wait for the op.
+        """
         names = [*self._variables, *self._numbers]
         with tf.device(self._device):
             save = tf.raw_ops.SaveV2(
@@ -144,17 +147,17 @@ class Snapshot:
 
 
 def name_of(variable: tf.Variable) -> str:
-    """A variable's name without the number of its output."""
+    """Returns a variable's name without the number of its output."""
     return variable.name.partition(":")[0]
 
 
 def named(
     network: tf.keras.Model, optimizer: tf.keras.optimizers.Optimizer
 ) -> dict[str, tf.Variable]:
-    """The variables that training changes by name; the optimizer's begin with `optimizer/`.
+    """Returns the variables that training changes, by name; the optimizer's: `optimizer/<name>`.
 
-    A split variable is saved in parts, one per parameter server: a cluster with another number of
-    them cannot read it.
+    A split variable is saved in parts, one per parameter server, so a cluster with another number
+    of parameter servers cannot read it.
     """
     return {
         **{name_of(part): part for part in parts(network.weights)},
@@ -169,7 +172,7 @@ def parts(variables: Iterable[tf.Variable]) -> Iterator[tf.Variable]:
 
 
 def all_finite(path: str) -> bool:
-    """Whether every float tensor in the checkpoint is finite."""
+    """Returns whether every float tensor in the checkpoint is finite."""
     reader = tf.train.load_checkpoint(path)
     kinds = reader.get_variable_to_dtype_map()
     return all(

@@ -1,4 +1,4 @@
-"""Reports which task holds which variable, by the variables' devices; the leader does it once."""
+"""Reports which task holds which variable, by the variables' devices; the leader calls it once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def tell(progress: Progress | None, variables: Iterable[Any]) -> None:
 
 
 def placement(variables: Iterable[Any]) -> list[dict[str, object]]:
-    """`{"name": "dense/kernel", "on": "ps-1", "bytes": 4096}` of each; [] if none is on a task.
+    """Returns `{"name": "dense/kernel", "on": "ps-1", "bytes": 4096}` for each variable on a task.
 
-    A variable that is divided counts by its parts.
+    The parts of a divided variable are counted separately.
     """
-    parts = [part for one in variables for part in getattr(one, "variables", None) or [one]]
+    parts = [part for v in variables for part in getattr(v, "variables", None) or [v]]
     sizes: dict[tuple[str, str], int] = {}
-    for found in filter(None, map(sized, parts)):
-        key, size = found
+    for entry in filter(None, map(sized, parts)):
+        key, size = entry
         sizes[key] = sizes.get(key, 0) + size
     return ranked(sizes)

@@ -1,4 +1,4 @@
-"""The frame of a built-in program: its task, its errors, TensorFlow's import, signals, its end.
+"""The frame of a built-in program: its start and end, errors, TensorFlow's import, and signals.
 
 Signals (SIGTERM, SIGUSR1) and the file `save-now` arrive while TensorFlow trains. Python's
 handlers wait until TensorFlow returns to the interpreter, which never happens in a step that waits
@@ -37,7 +37,7 @@ def main(run: Run, arguments: list[str]) -> NoReturn:
         if problem.final:
             mailbox.leave_last_words("", mailbox.FINAL)
         print(f"error: {problem}", file=sys.stderr)
-        leave(problem.exit_code)  # here, while the exception keeps TensorFlow's frames alive
+        leave(problem.exit_code)  # inside of `except`, which keeps TensorFlow's frames alive
     except Exception as problem:
         mailbox.leave_last_words("".join(format_exception_only(type(problem), problem)))
         raise
@@ -45,19 +45,19 @@ def main(run: Run, arguments: list[str]) -> NoReturn:
 
 
 def leave(code: int) -> NoReturn:
-    """End at once: TensorFlow takes up to 40 s to end a strategy, and waits for lost peers."""
+    """End the process at once: TensorFlow takes up to 40 s to end a strategy."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 def data_directory() -> Path:
-    """The directory of this task's data set."""
+    """Returns the directory of this task's data set."""
     return Path(os.environ.get("CLUSTER_KIT_DATA") or "/data")
 
 
 def prepare_tensorflow() -> None:
-    """Import it with tf_keras as tf.keras, and without its advice about retracing at each save."""
+    """Import TensorFlow, with tf_keras as tf.keras, and without warnings about retracing."""
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     with gc_pause.left_alone():
@@ -87,10 +87,10 @@ def watched(
     def watch() -> None:
         while not done.is_set():
             ready, _, _ = select.select([read], [], [], LOOK_S)
-            came = os.read(read, 64) if ready else b""
-            if signal.SIGTERM in came:
+            received = os.read(read, 64) if ready else b""
+            if signal.SIGTERM in received:
                 terminated()
-            if save_now and (signal.SIGUSR1 in came or appeared(file)):
+            if save_now and (signal.SIGUSR1 in received or appeared(file)):
                 save_now()
 
     watcher = threading.Thread(target=watch, name="signals", daemon=True)
@@ -154,11 +154,11 @@ def headline(problem: BaseException) -> str:
 STEPS = "steps"
 """The last step was made."""
 THRESHOLD = "loss-threshold"
-"""The mean loss was no longer above the threshold."""
+"""The mean loss reached the threshold."""
 NOTHING = "nothing"
-"""Nothing was left to do: an earlier run had made the last step."""
+"""There was nothing to do: an earlier run had made the last step."""
 
 
 def checkpoint_directory(output: Path) -> Path:
-    """The directory of checkpoints, below the output directory."""
+    """Returns the directory of checkpoints, below the output directory."""
     return output / "checkpoints"

@@ -18,10 +18,10 @@ def write_result(
     classes: Sequence[str] | Mapping[int, str],
     progress: Progress | None,
 ) -> None:
-    """`metrics` are also written as the event of that name.
+    """Write result.json, and the event `metrics`.
 
     Args:
-        classes: their names, in order or by number.
+        classes: the names of the classes, in order or by number.
     """
     text = json.dumps({**metrics, "classes": classes}, indent=2) + "\n"
     atomic.replace(output / NAME, text)
@@ -30,7 +30,7 @@ def write_result(
 
 
 def report_again(output: Path, progress: Progress | None) -> bool:
-    """If an earlier run has finished, write its metrics for this run; returns whether it has."""
+    """Write the metrics of an earlier, finished run again; returns False if there is none."""
     file = output / NAME
     if not file.exists():
         return False
@@ -42,6 +42,6 @@ def report_again(output: Path, progress: Progress | None) -> bool:
 
 
 def per_second(begin: tuple[int, float], end: tuple[int, float]) -> float:
-    """Steps per second between two (global step, seconds); 0.0 if no time has passed."""
+    """Returns the steps per second between two (global step, seconds); 0.0 if they are equal."""
     seconds = end[1] - begin[1]
     return round((end[0] - begin[0]) / seconds, 2) if seconds > 0 else 0.0

@@ -1,4 +1,4 @@
-"""The evaluator's loop: each checkpoint is scored as it appears, until the job has ended."""
+"""The evaluator's loop: scores each new checkpoint, until the job has ended."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Checkpoint = TypeVar("Checkpoint")
 def score_each(
     waiting: Callable[[], Sequence[Checkpoint]], score: Callable[[Checkpoint], None]
 ) -> None:
-    """Call `score` for every checkpoint that is `waiting`, in order.
+    """Call `score` for every checkpoint that `waiting` returns, in order.
 
-    Returns when the job has ended and nothing was waiting after that: the last checkpoint is
-    written before the job ends.
+    Returns when the job has ended and no checkpoint was waiting after that. The last checkpoint is
+    written before the job ends, so none is missed.
     """
     while True:
         ended = mailbox.job_has_ended()

@@ -148,5 +148,5 @@ def test_most_of_an_image_is_not_thrown_away_without_a_remark(
     assert bool(said) == bool(proposed)
     if proposed:
         assert said.startswith(f"warning: --image-size {image_size} leaves {image_size**2:,} of")
-        assert f"take --image-size {proposed}," in said
+        assert f"use --image-size {proposed}," in said
         assert f"{size[0]} x {size[1]} (median of 5)" in said

@@ -67,7 +67,7 @@ def test_a_trainer_that_never_comes_ends_the_program_and_is_named(tmp_path):
     ended = subprocess.run([PYTHON, "-c", program], env=environment, timeout=60, check=False)
     assert ended.returncode == 6
     words = (tmp_path / "last-words").read_text()
-    assert "not all trainers were there after 0.2 s" in words
+    assert "not all trainers were ready after 0.2 s" in words
     assert "worker-0 at 127.0.0.1:1 is silent" in words
     assert "worker-1" not in words
 

@@ -1,1 +1,1 @@
-"""The pipeline configuration: its sections, its two file formats, what is wrong with one."""
+"""The pipeline configuration: its sections, its two file formats, and its error messages."""

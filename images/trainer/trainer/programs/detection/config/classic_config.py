@@ -29,7 +29,7 @@ STRIDES = (16, 32, 64, 128, 256, 512)
 
 
 def same(*names: str) -> dict[str, str]:
-    """A table for fields that have the same name in both forms."""
+    """Returns a table of fields that have the same name in both forms."""
     return {name: name for name in names}
 
 
@@ -119,7 +119,7 @@ REPEATED = frozenset(
         *(f"{reader}.input_path" for reader in READERS),
     )
 )
-"""Places that hold a list; a value is added to it."""
+"""Key paths that hold a list; a value is appended to it."""
 
 BLOCKS: dict[str, tuple[str, Any]] = {
     f"{LOSS}.classification_loss.weighted_softmax": ("model.loss.classification_loss", "softmax"),
@@ -138,18 +138,19 @@ BLOCKS: dict[str, tuple[str, Any]] = {
         {"probability": 0.85, "min_scale": 0.3, "max_scale": 1.0, "max_aspect_change": 1.4},
     ) for name in ("ssd_random_crop", "random_crop_image")},
 }  # fmt: skip
-"""Blocks whose presence means something: the key path and its value, before what is inside."""
+"""Blocks whose mere presence sets a value: its key path and value, set before the block's
+fields."""
 
 
 def strides(layers: object) -> tuple[int, ...]:
-    """Strides of the feature maps, from their number; ValueError if it is invalid."""
+    """Returns the strides of `layers` feature maps; ValueError if the number is invalid."""
     if not isinstance(layers, int) or not 1 <= layers <= len(STRIDES):
         raise ValueError(f"must be 1 to {len(STRIDES)}: feature maps of stride 16, 32, 64, …")
     return STRIDES[:layers]
 
 
 def extractor(name: object) -> str:
-    """The backbone that a feature extractor's type means; ValueError if it is unknown."""
+    """Returns the backbone for a feature extractor's type; ValueError if the type is unknown."""
     known = {f"ssd_{kind}": kind for kind in ("mobilenet_v1", "mobilenet_v2")}
     plain = str(name).removesuffix("_keras")
     if plain not in known:
@@ -158,7 +159,7 @@ def extractor(name: object) -> str:
 
 
 def kind_of_start(kind: object) -> str:
-    """Return which part of a fine-tune checkpoint is used; ValueError if it is unknown."""
+    """Returns which part of a fine-tune checkpoint is loaded; ValueError if the type is unknown."""
     known = {"detection": "detection", "full": "detection", "classification": "classification"}
     if str(kind) not in known:
         raise ValueError(f"must be one of {', '.join(known)}")
@@ -166,7 +167,8 @@ def kind_of_start(kind: object) -> str:
 
 
 def around_one(least: object) -> float:
-    """A range's half width, from its lower end below 1; ValueError if it is invalid."""
+    """Returns half the width of a range around 1, from its lower end; ValueError if it is
+    invalid."""
     if not isinstance(least, float) or not 0 < least <= 1:
         raise ValueError("must be above 0 and at most 1")
     return round(1 - least, 6)
@@ -186,7 +188,7 @@ CHANGED: dict[str, tuple[str, Callable[[object], Any]]] = {
         around_one,
     ),
 }
-"""Keys whose values are converted. ValueError: the value is not a known one."""
+"""Keys whose values are converted; the function raises ValueError for an unknown value."""
 
 
 REWRITER = (
@@ -201,7 +203,7 @@ SCORED = "the evaluator scores every checkpoint with COCO's mAP, each class for 
 
 
 def because(reason: str, above: str, *names: str) -> dict[str, str]:
-    """Each of `names` inside the block `above`, with one reason."""
+    """Returns a mapping of each of `names` in the block `above` to the same reason."""
     return {f"{above}.{name}": reason for name in names}
 
 
@@ -243,12 +245,13 @@ ASIDE: Mapping[str, str] = MappingProxyType({
     **because(SCORED, "eval_config", "max_evals", "metrics_set", "eval_interval_secs",
               "include_metrics_per_category", "max_num_boxes_to_visualize"),
 })  # fmt: skip
-"""Said with the reason, and left aside, with all that is in them."""
+"""Fields that are reported with the reason, and ignored together with everything in them."""
 
 
 @dataclass(frozen=True)
 class Translated:
-    """Tables as TOML would have them; `written` gives each key's line and name in the file."""
+    """The tables as TOML would have them; `written` has the line and the name of each key in the
+    file."""
 
     tables: dict[str, Any]
     written: Mapping[str, str] = field(default_factory=dict)
@@ -258,7 +261,8 @@ class Translated:
 
 @dataclass(frozen=True)
 class Entry:
-    """A value of the file under its path, `model.ssd.num_classes`; {} for a block."""
+    """A value of the file and its path, such as `model.ssd.num_classes`; the value of a block is
+    {}."""
 
     path: str
     value: Any
@@ -337,9 +341,10 @@ def translate(message: Message) -> Translated:
 
 
 def entries(message: Message, above: str) -> Iterator[Entry]:
-    """Every value; of the blocks those that are empty, unknown, or mean something by themselves.
+    """Yields every value, and those blocks that are empty, unknown, or set a value by their
+    presence.
 
-    What is in an unknown one is left out.
+    The contents of unknown blocks are omitted.
     """
     for item in message:
         path = f"{above}.{item.name}" if above else item.name
@@ -359,12 +364,12 @@ def entries(message: Message, above: str) -> Iterator[Entry]:
 
 
 def is_aside(path: str) -> str:
-    """The entry of ASIDE that `path` is or lies in, "" if there is none."""
+    """Returns the entry of ASIDE that is `path` or contains it; "" if there is none."""
     return next((known for known in ASIDE if f"{path}.".startswith(f"{known}.")), "")
 
 
 def prefixes(path: str) -> Iterator[str]:
-    """`a`, `a.b`, `a.b.c` of `a.b.c`."""
+    """Yields `a`, `a.b` and `a.b.c` for `a.b.c`."""
     parts = path.split(".")
     return (".".join(parts[:end]) for end in range(1, len(parts) + 1))
 
@@ -373,7 +378,7 @@ KNOWN = {part for path in (*FIELDS, *BLOCKS, *CHANGED, *ASIDE) for part in prefi
 
 
 def nearest_of(path: str) -> str:
-    """A hint with the keys that are possible in the same block."""
+    """Returns a hint with the keys that are valid in the same block."""
     above, _, name = path.rpartition(".")
     known = [p.rpartition(".")[2] for p in KNOWN if p.rpartition(".")[0] == above]
     return nearest(name, known, "known there")

@@ -1,4 +1,5 @@
-"""The problems of a pipeline configuration: each with key, value, rule and hint, all at once."""
+"""The problems of a pipeline configuration, reported together: key, value, rule and hint of
+each."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from trainer.programs.detection.config.pipeline import Part
 
 
 def nearest(name: str, known: Iterable[str], among: str = "known keys") -> str:
-    """``did you mean `batch_size`?``, or what is known, after the words `among`."""
+    """Returns ``did you mean `batch_size`?``, or the list of known names after the words
+    `among`."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
     return f"did you mean `{near[0]}`?" if near else f"{among}: {', '.join(names) or 'nothing'}"
@@ -35,7 +37,7 @@ TYPES = {
     "finite_number": "must be a finite number",
 }
 CHOSEN_BY_TYPE = ("optimizer", "learning_rate")
-"""Tables whose key `type` decides what else is in them."""
+"""Tables whose other keys depend on their key `type`."""
 LONGEST = 60
 
 
@@ -54,7 +56,7 @@ class Problem:
 
 
 class PipelineError(ContractError):
-    """The configuration is wrong; `problems` are all that could be found."""
+    """The configuration is invalid; `problems` has all problems that could be found."""
 
     def __init__(self, file: str, problems: Sequence[Problem]) -> None:
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
@@ -65,10 +67,10 @@ class PipelineError(ContractError):
 def found_by(
     error: ValidationError, model: type[BaseModel], written: Mapping[str, str]
 ) -> list[Problem]:
-    """The problems in pydantic's error about `model`.
+    """Returns the problems in pydantic's error about `model`.
 
     Args:
-        written: how a key is written in the file or on the command line, if that differs.
+        written: the spelling of keys in the file or on the command line, if it differs.
     """
     return [problem(detail, model, written) for detail in error.errors(include_url=False)]
 
@@ -98,9 +100,10 @@ def problem(detail: Any, model: type[BaseModel], written: Mapping[str, str]) -> 
 
 
 def walked(loc: Sequence[int | str], model: type[BaseModel]) -> tuple[list[str], Any]:
-    """(keys of the file, the model that the last of them stands in).
+    """Returns (keys of the file, the model that contains the last key).
 
-    Where `type` decides, pydantic puts the type's name between the keys.
+    Pydantic's locations also contain the names of types where a key `type` selects the model; they
+    are omitted.
     """
     key_path: list[str] = []
     table: Any = model
@@ -123,20 +126,20 @@ def walked(loc: Sequence[int | str], model: type[BaseModel]) -> tuple[list[str],
 
 
 def models_in(annotation: Any) -> list[type[Part]]:
-    """The models that an annotation allows: of unions, options and tuples all."""
+    """Yields all models in an annotation, also those in unions, optional types and tuples."""
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         return [annotation] if issubclass(annotation, Part) else []
     return [model for inner in typing.get_args(annotation) for model in models_in(inner)]
 
 
 def single(annotation: Any) -> Any:
-    """The only model in an annotation; None if there are several, or none."""
+    """Returns the only model in an annotation; None if there are several or none."""
     models = models_in(annotation)
     return models[0] if len(models) == 1 else None
 
 
 def tags_of(fields: Mapping[str, Any], key: str) -> str:
-    """The values of `type` among which the field `key` chooses, quoted."""
+    """Returns the valid values of `type` for the field `key`, quoted."""
     models = models_in(fields[key.partition("[")[0]].annotation)
     return ", ".join(f"'{model.model_fields['type'].default}'" for model in models)
 
@@ -152,7 +155,7 @@ def meaning(fields: Mapping[str, Any], key: str) -> str:
 
 
 def short(value: object) -> str:
-    """The value about as TOML writes it; "" for a whole table."""
+    """Returns the value roughly as in TOML; "" for a whole table."""
     if isinstance(value, dict | BaseModel):
         return ""
     if isinstance(value, tuple):

@@ -1,8 +1,8 @@
-"""The pipeline configuration: model, training, evaluation and input of one detector, in one value.
+"""The pipeline configuration of a detector as one value: model, training, evaluation and input.
 
-Sections and fields carry the names of the Object Detection API's pipeline as far as they exist
-there. `pipeline_file.read` makes it from TOML or from a classic `pipeline.config`; every path in it
-is then absolute.
+Sections and fields have the names of the Object Detection API's pipeline if they exist there.
+`pipeline_file.read` makes the value from TOML or from a classic `pipeline.config`; all its paths
+are absolute.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from pydantic import (
 
 PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 DIRECTORY = "."
-"""The key of the configuration's directory in `places`."""
+"""The key in `places` for the configuration's directory."""
 
 
 def resolved(text: str, places: Mapping[str, Path]) -> str:
-    """`text` as an absolute path, with placeholders such as `{{ data }}` replaced.
+    """Returns `text` as an absolute path, with placeholders such as `{{ data }}` replaced.
 
     Args:
         places: directories by placeholder, and the configuration's directory under `"."`.
 
     Raises:
-        ValueError: an unknown placeholder.
+        ValueError: the placeholder is unknown.
     """
 
     def directory(match: re.Match[str]) -> str:
@@ -51,24 +51,26 @@ def resolved(text: str, places: Mapping[str, Path]) -> str:
 
 
 def listed(value: object) -> object:
-    """One text, or a list of them; TOML and JSON have lists where this model has tuples."""
+    """Returns one text, or a list, as a tuple: TOML and JSON have lists where this model has
+    tuples."""
     return (value,) if isinstance(value, str) else value
 
 
 def path_from(value: str, info: ValidationInfo) -> str:
-    """A path of the configuration as an absolute one (see paths.resolved)."""
+    """Returns a path of the configuration as an absolute path (see `resolved`)."""
     return resolved(value, info.context or {})
 
 
 def filled(value: tuple[object, ...]) -> tuple[object, ...]:
-    """The value itself; ValueError if it is empty."""
+    """Returns the value; raises ValueError if it is empty."""
     if not value:
         raise ValueError("must hold at least one")
     return value
 
 
 NotEmpty = AfterValidator(filled)
-"""For lists; pydantic's min_length would add a second error if all items are invalid."""
+"""For lists. With pydantic's min_length a list whose items are all invalid would be reported
+twice."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -85,7 +87,7 @@ class Part(BaseModel):
 
 
 class Anchors(Part):
-    """One grid of anchors for each feature map; scales are sides as a fraction of the image."""
+    """One grid of anchors per feature map; scales are sides as fractions of the image."""
 
     feature_strides: tuple[Literal[8, 16, 32, 64, 128, 256, 512], ...] = Field(
         (16, 32, 64),
@@ -122,7 +124,7 @@ class Anchors(Part):
 
     @property
     def layer_scales(self) -> tuple[float, ...]:
-        """The scale of each feature map, in the order of feature_strides."""
+        """Returns the scale of each feature map, in the order of feature_strides."""
         if self.scales is not None:
             return self.scales
         steps = max(len(self.feature_strides) - 1, 1)
@@ -151,7 +153,7 @@ class Matcher(Part):
 
 
 class BoxCoder(Part):
-    """Factors of the four numbers of an encoded box."""
+    """Factors of the four numbers that encode a box."""
 
     y_scale: Positive = Field(10.0, description="Centre, vertical")
     x_scale: Positive = Field(10.0, description="Centre, horizontal")
@@ -179,7 +181,7 @@ class Loss(Part):
 
 
 class PostProcessing(Part):
-    """From scores and boxes of all anchors to detections."""
+    """Turns the scores and boxes of all anchors into detections."""
 
     score_threshold: Fraction = Field(0.01, description="Detections below this score are dropped")
     iou_threshold: Fraction = Field(
@@ -250,7 +252,7 @@ class Adam(Averaging):
 
 
 class Rate(Part):
-    """A learning rate that may rise at the start."""
+    """A learning rate with an optional warm-up."""
 
     learning_rate: Positive = Field(description="The rate after the warm-up")
     warmup_steps: CountOrNone = Field(0, description="Steps of linear rise; 0 for none")
@@ -258,7 +260,7 @@ class Rate(Part):
 
 
 class ConstantRate(Rate):
-    """The same rate throughout."""
+    """A constant rate."""
 
     type: Literal["constant"] = "constant"
 
@@ -284,14 +286,14 @@ class CosineRate(Rate):
 
 
 class RateStep(Part):
-    """A rate from a step on."""
+    """A rate, and the step from which it applies."""
 
     step: Count
     learning_rate: Positive
 
 
 class ManualStepRate(Rate):
-    """Rates that are listed by step."""
+    """A list of rates, each with the step from which it applies."""
 
     type: Literal["manual_step"] = "manual_step"
     schedule: Annotated[tuple[RateStep, ...], NotEmpty] = Field(description="Steps and their rates")
@@ -335,7 +337,7 @@ class Crop(Part):
 
 
 class Augmentation(Part):
-    """Random changes of training images; absent or 0: no such change."""
+    """Random changes of training images; a change that is absent or 0 is not made."""
 
     random_horizontal_flip: Fraction = Field(0.0, description="Share of images that are mirrored")
     random_crop: Crop | None = Field(None, description="Crop or pad")
@@ -352,7 +354,7 @@ class Augmentation(Part):
 
 
 class TrainConfig(Part):
-    """The length of training, its speed, and its start."""
+    """The length, the speed and the start of the training."""
 
     batch_size: Count = Field(32, description="Images per step of one replica, or of one clone")
     num_steps: Count = Field(
@@ -423,7 +425,7 @@ class Pipeline(Part):
     train_config: TrainConfig
     train_input_reader: InputReader
     eval_input_reader: InputReader | None
-    """None only if a configuration in parts has none: then nothing can be scored."""
+    """None only for a configuration in parts without this part; then there is nothing to score."""
     eval_config: EvalConfig = EvalConfig()
 
     @field_validator("eval_config")
@@ -439,7 +441,8 @@ class Pipeline(Part):
 
     @property
     def averaged(self) -> bool:
-        """Whether the variables' moving averages are scored and saved, instead of the variables."""
+        """Returns whether the variables' moving averages are scored and saved instead of the
+        variables."""
         chosen = self.eval_config.use_moving_averages
         kept = self.train_config.optimizer.use_moving_average
         return kept if chosen is None else chosen

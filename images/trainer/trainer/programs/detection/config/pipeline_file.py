@@ -1,7 +1,7 @@
 """Reads a Pipeline from a file: TOML, or the classic text form (`pipeline.config`).
 
-A classic configuration may also be in parts: a file each for the model, the training and the input,
-which contain the text between the braces of `model { … }`, `train_config { … }` and
+A classic configuration may also be divided into one file each for the model, the training and the
+input. Each contains the text between the braces of `model { … }`, `train_config { … }` or
 `train_input_reader { … }`.
 """
 
@@ -35,7 +35,7 @@ class Loaded:
 
 
 def read(path: Path, placeholders: Mapping[str, Path], overrides: Sequence[str] = ()) -> Pipeline:
-    """The pipeline in `path`; see `load`."""
+    """Returns the pipeline in the file `path`; see `load`."""
     return load(path, placeholders, overrides).pipeline
 
 
@@ -45,14 +45,15 @@ def load(
     overrides: Sequence[str] = (),
     default_steps: int | None = None,
 ) -> Loaded:
-    """The pipeline in `path`, every path in it absolute.
+    """Returns the pipeline in the file `path`; all its paths are absolute.
 
     Args:
         placeholders: the directories for placeholders such as `{{ data }}` in its paths.
-        overrides: `train_config.num_steps=50`, replaces the file's value; TOML, or a text.
-        default_steps: `train_config.num_steps` if neither file nor overrides have it.
+        overrides: assignments such as `train_config.num_steps=50`, which replace the file's values;
+            a value that is not TOML is a text.
+        default_steps: `train_config.num_steps` if neither the file nor the overrides set it.
     Raises:
-        PipelineError: everything that is wrong.
+        PipelineError: all problems of the configuration.
     """
     text = content(path)
     classic = path.suffix in CLASSIC
@@ -69,10 +70,10 @@ def checked(
     overrides: Sequence[str],
     default_steps: int | None,
 ) -> Loaded:
-    """The pipeline of these tables; see `load`.
+    """Returns the pipeline that these tables describe; see `load`.
 
     Args:
-        name: of the file or files, for messages.
+        name: the name of the file or files, for messages.
         context: `placeholders`, and the configuration's own directory.
     """
     raw, problems = dict(given.tables), list(given.problems)
@@ -96,7 +97,7 @@ def checked(
 
 
 def content(path: Path) -> str:
-    """The file's text; PipelineError if it cannot be read."""
+    """Returns the file's text; PipelineError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as problem:
@@ -109,7 +110,7 @@ def content(path: Path) -> str:
 
 
 def toml(path: Path, text: str) -> dict[str, Any]:
-    """The tables of a TOML text; PipelineError if it is not valid."""
+    """Returns the tables of a TOML text; PipelineError if the text is invalid."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -118,7 +119,7 @@ def toml(path: Path, text: str) -> dict[str, Any]:
 
 
 def translated(path: Path, text: str) -> Translated:
-    """A classic configuration as tables; PipelineError if it is not in text format."""
+    """Returns a classic configuration as tables; PipelineError if it is not in text format."""
     try:
         return translate(text_format.parse(text))
     except text_format.TextFormatError as problem:
@@ -127,7 +128,7 @@ def translated(path: Path, text: str) -> Translated:
 
 
 def assignment(text: str) -> dict[str, Any]:
-    """`a.b=1` as {"a": {"b": 1}}; a value that is not TOML is taken as a text."""
+    """Returns `a.b=1` as {"a": {"b": 1}}; a value that is not TOML is taken as a text."""
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
         raise ValueError("must be section.key=value")
@@ -156,12 +157,13 @@ def with_tuples(value: Any) -> Any:
 
 
 def to_toml(pipeline: Pipeline) -> str:
-    """The whole pipeline, defaults and absolute paths written out; `read` gives the same value."""
+    """Returns the whole pipeline, defaults and absolute paths included, as TOML that `read` can
+    read."""
     return "\n".join(table_lines(pipeline, "")).lstrip("\n") + "\n"
 
 
 def table_lines(table: BaseModel, name: str) -> list[str]:
-    """The lines of one TOML table and of those inside it."""
+    """Yields the lines of a TOML table and of its subtables."""
     fields = {key: value for key, value in table if value is not None}
     plain = {key: value for key, value in fields.items() if not isinstance(value, BaseModel)}
     lines = ["", f"[{name}]"] if name and plain else []
@@ -173,7 +175,7 @@ def table_lines(table: BaseModel, name: str) -> list[str]:
 
 
 def written(value: Any) -> str:
-    """A value as TOML writes it."""
+    """Returns a value as TOML."""
     if isinstance(value, BaseModel):
         inside = ", ".join(f"{key} = {written(inner)}" for key, inner in value)
         return f"{{ {inside} }}"
@@ -189,7 +191,7 @@ SECTIONS = {
     "eval-config-path": "eval_config",
     "eval-input-config-path": "eval_input_reader",
 }
-"""Option to the section that its file is."""
+"""The section of the pipeline that each option's file contains."""
 REQUIRED = tuple(SECTIONS)[:3]
 OF_PATHS = ("fine_tune_checkpoint", "input_path", "label_map_path")
 
@@ -200,11 +202,13 @@ def load_parts(
     overrides: Sequence[str] = (),
     default_steps: int | None = None,
 ) -> Loaded:
-    """The pipeline of these files, by option; without eval-input-config-path nothing is scored.
+    """Returns the pipeline in these files, by option; without eval-input-config-path nothing is
+    scored.
 
-    Args: as of pipeline_file.load. Paths in a file are seen from that file.
+    The arguments are those of `load`. Relative paths in a file start at that file's directory.
+
     Raises:
-        PipelineError: everything that is wrong.
+        PipelineError: all problems of the configuration.
     """
     name = ", ".join(map(str, files.values()))
     absent = [option for option in REQUIRED if option not in files]
@@ -226,7 +230,7 @@ def load_parts(
 
 
 def section(path: Path, name: str) -> Translated:
-    """The file as one section of a pipeline; PipelineError if it is not in text format."""
+    """Returns the file as one section of a pipeline; PipelineError if it is not in text format."""
     try:
         inside = text_format.parse(content(path))
     except text_format.TextFormatError as problem:
@@ -250,10 +254,10 @@ def seen_from(folder: Path, value: Any) -> Any:
 
 
 def merged(tables: Any) -> dict[str, Any]:
-    """These tables merged into one."""
+    """Returns these tables merged into one."""
     return {key: value for table in tables for key, value in table.items()}
 
 
 def spelt(option: str) -> str:
-    """The key as the classic programs spell it."""
+    """Returns the option as the classic programs spell it."""
     return option.replace("-", "_")

@@ -1,1 +1,1 @@
-"""From other annotations to TFRecords: python3 -m trainer.programs.detection.convert --help."""
+"""Converts annotations to TFRecords: python3 -m trainer.programs.detection.convert --help."""

@@ -1,4 +1,4 @@
-"""Write TFRecords and a label map from COCO or Pascal VOC annotations (a command of its own)."""
+"""A separate command: writes TFRecords and a label map from COCO or Pascal VOC annotations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAP_FILE = "label_map.pbtxt"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Convert; the exit code."""
+    """Convert the annotations; returns the exit code."""
     options = parser().parse_args(arguments)
     try:
         run(options)
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command's arguments."""
+    """Returns the parser of the command's arguments."""
     top = argparse.ArgumentParser(
         prog="cluster-kit data convert",
         description="Write TFRecords with the Object Detection API's features, and a label map.",
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def count(text: str) -> int:
-    """A number of files, 1 to 99999, for argparse."""
+    """Returns a number of files, 1 to 99999, for argparse."""
     value = int(text)
     if not 1 <= value <= 99999:
         raise argparse.ArgumentTypeError(f"{text}: must be 1 to 99999")
@@ -60,17 +60,17 @@ def count(text: str) -> int:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Read, check, and write; ContractError if anything is wrong and not to be skipped."""
+    """Read, check and write; raises ContractError for problems that are not to be skipped."""
     labels = label_map.read(given.label_map) if given.label_map else None
     if given.form == "coco":
         source = sources.read_coco(given.annotations, given.images, labels)
     else:
         source = sources.read_voc(given.directory, given.split, labels)
     good = looked_through(source, skip_bad=given.skip_bad)
-    from trainer.programs.detection.data import records  # here: TensorFlow takes seconds
+    from trainer.programs.detection.data import records  # here: importing TensorFlow takes seconds
 
     same_map(given.to / MAP_FILE, source)
-    shards = min(given.shards, len(good))  # none stays empty
+    shards = min(given.shards, len(good))  # so that no file is empty
     no_others(given.to, given.name, shards)
     images = (image for image, _ in (labelled(one, source.labels) for one in good) if image)
     try:
@@ -86,7 +86,8 @@ def run(given: argparse.Namespace) -> None:
 
 
 def looked_through(source: Source, *, skip_bad: bool) -> list[Annotated]:
-    """The images that are right; ContractError if one is not, or none is there."""
+    """Returns the valid images; ContractError if one is invalid and not skipped, or if there are
+    none."""
     problems = list(source.problems)
     good = []
     for image in source.images:
@@ -117,7 +118,8 @@ def report(problems: list[str], *, skip_bad: bool) -> None:
 
 
 def no_others(folder: Path, name: str, shards: int) -> None:
-    """Files of an earlier conversion into another number of shards would be read with these."""
+    """Raise ContractError if `folder` has files of another conversion: they would be read together
+    with these."""
     of = re.compile(rf"{re.escape(name)}-\d+-of-(\d+)\.tfrecord")
     matches = [
         (of.fullmatch(file.name), file) for file in sorted(folder.glob(f"{name}-*.tfrecord"))
@@ -131,7 +133,8 @@ def no_others(folder: Path, name: str, shards: int) -> None:
 
 
 def same_map(file: Path, source: Source) -> None:
-    """Two parts of a set must mean the same by a number."""
+    """Raise ContractError if `file` exists with another label map: all parts of a data set must
+    share one."""
     if file.exists() and label_map.read(file).labels != source.labels.labels:
         raise ContractError(
             f"{file} is there and has other classes; add --label-map {file} to use its numbers, or"

@@ -1,7 +1,8 @@
-"""Reads annotations of other formats: images by file, with boxes in pixels, and the label map.
+"""Reads annotations of other formats: images with boxes in pixels, and the label map.
 
-COCO's JSON is one file with `images`, `annotations` and `categories`, beside a folder of images.
-Pascal VOC has `Annotations/<name>.xml`, `JPEGImages/<name>.jpg`, `ImageSets/Main/<split>.txt`.
+COCO's JSON is one file with `images`, `annotations` and `categories`; the images are in a separate
+folder. Pascal VOC has `Annotations/<name>.xml`, `JPEGImages/<name>.jpg` and
+`ImageSets/Main/<split>.txt`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from trainer.programs.detection.data.label_map import LabelMap
 
 @dataclass(frozen=True)
 class PixelBox:
-    """One object as it is annotated, sides in pixels."""
+    """One annotated object, with sides in pixels."""
 
     ymin: float
     xmin: float
@@ -41,7 +42,7 @@ class PixelBox:
 
 @dataclass(frozen=True)
 class Annotated:
-    """One image file and its objects; `location` is where the annotation stands, for messages."""
+    """One image file and its objects; `location` is the place of the annotation, for messages."""
 
     location: str
     file: Path
@@ -49,13 +50,13 @@ class Annotated:
     source_id: str
     height: int | None
     width: int | None
-    """The annotated value, None if there is none."""
+    """The annotated width; None if there is none."""
     boxes: tuple[PixelBox, ...]
 
 
 @dataclass(frozen=True)
 class Source:
-    """A whole set of annotations. `problems` are those of the annotations themselves."""
+    """A whole set of annotations; `problems` has the problems of the annotations themselves."""
 
     labels: LabelMap
     images: tuple[Annotated, ...]
@@ -63,7 +64,8 @@ class Source:
 
 
 def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, Sequence[str]]:
-    """The image for a record; None if it is invalid, with the reason."""
+    """Returns the image for a record; None if it is invalid, after adding the reason to the
+    problems."""
     try:
         encoded = image.file.read_bytes()
     except OSError as problem:
@@ -108,7 +110,7 @@ def labelled(image: Annotated, labels: LabelMap) -> tuple[LabelledImage | None, 
 
 
 def scaled(pixels: PixelBox, height: int, width: int, labels: LabelMap) -> Box:
-    """The box in fractions of the image; up to one pixel outside counts as rounding."""
+    """Returns the box in fractions of the image; up to one pixel outside counts as rounding."""
 
     def fraction(side: float, length: int) -> float:
         return min(max(side, 0.0), length) / length if -1 <= side <= length + 1 else side / length
@@ -129,11 +131,11 @@ COCO_LAYOUT = "a COCO file is a JSON object with the lists images, annotations a
 
 
 def read_coco(annotations: Path, folder: Path, labels: LabelMap | None) -> Source:
-    """All images of a COCO file, their boxes, and its categories as a label map.
+    """Returns all images of a COCO file with their boxes, and its categories as a label map.
 
     Args:
-        folder: where the images' `file_name`s are looked for.
-        labels: a label map to use instead; classes are found in it by their names.
+        folder: the folder of the images; their `file_name`s are relative to it.
+        labels: a label map to use instead; classes are matched by name.
     Raises:
         ContractError: the file is not a COCO file.
     """
@@ -157,7 +159,7 @@ def read_coco(annotations: Path, folder: Path, labels: LabelMap | None) -> Sourc
 
 
 def load(annotations: Path) -> dict[str, list[Any]]:
-    """The JSON object of a COCO file; ContractError if it is not one."""
+    """Returns the JSON object of a COCO file; ContractError if it is not one."""
     try:
         content = json.loads(annotations.read_text(encoding="utf-8-sig"))
     except OSError as problem:
@@ -174,7 +176,7 @@ def load(annotations: Path) -> dict[str, list[Any]]:
 
 
 def categories(entries: list[Any], annotations: Path, problems: list[str]) -> dict[int, str]:
-    """Category id to name; what is wrong with one is added to `problems`."""
+    """Returns the name of each category by its id; problems are added to `problems`."""
     names: dict[int, str] = {}
     for index, entry in enumerate(entries):
         location = f"{annotations}, categories[{index}]"
@@ -190,7 +192,7 @@ def categories(entries: list[Any], annotations: Path, problems: list[str]) -> di
 
 
 def read_coco_object(entry: Any, names: Mapping[int, str]) -> tuple[str, PixelBox]:
-    """(id of its image, box) of one annotation; raises ValueError with the reason."""
+    """Returns (id of its image, box) of one annotation; raises ValueError with the reason."""
     if not isinstance(entry, dict):
         raise ValueError("must be an object")  # noqa: TRY004 - of JSON
     bbox = entry.get("bbox")
@@ -211,7 +213,7 @@ def read_images(
     objects: Mapping[str, list[PixelBox]],
     problems: list[str],
 ) -> Iterator[Annotated]:
-    """The images with their boxes; what is wrong with one is added to `problems`."""
+    """Returns the images with their boxes; problems are added to `problems`."""
     seen: set[str] = set()
     for index, entry in enumerate(entries):
         location = f"{annotations}, images[{index}]"
@@ -237,18 +239,18 @@ def read_images(
 
 
 def identity(entry: Any, key: str = "id") -> str:
-    """An id as text, "" if there is none: numbers as a rule, texts with some tools."""
+    """Returns an id as text, "" if there is none: most tools write numbers, some write texts."""
     value = entry.get(key) if isinstance(entry, dict) else None
     return str(value) if whole(value) or isinstance(value, str) else ""
 
 
 def whole(value: object) -> bool:
-    """Whether a JSON value is a whole number."""
+    """Returns whether a JSON value is a whole number."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def number_like(value: object) -> bool:
-    """Whether a JSON value is a number."""
+    """Returns whether a JSON value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -258,13 +260,13 @@ ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 
 
 def read_voc(directory: Path, split: str | None, labels: LabelMap | None) -> Source:
-    """The images of a split (of all annotations if it is None), and their boxes.
+    """Returns the images of a split and their boxes; all annotations if `split` is None.
 
-    Without `labels` the classes are those of all annotations of the directory, by their names in
-    alphabetical order: every split then gets the same numbers.
+    Without `labels` the classes are all classes in the directory's annotations, in alphabetical
+    order, so that every split gets the same numbers.
 
     Raises:
-        ContractError: there is no such directory, split, or annotation.
+        ContractError: the directory, the split or an annotation does not exist.
     """
     annotations = directory / "Annotations"
     if not annotations.is_dir():
@@ -290,14 +292,16 @@ def read_voc(directory: Path, split: str | None, labels: LabelMap | None) -> Sou
 
 
 def names_of(directory: Path, split: str) -> list[str]:
-    """Names of the images in a split; ContractError if it does not exist or is empty."""
+    """Returns the names of a split's images; ContractError if the split does not exist or is
+    empty."""
     file = directory / "ImageSets" / "Main" / f"{split}.txt"
     if not file.is_file():
         splits = sorted(path.stem for path in file.parent.glob("*.txt"))
         raise ContractError(
             f"no split {split!r}: {file} is not there; splits: {', '.join(splits) or 'none'}"
         )
-    # `<name>`, or `<name> 1` in the lists of one class: -1 means that it is not in the image.
+    # A line is `<name>`; in the lists of one class it is `<name> 1`, or `<name> -1` if the class is
+    # not in the image.
     rows = (line.split() for line in file.read_text(encoding="utf-8-sig").splitlines())
     names = [row[0] for row in rows if row and row[1:2] != ["-1"]]
     if not names:
@@ -306,7 +310,7 @@ def names_of(directory: Path, split: str) -> list[str]:
 
 
 def read_one(file: Path, directory: Path) -> Annotated:
-    """The image of one annotation; raises ValueError with the reason."""
+    """Returns the image of one annotation; raises ValueError with the reason."""
     try:
         root = ElementTree.parse(file).getroot()
     except OSError as problem:
@@ -328,13 +332,14 @@ def read_one(file: Path, directory: Path) -> Annotated:
 
 
 def size(root: ElementTree.Element, key: str) -> int | None:
-    """The size; None if it is not given, for which some tools write 0."""
+    """Returns the size; None if it is not given (some tools then write 0)."""
     text = (root.findtext(f"size/{key}") or "").strip()
     return int(text) or None if text.isdigit() else None
 
 
 def image_file(directory: Path, filename: str, stem: str) -> Path:
-    """The path of the image, by the name in the annotation, else by the annotation's file name."""
+    """Returns the path of the image, by the name in the annotation, else by the annotation file's
+    name."""
     names = [filename] if filename else []
     names += [f"{stem}{ending}" for ending in ENDINGS]
     for folder in IMAGE_FOLDERS:
@@ -345,7 +350,8 @@ def image_file(directory: Path, filename: str, stem: str) -> Path:
 
 
 def read_voc_object(element: ElementTree.Element, index: int) -> PixelBox:
-    """VOC counts pixels from 1, and both ends belong to the box."""
+    """Returns one object. VOC counts pixels from 1, and a box includes both its first and last
+    pixel."""
     label = (element.findtext("name") or "").strip()
     if not label:
         raise ValueError(f"object {index} has no name")

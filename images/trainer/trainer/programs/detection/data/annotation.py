@@ -1,4 +1,4 @@
-"""An image with its boxes, as it is written to a record and read from one."""
+"""An image with its boxes, as it is written to a record and read from a record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 PNG, JPEG = "png", "jpeg"
 EDGE = 1e-3
-"""Tolerance for a box outside the image, in fractions of its size: the effect of rounding."""
+"""Tolerance for rounding: a box may be outside the image by this fraction of its size."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Box:
     """Whether the box marks a group of objects of its class (COCO's iscrowd)."""
 
     def problem(self) -> str:
-        """The reason why the position is invalid; "" if it is valid."""
+        """Returns the reason why the position is invalid; "" if it is valid."""
         sides = (self.ymin, self.xmin, self.ymax, self.xmax)
         where = f"ymin {self.ymin:g}, xmin {self.xmin:g}, ymax {self.ymax:g}, xmax {self.xmax:g}"
         if not all(map(math.isfinite, sides)):
@@ -54,7 +54,7 @@ class LabelledImage:
     boxes: tuple[Box, ...]
 
     def problems(self) -> Iterator[str]:
-        """The problems of the image and of its boxes."""
+        """Yields the problems of the image and of its boxes."""
         size = image_size(self.encoded)
         if size is None:
             yield f"image/encoded ({len(self.encoded)} bytes) is not a PNG or JPEG"
@@ -71,7 +71,7 @@ class LabelledImage:
 
 
 def image_size(encoded: bytes) -> tuple[int, int] | None:
-    """(height, width) in pixels from the header of a PNG or JPEG, None for anything else.
+    """Returns (height, width) in pixels from the header of a PNG or JPEG; None for anything else.
 
     No pixel is decoded.
     """
@@ -83,14 +83,15 @@ def image_size(encoded: bytes) -> tuple[int, int] | None:
 
 
 def image_format(encoded: bytes) -> str | None:
-    """PNG or JPEG by the first bytes, None for anything else."""
+    """Returns PNG or JPEG by the first bytes; None for anything else."""
     if encoded.startswith(b"\x89PNG\r\n\x1a\n"):
         return PNG
     return JPEG if encoded.startswith(b"\xff\xd8\xff") else None
 
 
 def breaks_off(encoded: bytes) -> bool:
-    """Whether a PNG or JPEG ends before its end mark; data after the mark is ignored."""
+    """Returns whether a PNG or JPEG ends before its end marker; data after the marker is
+    ignored."""
     return (b"IEND" if image_format(encoded) == PNG else b"\xff\xd9") not in encoded
 
 
@@ -99,18 +100,19 @@ def _whole(octets: bytes) -> int:
 
 
 def _jpeg_size(encoded: bytes) -> tuple[int, int] | None:
-    """The size from a JPEG's frame segment; each segment before it has a marker and a length."""
+    """Returns the size in a JPEG's frame segment; each segment before it has a marker and a
+    length."""
     at = 2
     while at + 9 <= len(encoded):
         if encoded[at] != 0xFF:
             return None
         marker = encoded[at + 1]
-        if marker == 0xFF:  # filling
+        if marker == 0xFF:  # fill bytes
             at += 1
             continue
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             return _whole(encoded[at + 5 : at + 7]), _whole(encoded[at + 7 : at + 9])
-        if marker == 0x01 or 0xD0 <= marker <= 0xD8:  # these have no length
+        if marker == 0x01 or 0xD0 <= marker <= 0xD8:  # these segments have no length
             at += 2
             continue
         at += 2 + max(_whole(encoded[at + 2 : at + 4]), 2)

@@ -27,7 +27,8 @@ def augmented(
     size: int,
     seed: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """(image float32 [size, size, 3] in 0…255, boxes, classes) of an image uint8 [h, w, 3].
+    """Augment an image uint8 [h, w, 3]: returns (image float32 [size, size, 3] in 0…255, boxes,
+    classes).
 
     The returned boxes [k, 4] and classes [k] exclude objects outside the window.
     """
@@ -51,7 +52,8 @@ def augmented(
 
 
 def random_window(crop: Crop, drawn: list[tf.Tensor]) -> tf.Tensor:
-    """[ymin, xmin, ymax, xmax] in fractions of the image; parts outside it are grey."""
+    """Returns [ymin, xmin, ymax, xmax] in fractions of the image; parts outside the image are
+    grey."""
     chance, scale, aspect, down, right = drawn
     scale = crop.min_scale + (crop.max_scale - crop.min_scale) * scale
     stretch = tf.exp((aspect - 0.5) * math.log(crop.max_aspect_change))
@@ -75,7 +77,7 @@ def seen_through(
 
 
 def area(boxes: tf.Tensor) -> tf.Tensor:
-    """Areas [n] of boxes [n, 4]."""
+    """Returns the areas [n] of boxes [n, 4]."""
     return (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
 
 
@@ -108,9 +110,10 @@ class Example(NamedTuple):
 
 
 def decoded(record: tf.Tensor, most: int) -> Example:
-    """The image and boxes of a serialised tf.train.Example.
+    """Returns the image and the boxes of a serialised tf.train.Example.
 
-    An image with a side above `most` pixels is shrunk to it, since later steps sample points.
+    An image with a side above `most` pixels is shrunk to it, since later steps sample single
+    pixels.
     """
     variable = {
         **{key: tf.io.VarLenFeature(tf.float32) for key in records.SIDES},
@@ -147,19 +150,19 @@ def decoded(record: tf.Tensor, most: int) -> Example:
 
 
 def to_octets(image: tf.Tensor) -> tf.Tensor:
-    """Float pixels in 0…255 as uint8, rounded."""
+    """Returns float pixels in 0…255 as uint8, rounded."""
     return tf.cast(tf.clip_by_value(tf.round(image), 0, 255), tf.uint8)
 
 
 def flags(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-    """bool [count]; all False if the record does not have the feature."""
+    """Returns bool [count]; all False if the record does not have the feature."""
     # Under a graph of compat.v1 `==` would compare the tensors as objects.
     there = tf.equal(tf.shape(values)[0], count)
     return tf.cond(there, lambda: values > 0, lambda: tf.zeros([count], tf.bool))
 
 
 def single(example: Example) -> Example:
-    """The image without its crowds."""
+    """Returns the example without crowds."""
     kept = ~example.crowd
     columns = (example.boxes, example.classes, example.difficult, example.crowd)
     return Example(
@@ -168,11 +171,12 @@ def single(example: Example) -> Example:
 
 
 CACHE_BYTES = 256 << 20
-"""Records are kept in memory, as they are, when a replica's share needs no more than this."""
+"""Records are cached in memory, still encoded, if a replica's share needs no more than this."""
 SHUFFLED = 4096
-"""Records that wait to be drawn."""
+"""The size of the shuffle buffer, in records."""
 FEW_FILES = 4
-"""Files a replica needs for its share to be even enough; below, records are shared out."""
+"""The minimum number of files per replica for dividing by files; with fewer, records are
+divided."""
 
 
 class Batch(NamedTuple):
@@ -196,9 +200,9 @@ class ScoredBatch(NamedTuple):
     classes: tf.Tensor
     count: tf.Tensor
     difficult: tf.Tensor
-    """bool [n, m]: finding or missing it counts neither for nor against the detector."""
+    """bool [n, m]: the object is difficult; detecting it or not does not affect the score."""
     crowd: tf.Tensor
-    """bool [n, m]: one box for many objects, likewise."""
+    """bool [n, m]: the box marks many objects; detecting them or not does not affect the score."""
     names: tf.Tensor
     """string [n]: image/source_id, or the file name if there is none."""
 
@@ -206,14 +210,14 @@ class ScoredBatch(NamedTuple):
 def training(
     pipeline: Pipeline, replica: int | tf.Tensor, replicas: int, batch_size: int | None = None
 ) -> tf.data.Dataset:
-    """Endless augmented batches of this replica's share of the records; elements are Batch.
+    """Returns endless augmented batches of this replica's share of the records; elements are Batch.
 
     Every replica gets different records. Crowds are omitted, since a crowd is not an example of a
     single object.
 
     Args:
-        replica: 0 to replicas - 1, a tensor if one traced function serves all of them.
-        batch_size: images, train_config's if it is None.
+        replica: 0 to replicas - 1; a tensor if one traced function serves all replicas.
+        batch_size: number of images; if None, train_config's.
     """
     config = pipeline.train_config
     size, most = pipeline.model.image_size, config.max_number_of_boxes
@@ -240,9 +244,10 @@ def training(
 
 
 def scoring(pipeline: Pipeline, batch_size: int | None = None) -> tf.data.Dataset:
-    """Every evaluation image once, as it is, in the order of the files; elements are ScoredBatch.
+    """Returns every evaluation image once, unchanged, in the order of the files; elements are
+    ScoredBatch.
 
-    The last batch may be smaller; m is the most boxes of any image in the batch.
+    The last batch may be smaller; m is the largest number of boxes of an image in the batch.
     """
     size, config = pipeline.model.image_size, pipeline.eval_config
     files = records.find(pipeline.eval_input_reader.input_path, "eval_input_reader.input_path")
@@ -277,12 +282,12 @@ def shared_out(files: tuple[str, ...], replica: int | tf.Tensor, replicas: int) 
 
 
 def resized(image: tf.Tensor, size: int) -> tf.Tensor:
-    """float32 [size, size, 3], 0…255."""
+    """Returns float32 [size, size, 3] in 0…255."""
     return tf.ensure_shape(tf.image.resize(image, (size, size), antialias=True), (size, size, 3))
 
 
 def padded(image: tf.Tensor, boxes: tf.Tensor, classes: tf.Tensor, most: int) -> Batch:
-    """The boxes filled up with zeros to `most`; `check` has seen that no image has more."""
+    """Returns the boxes padded with zeros to `most`; `check` has ensured that no image has more."""
     boxes, classes = boxes[:most], classes[:most]
     count = tf.shape(classes)[0]
     missing = most - count

@@ -23,24 +23,24 @@ SHAPE = "a label map holds `item { id: 1 name: 'cat' }`, one for each class, ids
 LARGEST_ID = 1_000_000
 NAMES = ("name", "display_name")
 IGNORED = ("keypoints", "ancestor_ids", "descendant_ids", "frequency", "instance_count")
-"""Fields of the API's items that say nothing to a detector of boxes."""
+"""Fields of the API's items that have no meaning for a detector of boxes."""
 
 
 @dataclass(frozen=True)
 class LabelMap:
-    """`names` by id, `labels` by id: a label is what records hold as image/object/class/text."""
+    """`names` and `labels` by id; a label is the text in a record's image/object/class/text."""
 
     labels: Mapping[int, str]
     shown: Mapping[int, str]
 
     @property
     def names(self) -> dict[int, str]:
-        """The names to show: the display name if there is one."""
+        """Returns the names to show: display names if there are any."""
         return {number: self.shown.get(number, label) for number, label in self.labels.items()}
 
     @property
     def ids(self) -> dict[str, int]:
-        """The number of each label."""
+        """Returns the number of each label."""
         return {label: number for number, label in self.labels.items()}
 
     @property
@@ -52,7 +52,7 @@ class LabelMap:
 
 
 def item_text(number: int, labels: LabelMap) -> str:
-    """One item of a label map in text format."""
+    """Returns one item of a label map in text format."""
     lines = [f"  id: {number}", f"  name: {quoted(labels.labels[number])}"]
     if number in labels.shown:
         lines.append(f"  display_name: {quoted(labels.shown[number])}")
@@ -60,7 +60,7 @@ def item_text(number: int, labels: LabelMap) -> str:
 
 
 def of_names(names: Iterable[str]) -> LabelMap:
-    """The names, numbered from 1 in their order."""
+    """Returns a label map with these names, numbered from 1 in their order."""
     return LabelMap(dict(enumerate(names, 1)), {})
 
 
@@ -108,7 +108,7 @@ def parse(text: str) -> LabelMap:
 
 
 def read_item(item: Field) -> tuple[int, str, str]:
-    """(id, name, display name or "") of one `item { … }`."""
+    """Returns (id, name, display name or "") of one `item { … }`."""
     if item.name != "item" or not isinstance(item.value, Message):
         raise TextFormatError(f"line {item.line}: {item.name} where an item belongs")
     values: dict[str, object] = {}

@@ -1,6 +1,6 @@
-"""Checks all records and the label map before training, for all faults that would end it later.
+"""Checks all records and the label map before training, for every fault that would stop it later.
 
-Records are read, and their checksums and the headers of their images checked; no pixel is decoded.
+Checksums and the headers of images are checked; no pixel is decoded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class RecordSet:
-    """The records of one input reader, all of them valid."""
+    """The valid records of one input reader."""
 
     files: tuple[str, ...]
     images: int
@@ -43,7 +43,7 @@ class Checked:
 
 
 def check(pipeline: Pipeline) -> Checked:
-    """Read all data once; raises ContractError, which names file and record of each fault."""
+    """Read all data once; raises ContractError with file and record of each fault."""
     labels = label_map.read(Path(pipeline.train_input_reader.label_map_path))
     same_labels(labels, pipeline)
     if labels.largest > pipeline.model.num_classes:
@@ -80,7 +80,8 @@ def same_labels(labels: LabelMap, pipeline: Pipeline) -> None:
 
 
 def record_set(reader: InputReader, key_path: str, labels: LabelMap) -> RecordSet:
-    """The checked records of a reader; raises ContractError with the faults of all files."""
+    """Returns the checked records of a reader; raises ContractError with the faults of all
+    files."""
     files = records.find(reader.input_path, f"{key_path}.input_path")
     problems: list[str] = []
     counts: list[int] = []
@@ -93,7 +94,7 @@ def record_set(reader: InputReader, key_path: str, labels: LabelMap) -> RecordSe
                 problems += [f"{file}, record {index}: {fault}" for fault in faults]
                 per_class.update(box.number for box in boxes)
                 counts.append(len(boxes))
-        except ContractError as problem:  # the rest of this file cannot be read
+        except ContractError as problem:  # The rest of this file cannot be read.
             problems.append(str(problem))
             continue
         if len(counts) == before:
@@ -105,7 +106,7 @@ def record_set(reader: InputReader, key_path: str, labels: LabelMap) -> RecordSe
 
 
 def looked_at(record: bytes, labels: LabelMap) -> tuple[tuple[Box, ...], list[str]]:
-    """The boxes of one record, and its faults."""
+    """Returns the boxes of one record, and its faults."""
     try:
         image = records.from_example(record)
     except records.RecordError as problem:
@@ -130,7 +131,8 @@ def wrong_with(image: LabelledImage, labels: LabelMap) -> Iterator[str]:
 
 
 def message(key_path: str, problems: list[str]) -> str:
-    """The error message for all problems of one reader, `key_path` in the configuration."""
+    """Returns the error message for all problems of one reader; `key_path` is its key in the
+    configuration."""
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     shown = "\n  ".join(problems[:MOST_SHOWN])
     more = f"\n  … and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""

@@ -39,7 +39,7 @@ class RecordError(ValueError):
 
 
 def to_example(image: LabelledImage) -> bytes:
-    """The image as a serialised tf.train.Example."""
+    """Returns the image as a serialised tf.train.Example."""
     boxes = image.boxes
     return serialised(
         {
@@ -63,7 +63,7 @@ def to_example(image: LabelledImage) -> bytes:
 
 
 def serialised(features: dict[str, list[Any]]) -> bytes:
-    """A tf.train.Example of these features, in bytes that are the same for the same features."""
+    """Returns a tf.train.Example as bytes; the same features always give the same bytes."""
     example = tf.train.Example()
     kinds = {key: kind for kind, keys in KINDS.items() for key in keys}
     for key in sorted(features):
@@ -72,11 +72,12 @@ def serialised(features: dict[str, list[Any]]) -> bytes:
 
 
 def from_example(record: bytes) -> LabelledImage:
-    """The image in a serialized tf.train.Example; raises RecordError for invalid features."""
+    """Returns the image in a serialised tf.train.Example; raises RecordError for invalid
+    features."""
     example = tf.train.Example()
     try:
         example.ParseFromString(record)
-    except Exception as problem:  # protobuf's own error has changed its module more than once
+    except Exception as problem:  # The module of protobuf's error class differs between versions.
         raise RecordError("not a tf.train.Example") from problem
     features = {
         key: list(getattr(example.features.feature[key], kind).value)
@@ -109,12 +110,13 @@ def right_kind(example: tf.train.Example, key: str, kind: str) -> bool:
 
 
 def text_of(found: dict[str, list[Any]], key: str) -> str:
-    """The feature's first value as text; '' if there is none."""
+    """Returns the feature's first value as text; '' if there is none."""
     return b"".join(found.get(key, ())[:1]).decode("utf-8", "replace")
 
 
 def boxes_of(found: dict[str, list[Any]]) -> tuple[Box, ...]:
-    """A box for each entry of the lists, which must be of one length; extras may be absent."""
+    """Returns a box for each entry of the lists, which must have the same length; optional lists
+    may be absent."""
     count = len(found.get(YMIN, ()))
     for key in (*SIDES, LABEL, TEXT, DIFFICULT, CROWD):
         optional = key in (TEXT, DIFFICULT, CROWD)
@@ -136,7 +138,7 @@ def boxes_of(found: dict[str, list[Any]]) -> tuple[Box, ...]:
 
 
 def shard_names(prefix: Path, shards: int) -> list[Path]:
-    """`prefix-00000-of-00004.tfrecord` and so on, as TensorFlow's own tools name them."""
+    """Returns `prefix-00000-of-00004.tfrecord` and so on, as TensorFlow's own tools name files."""
     return [
         prefix.with_name(f"{prefix.name}-{shard:05d}-of-{shards:05d}.tfrecord")
         for shard in range(shards)
@@ -144,10 +146,10 @@ def shard_names(prefix: Path, shards: int) -> list[Path]:
 
 
 class ShardWriter:
-    """Writes records to `shards` files, one after the other; a file exists only when it is
+    """Writes records to `shards` files in turn. A file appears under its name only when it is
     complete.
 
-    A context manager: the files get their names when the block ends well.
+    Use it as a context manager: the files get their names when the block ends without an error.
     """
 
     def __init__(self, prefix: Path, shards: int) -> None:
@@ -187,7 +189,7 @@ def part_of(name: Path) -> Path:
 
 
 def write(images: Iterable[LabelledImage], prefix: Path, shards: int) -> list[Path]:
-    """Write the images to `shards` files, one after the other; returns the files' names."""
+    """Write the images to `shards` files in turn; returns the files' names."""
     with ShardWriter(prefix, shards) as writer:
         for image in images:
             writer.write(to_example(image))
@@ -195,7 +197,7 @@ def write(images: Iterable[LabelledImage], prefix: Path, shards: int) -> list[Pa
 
 
 def read(file: Path) -> Iterator[bytes]:
-    """Yield the records of a file, and check their checksums.
+    """Yield the records of a file, with their checksums verified.
 
     Raises:
         ContractError: the file is damaged; the message names the record.
@@ -222,12 +224,13 @@ def read(file: Path) -> Iterator[bytes]:
 
 
 def first_words(problem: tf.errors.OpError) -> str:
-    """The essential part of TensorFlow's message."""
+    """Returns the essential part of TensorFlow's message."""
     return problem.message.partition(";")[0].partition(" at ")[0].strip() or type(problem).__name__
 
 
 def find(patterns: Sequence[str], key_path: str) -> tuple[str, ...]:
-    """The files of all patterns, sorted. ContractError if a pattern matches none.
+    """Returns the files that match the patterns, sorted; ContractError if a pattern matches no
+    file.
 
     Args:
         key_path: the key that has the patterns, such as `train_input_reader.input_path`.

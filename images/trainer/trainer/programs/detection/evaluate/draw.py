@@ -1,4 +1,4 @@
-"""The boxes in an image and those that were found, and pictures of both; no TensorFlow here."""
+"""Draws images with their ground truth and their detections; it does not use TensorFlow."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 @dataclass(frozen=True)
 class Truth:
-    """What is in one image: boxes [k, 4] (ymin, xmin, ymax, xmax), classes [k].
+    """The ground truth of an image: boxes [k, 4] (ymin, xmin, ymax, xmax), classes [k].
 
-    Finding what is `difficult` [k] or a `crowd` [k] counts neither for nor against; all False
-    if they are None.
+    Objects that are `difficult` [k] or a `crowd` [k] do not affect the score; None: no object is.
     """
 
     boxes: np.ndarray
@@ -26,7 +25,8 @@ class Truth:
 
 @dataclass(frozen=True)
 class Detected:
-    """What was found in it: boxes [k, 4] (ymin, xmin, ymax, xmax), classes [k], scores [k]."""
+    """The detections in an image: boxes [k, 4] (ymin, xmin, ymax, xmax), classes [k], scores
+    [k]."""
 
     boxes: np.ndarray
     classes: np.ndarray
@@ -35,7 +35,7 @@ class Detected:
 
 FOUND, WANTED, EDGE, PAPER = (226, 26, 60), (40, 220, 90), (0, 0, 0), (250, 250, 250)
 SMALLEST_SIDE = 320
-"""Pixels that a drawn image has at least: names are to be read on thumbnails, too."""
+"""The minimum side of a drawn image in pixels, so that names are also legible on small images."""
 GAP = 8
 Sides = tuple[float, float, float, float]
 
@@ -47,10 +47,12 @@ def drawn(
     names: Mapping[int, str],
     min_score: float = 0.4,
 ) -> Image.Image:
-    """The image (uint8 [h, w, 3]) with what was found in red, and under it the truth in green.
+    """Returns the image (uint8 [h, w, 3]) with the detections in red, drawn over the ground truth
+    in green.
 
-    Boxes are ymin, xmin, ymax, xmax in fractions of the image. A name and a score stand at each
-    detection of `min_score` or more, names over all frames, better ones on top.
+    Boxes are ymin, xmin, ymax, xmax in fractions of the image. Detections with a score of
+    `min_score` or more have a name and a score. Names are drawn over all frames, and better
+    detections over worse ones.
     """
     scale = max(1, -(-SMALLEST_SIDE // min(image.shape[:2])))
     height, width = (side * scale for side in image.shape[:2])
@@ -74,22 +76,23 @@ def drawn(
 
 
 def jpeg(picture: Image.Image) -> bytes:
-    """The picture encoded, a quarter of its size as a PNG."""
+    """Returns the picture as a JPEG, which has a quarter of the size of a PNG."""
     content = io.BytesIO()
     picture.save(content, format="JPEG", quality=80)
     return content.getvalue()
 
 
 def placed(box: np.ndarray, width: int, height: int) -> Sides:
-    """left, top, right, bottom in pixels, inside the picture."""
+    """Returns left, top, right, bottom in pixels, inside the picture."""
     ymin, xmin, ymax, xmax = (min(max(float(side), 0.0), 1.0) for side in box)
     return xmin * (width - 1), ymin * (height - 1), xmax * (width - 1), ymax * (height - 1)
 
 
 def framed(draw: ImageDraw.ImageDraw, box: Sides, colour: tuple[int, ...], thick: int) -> None:
-    """A frame with a thin dark edge, so that it shows on any ground."""
+    """Draw a frame with a thin dark edge, so that it is visible on any background."""
     left, top, right, bottom = box
-    right, bottom = max(right, left), max(bottom, top)  # a model's boxes may be turned inside out
+    # A model can predict boxes with swapped corners.
+    right, bottom = max(right, left), max(bottom, top)
     draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=EDGE, width=thick + 2)
     draw.rectangle((left, top, right, bottom), outline=colour, width=thick)
 
@@ -111,7 +114,7 @@ def tagged(
 
 
 def sheet(images: Sequence[Image.Image], columns: int = 4) -> Image.Image:
-    """The images side by side in rows of `columns`, with a legend. ValueError for no image."""
+    """Returns the images in rows of `columns`, with a legend; ValueError if there are no images."""
     if not images:
         raise ValueError("a sheet of no images")
     columns = min(columns, len(images))

@@ -1,4 +1,4 @@
-"""The side-car: scores every checkpoint on the evaluation images, and keeps the best model."""
+"""The evaluator: scores every checkpoint on the evaluation images, and keeps the best model."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ from trainer.programs.training.sidecar import score_each
 
 MEMORY, DRAWINGS = "evaluator.json", "detections"
 ON_BOARD = 4
-"""Images of each evaluation that TensorBoard shows."""
+"""The number of images of each evaluation that TensorBoard shows."""
 ALWAYS = 50
-"""After this many evaluations, only every 50th is written: the event file must not grow forever."""
+"""After this many evaluations, only every 50th is written, so that the event file does not grow
+forever."""
 BEST_SO_FAR = "best-so-far/weights"
 
 
 @dataclass
 class Memory:
-    """What is already scored (checkpoint name → time it was written, ns), and the best so far."""
+    """The checkpoints that are scored (name → time of writing, ns), and the best score so far."""
 
     written: dict[str, int] = field(default_factory=dict)
     scored: list[dict[str, float]] = field(default_factory=list)
-    """Step, loss, map and map_50 of each, in the order of scoring."""
+    """Step, loss, map and map_50 of each scored checkpoint, in the order of scoring."""
     best: str = ""
     best_map: float = -1.0
     best_map_50: float = -1.0
@@ -81,7 +82,7 @@ class Evaluator:
         self._best: Score | None = None
 
     def waiting(self) -> list[Checkpoint]:
-        """Complete checkpoints that are not scored yet, oldest first."""
+        """Returns complete checkpoints that are not scored yet, oldest first."""
         return [
             checkpoint
             for checkpoint in weights.find(self._options.output)
@@ -89,7 +90,7 @@ class Evaluator:
         ]
 
     def take(self, checkpoint: Checkpoint) -> None:
-        """Score a checkpoint; do nothing if it was removed in favour of a newer checkpoint."""
+        """Score a checkpoint; do nothing if it was removed because newer ones exist."""
         began = time.monotonic()
         try:
             weights.load(self._detector.network, checkpoint.path, self._averaged)
@@ -109,7 +110,8 @@ class Evaluator:
         )
 
     def finish(self) -> None:
-        """Draw the last and the best checkpoint, and save the best model: once, as it is slow."""
+        """Draw the last and the best checkpoint, and save the best model. This happens only once,
+        since it is slow."""
         drawings, memory = self._options.output / DRAWINGS, self._memory
         for score, name in ((self._last, "last.png"), (self._best, "best.png")):
             if score:

@@ -1,4 +1,4 @@
-"""The loss of a network, and COCO's mean average precision of its detections, by pycocotools."""
+"""Computes a network's loss, and COCO's mean average precision of its detections (pycocotools)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ DETECTIONS_COUNTED = 100
 
 @dataclass(frozen=True)
 class Figures:
-    """Average precision, 0 to 1, over IoU thresholds .50 to .95, and at single ones.
+    """Average precision from 0 to 1: the mean over IoU thresholds .50 to .95, and at single
+    thresholds.
 
-    `map` is the mean over the classes that have a box; those without are left out of `per_class`.
+    `map` is the mean over the classes that have a box; classes without a box are not in
+    `per_class`.
     """
 
     map: float
     map_50: float
     map_75: float
     recall: float
-    """Highest, over the same thresholds, of up to 100 detections an image."""
+    """The highest recall over the same thresholds, with up to 100 detections per image."""
     per_class: Mapping[str, float]
     per_class_50: Mapping[str, float]
     images: int
@@ -50,7 +52,7 @@ class Figures:
 
 
 class Evaluation(COCOeval):  # type: ignore[misc]
-    """pycocotools' evaluation of arrays; its own reads two files of COCO's JSON."""
+    """Evaluates arrays with pycocotools, whose own classes read two JSON files."""
 
     def __init__(
         self, truths: Sequence[Truth], detected: Sequence[Detected], classes: Sequence[int]
@@ -78,12 +80,12 @@ class Evaluation(COCOeval):  # type: ignore[misc]
 
 
 def full(flags: np.ndarray | None, truth: Truth) -> np.ndarray:
-    """The flags, bool [k]; all False if they are None."""
+    """Returns the flags, bool [k]; all False if they are None."""
     return np.zeros(len(truth.classes), bool) if flags is None else flags
 
 
 def placed(boxes: np.ndarray, classes: np.ndarray) -> list[tuple[list[float], int]]:
-    """([x, y, width, height], class) of each box."""
+    """Returns ([x, y, width, height], class) of each box."""
     array = np.asarray(boxes, float).reshape(-1, 4)
     sizes = array[:, 2:] - array[:, :2]
     rows = np.stack([array[:, 1], array[:, 0], sizes[:, 1], sizes[:, 0]], 1).tolist()
@@ -93,12 +95,13 @@ def placed(boxes: np.ndarray, classes: np.ndarray) -> list[tuple[list[float], in
 def average_precision(
     truths: Sequence[Truth], detected: Sequence[Detected], names: Mapping[int, str]
 ) -> Figures:
-    """The figures of a set of images, `truths[i]` and `detected[i]` being of the same one.
+    """Returns the figures of a set of images; `truths[i]` and `detected[i]` belong to the same
+    image.
 
     Args:
-        names: of the classes, by the numbers that `classes` holds.
+        names: the names of the classes, by number.
     Raises:
-        ContractError: there is nothing to be found in any image.
+        ContractError: no image has an object to detect.
     """
     boxes = sum(len(truth.classes) for truth in truths)
     if not boxes:
@@ -108,10 +111,10 @@ def average_precision(
         )
     classes = sorted(names)
     evaluation = Evaluation(truths, detected, classes)
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints what it is at
+    with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints its progress
         evaluation.evaluate()
         evaluation.accumulate()
-    # [thresholds, recall levels, classes, areas, detections]; -1 if a class has no box
+    # [thresholds, recall levels, classes, areas, detections]; -1 for a class without a box
     precision = evaluation.eval["precision"][:, :, :, 0, 0]
     recall = evaluation.eval["recall"][:, :, 0, 0]
     half, three_quarters = (int(np.argmin(abs(evaluation.params.iouThrs - t))) for t in (0.5, 0.75))
@@ -134,12 +137,12 @@ def average_precision(
 
 
 def mean(values: np.ndarray) -> float:
-    """The mean, rounded to six digits."""
+    """Returns the mean, rounded to six digits."""
     return round(float(np.mean(values)), 6)
 
 
 CACHE_BYTES = 256 << 20
-"""Decoded images are kept in memory if they need no more than this."""
+"""Decoded images are cached in memory if they need no more than this."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ class Score:
     loss: float
     figures: Figures
     seen: tuple[tuple[np.ndarray, Truth, Detected], ...]
-    """The images (uint8) to be drawn."""
+    """The images (uint8) to draw, each with its ground truth and detections."""
 
 
 class Scorer:
@@ -196,7 +199,7 @@ class Scorer:
         new.rename(file)
 
     def drawn(self, score: Score, most: int | None = None) -> list[Image.Image]:
-        """The first images of `score` with their detections, all of one size."""
+        """Returns the first images of `score` with their detections, all of one size."""
         least = self._pipeline.eval_config.min_score_threshold
         return [
             draw.drawn(image, detections, truth, self._names, least)
@@ -214,12 +217,12 @@ class Scorer:
 
 
 def truth_of(batch: ScoredBatch, index: int) -> Truth:
-    """The ground truth of one image; `batch` has numpy arrays."""
+    """Returns the ground truth of one image; `batch` has numpy arrays."""
     columns = (batch.boxes, batch.classes, batch.difficult, batch.crowd)
     return Truth(*(column[index, : batch.count[index]] for column in columns))
 
 
 def detected_of(detections: ssd.Detections, index: int) -> Detected:
-    """The detections of one image; `detections` has numpy arrays."""
+    """Returns the detections of one image; `detections` has numpy arrays."""
     columns = (detections.boxes, detections.classes, detections.scores)
     return Detected(*(column[index, : detections.count[index]] for column in columns))

@@ -1,7 +1,7 @@
-"""Anchors: the boxes that every cell of a feature map may predict from.
+"""Anchors: the boxes from which predictions start, at every cell of a feature map.
 
-Boxes are [ymin, xmin, ymax, xmax] in fractions of the image. Feature maps follow each other from
-fine to coarse.
+Boxes are [ymin, xmin, ymax, xmax] in fractions of the image. Feature maps are ordered from fine to
+coarse.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class AnchorMap:
     shapes: tuple[Shape, ...]
 
     def boxes(self) -> list[Box]:
-        """The anchors by row, column and shape: the order of a flattened prediction map."""
+        """Returns the anchors by row, column and shape, which is the order of a flattened
+        prediction map."""
         return [
             (y - height / 2, x - width / 2, y + height / 2, x + width / 2)
             for y in ((row + 0.5) / self.rows for row in range(self.rows))
@@ -36,7 +37,7 @@ class AnchorMap:
 
 
 def anchor_maps(options: Anchors, grids: Sequence[tuple[int, int]]) -> tuple[AnchorMap, ...]:
-    """The anchors for each feature map; `grids` are the maps' (rows, columns).
+    """Returns the anchors for each feature map; `grids` are the maps' (rows, columns).
 
     Scales increase from map to map; the scale after the coarsest map's would be 1, the whole image.
     """
@@ -48,8 +49,8 @@ def anchor_maps(options: Anchors, grids: Sequence[tuple[int, int]]) -> tuple[Anc
 
 
 def shapes(options: Anchors, scale: float, next_scale: float) -> tuple[Shape, ...]:
-    """A shape of area `scale`² for each ratio, and one whose scale is the geometric mean with the
-    next scale."""
+    """Returns a shape of area `scale`² for each ratio, and one shape whose scale is the geometric
+    mean with the next scale."""
     sizes = [shape(scale, ratio) for ratio in options.aspect_ratios]
     if options.interpolated_scale_aspect_ratio:
         between = math.sqrt(scale * next_scale)
@@ -58,5 +59,5 @@ def shapes(options: Anchors, scale: float, next_scale: float) -> tuple[Shape, ..
 
 
 def shape(scale: float, ratio: float) -> Shape:
-    """The shape with area `scale`² whose width is `ratio` times its height."""
+    """Returns the shape with area `scale`² whose width is `ratio` times its height."""
     return scale / math.sqrt(ratio), scale * math.sqrt(ratio)

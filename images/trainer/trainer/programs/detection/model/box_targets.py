@@ -1,8 +1,8 @@
 """Computes the network's targets: matches of anchors and boxes, and encoded boxes.
 
-A code is [ty, tx, th, tw], a box's offset from an anchor, scaled to be of order one: the centre's
-shift in anchor heights and widths, and the logarithm of the growth of height and width, times the
-box coder's factors.
+A code [ty, tx, th, tw] is the offset of a box from an anchor: the shift of the centre in anchor
+heights and widths, and the logarithms of the ratios of heights and widths, all multiplied by the
+box coder's factors so that they are of order one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from trainer.programs.detection.config.pipeline import BoxCoder, Matcher
 
 SMALLEST = 1e-6
 LARGEST_GROWTH = 4.0
-"""A predicted box is at most e⁴ times as high or wide as its anchor: no infinity in decoding."""
+"""A predicted box is at most e⁴ times as high or wide as its anchor, so that decoding never gives
+infinity."""
 
 
 def factors(coder: BoxCoder) -> tuple[float, float, float, float]:
@@ -25,7 +26,7 @@ def factors(coder: BoxCoder) -> tuple[float, float, float, float]:
 
 
 def encode(boxes: tf.Tensor, anchors: tf.Tensor, scaled_by: Sequence[float]) -> tf.Tensor:
-    """Codes of `boxes` seen from `anchors`, both [..., 4]; the same shape."""
+    """Returns the codes of `boxes` relative to `anchors`, both [..., 4]; the same shape."""
     centre, size = centre_and_size(boxes)
     anchor_centre, anchor_size = centre_and_size(anchors)
     shift = (centre - anchor_centre) / anchor_size
@@ -34,7 +35,8 @@ def encode(boxes: tf.Tensor, anchors: tf.Tensor, scaled_by: Sequence[float]) -> 
 
 
 def decode(codes: tf.Tensor, anchors: tf.Tensor, scaled_by: Sequence[float]) -> tf.Tensor:
-    """Boxes of `codes`, the inverse of encode; both [..., 4]. Boxes may reach over the image."""
+    """Returns the boxes of `codes`, the inverse of encode; both [..., 4]. Boxes may extend beyond
+    the image."""
     codes = codes / tf.constant(scaled_by, tf.float32)
     anchor_centre, anchor_size = centre_and_size(anchors)
     centre = codes[..., :2] * anchor_size + anchor_centre
@@ -43,7 +45,7 @@ def decode(codes: tf.Tensor, anchors: tf.Tensor, scaled_by: Sequence[float]) -> 
 
 
 def centre_and_size(boxes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """([..., y x], [..., height width]) of [ymin, xmin, ymax, xmax]."""
+    """Returns ([..., y x], [..., height width]) of [ymin, xmin, ymax, xmax]."""
     low, high = boxes[..., :2], boxes[..., 2:]
     return (low + high) / 2, high - low
 
@@ -53,15 +55,17 @@ class Matches:
     """The match of each anchor of each image, all [B, A]."""
 
     box: tf.Tensor
-    """int32: index of the box it is to find; 0 if it is to find none."""
+    """int32: index of the matched box; 0 if there is none."""
     matched: tf.Tensor
-    """bool: it is to find a box."""
+    """bool: whether the anchor is matched to a box."""
     background: tf.Tensor
-    """bool: it is to find none. Neither `matched` nor `background`: too close to call, ignored."""
+    """bool: whether the anchor is background. An anchor that is neither `matched` nor `background`
+    is ignored."""
 
 
 def overlaps(boxes: tf.Tensor, anchors: tf.Tensor) -> tf.Tensor:
-    """Intersection over union of each box [B, N, 4] with each anchor [A, 4]: [B, N, A] in 0…1."""
+    """Returns the intersection over union of each box [B, N, 4] with each anchor [A, 4]: [B, N, A]
+    in 0…1."""
     boxes, anchors = boxes[:, :, tf.newaxis], anchors[tf.newaxis, tf.newaxis]
     low = tf.maximum(boxes[..., :2], anchors[..., :2])
     high = tf.minimum(boxes[..., 2:], anchors[..., 2:])
@@ -70,16 +74,17 @@ def overlaps(boxes: tf.Tensor, anchors: tf.Tensor) -> tf.Tensor:
 
 
 def area(boxes: tf.Tensor) -> tf.Tensor:
-    """Areas [...] of boxes [..., 4]; 0 for boxes without extent."""
+    """Returns the areas [...] of boxes [..., 4]; 0 for empty boxes."""
     return tf.reduce_prod(tf.maximum(boxes[..., 2:] - boxes[..., :2], 0.0), -1)
 
 
 def match(boxes: tf.Tensor, present: tf.Tensor, anchors: tf.Tensor, options: Matcher) -> Matches:
-    """Match anchors [A, 4] to boxes [B, N, 4], of which only those `present` [B, N] (bool) count.
+    """Match anchors [A, 4] to boxes [B, N, 4]; only boxes with `present` [B, N] (bool) count.
 
-    An anchor matches the box that it overlaps most, if the overlap reaches the matched threshold.
-    With `force_match_for_each_row` each box also gets the anchor that overlaps it most, even if the
-    overlap is small. If two boxes need the same anchor, the box with the larger overlap gets it.
+    An anchor matches the box with which it has the largest overlap, if that reaches the matched
+    threshold. With `force_match_for_each_row` each box also gets the anchor with the largest
+    overlap, even if the overlap is small. If two boxes need the same anchor, the box with the
+    larger overlap gets it.
     """
     overlap = tf.where(present[..., tf.newaxis], overlaps(boxes, anchors), 0.0)
     box = tf.argmax(overlap, 1, tf.int32)

@@ -23,7 +23,7 @@ SOFTMAX, FOCAL = "softmax", "focal"
 
 @dataclass(frozen=True)
 class Parts:
-    """The loss of each image, [B]; `total` is the weighted sum of the others."""
+    """The losses of each image, [B]; `total` is the weighted sum of the others."""
 
     total: tf.Tensor
     localization: tf.Tensor
@@ -31,7 +31,8 @@ class Parts:
 
 
 class MultiboxLoss:
-    """Called with (truth, predictions), it returns each image's loss, [B], as tf_keras expects it.
+    """Called with (truth, predictions); returns the loss of each image, [B], as tf_keras expects
+    it.
 
     The loss of an image is divided by the number of its matched anchors. So the mean over images
     does not depend on how images are distributed to clones, workers and batches.
@@ -73,10 +74,10 @@ class MultiboxLoss:
         return Parts(total, localization, classification)
 
     def classification(self, wanted: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """The classification loss of each anchor, [B, A]; `wanted` [B, A] is its class, 0 for
-        background.
+        """Returns the classification loss of each anchor, [B, A]; `wanted` [B, A] is its class, 0
+        for background.
 
-        Focal loss has a sigmoid for each class, and leaves the background's logit out.
+        Focal loss has a sigmoid for each class, and omits the background's logit.
         """
         if self.options.classification_loss == SOFTMAX:
             return tf.nn.sparse_softmax_cross_entropy_with_logits(wanted, logits)
@@ -90,7 +91,8 @@ class MultiboxLoss:
         return tf.reduce_sum(weight * missed**self.options.focal_gamma * losses, -1)
 
     def counted(self, losses: tf.Tensor, found: Matches, positives: tf.Tensor) -> tf.Tensor:
-        """bool [B, A]: matched anchors, and of the background the hardest; all for focal loss."""
+        """Returns bool [B, A]: matched anchors and the hardest background anchors; all anchors for
+        focal loss."""
         if self.options.classification_loss == FOCAL:
             return found.matched | found.background
         least = float(self.options.min_negatives_per_image)
@@ -99,18 +101,19 @@ class MultiboxLoss:
 
 
 def truth(boxes: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
-    """[B, N, 5] of boxes [B, N, 4] and classes [B, N], 0 if there is no box."""
+    """Returns [B, N, 5] from boxes [B, N, 4] and classes [B, N], which are 0 for padding."""
     return tf.concat([boxes, tf.cast(classes, tf.float32)[..., tf.newaxis]], -1)
 
 
 def smooth_l1(difference: tf.Tensor) -> tf.Tensor:
-    """Huber's loss with its corner at 1, summed over the last axis."""
+    """Returns Huber's loss with delta 1, summed over the last axis."""
     size = tf.abs(difference)
     return tf.reduce_sum(tf.where(size < 1.0, 0.5 * size**2, size - 0.5), -1)
 
 
 def hardest(losses: tf.Tensor, candidates: tf.Tensor, kept: tf.Tensor) -> tf.Tensor:
-    """bool [B, A]: the `kept` [B] candidates [B, A] of each image with the greatest losses."""
+    """Returns bool [B, A]: the `kept` [B] candidates [B, A] of each image with the largest
+    losses."""
     ranked = tf.where(candidates, tf.stop_gradient(losses), -1.0)
     order = tf.argsort(ranked, 1, direction="DESCENDING")
     rank = tf.argsort(order, 1)

@@ -1,6 +1,7 @@
-"""SSD: the feature maps of a MobileNet, and a few added maps, predict boxes and classes.
+"""SSD: feature maps of a MobileNet, and a few additional maps, predict boxes and classes.
 
-Predictions become detections: every anchor is decoded, and the best of those that overlap are kept.
+Predictions become detections: every anchor is decoded, and of overlapping boxes only the best is
+kept.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ LAYERS = {
     "mobilenet_v1": {8: "conv_pw_5_relu", 16: "conv_pw_11_relu", 32: "conv_pw_13_relu"},
     "mobilenet_v2": {8: "block_6_expand_relu", 16: "block_13_expand_relu", 32: "out_relu"},
 }
-"""Backbone and stride to the last layer of that stride; what lies behind the last is left out."""
+"""Backbone and stride to the last layer with that stride; layers after the last of these are not
+used."""
 EXTRA, PREDICTIONS = "extra_", "predictions_"
 EXTRA_CHANNELS, LEAST_CHANNELS = 256, 32
 FIRST_CHANCE = 0.01
-"""What a sigmoid says of each class before any training: all but a few anchors are background."""
+"""The initial probability of each class: all but a few anchors are background."""
 
 
 @dataclass(frozen=True)
 class Detector:
     """The network, from images [B, S, S, 3] in 0…255 to predictions [B, A, 4 + 1 + C].
 
-    Graph mode, `fit` and eager code call the same network and the same loss.
+    Graph mode, `fit` and eager code use the same network and the same loss.
     """
 
     network: keras.Model
@@ -110,7 +112,8 @@ def halved(feature: tf.Tensor, depth_multiplier: float, name: str) -> tf.Tensor:
 
 
 def head(feature: tf.Tensor, shapes: int, options: Model, name: str) -> tf.Tensor:
-    """Predictions [B, cells * shapes, 4 + 1 + C] of one feature map, one 3x3 convolution."""
+    """Returns the predictions [B, cells * shapes, 4 + 1 + C] of one feature map, by a 3x3
+    convolution."""
     width = CODE + 1 + options.num_classes
     bias = 0.0
     if options.loss.classification_loss != SOFTMAX:
@@ -140,18 +143,19 @@ def forget_all_but(names: set[str]) -> None:
 
 
 def is_of_backbone(name: str) -> bool:
-    """Whether a variable of this name belongs to the backbone."""
+    """Returns whether a variable of this name belongs to the backbone."""
     return not name.startswith((EXTRA, PREDICTIONS))
 
 
 def weight_decay(network: keras.Model, weight: float) -> tf.Tensor:
-    """`weight` times half the sum of squares of all kernels; biases and BatchNorm are left out."""
+    """Returns `weight` times half the sum of squares of all kernels, without biases and
+    BatchNorm."""
     kernels = [w for w in network.trainable_weights if "kernel" in w.name]
     return weight * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
 
 
 class Detections(NamedTuple):
-    """The D best detections of each image, by descending score; entries after `count` are 0."""
+    """The D best detections of each image, by descending score; entries from `count` on are 0."""
 
     boxes: tf.Tensor
     """[B, D, 4] float32: ymin, xmin, ymax, xmax, within 0…1."""
@@ -164,7 +168,7 @@ class Detections(NamedTuple):
 
 
 def detect(predictions: tf.Tensor, loss: MultiboxLoss, options: PostProcessing) -> Detections:
-    """Detections in predictions [B, A, 4 + 1 + C] of a network trained with `loss`."""
+    """Returns the detections in predictions [B, A, 4 + 1 + C] of a network trained with `loss`."""
     anchors = tf.constant(loss.anchors, tf.float32)
     boxes = box_targets.decode(predictions[..., :CODE], anchors, loss.factors)
     kept = tf.image.combined_non_max_suppression(
@@ -188,7 +192,7 @@ def chances(logits: tf.Tensor, classification: str) -> tf.Tensor:
 
 
 def export(detector: Detector, pipeline: Pipeline, labels: LabelMap, target: Path) -> None:
-    """Write a SavedModel, with its label map, in the place of the one at `target`.
+    """Write a SavedModel with its label map, which replaces the one at `target`.
 
     It takes images uint8 [n, height, width, 3] of any size, and returns `boxes` [n, D, 4] (ymin,
     xmin, ymax, xmax in fractions of the image), `classes` [n, D] (ids of the label map, 0 for

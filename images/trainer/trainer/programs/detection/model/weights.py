@@ -90,7 +90,8 @@ OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 @dataclass(frozen=True, order=True)
 class Checkpoint:
-    """The variables at global step `step`; `written` (ns) tells a rewritten one from the first."""
+    """The variables at global step `step`; `written` (ns) distinguishes a rewritten file from the
+    first."""
 
     step: int
     path: str
@@ -102,7 +103,7 @@ class Checkpoint:
 
 
 def find(output: Path) -> list[Checkpoint]:
-    """All complete checkpoints, by step."""
+    """Returns all complete checkpoints, by step."""
     complete = []
     for file in checkpoint_directory(output).glob("*ckpt-*.index"):
         match = INDEX.fullmatch(file.name)
@@ -116,7 +117,7 @@ def find(output: Path) -> list[Checkpoint]:
 
 
 def keys_by_name(path: str) -> dict[str, str]:
-    """Variable name to the key that its value has in the checkpoint, of either kind."""
+    """Returns each variable's name and its key in the checkpoint, for both kinds of checkpoint."""
     reader = tf.train.load_checkpoint(path)
     if not reader.has_tensor(OBJECTS):
         return {name: name for name in reader.get_variable_to_shape_map()}
@@ -133,7 +134,7 @@ def load(network: tf.keras.Model, path: str, averaged: bool = False) -> None:
     """Read every variable of `network` from the checkpoint; raises one of DAMAGED on failure.
 
     Args:
-        averaged: read the moving average of each variable that has an average.
+        averaged: whether to read the moving average of each variable that has one.
     """
     keys, reader = keys_by_name(path), tf.train.load_checkpoint(path)
     for variable in network.weights:

@@ -1,4 +1,5 @@
-"""Build time: the detection sample set, handwritten digits on cluttered canvases.
+"""Makes the sample set of detection while the image is built: handwritten digits on cluttered
+canvases.
 
 python3 -m trainer.programs.detection.scenes DIGITS TARGET
 """

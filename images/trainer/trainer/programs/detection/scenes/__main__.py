@@ -52,7 +52,7 @@ def main(digits: Path, target: Path) -> None:
 
 
 def labelled(part: Part, folder: Path) -> Iterator[LabelledImage]:
-    """The scenes of one part, made from the digits in `folder`."""
+    """Yields the scenes of one part, made from the digits in `folder`."""
     random = np.random.default_rng(part.seed)
     stock = endless(read_digits(folder), random)
     for index in range(part.scenes):
@@ -61,7 +61,7 @@ def labelled(part: Part, folder: Path) -> Iterator[LabelledImage]:
 
 
 def read_digits(folder: Path) -> list[tuple[str, np.ndarray]]:
-    """(digit, ink [8, 8] in 0…1) for every file."""
+    """Returns (digit, ink [8, 8] in 0…1) for every file."""
     return [
         (file.parent.name, np.asarray(Image.open(file), np.float32) / 255)
         for file in sorted(folder.glob("*/*.png"))
@@ -71,14 +71,14 @@ def read_digits(folder: Path) -> list[tuple[str, np.ndarray]]:
 def endless(
     digits: list[tuple[str, np.ndarray]], random: np.random.Generator
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields every item once, then again in another order, without end."""
+    """Yields every item once, then all again in another order, without end."""
     while True:
         for index in random.permutation(len(digits)):
             yield digits[index]
 
 
 def to_labelled(found: Scene, name: str) -> LabelledImage:
-    """The scene as a JPEG with its boxes, in fractions of the image."""
+    """Returns the scene as a JPEG with its boxes, in fractions of the image."""
     boxes = tuple(
         Box(*(side / SIDE for side in digit.sides), label=digit.name, number=int(digit.name) + 1)
         for digit in found.digits

@@ -1,6 +1,6 @@
-"""One scene: some digits, each where it hides no other, and where exactly they are.
+"""Makes one scene: some digits that hardly overlap, and the exact box of each.
 
-It stands on a textured ground with strokes and shapes that are not digits. Pixels are float32
+The background is textured, and has strokes and shapes that are not digits. Pixels are float32
 [SIDE, SIDE, 3] in 0…255 until they are saved.
 """
 
@@ -17,11 +17,11 @@ from PIL import Image, ImageDraw
 SIDE = 128
 QUALITY = 88
 FINE = 2
-"""Shapes are drawn this much larger and shrunk, so that their edges are smooth."""
+"""Shapes are drawn larger by this factor and then shrunk, so that their edges are smooth."""
 
 
 def background(random: np.random.Generator) -> np.ndarray:
-    """Two colours mixed by clouds, a gradient or stripes, and a little grain."""
+    """Returns two colours mixed by clouds, a gradient or stripes, with a little grain."""
     first, second = random.uniform(20, 235, (2, 3))
     second = first + (second - first) * random.uniform(0.2, 0.6)
     kind = random.choice(("clouds", "gradient", "stripes"), p=(0.5, 0.25, 0.25))
@@ -37,13 +37,13 @@ def background(random: np.random.Generator) -> np.ndarray:
 
 
 def clouds(random: np.random.Generator, cells: int) -> np.ndarray:
-    """[SIDE, SIDE] in 0…1, smooth over SIDE / cells pixels."""
+    """Returns [SIDE, SIDE] in 0…1, smooth over SIDE / cells pixels."""
     coarse = Image.fromarray(random.uniform(0, 1, (cells, cells)).astype(np.float32))
     return np.clip(np.asarray(coarse.resize((SIDE, SIDE), Image.Resampling.BICUBIC)), 0, 1)
 
 
 def ramp(random: np.random.Generator) -> np.ndarray:
-    """[SIDE, SIDE] from 0 to 1 in some direction."""
+    """Returns [SIDE, SIDE] that rises from 0 to 1 in a random direction."""
     angle = random.uniform(0, 2 * math.pi)
     y, x = np.mgrid[0:SIDE, 0:SIDE] / (SIDE - 1)
     slope = math.cos(angle) * x + math.sin(angle) * y
@@ -51,7 +51,7 @@ def ramp(random: np.random.Generator) -> np.ndarray:
 
 
 def clutter(pixels: np.ndarray, random: np.random.Generator, count: int) -> np.ndarray:
-    """`count` strokes, rings, boxes and dots over the pixels, half transparent to opaque."""
+    """Draw `count` strokes, rings, boxes and dots over the pixels, half transparent to opaque."""
     for _ in range(count):
         mask = Image.new("L", (SIDE * FINE, SIDE * FINE))
         draw_shape(ImageDraw.Draw(mask), random)
@@ -85,7 +85,7 @@ def draw_shape(draw: ImageDraw.ImageDraw, random: np.random.Generator) -> None:
 
 
 def covered(pixels: np.ndarray, cover: np.ndarray, colour: np.ndarray) -> np.ndarray:
-    """Pixels under `cover` [SIDE, SIDE] in 0…1 of one colour [3]."""
+    """Returns the pixels, blended with one colour [3] by `cover` [SIDE, SIDE] in 0…1."""
     cover = cover[..., np.newaxis]
     return (pixels * (1 - cover) + colour * cover).astype(np.float32)
 
@@ -107,15 +107,15 @@ Sides = tuple[int, int, int, int]
 """ymin, xmin, ymax, xmax in pixels; the last two are the first pixel outside."""
 MOST_DIGITS = 5
 SHORTEST, TALLEST = 22, 60
-"""Pixels, before a digit is turned."""
+"""The minimum and maximum height of a digit in pixels, before it is rotated."""
 TURN = 12
-"""Degrees either way."""
+"""The maximum rotation in degrees, in both directions."""
 INKED = 0.35
-"""Cover from which a pixel belongs to the digit."""
+"""The minimum cover of a pixel that belongs to the digit."""
 MOST_HIDDEN = 0.15
 """The maximum overlap, as a fraction of the smaller of two digits' boxes."""
 LEAST_CONTRAST = 60
-"""Between ink and the mean ground under it, in 0…255 of luminance."""
+"""The minimum difference of luminance (0…255) between the ink and the mean of its background."""
 LUMINANCE = np.array((0.299, 0.587, 0.114), np.float32)
 
 
@@ -129,14 +129,14 @@ class Placed:
 
 @dataclass(frozen=True)
 class Scene:
-    """uint8 [SIDE, SIDE, 3], and the digits in it."""
+    """An image, uint8 [SIDE, SIDE, 3], and the digits in it."""
 
     pixels: np.ndarray
     digits: tuple[Placed, ...]
 
 
 def scene(random: np.random.Generator, stock: Iterator[tuple[str, np.ndarray]]) -> Scene:
-    """A scene with one to five of the next digits of `stock` (name, ink [8, 8])."""
+    """Returns a scene with one to five of the next digits of `stock` (name, ink [8, 8])."""
     pixels = background(random)
     pixels = clutter(pixels, random, int(random.integers(2, 8)))
     placed: list[Placed] = []
@@ -156,9 +156,9 @@ def scene(random: np.random.Generator, stock: Iterator[tuple[str, np.ndarray]]) 
 def free_position(
     ink: np.ndarray, random: np.random.Generator, placed: list[Placed]
 ) -> tuple[np.ndarray, Sides] | None:
-    """(cover [SIDE, SIDE], its box) of the digit at a position that is free enough.
+    """Returns (cover [SIDE, SIDE], its box) of the digit at a position that is free enough.
 
-    None if twenty positions and sizes were not free.
+    Returns None if twenty attempts with random positions and sizes found none.
     """
     for _ in range(20):
         glyph = enlarged(ink, random)
@@ -174,7 +174,8 @@ def free_position(
 
 
 def enlarged(ink: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The ink [8, 8] at some size, turned a little, cut to what is inked; cover in 0…1."""
+    """Returns the ink [8, 8] at a random size, slightly rotated and cropped to the digit; cover in
+    0…1."""
     # Small sizes are more likely, since most objects in pictures are small.
     height = SHORTEST + (TALLEST - SHORTEST) * random.uniform(0, 1) ** 1.3
     width = height * random.uniform(0.75, 1.0)
@@ -182,7 +183,7 @@ def enlarged(ink: np.ndarray, random: np.random.Generator) -> np.ndarray:
     size = (round(width * 10 / 8), round(height * 10 / 8))
     image = image.resize(size, Image.Resampling.BICUBIC)
     image = image.rotate(random.uniform(-TURN, TURN), Image.Resampling.BICUBIC, expand=True)
-    # 8x8 pixels enlarged are a blur; this makes an edge of it, two or three pixels wide.
+    # Enlarged 8x8 pixels are blurred; this sharpens the edge to a width of two or three pixels.
     cover = np.clip((np.asarray(image) - 0.25) / 0.3, 0, 1)
     rows = np.flatnonzero(cover.max(1) >= INKED)
     columns = np.flatnonzero(cover.max(0) >= INKED)
@@ -204,7 +205,8 @@ def written(
     placed: list[Placed],
     random: np.random.Generator,
 ) -> np.ndarray:
-    """The digit in a colour that stands out; some on a card of their own, which hides no other."""
+    """Draw the digit in a colour that stands out; some digits are on a card, which hides no other
+    digit."""
     top, left, bottom, right = sides
     edge = int(random.integers(2, 7))
     card = (max(top - edge, 0), max(left - edge, 0), bottom + edge, right + edge)
@@ -217,7 +219,8 @@ def written(
 
 
 def ink_on(ground: float, random: np.random.Generator) -> np.ndarray:
-    """A colour [3] whose luminance differs from the ground's by LEAST_CONTRAST or more."""
+    """Returns a colour [3] whose luminance differs from the background's by LEAST_CONTRAST or
+    more."""
     colour = random.uniform(0, 255, 3)
     for _ in range(50):
         if abs(colour @ LUMINANCE - ground) >= LEAST_CONTRAST:

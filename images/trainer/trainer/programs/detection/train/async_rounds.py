@@ -1,4 +1,4 @@
-"""The coordinator's loop: rounds of steps, their reports, and the checkpoints between them."""
+"""The coordinator's training loop: rounds of steps, reports, and checkpoints between rounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trainer.programs.training.program import NOTHING, STEPS, THRESHOLD, Diverge
 from trainer.programs.training.result import per_second
 
 NOT_FINITE = "the loss is not finite"
-"""Marks the error that ends a diverged training, in TensorFlow's own message."""
+"""A part of TensorFlow's message that identifies the error of a diverged training."""
 LOOK_S, EVENT_S = 0.02, 1.0
 SHOWN = ("loss", "localization", "classification")
 
@@ -69,7 +69,7 @@ class AsyncRounds:
         return self._manager.last.path
 
     def metrics(self) -> dict[str, float | int]:
-        """The final metrics; the speed leaves out the first round, which traces functions."""
+        """Returns the final metrics; the speed excludes the first round, which traces functions."""
         figures: dict[str, float | int] = {"updates": self.step}
         if self._loss is not None:
             figures["loss"] = self._loss
@@ -79,7 +79,8 @@ class AsyncRounds:
         return figures
 
     def run(self) -> str:
-        """Train to the last step or the loss threshold of a round; returns why training ended."""
+        """Train to the last step, or until the mean loss of a round reaches the threshold; returns
+        why training ended."""
         restored = self._manager.restore()
         if restored:
             print(f"continuing at global step {self.step} ({restored.name})", flush=True)
@@ -124,7 +125,7 @@ class AsyncRounds:
         os._exit(EXIT_TERMINATED)
 
     def _round(self, count: int) -> np.ndarray:
-        """Make `count` steps; returns the values of SHOWN for each, [count, 3]."""
+        """Make `count` steps; returns the values of SHOWN for each step, [count, 3]."""
         try:
             sent = [
                 self._coordinator.schedule(self._function, args=(self._batches,))
@@ -175,5 +176,5 @@ class AsyncRounds:
 
 
 def passed(every: int, before: int, step: int) -> bool:
-    """Whether a multiple of `every` lies between the two steps, or is the second one."""
+    """Returns whether a multiple of `every` is between the two steps, or equals the second."""
     return step // every > before // every

@@ -41,7 +41,7 @@ CHIEF = "/job:chief/replica:0/task:0/device:CPU:0"
 
 
 class CheckpointManager:
-    """Network and optimizer in `checkpoints/ckpt-<step>`, by the names of the variables."""
+    """Saves network and optimizer in `checkpoints/ckpt-<step>`, by the names of the variables."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ def prepare(options: Options) -> Checked:
     """Check all input, create the directory, and copy the configuration into it.
 
     Raises:
-        ContractError: the input is invalid (names file and record), or a write failed.
+        ContractError: the input is invalid (the message names file and record), or a write failed.
     """
     for line in options.left_aside:
         print(f"without effect: {line}", flush=True)
@@ -133,7 +133,7 @@ def prepare(options: Options) -> Checked:
 
 
 def tell(options: Options, task: Task, mode: str) -> None:
-    """The hyperparameters, for TensorBoard: those of the training, and which model it is."""
+    """Write the hyperparameters of the training and the model for TensorBoard."""
     pipeline = options.pipeline
     model = pipeline.model.model_dump(include={"feature_extractor", "image_size"})
     train = pipeline.train_config.model_dump(mode="json", exclude={"augmentation"})
@@ -157,10 +157,10 @@ def finish(
     figures: Mapping[str, object],
     progress: Progress | None,
 ) -> None:
-    """Make the model of `checkpoint` (a prefix) the final one.
+    """Score and save the model of `checkpoint` (a prefix) as the final model, and write the result.
 
     Args:
-        figures: of the training, for the `metrics` event and result.json.
+        figures: the figures of the training, for the `metrics` event and result.json.
     """
     began = time.monotonic()
     if progress:

@@ -27,7 +27,8 @@ LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 
 
 def train(task: Task, options: Options, progress: Progress | None) -> None:
-    """Train to the end, from the newest checkpoint if there is one; save the model, judge."""
+    """Train to the end, from the newest checkpoint if there is one; then save and score the
+    model."""
     checked = checkpoint_manager.prepare(options)
     checkpoint_manager.tell(options, task, "coordinator")
     mailbox.wait_for_servers()

@@ -45,7 +45,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
 
 
 def graph_job(pipeline: Pipeline) -> GraphJob:
-    """The detector of `pipeline` as a job for graph mode."""
+    """Returns the detector of `pipeline` as a job for graph mode."""
     train = pipeline.train_config
     return GraphJob(
         inputs=lambda number, count: input_pipeline.training(pipeline, number, count),
@@ -73,7 +73,7 @@ def built(pipeline: Pipeline) -> Detector:
 
 
 def model_loss(pipeline: Pipeline, detector: Detector, batch: Batch) -> ModelLoss:
-    """The loss of one batch: its mean, its two parts, and BatchNorm's updates."""
+    """Returns the loss of one batch: its mean, its two parts, and BatchNorm's updates."""
     network = detector.network
     before = list(network.updates)
     predictions = network(batch.images, training=True)

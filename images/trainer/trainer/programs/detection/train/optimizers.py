@@ -27,7 +27,7 @@ v1 = tf.compat.v1
 
 
 def rate_at(step: tf.Tensor, schedule: LearningRate, num_steps: int) -> tf.Tensor:
-    """The rate, a float32 scalar, at global step `step` (any number), in TensorFlow ops."""
+    """Returns the rate, a float32 scalar, at global step `step` (any number), in TensorFlow ops."""
     step = tf.cast(step, tf.float32)
     rate = after_warmup(step, schedule, num_steps)
     if not schedule.warmup_steps:
@@ -39,7 +39,7 @@ def rate_at(step: tf.Tensor, schedule: LearningRate, num_steps: int) -> tf.Tenso
 
 
 def after_warmup(step: tf.Tensor, schedule: LearningRate, num_steps: int) -> tf.Tensor:
-    """The rate at `step`, a float32 scalar, as the schedule has it without its warm-up."""
+    """Returns the rate at `step`, a float32 scalar, without the warm-up."""
     first = schedule.learning_rate
     match schedule:
         case ExponentialRate():
@@ -73,7 +73,7 @@ class ScheduledRate(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def keras_optimizer(train: TrainConfig, num_steps: int) -> keras.optimizers.Optimizer:
-    """The configured optimizer for a tf_keras model, with its learning rate schedule."""
+    """Returns the configured optimizer for a tf_keras model, with its learning rate schedule."""
     rate = ScheduledRate(train.learning_rate, num_steps)
     clip = {"global_clipnorm": train.gradient_clipping_by_norm or None}
     match train.optimizer:
@@ -86,7 +86,8 @@ def keras_optimizer(train: TrainConfig, num_steps: int) -> keras.optimizers.Opti
 
 
 def graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optimizer:
-    """The configured optimizer for graph mode, with gradient clipping if there is any."""
+    """Returns the configured optimizer for graph mode, with gradient clipping if it is
+    configured."""
     optimizer = plain_graph_optimizer(train, rate)
     if train.gradient_clipping_by_norm:
         clip_before_applying(optimizer, train.gradient_clipping_by_norm)
@@ -94,7 +95,7 @@ def graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optimizer:
 
 
 def plain_graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optimizer:
-    """The configured optimizer for graph mode, without gradient clipping."""
+    """Returns the configured optimizer for graph mode, without gradient clipping."""
     match train.optimizer:
         case Momentum(momentum=momentum):
             return v1.train.MomentumOptimizer(rate, momentum)
@@ -105,7 +106,8 @@ def plain_graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optim
 
 
 def clip_before_applying(optimizer: v1.train.Optimizer, norm: float) -> None:
-    """Let `optimizer` clip the gradients' global norm, after clones or replicas are joined."""
+    """Let `optimizer` clip the gradients' global norm, after the gradients of clones or replicas
+    are combined."""
     apply = optimizer.apply_gradients
 
     def clipped(grads_and_vars: Iterable, *args: object, **keys: object) -> tf.Operation:
@@ -117,7 +119,7 @@ def clip_before_applying(optimizer: v1.train.Optimizer, norm: float) -> None:
 
 
 def kept_by(optimizer: v1.train.Optimizer, options: Averaging) -> v1.train.Optimizer:
-    """The optimizer itself; if the options ask for it, each update moves the averages, too.
+    """Returns the optimizer; if the options ask for it, each update also updates moving averages.
 
     The averages are separate variables, `<name>/ExponentialMovingAverage`, on the same ps.
     """

@@ -1,10 +1,10 @@
-"""The chief's checkpoints: how they are written, and when (by time, on request, before a stop).
+"""Writes the chief's checkpoints: regularly, on request, and before a stop.
 
 `model.ckpt-<global step>` are automatic, `manual.ckpt-<global step>` are saved on request, and
 `ckpt-<number>` are for evaluators and never restored.
 
-A checkpoint is complete when its `.index` exists. It may be used when it is published: it was
-written, and the variables were finite before and after. Older checkpoints are removed after that.
+A checkpoint is complete when its `.index` exists. It is published, and may then be used, if the
+variables were finite before and after the write. Older checkpoints are removed after that.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Saved:
 
 
 def find(folder: Path) -> list[Saved]:
-    """All complete checkpoints, oldest first."""
+    """Returns all complete checkpoints, oldest first."""
     complete = []
     for file in folder.glob("*.ckpt-*.index"):
         match = INDEX.fullmatch(file.name)
@@ -80,7 +80,7 @@ class Checkpoints:
         model = [v for v in kept if not among(v, counters.counts)]
         with tf1.device(device):
             self._writer = tf1.train.Saver(kept, max_to_keep=None)
-            # Counts are read one by one: an earlier run may have had fewer replicas.
+            # Counts are restored separately: an earlier run may have had fewer replicas.
             self._reader = tf1.train.Saver(model, max_to_keep=None).saver_def
             self._sound = all_finite(kept)
 
@@ -160,12 +160,12 @@ def opened(saved: Saved) -> tf.train.CheckpointReader:
 
 
 def among(v: tf.Variable, others: Sequence[tf.Variable]) -> bool:
-    """Whether `v` is one of `others`, by identity."""
+    """Returns whether `v` is one of `others`, by identity."""
     return any(v is other for other in others)
 
 
 def all_finite(variables: list[tf.Variable]) -> tf.Tensor:
-    """Whether every float variable is finite, a bool scalar; computed where the variables are."""
+    """Returns a bool scalar: every float variable is finite. It is computed on their devices."""
     sound = []
     for v in variables:
         if v.dtype.is_floating:
@@ -175,20 +175,20 @@ def all_finite(variables: list[tf.Variable]) -> tf.Tensor:
 
 
 def other_model(saved: Saved, problem: Exception) -> str:
-    """The message for a checkpoint whose variables are not this model's."""
+    """Returns the message for a checkpoint with the variables of another model."""
     return (
-        f"{saved.path} belongs to another model ({headline(problem)}); take the arguments that it"
-        " was made with, or another output directory"
+        f"{saved.path} belongs to another model ({headline(problem)}); use the arguments with which"
+        " it was made, or another output directory"
     )
 
 
 ANSWER_S = 0.3
-"""So long a request waits for the end of an update; then it is saved as it is."""
+"""The time that a request to save waits for the end of an update; then it saves in any case."""
 FOREVER_S = 3600.0
 
 
 class CheckpointManager:
-    """Saves between updates, in the thread that makes them; other threads can request a save."""
+    """Saves between updates, in the training thread; other threads can request a save."""
 
     def __init__(
         self,

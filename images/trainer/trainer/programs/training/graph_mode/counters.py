@@ -1,7 +1,7 @@
-"""The variables that replicas share besides the model: global step, end, steps per replica.
+"""The counters that all replicas share: global step, end of the job, steps per replica.
 
-All of them are on the first ps. The training step itself reads and writes them, so they cause no
-extra messages.
+All of them are on the first ps. The training step itself reads and writes them, so they need no
+additional messages.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class SharedCounters:
     end_at: tf.Variable
     """The job ends at this global step; the chief lowers it to end early."""
     finished: tf.Variable
-    """[replicas]: not 0 for those that make no further step."""
+    """[replicas]: not 0 for replicas that make no further step."""
     over: tf.Variable
-    """1 when the chief has saved the end: the other replicas may leave."""
+    """1 when the chief has saved the last checkpoint: the other replicas may end."""
     counts: tuple[tf.Variable, ...]
-    """Per replica [BINS]: its steps by staleness."""
+    """For each replica [BINS]: the number of its steps by staleness."""
 
     @property
     def of_this_run(self) -> tuple[tf.Variable, ...]:
-        """The counters of this run; not part of a checkpoint."""
+        """Returns the counters of this run, which are not part of a checkpoint."""
         return (self.end_at, self.finished, self.over)
 
 
@@ -84,7 +84,7 @@ def counted(
 
 @dataclass(frozen=True)
 class Shares:
-    """The values of the counters: steps by replica number, and the staleness over all steps."""
+    """The steps of each replica, by number, and the staleness over all steps."""
 
     steps: tuple[int, ...]
     staleness_mean: float

@@ -17,7 +17,7 @@ class ModelLoss:
     total: tf.Tensor
     """Float scalar: the clone's mean loss, including all other terms to minimize."""
     shown: Mapping[str, tf.Tensor] = field(default_factory=dict)
-    """Scalars to print, to write to TensorBoard and to find in GraphResult.shown, by name."""
+    """Scalars by name, which are printed, written to TensorBoard, and kept in GraphResult.shown."""
     updates: Sequence[tf.Operation] = ()
     """Ops to run with every step, such as BatchNorm's averages; only the first clone's are run."""
 
@@ -32,13 +32,13 @@ class GraphJob:
     """
 
     inputs: Callable[[int, int], tf.data.Dataset]
-    """(replica, replicas) to an endless dataset; an element is the batch of one clone."""
+    """Returns the endless dataset of (replica, replicas); an element is the batch of one clone."""
     build: Callable[[], Any]
-    """Creates the variables once, outside of the clones: a Keras model, a dict of variables."""
+    """Creates the variables once, outside of the clones, such as a Keras model."""
     loss: Callable[[Any, Any], ModelLoss]
-    """(what `build` made, one element of the dataset) to ModelLoss; creates no variables."""
+    """Returns the ModelLoss of (result of `build`, dataset element); creates no variables."""
     optimizer: Callable[[tf.Tensor], tf.compat.v1.train.Optimizer]
-    """The optimizer, from the global step (int64 scalar), which schedules need."""
+    """Returns the optimizer; its argument is the global step (int64 scalar), for schedules."""
     examples_per_batch: int
     """Examples in one element of the dataset."""
     milestone_steps: int = 0
@@ -56,21 +56,21 @@ class GraphJob:
 
 @dataclass(frozen=True)
 class GraphResult:
-    """The result of the training in this replica; fields for all replicas say so."""
+    """The result of the training in this replica, or in all replicas if a field says so."""
 
     step: int
     """The last global step."""
     reached: str
-    """One of training.stop_reasons."""
+    """STEPS, THRESHOLD or NOTHING of training.program."""
     is_chief: bool
     loss: float | None
-    """Mean of this replica's last 20 losses, None if it made no step."""
+    """Mean of this replica's last 20 losses; None if it made no step."""
     shown: Mapping[str, float]
     """The last values of ModelLoss.shown."""
     checkpoint: Path | None
     """Prefix of the last checkpoint; None on all but the chief."""
     seconds: float
-    """Seconds from this replica's first finished step to its last."""
+    """Seconds from the end of this replica's first step to the end of its last step."""
     updates_per_second: float | None
     """Global steps per second in that time; None if there was at most one step."""
     images_per_second: float | None
@@ -82,7 +82,7 @@ class GraphResult:
     staleness_max: int
 
     def metrics(self) -> dict[str, float | int]:
-        """The values for a `metrics` event."""
+        """Returns the values for a `metrics` event."""
         figures = {
             "updates": self.step,
             "steps_per_second": self.updates_per_second,

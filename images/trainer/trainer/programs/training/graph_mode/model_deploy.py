@@ -1,12 +1,13 @@
-"""Clones of a model in one replica: created, their losses and gradients joined, one update.
+"""Clones of a model in one replica: creates them, and combines their losses and gradients.
 
     clones = create_clones(config, model_fn)       one copy per device, variables shared
     loss, gradients = optimize_clones(clones, …)   mean over the clones, regularisation once
     model = deploy(config, model_fn, optimizer=…)  all of it, with update and summaries
 
-A model function adds its losses by tf.compat.v1.losses.add_loss (the LOSSES collection), and makes
-variables by compat.v1.get_variable, or before: then their names carry no clone's scope, and the
-checkpoint of n clones is that of one. Placement puts variables where the deployment keeps them.
+A model function adds its losses by tf.compat.v1.losses.add_loss (the LOSSES collection). It creates
+variables by compat.v1.get_variable, or uses existing ones, so that their names have no clone's
+scope, and the checkpoint of n clones equals that of one. Placement puts variables on the devices of
+the deployment.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class Placement:
         self._bytes = [0] * max(1, config.num_ps_tasks if config.distributed else 1)
 
     def around(self, device: str) -> Callable[[tf.Operation], str]:
-        """For tf.device: variables on the ps (in one process: on their device), the rest on
-        `device`. What an op or an inner tf.device says itself comes first."""
+        """Returns a function for tf.device: variables on the ps (in a single process: on their
+        device), other ops on `device`. A device that an op or an inner tf.device sets has
+        priority."""
 
         def choose(op: tf.Operation) -> str:
             requested = tf.compat.v1.DeviceSpec.from_string(op.device or "")
@@ -62,7 +64,8 @@ GradientsAndVariables = list[tuple[tf.Tensor, tf.Variable]]
 
 @dataclass(frozen=True)
 class Clone:
-    """What the model function returned, the name scope of its ops (with '/' or ''), its device."""
+    """The result of the model function, the name scope of its ops (with '/', or ''), and its
+    device."""
 
     outputs: Any
     scope: str
@@ -110,11 +113,12 @@ def optimize_clones(
     regularization_losses: Sequence[tf.Tensor] | None = None,
     **keys: Any,
 ) -> tuple[tf.Tensor | None, GradientsAndVariables]:
-    """(total loss, gradients of it), summed over the clones, each of which has 1/n of its loss.
+    """Returns (total loss, its gradients), summed over the clones, each of which has 1/n of its
+    loss.
 
     Args:
-        regularization_losses: default those of the graph's collection; counted once.
-        keys: more arguments of the optimizer's compute_gradients, such as var_list.
+        regularization_losses: by default those of the graph's collection; they count once.
+        keys: further arguments of the optimizer's compute_gradients, such as var_list.
     """
     if regularization_losses is None:
         regularization_losses = tf1.get_collection(tf1.GraphKeys.REGULARIZATION_LOSSES)
@@ -135,7 +139,8 @@ def optimize_clones(
 def gather_clone_loss(
     clone: Clone, num_clones: int, regularization_losses: Sequence[tf.Tensor] = ()
 ) -> tf.Tensor | None:
-    """The clone's losses divided by `num_clones`, plus the regularisation; None without any."""
+    """Returns the clone's losses divided by `num_clones`, plus the regularisation; None if it has
+    no loss."""
     losses = tf1.get_collection(tf1.GraphKeys.LOSSES, clone.scope or None)
     parts = []
     with tf1.device(clone.device):
@@ -147,7 +152,8 @@ def gather_clone_loss(
 
 
 def sum_gradients(of_clones: Iterable[GradientsAndVariables]) -> GradientsAndVariables:
-    """Per variable the sum over the clones; variables that no loss depends on are left out."""
+    """Returns the sum over the clones for each variable; variables that no loss depends on are
+    omitted."""
     summed = []
     for pairs in zip(*of_clones):
         gradients = [dense(gradient) for gradient, _ in pairs if gradient is not None]
@@ -158,17 +164,18 @@ def sum_gradients(of_clones: Iterable[GradientsAndVariables]) -> GradientsAndVar
 
 
 def average_gradients(of_clones: Sequence[GradientsAndVariables]) -> GradientsAndVariables:
-    """Per variable the mean over the clones: for losses that were not divided by their number."""
+    """Returns the mean over the clones for each variable, for losses that were not divided by their
+    number."""
     return [(total / len(of_clones), variable) for total, variable in sum_gradients(of_clones)]
 
 
 def dense(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
-    """The gradient as a dense tensor."""
+    """Returns the gradient as a dense tensor."""
     return tf.convert_to_tensor(gradient)
 
 
 def gradient_summaries(gradients: GradientsAndVariables) -> list[tf.Tensor]:
-    """Per variable a histogram of its gradient, and the gradient's norm."""
+    """Returns a histogram of the gradient and its norm for each variable."""
     summaries = []
     for gradient, variable in gradients:
         name = variable.op.name
@@ -185,10 +192,10 @@ def deploy(
     optimizer: tf1.train.Optimizer | None = None,
     summarize_gradients: bool = False,
 ) -> DeployedModel:
-    """The whole model of this replica. The optimizer may be one that wraps another.
+    """Create the whole model of this replica. The optimizer may wrap another one.
 
-    `train_op` applies the gradients, runs the first clone's UPDATE_OPS, counts the global step,
-    and returns the total loss.
+    `train_op` applies the gradients, runs the first clone's UPDATE_OPS, counts the global step, and
+    returns the total loss.
     """
     placement = Placement(config)
     clones = create_clones(config, model_fn, args, kwargs, placement)

@@ -17,17 +17,18 @@ class GraphOptions:
     steps: int = 1000
     """The global step at which the job ends; steps of earlier runs count."""
     update: str = ASYNC
-    """`async`: each gradient as it arrives; `sync`: the mean of all replicas' gradients, once."""
+    """`async`: each gradient is applied as it arrives; `sync`: the mean of all replicas' gradients
+    is applied."""
     backup_workers: int = 0
-    """Under sync: the number of gradients, the slowest ones, for which a round does not wait."""
+    """Under sync: the number of gradients for which a round does not wait, the slowest ones."""
     num_clones: int = 1
-    """Copies of the model in each task; each takes a batch of its own in every step."""
+    """Copies of the model in each task; each takes a separate batch in every step."""
     clone_on_cpu: bool = False
-    """Clones on CPU devices even if there are GPUs."""
+    """Whether clones are on CPU devices even if there are GPUs."""
     loss_threshold: float | None = None
     """End as soon as the mean of the chief's last 20 losses is not above this."""
     save_secs: float = 5.0
-    """Between two automatic checkpoints; 0: only at the end."""
+    """Seconds between two automatic checkpoints; 0: only at the end."""
     keep: int = 1
     """Number of automatic checkpoints to keep; those saved on request stay."""
     summary_steps: int = 100
@@ -35,7 +36,7 @@ class GraphOptions:
     log_steps: int = 100
     """Global steps between two printed lines of a task."""
     pause_ms: float = 0.0
-    """Milliseconds that a replica pauses after each step: to watch a short job, or play a slow
+    """Milliseconds that a replica pauses after each step, to watch a short job or to emulate a slow
     machine."""
 
 
@@ -68,15 +69,15 @@ def add_arguments(
 
 
 def from_arguments(given: argparse.Namespace, **instead: object) -> GraphOptions:
-    """The options from the arguments of `add_arguments`; `instead` has the fields that the program
-    sets."""
+    """Returns the options from the arguments of `add_arguments`; `instead` has the fields that the
+    program sets."""
     names = {field.name for field in fields(GraphOptions)}
     chosen = {name: value for name, value in vars(given).items() if name in names}
     return GraphOptions(**(chosen | instead))
 
 
 def positive(text: str) -> int:
-    """A whole number, 1 or more."""
+    """Returns a whole number, 1 or more."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text}: must be 1 or more")
@@ -84,7 +85,7 @@ def positive(text: str) -> int:
 
 
 def whole(text: str) -> int:
-    """A whole number, 0 or more."""
+    """Returns a whole number, 0 or more."""
     value = int(text)
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text}: must be 0 or more")
@@ -92,7 +93,7 @@ def whole(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A finite number, 0 or more."""
+    """Returns a finite number, 0 or more."""
     value = float(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text}: must be a number, 0 or more")

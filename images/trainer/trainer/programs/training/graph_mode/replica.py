@@ -1,4 +1,4 @@
-"""Decides which replica a task is, what the replica does, and which devices it uses."""
+"""Decides which replica a task is, what it does in the training, and which devices it uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class DeploymentConfig:
     num_clones: int = 1
     """Copies of the model in this replica, each with a batch of its own."""
     clone_on_cpu: bool = False
-    """Clone i on the logical CPU device i instead of GPU i. The session needs as many."""
+    """Whether clone i is on the logical CPU device i instead of GPU i; the session needs that many
+    devices."""
     replica_id: int = 0
     """Index of this task in the job `worker_job_name`."""
     num_replicas: int = 1
@@ -52,16 +53,16 @@ class DeploymentConfig:
 
     @property
     def worker_device(self) -> str:
-        """This replica's task, '' in a single process."""
+        """The device of this replica's task; '' in a single process."""
         return f"/job:{self.worker_job_name}/task:{self.replica_id}" if self.distributed else ""
 
     @property
     def ps_device(self) -> str:
-        """The job of the variables, '' in a single process."""
+        """The job of the variables; '' in a single process."""
         return f"/job:{self.ps_job_name}" if self.distributed else ""
 
     def clone_scope(self, clone_index: int) -> str:
-        """Name scope of a clone's ops; '' if there is one clone."""
+        """Returns the name scope of a clone's ops; '' if there is one clone."""
         self._check(clone_index)
         return f"clone_{clone_index}" if self.num_clones > 1 else ""
 
@@ -75,7 +76,8 @@ class DeploymentConfig:
         return f"{self.worker_device}/device:CPU:0"
 
     def optimizer_device(self) -> str:
-        """The device on which gradients of clones are combined; a single clone uses its device."""
+        """The device on which the clones' gradients are combined; if there is one clone, its
+        device."""
         return self.inputs_device() if self.num_clones > 1 else self.clone_device(0)
 
     def variables_device(self) -> str:
@@ -88,7 +90,8 @@ class DeploymentConfig:
         return "/device:CPU:0" if self.num_clones > 1 else self.clone_device(0)
 
     def caching_device(self) -> str | None:
-        """The device on which a replica keeps the variables of a step for all its clones."""
+        """Returns the device on which a replica caches the variables of a step for all its
+        clones."""
         return self.inputs_device() if self.distributed else None
 
     def _check(self, clone_index: int) -> None:
@@ -107,9 +110,9 @@ class Replica:
 
     number: int
     addresses: Mapping[str, str]
-    """Task name to address of every replica, by number; no address if a task is alone."""
+    """Name and address of every replica, by number; the address is empty if a task is alone."""
     ps: Mapping[str, str]
-    """Task name to address of every ps; empty in a single process."""
+    """Name and address of every ps; empty in a single process."""
     deployment: DeploymentConfig
     gradients_per_round: int
     """Under sync: the number of gradients per update; 0 if there are no rounds."""
@@ -158,7 +161,7 @@ def replica_of(task: Task, options: GraphOptions, gpus: int) -> Replica:
     if not on_cpu and options.num_clones > gpus:
         raise ContractError(
             f"num_clones = {options.num_clones}, but {task.name} sees {gpus} GPUs: each clone needs"
-            " one; give it more (`gpus_per_worker`), or take --clone-on-cpu"
+            " one; give it more (`gpus_per_worker`), or use --clone-on-cpu"
         )
     deployment = DeploymentConfig(
         num_clones=options.num_clones,
@@ -209,7 +212,7 @@ def gradients_per_round(options: GraphOptions, replicas: int) -> int:
     if options.backup_workers >= replicas and options.backup_workers:
         raise ContractError(
             f"backup_workers = {options.backup_workers} of {replicas} replicas: at least one"
-            " gradient has to be waited for; take fewer"
+            " gradient has to be waited for; use fewer backup workers"
         )
     sync = options.update == SYNC and replicas > 1
     return replicas - options.backup_workers if sync else 0

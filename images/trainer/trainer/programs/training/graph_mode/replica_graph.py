@@ -1,6 +1,6 @@
 """Builds the TensorFlow graph of one replica: the program's model in clones, and its update.
 
-The graph exists before any session. Asynchronous updates apply each gradient at once.
+The graph is built before any session. Asynchronous updates apply each gradient at once.
 """
 
 from __future__ import annotations
@@ -37,20 +37,22 @@ class Step:
     shown: Mapping[str, tf.Tensor]
     """ModelLoss.shown, each the mean over the clones; float32 scalars."""
     position: tf.Tensor
-    """Running it makes the step; value: [global step (under sync the token), end_at], int64."""
+    """Running it makes the step. Its value is [global step (under sync the token), end_at],
+    int64."""
     rounds: Rounds | None
     """Set under sync with several replicas."""
 
 
 @dataclass(frozen=True)
 class Controls:
-    """How a replica announces the end to the others."""
+    """The ops by which a replica announces the end to the others."""
 
     new_end: tf.Tensor
-    """Feed the global step at which the job ends; running `end` sets it."""
+    """A placeholder for the global step at which the job ends; running `end` sets it."""
     end: tf.Operation
     mark: tf.Tensor
-    """Feed this replica's entry in SharedCounters.finished; running `finish` sets it."""
+    """A placeholder for this replica's entry in SharedCounters.finished; running `finish` sets
+    it."""
     finish: tf.Operation
 
 
@@ -65,15 +67,16 @@ class TrainingGraph:
     """Serialized summaries of a step; None if this replica writes no summaries."""
     checkpoints: Checkpoints
     initialize: tf.Operation
-    """The variables in a checkpoint: model, optimizer and counters."""
+    """Initializes the variables that are in a checkpoint: model, optimizer and counters."""
     initialize_run: tf.Operation
-    """SharedCounters.of_this_run; the other replicas begin when it and Rounds.base have values."""
+    """Initializes SharedCounters.of_this_run; the other replicas begin when it and Rounds.base have
+    values."""
     initialize_local: tf.Operation
     """Initializes what only this replica uses: input, tables, local variables."""
     uninitialized: tf.Tensor
     """Names of the shared variables that have no value, [n] string."""
     now: tf.Tensor
-    """[global step, end_at], int64, read only."""
+    """[global step, end_at], int64; reading it changes nothing."""
     controls: Controls
 
     @property
@@ -91,7 +94,8 @@ def apply_at_once(
     gradients: GradientsAndVariables,
     updates: Sequence[tf.Operation],
 ) -> tf.Tensor:
-    """The op of one step of replica number `replica`: [global step, end_at], int64.
+    """Returns the op of one step of replica number `replica`; its value is [global step, end_at],
+    int64.
 
     It applies the gradients, runs `updates`, and counts the step. A single replica uses it, too.
     """
@@ -104,7 +108,7 @@ def apply_at_once(
 
 
 NOT_FINITE = "the loss is not finite"
-"""Marks the error of a diverged training in TensorFlow's message."""
+"""A part of TensorFlow's message that identifies the error of a diverged training."""
 
 
 def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) -> TrainingGraph:
@@ -144,12 +148,12 @@ def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) 
 
 
 def counters_device(config: DeploymentConfig) -> str:
-    """The device of the shared counters: the first ps, or the CPU of a single process."""
+    """Returns the device of the shared counters: the first ps, or the CPU of a single process."""
     return f"{config.ps_device}/task:0/device:CPU:0" if config.distributed else "/device:CPU:0"
 
 
 def make_inputs(job: GraphJob, replica: Replica) -> Any:
-    """The iterator over this replica's batches."""
+    """Returns the iterator over this replica's batches."""
     with tf1.device(replica.deployment.inputs_device()):
         return tf1.data.make_initializable_iterator(job.inputs(replica.number, replica.count))
 
@@ -210,13 +214,13 @@ def cached_on(device: str | None) -> Callable[..., tf.Variable]:
 
 
 def only_if_finite(loss: tf.Tensor, gradients: GradientsAndVariables) -> GradientsAndVariables:
-    """The gradients; reading them raises NOT_FINITE if the loss is NaN."""
+    """Returns the gradients; reading them raises NOT_FINITE if the loss is not finite."""
     with tf.control_dependencies([tf.debugging.check_numerics(loss, NOT_FINITE)]):
         return [(tf.identity(gradient), v) for gradient, v in gradients]
 
 
 def mean_over(clones: Sequence[ModelLoss]) -> dict[str, tf.Tensor]:
-    """ModelLoss.shown by name, each the mean over the clones; float32 scalars."""
+    """Returns ModelLoss.shown by name, each the mean over the clones; float32 scalars."""
     return {
         name: tf.add_n([tf.cast(clone.shown[name], tf.float32) for clone in clones]) / len(clones)
         for name in clones[0].shown
@@ -224,7 +228,8 @@ def mean_over(clones: Sequence[ModelLoss]) -> dict[str, tf.Tensor]:
 
 
 def make_controls(counters: SharedCounters, replica: int) -> Controls:
-    """The ops by which replica number `replica` sets the end and marks itself as finished."""
+    """Returns the ops by which replica number `replica` sets the end and marks itself as
+    finished."""
     new_end, mark = tf1.placeholder(tf.int64, ()), tf1.placeholder(tf.int64, ())
     with tf1.device(counters.device):
         finish = tf.raw_ops.ResourceScatterUpdate(
@@ -234,12 +239,12 @@ def make_controls(counters: SharedCounters, replica: int) -> Controls:
 
 
 def summaries(job: GraphJob, model: Any, step: Step) -> tf.Tensor:
-    """All summaries of a step in one serialized string."""
+    """Returns all summaries of a step in one serialized string."""
     shown: Mapping[str, tf.Tensor] = {"loss": step.loss} | {
         name: value for name, value in step.shown.items() if name != "loss"
     }
     for name, value in shown.items():
-        # tf1.summary.scalar would name it w_1 if there is a variable w.
+        # tf1.summary.scalar would use the name w_1 if there is a variable w.
         scalar = tf.raw_ops.ScalarSummary(tags=name, values=value)
         tf1.add_to_collection(tf1.GraphKeys.SUMMARIES, scalar)
     model_deploy.gradient_summaries(step.gradients)
@@ -249,24 +254,25 @@ def summaries(job: GraphJob, model: Any, step: Step) -> tf.Tensor:
 
 
 def initialize_local(inputs: Any) -> tf.Operation:
-    """An op that initializes what only this replica uses."""
+    """Returns an op that initializes everything that only this replica uses."""
     return tf.group(inputs.initializer, tf1.tables_initializer(), tf1.local_variables_initializer())
 
 
 def names_without_value(variables: Sequence[tf.Variable]) -> tf.Tensor:
-    """A tensor with the names of the variables that have no value when it is run, [n] string."""
+    """Returns a tensor with the names of the variables without a value at the time it is run, [n]
+    string."""
     missing = tf1.report_uninitialized_variables(variables)
     missing.mark_used()
     return missing
 
 
 def initializers(variables: Iterable[tf.Variable]) -> tf.Operation:
-    """One op that initializes all variables."""
+    """Returns one op that initializes all variables."""
     return tf.group(*[v.initializer for v in variables])
 
 
 def updates_of(model: tf.keras.Model, batch: tf.Tensor) -> list[tf.Operation]:
-    """The updates that `model` needs with every step, such as BatchNorm's averages.
+    """Returns the updates that `model` needs with every step, such as BatchNorm's averages.
 
     They are for ModelLoss.updates. Outside of a graph (eager, tf.function) there are none.
     """

@@ -30,16 +30,17 @@ def run(task: Task, job: GraphJob, options: GraphOptions, progress: Progress | N
     """Train to the end, from the newest checkpoint in `<output>/checkpoints` if there is one.
 
     A single task trains in this process. With several replicas (chief and workers) and ps, each
-    replica runs this function: the leader initialises or restores, saves and writes summaries, the
-    others wait for it. Call it once per process, before anything else has used a GPU.
+    replica runs this function: the leader initialises or restores the variables, saves, and writes
+    summaries; the others wait for it. Call this function once per process, before anything else has
+    used a GPU.
 
     Files that the leader writes: `checkpoints/model.ckpt-<global step>` (variables by their names),
     `tensorboard/train`. `touch <output>/save-now`, or SIGUSR1, saves at once into
     `checkpoints/manual.ckpt-<step>`, which is kept. On SIGTERM the leader saves, and the process
     ends with 143.
 
-    Writes `step` events about once a second and at the first step. The leader's figures
-    (GraphResult.metrics) are for the program to write, with its own.
+    Each replica writes `step` events about once a second and at the first step. The program writes
+    the leader's figures (GraphResult.metrics) together with its own.
 
     Raises:
         ContractError: several replicas without a ps, or tasks that cannot run this.

@@ -1,4 +1,4 @@
-"""The start of a session: this replica's server, the initial values, and the thread of rounds.
+"""Starts a session: this replica's server, the initial values, and the thread of rounds.
 
 The server is TensorFlow's, in this process; the ps are servers of the kit. The chief restores or
 initialises the variables, and the others wait for it.
@@ -48,7 +48,8 @@ def begin_as_chief(
 
 
 def wait_for_others(replica: Replica) -> None:
-    """Wait at most WAIT_FOR_OTHERS_S for the others, so that all start to train together."""
+    """Wait at most WAIT_FOR_OTHERS_S for the other replicas, so that all start training
+    together."""
     others = replica.others
     print(f"waiting for {', '.join(others)}", flush=True)
     answer = probe.wait_for(others, WAIT_FOR_OTHERS_S)
@@ -112,7 +113,8 @@ def start_server(task: Task, replica: Replica, config: tf1.ConfigProto) -> str:
 
 
 KEPT: list[tf.distribute.Server] = []
-"""A server ends with the process; letting go of the object would end it earlier."""
+"""Servers of this process: a server must live as long as the process, and would end with its
+object."""
 
 
 class RoundsThread(threading.Thread):
@@ -144,12 +146,12 @@ class RoundsThread(threading.Thread):
                     stop_all_replicas(self._session, self._graph)
 
     def end(self) -> None:
-        """Start no further round; a round that waits for gradients may still finish."""
+        """Stop making rounds; a round that waits for gradients may still finish."""
         self._ended.set()
 
 
 def stop_all_replicas(session: tf1.Session, graph: TrainingGraph) -> None:
-    """Wake all replicas that wait for a round, since no round follows."""
+    """Wake all replicas that wait for a round, since there will be no further round."""
     session.run(graph.controls.end, {graph.controls.new_end: 0})
     if graph.rounds:
         session.run(graph.rounds.send, {graph.rounds.new_token: STOP})

@@ -46,7 +46,7 @@ class Stepper:
     def take(self, shown: bool = False, summary: bool = False) -> StepResult:
         """Make one step.
 
-        Under sync it ends with the round, or with a later one if this replica is slow.
+        Under sync it ends with its round, or with a later round if this replica is slow.
         """
         summary = summary and self._graph.summary is not None
         feeds = (self._token,) if self._graph.rounds else ()
@@ -59,7 +59,7 @@ class Stepper:
         return StepResult(step, int(end_at), float(loss), figures, text[0] if summary else None)
 
     def _run(self, shown: bool, summary: bool) -> object:
-        """A prepared run: the session resolves fetches and feeds only once."""
+        """Returns a prepared run of the session, which resolves fetches and feeds only once."""
         if (shown, summary) not in self._runs:
             graph = self._graph
             fetches = [
@@ -73,7 +73,8 @@ class Stepper:
         return self._runs[shown, summary]
 
     def _next_token(self, token: int, end_at: int) -> tuple[int, int]:
-        """(global step, end_at) of the next token; older tokens of an earlier chief are skipped."""
+        """Returns (global step, end_at) of the next token; older tokens of an earlier chief are
+        skipped."""
         while token <= self._token:
             token = int(self._session.run(self._graph.rounds.replica.next_token))
         if token == STOP:
@@ -120,7 +121,7 @@ class Report:
 
     @property
     def loss(self) -> float | None:
-        """The mean of the last losses, None before the first step."""
+        """The mean of the last losses; None before the first step."""
         return sum(self._losses) / len(self._losses) if self._losses else None
 
     @property

@@ -1,10 +1,11 @@
-"""Synchronous updates: one update for a round of all replicas' gradients, without a shared gate.
+"""Synchronous updates: one update per round with the gradients of all replicas; each replica has
+its own queue.
 
 Each replica pushes a gradient for each token that it has received, and takes the next token from
 its queue. The chief's round waits for the gradients, applies their mean once, and puts the new
-token into every queue. So a replica cannot take a token of another replica. A token is
-`base + global step`, and each start of a chief increases the base: gradients and tokens of an
-earlier chief, or of a worker before a restart, have smaller tokens and are dropped.
+token into every queue. So a replica cannot take a token of another replica. A token is `base +
+global step`, and each start of a chief increases the base: gradients and tokens of an earlier
+chief, or of a worker before a restart, have smaller tokens and are dropped.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariab
 
 tf1 = tf.compat.v1
 STEP_BITS = 32
-"""The low bits of a token are the global step, the high ones its base."""
+"""The number of low bits of a token that have the global step; the high bits have the base."""
 EPOCH = 1_700_000_000
 STOP = 2**62
-"""Larger than every token: the job has ended before its last step."""
+"""A token larger than every other: the job has ended before its last step."""
 CAPACITY = 1 << 20
 
 
@@ -32,35 +33,37 @@ class ReplicaOps:
     """The ops that every replica runs."""
 
     token: tf.Tensor
-    """Feed the token of the replica's gradient; int64 scalar."""
+    """A placeholder for the token of the replica's gradient; int64 scalar."""
     position: tf.Tensor
-    """Pushes, waits for the next token, and is [token, end_at], int64."""
+    """Running it pushes the gradient and waits for the next token. Its value is [token, end_at],
+    int64."""
     next_token: tf.Tensor
-    """The newest token in the replica's own queue, as soon as there is one."""
+    """The newest token in the replica's own queue; running it waits for one."""
     now: tf.Tensor
     """base + global step, int64 scalar."""
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """The ops of synchronous training: `replica`, and those that only the chief runs."""
+    """The ops of synchronous training: `replica`, and ops that only the chief runs."""
 
     replica: ReplicaOps
     base: tf.Variable
     """It has no value until the chief has started its rounds; the others wait for that."""
     apply: tf.Tensor
-    """The round: waits for the gradients, applies their mean, sends tokens; the global step."""
+    """Running it makes a round: it waits for the gradients, applies their mean, and sends tokens.
+    Its value is the global step."""
     accumulated: tf.Tensor
-    """Gradients that wait, by variable, [variables] int32."""
+    """The number of gradients that wait, by variable, [variables] int32."""
     take: Sequence[tf.Operation]
-    """Takes `take_count` gradients out of one accumulator."""
+    """Each takes `take_count` gradients out of one accumulator."""
     take_count: tf.Tensor
     new_token: tf.Tensor
-    """Feed a token, for `drop_older` and `send`."""
+    """A placeholder for a token, for `drop_older` and `send`."""
     drop_older: tf.Operation
-    """Running it makes the accumulators refuse gradients for tokens older than `new_token`."""
+    """Running it makes the accumulators drop gradients for tokens older than `new_token`."""
     send: tf.Operation
-    """Puts `new_token` into every queue."""
+    """Running it puts `new_token` into every queue."""
 
 
 def apply_in_rounds(
@@ -177,6 +180,6 @@ def start_rounds(rounds: Rounds, global_step: tf.Variable, session: tf1.Session)
     for count, take in zip(session.run(rounds.accumulated), rounds.take):
         if count:
             session.run(take, {rounds.take_count: count})
-    session.run(rounds.drop_older, first)  # taking the gradient has increased it by 1
+    session.run(rounds.drop_older, first)  # Taking the gradient has increased the step by 1.
     assign(session, rounds.base, base)
     session.run(rounds.send, first)

@@ -1,4 +1,4 @@
-"""The training of one replica: begin or wait, make steps, end together with the others.
+"""The training of one replica: starts or waits, makes steps, and ends together with the others.
 
 No replica ends before the chief has saved the steps of all replicas.
 """
@@ -41,14 +41,14 @@ from trainer.programs.training.result import per_second
 
 tf1 = tf.compat.v1
 FINISHED, BROKEN = 1, 2
-"""A replica's entry in SharedCounters.finished: it has ended well, or its loss was not finite."""
+"""Values in SharedCounters.finished: a replica ended normally, or its loss was not finite."""
 WAIT_FOR_LAST_STEPS_S = 5.0
 JOB_ENDED_S = 3.0
 POLL_S = 0.1
 
 
 class Shutdown:
-    """One replica's view of the end; `manager` only on the chief."""
+    """The end of the training, as seen by one replica; only the chief has a `manager`."""
 
     def __init__(
         self,
@@ -141,7 +141,8 @@ class Shutdown:
 
 
 def ended_within(seconds: float) -> bool:
-    """Whether the supervisor reports within this time that the job has ended; True without one."""
+    """Returns whether the supervisor reports within this time that the job has ended; True without
+    a supervisor."""
     until = time.monotonic() + seconds
     while not mailbox.job_has_ended() and time.monotonic() < until:
         time.sleep(POLL_S)
@@ -309,10 +310,10 @@ class Training:
 
 
 KEPT: list[tf1.Session] = []
-"""Of servers. Letting go of one closes it, which waits for ever for a task that has left."""
+"""Sessions that use servers: closing one, or deleting it, can wait forever for an ended task."""
 
 
 def close(session: tf1.Session) -> None:
-    """Close the session, if its servers still answer."""
+    """Close the session if its servers still answer."""
     with contextlib.suppress(tf.errors.OpError):
         session.close()
