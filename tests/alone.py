@@ -1,6 +1,8 @@
-"""Tests run at the same time, in processes and runs that know nothing of each other; but what is
-marked `alone`, as it measures time, has the machine to itself. Locks of files say whose turn it is,
-and are gone with the process that holds them."""
+"""Runs tests marked `alone`, which measure time, while no other test runs.
+
+Tests run in several processes, and possibly in several runs at once, that do not know of each
+other. File locks decide whose turn it is; the kernel releases them when their process ends.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PATIENCE_S = 900.0
-"""Longer than any test: whoever waits longer waits for something that hangs."""
+"""Longer than any test. A test that waits longer waits for a test that hangs."""
 FOLDER = Path(tempfile.gettempdir())
-"""The same for all of them, wherever each has its temporary files later."""
+"""The same folder for all processes, wherever each puts its temporary files later."""
 
 
 @contextmanager
 def turn(alone: bool) -> Iterator[None]:
-    """A block with nobody else's `alone` block, and with no other block at all where `alone`.
+    """Run the block while no `alone` block of another test runs; with `alone`, while no other block
+    runs.
 
     Raises:
-        TimeoutError: others went on for PATIENCE_S.
+        TimeoutError: other tests were still running after PATIENCE_S.
     """
     with _file("door") as door, _file("room") as room:
-        # Who waits to be alone keeps the door, so that no stream of others keeps them waiting.
+        # A test that waits to be alone holds this lock, so that further tests cannot start before
+        # it.
         _lock(door, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         _lock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         if not alone:

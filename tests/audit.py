@@ -1,7 +1,7 @@
-"""Looks for known vulnerabilities of what the image installs: a part of `make check`.
+"""Searches for known vulnerabilities of the packages in the image: a part of `make check`.
 
-pip-audit asks a service on the network. Where none answers, or one that does not know the packages,
-that is said, and nothing fails: it is not known then whether there are any.
+pip-audit asks a service on the network. If no service answers, or it does not know the packages, a
+message says so, and the check does not fail.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from cluster_kit.image.kit_image import SOURCE
 TIMEOUT_S = 60
 FILES = ("locked-cpu.txt", "locked-gpu.txt")
 ACCEPTED: dict[str, str] = {}
-"""Vulnerabilities that do not concern the image: their ids, and why."""
+"""Vulnerabilities that do not concern the image: id and reason."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def main(run: Run = subprocess.run) -> int:
-    """Audit each file; 1 if a package has a known vulnerability that is not accepted, else 0."""
+    """Audit each file; returns 1 if a package has a known vulnerability that is not accepted, else
+    0."""
     worst = 0
     for name in FILES:
         answer, why_not = _asked(name, run)
@@ -38,7 +39,8 @@ def main(run: Run = subprocess.run) -> int:
 
 
 def _asked(name: str, run: Run) -> tuple[list[dict[str, Any]], str]:
-    """What pip-audit says of each package of a file, or why it says nothing."""
+    """Returns what pip-audit reports for each package of a file, or the reason why it reports
+    nothing."""
     command = (
         *(sys.executable, "-m", "pip_audit", "--requirement", str(SOURCE / "recipe" / name)),
         *("--no-deps", "--disable-pip", "--format=json", "--progress-spinner=off"),
@@ -56,7 +58,7 @@ def _asked(name: str, run: Run) -> tuple[list[dict[str, Any]], str]:
 
 
 def type_of(line: str) -> str:
-    """The beginning of an error, without the addresses in it."""
+    """Returns the beginning of an error, without addresses."""
     return line.partition("http")[0].strip()[:100]
 
 

@@ -1,7 +1,9 @@
-"""For all suites: two profiles of Hypothesis, quick and thorough; whose turn it is.
+"""Settings for all suites: two profiles of Hypothesis, quick and thorough, and the lock of `alone`
+tests.
 
-The kit's command, called in the process of a test, ends with SystemExit instead of the process.
-`yaml.safe_load` reads with the C library where there is one, ten times as fast.
+If a test calls the kit's command in its own process, the command raises SystemExit instead of
+ending the process. `yaml.safe_load` uses the C library if it is installed, which is ten times as
+fast.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from cluster_kit.util import stdio
 from tests import grammars, reports, threads
 from tests.alone import turn
 
-gc.disable()  # as long as tests are collected
+gc.disable()  # while tests are collected
 grammars.later()
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # type: ignore[misc]
 
@@ -38,8 +40,8 @@ def the_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def threads_end_with_their_test() -> Iterator[None]:
-    """Set up after `the_process_goes_on`, by its name: what a test has patched stays patched until
-    its threads have ended."""
+    """Fail a test whose threads outlive it. Named so that it is set up after `the_process_goes_on`:
+    patches of a test stay until its threads have ended."""
     with threads.ended():
         yield
 
@@ -49,8 +51,8 @@ NUMBERS = itertools.count()
 
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As pytest's own, which looks at the folders of all tests before it makes another one: with
-    thousands of tests that takes more than most of them."""
+    """Replaces pytest's own fixture, which lists the folders of all tests before it makes another
+    one. With thousands of tests that takes longer than most tests."""
     name = re.sub(r"\W", "_", request.node.name)[:30]
     path = tmp_path_factory.getbasetemp() / f"{name}{next(NUMBERS)}"
     path.mkdir(mode=0o700)
@@ -64,10 +66,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with containers first: those without are short, and fill the gaps. `first` comes before
-    them all, `alone` last, where the fewest others wait for it. Tests that start programs wait most
-    of their time: they are spread evenly among the others, so that each process of pytest has its
-    share of them."""
+    """Order the tests: tests with containers first, since short tests then fill the gaps; `first`
+    before all others, and `alone` last, when the fewest tests must wait for it. Tests that start
+    programs mostly wait; they are spread evenly, so that each process of pytest gets its share of
+    them."""
     ranks: dict[pytest.Item, tuple[bool, bool, bool, float]] = {}
     for starts in (True, False):
         group = [item for item in items if ("run_task" in _fixtures(item)) is starts]
@@ -90,8 +92,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there by now stays: the garbage collector need not look at it after every test, nor
-    at what tests make before that is some megabytes."""
+    """Exclude all present objects from garbage collection, which then need not look at them after
+    every test. It also runs less often: objects of a test are some megabytes."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
@@ -99,8 +101,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """A test may have called the kit's command, which takes signals over: programs that later tests
-    start would ignore them as well."""
+    """Restore signal handlers. If a test has called the kit's command, which sets them, programs
+    that later tests start would ignore these signals, too."""
     for number, handler in HANDLERS.items():
         if signal.getsignal(number) is not handler:
             signal.signal(number, handler)

@@ -1,6 +1,6 @@
-"""`make bench`: measure the kit against the plain way, print a table, write JSON, draw a PNG.
+"""`make bench`: compares the kit with the plain way, prints a table, writes JSON, and draws a PNG.
 
-python -m tests.bench [MEASURE…] [--pairs N] [--image TAG]; exit code 1 where a bar is missed.
+python -m tests.bench [MEASURE…] [--pairs N] [--image TAG]; the exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEASURES: dict[str, Callable[[Bench], Sequence[Result]]] = {
 }
 BUILD = Path(__file__).resolve().parents[2] / "build" / "bench"
 BUSY = 0.35
-"""Load per CPU above which figures are not to be trusted."""
+"""Load per CPU above which figures are not reliable."""
 
 
 def main() -> int:
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def _draw(results: Sequence[Result], facts: dict[str, object], console: Console) -> None:
-    # matplotlib is slow to import, and must not be in memory while something is timed.
+    # matplotlib is slow to import, and must not be in memory while something is measured.
     from tests.bench.picture import draw
 
     draw(results, facts, BUILD / "bench.png")
@@ -81,7 +81,7 @@ def _draw(results: Sequence[Result], facts: dict[str, object], console: Console)
 
 @contextlib.contextmanager
 def _bench(image: str, pairs: int | None, say: Callable[[str], None]) -> Iterator[Bench]:
-    """A bench under a name of its own, and nothing left of it afterwards."""
+    """Yields a bench with a unique name; everything that it started is removed at the end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     name = f"bench-{secrets.token_hex(4)}"
     with tempfile.TemporaryDirectory(prefix="cluster-kit-bench-") as scratch:

@@ -1,8 +1,8 @@
-"""A cluster's tasks as bare processes: the image's files, nothing else of a container.
+"""Runs a cluster's tasks as bare processes in the image's files, without the rest of a container.
 
-An idle container holds the files mounted. A process that is chrooted into them from the host has
-the host's network, process table and control group, and none of Docker's restrictions. Nor has it
-the image's MALLOC_ variables: bare is what somebody gets who does not use the kit.
+An idle container keeps the files mounted. A process that is chrooted into them from the host has
+the host's network, process table and control group, and none of Docker's restrictions. It also
+lacks the image's MALLOC_ variables, as do processes of people who do not use the kit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHROOT = shutil.which("chroot") or ""
 
 
 def why_not() -> str:
-    """Why this machine cannot run the image's files outside a container, "" where it can."""
+    """Returns why this machine cannot run the image's files outside a container; "" if it can."""
     if os.geteuid() != 0:
         return "bare processes of the image need chroot, and that needs root"
     return "" if CHROOT else "bare processes of the image need chroot, which is not installed"
@@ -45,7 +45,7 @@ class BareRoot:
 
 @contextlib.contextmanager
 def _root(bench: Bench, output: Path) -> Iterator[BareRoot]:
-    """The image's root directory, with the job at /program, while the idle container is there.
+    """Yields the image's root directory, with the job at /program, while the idle container exists.
 
     Its /proc and /sys are the host's, as those of a bare process are.
     """
@@ -70,7 +70,8 @@ def _root(bench: Bench, output: Path) -> Iterator[BareRoot]:
 
 @contextlib.contextmanager
 def bare_job(bench: Bench, training: Training) -> Iterator[Turns]:
-    """The tasks as the kit renders them, with the same variables, but on this host's loopback."""
+    """Yields the tasks as the kit renders them, with the same variables, but on this host's
+    loopback."""
     cluster = planned(bench, "bare", training.workers, training.ps, *training.arguments)
     services = parse_compose(render(cluster))["services"]
     here = _loopback(cluster)
@@ -95,7 +96,7 @@ def _process(
     environment: Mapping[str, str],
     log: Any,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """One task; killed where it is still there at the end."""
+    """Start one task; it is killed if it is still running at the end."""
     process = subprocess.Popen(
         [CHROOT, f"--userspec={user}", str(root.path), "python3", "-m", "trainer", *command],
         env={**root.environment, **environment},
@@ -111,7 +112,7 @@ def _process(
 
 
 def _loopback(cluster: Cluster) -> dict[str, str]:
-    """From each of the cluster's addresses to a free port of 127.0.0.1."""
+    """Returns a free port of 127.0.0.1 for each of the cluster's addresses."""
     addresses = [*map(cluster.address, cluster.tasks), cluster.beacon]
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in addresses]

@@ -1,4 +1,4 @@
-"""What all measurements share: one image, a name that nobody else has, and tidying up."""
+"""What all measurements share: an image, a unique name, and clean-up."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cluster_kit import labels
 from cluster_kit.util.process import run
 
 OWN = "cluster-kit.bench"
-"""The label of what the bench starts itself."""
+"""The label of everything that the bench starts itself."""
 HERE = Path(__file__).resolve().parent
 JOB = HERE / "job.py"
 PATIENCE_S = 300.0
 
 
 class BenchError(Exception):
-    """A run that was to be timed went wrong, so there is no figure."""
+    """A measured run failed, so there is no figure."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Bench:
 
 
 def docker(*arguments: str, timeout_s: float = PATIENCE_S, **environment: str) -> str:
-    """Run docker to its end and return what it said on stdout, then on stderr.
+    """Run docker to its end; returns its stdout, followed by its stderr.
 
     Raises:
         BenchError: it failed.
-        subprocess.TimeoutExpired: it was still running after `timeout_s`, and was ended.
+        subprocess.TimeoutExpired: it was still running after `timeout_s`, and was killed.
     """
     done = run(["docker", *arguments], env=environment, timeout_s=timeout_s)
     if not done.ok:
@@ -53,7 +53,8 @@ def docker(*arguments: str, timeout_s: float = PATIENCE_S, **environment: str) -
 
 
 def compose(file: Path, *arguments: str) -> str:
-    """Docker Compose with this file; containers write to `output` beside it."""
+    """Returns the command line of Docker Compose for this file; containers write to `output` next
+    to it."""
     output = file.parent / "output"
     output.mkdir(exist_ok=True)
     return docker("compose", "-f", str(file), *arguments, CLUSTER_KIT_OUTPUT=str(output))
@@ -61,7 +62,8 @@ def compose(file: Path, *arguments: str) -> str:
 
 @contextlib.contextmanager
 def removed(file: Path) -> Iterator[None]:
-    """Whatever happens inside, this compose file's containers and network are gone afterwards."""
+    """At the end of the block, remove the containers and the network of this compose file in any
+    case."""
     try:
         yield
     finally:
@@ -69,7 +71,7 @@ def removed(file: Path) -> Iterator[None]:
 
 
 def remove_all(name: str) -> None:
-    """Remove every container and network of a bench, by label."""
+    """Remove all containers and networks of a bench, by their label."""
     client = docker_sdk.from_env()
 
     def is_ours(marks: dict[str, str] | None) -> bool:

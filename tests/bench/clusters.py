@@ -1,4 +1,4 @@
-"""The same cluster both ways: the kit's rendered compose file, and one as people write it."""
+"""The same cluster in both ways: the kit's rendered compose file, and a hand-written one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANIFEST = 'format = 1\nname = "bench"\n'
 
 
 def planned(bench: Bench, way: str, workers: int, ps: int, *args: str) -> Cluster:
-    """A chief that runs the job, with these servers, on a subnet that is free now."""
+    """Returns a cluster with a chief that runs the job and these servers, on a free subnet."""
     file = bench.scratch / "bench.toml"
     file.write_text(MANIFEST)
     overrides = {
@@ -45,9 +45,10 @@ def kit_file(bench: Bench, workers: int, ps: int, *args: str) -> tuple[Cluster, 
 
 
 def plain_file(bench: Bench, workers: int, ps: int) -> tuple[Cluster, Path]:
-    """The same tasks at the same kind of addresses, every one a container that runs the job.
+    """Write the same tasks, with similar addresses, as containers that all run the job.
 
-    As the articles and examples write it: an image, the program, TF_CONFIG, a fixed address.
+    This is how articles and examples write it: an image, the program, TF_CONFIG, and a fixed
+    address.
     """
     cluster = planned(bench, "plain", workers, ps)
     configs = tf_configs(cluster)

@@ -1,4 +1,4 @@
-"""One idle server in a container: how soon it answers, and the memory that is its own."""
+"""Measures one idle server in a container: the time until it answers, and its private memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Server:
 
 
 def measure(bench: Bench) -> list[Measured]:
-    for command in (KIT, PLAIN):  # read the files once, so that no pair pays for the disk
+    # Read the files once, so that no pair includes the time of the disk.
+    for command in (KIT, PLAIN):
         _serve(bench, command)
     kit, plain, load_before = [], [], load()
     for _ in bench.times(PAIRS):

@@ -1,7 +1,7 @@
-"""What is trained: a program in the style of TensorFlow's own parameter-server tutorial.
+"""The training job: a program in the style of TensorFlow's parameter-server tutorial.
 
-It knows nothing of the kit. The plain way runs it in every container; the kit runs it in the chief
-alone and serves ps and workers itself. The chief's last line is JSON.
+It does not use the kit. In the plain way every container runs it; with the kit only the chief runs
+it, and the kit provides the servers of ps and workers. The chief's last line is JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLASSES = 10
 
 
 def serve(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> None:
-    """A ps or worker: TensorFlow's server in Python, for ever. Keras is not even loaded."""
+    """Run a ps or worker: TensorFlow's server in Python, forever. Keras is not even loaded."""
     server = tf.distribute.Server(
         resolver.cluster_spec(),
         job_name=resolver.task_type,
@@ -35,7 +35,8 @@ def serve(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> None:
 
 
 def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-    """Every worker's own endless stream of random images; the class is how bright one is."""
+    """Returns a worker's endless stream of random images; the class is the brightness of an
+    image."""
     images = tf.random.stateless_uniform((EXAMPLES, SIDE, SIDE, 1), seed=(1, 2))
     bright = tf.random.stateless_uniform((EXAMPLES, 1, 1, 1), maxval=CLASSES, seed=(3, 4))
     labels = tf.cast(tf.reshape(bright, [-1]), tf.int64)
@@ -44,7 +45,8 @@ def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
 
 
 def layers(name: str) -> list[tf.keras.layers.Layer]:
-    """`cnn` computes, like training does; `tiny` is little more than its messages."""
+    """Returns the layers: `cnn` computes, as a training does; `tiny` does little but send
+    messages."""
     make = tf.keras.layers
     if name == "tiny":
         return [make.AveragePooling2D(4), make.Flatten(), make.Dense(64, activation="relu")]
@@ -64,7 +66,7 @@ def train(
     steps: int,
     turns: Path | None,
 ) -> None:
-    """The chief: `fit` under ParameterServerStrategy."""
+    """Run the chief: `fit` under ParameterServerStrategy."""
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     with strategy.scope():
         model = tf.keras.Sequential(
@@ -83,7 +85,7 @@ def train(
 
 
 def in_turns(folder: Path) -> tf.keras.callbacks.Callback:
-    """Train epoch N when the file go-N is there, then write how many seconds it took to done-N."""
+    """Train epoch N when the file go-N exists, then write the seconds that it took to done-N."""
     began = 0.0
 
     def wait(epoch: int, _logs: object) -> None:

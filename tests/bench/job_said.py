@@ -1,4 +1,4 @@
-"""The JSON line that ends the job, found in a log."""
+"""Finds the JSON line at the end of the job in a log."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.bench.bench import BenchError
 
 
 def job_said(log: str) -> dict[str, Any]:
-    """What the chief told at its end.
+    """Returns what the chief wrote at its end.
 
     Raises:
-        BenchError: it told nothing, so it did not train to the end.
+        BenchError: there is no such line, so the chief did not train to the end.
     """
     lines = re.findall(r'\{"steps":.*\}', log)
     if not lines:

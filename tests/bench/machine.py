@@ -1,4 +1,4 @@
-"""What the figures were taken on."""
+"""Describes the machine on which the figures were measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TENSORFLOW = (
 
 
 def machine(bench: Bench) -> dict[str, Any]:
-    """CPUs, memory, load and versions."""
+    """Returns CPUs, memory, load and versions."""
     in_image = ("run", "--rm", "--pull=never", "--network=none", "--entrypoint=python3")
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),

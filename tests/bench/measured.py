@@ -1,4 +1,4 @@
-"""What a measurement found, and whether that meets its bar. No Docker here."""
+"""The result of a measurement, and whether it meets its goal; it does not use Docker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Bar:
-    """What the value must reach: at most `limit`, or at least."""
+    """The goal of a value: at most `limit`, or at least."""
 
     limit: float
     at_least: bool = False
@@ -22,25 +22,25 @@ class Bar:
 
 @dataclass(frozen=True)
 class Measured:
-    """Samples of the kit, each beside the sample of the other way that was taken next to it.
+    """Samples of the kit, each with the sample of the other way that was taken at the same time.
 
-    `other` is empty where there is nothing to compare with: then the bar is for the samples.
+    `other` is empty if there is nothing to compare with; then the goal is for the samples.
     """
 
     key: str
     title: str
     unit: str
     bar: Bar | None
-    """None where the figure is shown for what it is."""
+    """None if the figure has no goal."""
     kit: tuple[float, ...]
     other: tuple[float, ...] = ()
     other_way: str = "plain way"
     load: tuple[float, ...] = ()
-    """The machine's load average when this measurement began, and when it ended."""
+    """The machine's load average at the beginning and at the end of this measurement."""
 
     @property
     def values(self) -> tuple[float, ...]:
-        """What the bar is for: the ratio of each pair, or the samples themselves."""
+        """The values that the goal is for: the ratio of each pair, or the samples."""
         if not self.other:
             return self.kit
         return tuple(kit / other for kit, other in zip(self.kit, self.other, strict=True))

@@ -1,4 +1,4 @@
-"""One figure: each ratio as a bar, with the mark that it has to reach."""
+"""Draws one picture: each ratio as a bar, with a mark for its goal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MET, MISSED, DARK, PALE = "#2f7d6d", "#c2452d", "#22303c", "#8794a0"
 
 
 def draw(results: Sequence[Result], machine: dict[str, Any], file: Path) -> None:
-    """Ratios of the kit to the other way, medians with the range of their pairs."""
+    """Draw the ratios of the kit to the other way: medians with the range of their pairs."""
     shown = [result for result in results if isinstance(result, Measured) and result.other]
     others = [result for result in results if isinstance(result, Measured) and not result.other]
     if not shown:

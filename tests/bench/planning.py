@@ -1,4 +1,4 @@
-"""Planning and rendering hundreds of tasks, in this process, on a host that is written down."""
+"""Measures planning and rendering of hundreds of tasks, in this process, for a fixed host."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ ON_SWARM = (
 ON_KUBERNETES = ON_SWARM.replace("swarm", "kubernetes")
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LARGEST_OBJECT = 1_500_000
-"""Bytes of the largest request that etcd takes."""
+"""The maximum bytes of a request to etcd."""
 LARGEST_MESSAGE = 4 * 2**20
-"""Bytes of a message of swarm's, by gRPC's default."""
+"""The maximum bytes of a message in a swarm, which is gRPC's default."""
 FACTS = HostFacts(
     cpus=64,
     memory=256 * 2**30,
@@ -54,7 +54,8 @@ def measure(bench: Bench) -> list[Measured]:
 
 
 def render_for_kubernetes(cluster: Cluster) -> str:
-    """The file, each object of it checked against Kubernetes' schema and etcd's limit."""
+    """Render the file, and check each of its objects against Kubernetes' schema and etcd's
+    limit."""
     text = Kubernetes().render(cluster)
     for one in filter(None, yaml.load_all(text, LOADER)):
         kubernetes_validate.validate(one, "1.35", strict=True)
@@ -63,7 +64,8 @@ def render_for_kubernetes(cluster: Cluster) -> str:
 
 
 def render_for_swarm(cluster: Cluster) -> str:
-    """The stack file and the file beside it: together below the largest message of a swarm."""
+    """Render the stack file and the file next to it; check their size against the limit of a
+    swarm."""
     text = render_stack(cluster) + spec_text(cluster)
     assert len(text) < LARGEST_MESSAGE
     return text

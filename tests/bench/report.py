@@ -21,7 +21,7 @@ def figure(value: float, unit: str) -> str:
 
 
 def print_table(results: Sequence[Result], console: Console) -> None:
-    """One line a measurement; medians, and how far the pairs lie apart."""
+    """Print one line per measurement: medians, and the range of the pairs."""
     table = Table("measure", "compared with", "that", "kit", "ratio", "all pairs", "bar", "met")
     for column in table.columns[2:7]:
         column.justify = "right"
@@ -52,7 +52,7 @@ def _verdict(result: Measured) -> tuple[str, str]:
 
 
 def write_json(results: Sequence[Result], machine: dict[str, Any], file: Path) -> None:
-    """Everything that was measured, every sample of it."""
+    """Write all measurements with all samples."""
     told = {"machine": machine, "results": [_told(result) for result in results]}
     file.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
 

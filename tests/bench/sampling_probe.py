@@ -1,4 +1,4 @@
-"""Runs inside a task's container: what sampling it costs, by a second sampler beside its own.
+"""Measures inside a task's container the cost of sampling it, with a second sampler.
 
 sampling_probe.py SECONDS ; prints the CPU seconds that it took per second.
 """

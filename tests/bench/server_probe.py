@@ -1,6 +1,7 @@
-"""Runs inside a container: start one server, time its first answer, weigh it when it is idle.
+"""Starts one server inside a container, and measures its first answer and its idle memory.
 
-server_probe.py SERVER-COMMAND… ; prints one JSON line. Imports what it needs before the clock runs.
+server_probe.py SERVER-COMMAND… ; prints one JSON line. It imports everything before the clock
+starts.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def listens() -> bool:
 
 
 def answers() -> bool:
-    """A new channel each time: one that was refused waits before it tries again."""
+    """Returns whether the server answers; uses a new channel, since a refused one waits before it
+    retries."""
     with grpc.insecure_channel(f"127.0.0.1:{PORT}") as channel:
         try:
             return bool(channel.unary_unary(GET_STATUS)(b"", timeout=5.0))

@@ -1,7 +1,8 @@
-"""What the live page costs: a made-up run of 50 tasks that each write four times a second.
+"""Measures the cost of the live page: a simulated run of 50 tasks that each write four times a
+second.
 
-python -m tests.bench.serving ROOT NAME serves the run in ROOT until it is told to end; `measure`
-starts it in a process of its own, writes, and reads the pages' streams.
+python -m tests.bench.serving ROOT NAME serves the run in ROOT until stdin is closed; `measure`
+starts it as a separate process, writes, and reads the pages' streams.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ WORKERS, PS = 45, 4
 UPDATES_PER_S, USAGE_EVERY, SENT_EVERY = 4, 4, 20
 SETTLE_S, SECONDS, PATIENCE_S = 5.0, 20.0, 60.0
 EARLIER_S = 300
-"""So long the run has gone on already when the first page is opened."""
+"""The age of the run when the first page is opened."""
 PAGES = {0: "nobody looks", 1: "one page", 3: "three pages"}
 BAR = Bar(0.05)
 
@@ -46,7 +47,7 @@ def measure(bench: Bench) -> list[Measured]:
 
 
 def _once(root: Path, pages: int) -> float:
-    """The share of one core that the server takes while so many pages are open."""
+    """Returns the share of one core that the server takes while this number of pages is open."""
     root.mkdir()
     made = MadeUp(root, _fifty())
     ticks = iter(range(10**9))
@@ -58,7 +59,7 @@ def _once(root: Path, pages: int) -> float:
         try:
             until = time.monotonic() + PATIENCE_S
             while not all(page[0] for page in heard) and time.monotonic() < until:
-                time.sleep(0.1)  # it reads all that was written before
+                time.sleep(0.1)  # It reads everything that was written before.
             _write_for(made, ticks, SETTLE_S)
             before, told = _cpu_s(process.pid), [page[0] for page in heard]
             began = time.monotonic()
@@ -76,7 +77,7 @@ def _fifty() -> Cluster:
 
 
 def _write(made: MadeUp, tick: int) -> None:
-    """One update of each task."""
+    """Write one update of each task."""
     at = tick / UPDATES_PER_S
     for number, task in enumerate(made.cluster.tasks):
         made.say(
@@ -112,7 +113,7 @@ def _server(root: Path, run: Path) -> Iterator[tuple[subprocess.Popen[str], str]
 
 @contextlib.contextmanager
 def _page(url: str, over: threading.Event) -> Iterator[list[int]]:
-    """Somebody who looks; how many bytes have come, as a list of one."""
+    """Open a page; returns the number of received bytes, in a list with one item."""
     heard = [0]
     events = url.replace("?", "/events?")
     with urllib.request.urlopen(events, timeout=30) as stream:
@@ -127,13 +128,13 @@ def _page(url: str, over: threading.Event) -> Iterator[list[int]]:
 
 
 def _cpu_s(pid: int) -> float:
-    """CPU seconds of a process, its threads included."""
+    """Returns the CPU seconds of a process, with all its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _serve(root: Path, name: str) -> None:
-    """Serve the run that another process makes up, until stdin is closed."""
+    """Serve the run that another process simulates, until stdin is closed."""
     made = MadeUp.of(root, _fifty(), name)
     made.begin()
     with serving(made.site, made.cluster.name) as url:

@@ -1,4 +1,5 @@
-"""`docker stop` of one idle server, with Docker's own default grace and as the kit renders it."""
+"""Measures `docker stop` of one idle server, with Docker's default grace and as the kit renders
+it."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def _stop(cluster: Cluster, file: Path) -> float:
 
 
 def _wait_until_ready(container: str) -> None:
-    """Both ways say so, in the same two words."""
+    """Wait until the server is ready; both ways print the same words then."""
     until = time.monotonic() + READY_S
     while "server ready" not in docker("logs", container):
         if time.monotonic() > until:

@@ -1,8 +1,8 @@
-"""Training speed in containers, against the same tasks as bare processes of the host.
+"""Compares the training speed in containers with that of the same tasks as bare processes.
 
-Both ways run the same files with the same native servers; the container differs, and the image's
-MALLOC_ variables, which a process without the kit does not have. Both are up
-at once and train in turns of about a second, for a shared machine changes within one run.
+Both ways run the same files with the same native servers. They differ in the container, and in the
+image's MALLOC_ variables, which processes without the kit do not have. Both are up at the same time
+and train in turns of about a second, since the speed of a shared machine changes during a run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tests.bench.turns import Training, Turns
 
 PAIRS = 30
 WARM_UP = 2
-"""Turns that trace the functions and fill caches, and do not count."""
+"""The number of first turns that do not count: they trace the functions and fill caches."""
 BAR = Bar(0.97, at_least=True)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A model of the job's, and how many of its steps are about a second."""
+    """A model of the job, and the number of its steps that take about a second."""
 
     key: str
     title: str
@@ -36,7 +36,8 @@ class Kind:
 
 KINDS = (
     Kind("steps", "training speed", "cnn", 50, BAR),
-    # A step of this one is little but remote calls: what bridge, firewall and seccomp cost them.
+    # A step of this model is little but remote calls: it shows the cost of bridge, firewall and
+    # seccomp.
     Kind("steps_tiny", "training speed, steps of 10 ms", "tiny", 120, None),
 )
 

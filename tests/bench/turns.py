@@ -1,4 +1,4 @@
-"""Two jobs that are up at the same time and train by turns: what slows the machine hits both."""
+"""Two jobs that are up at the same time and train in turns, so that a slow machine affects both."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ FIRST_TURN_S, TURN_S = 120.0, 60.0
 
 @dataclass(frozen=True)
 class Turns:
-    """The folder where a job (job.py --turns) waits for its turn, and says how long it took."""
+    """The folder in which a job (job.py --turns) waits for its turn and writes how long it took."""
 
     folder: Path
     steps: int
-    """In one turn."""
+    """The number of steps in one turn."""
 
     @classmethod
     def under(cls, output: Path, steps: int) -> Turns:
@@ -28,7 +28,7 @@ class Turns:
         return cls(folder, steps)
 
     def take(self, number: int) -> float:
-        """Let the job train one epoch; its steps per second.
+        """Let the job train one epoch; returns its steps per second.
 
         Raises:
             BenchError: it did not finish the epoch in time.
@@ -45,7 +45,7 @@ class Turns:
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained in turns."""
+    """A training that runs in turns."""
 
     model: str
     turns: int
@@ -55,7 +55,7 @@ class Training:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The job's, as seen from inside: /output is the same directory."""
+        """The arguments of the job inside the container: /output is the same directory."""
         return (
             *(f"--model={self.model}", f"--epochs={self.turns}"),
             *(f"--steps-per-epoch={self.steps}", "--turns=/output/turns"),

@@ -1,4 +1,4 @@
-"""What it costs to see a run of ten tasks: sampling inside them, and a scrape of /metrics."""
+"""Measures the cost of watching a run of ten tasks: sampling inside them, and scraping /metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measure(bench: Bench) -> list[Measured]:
 
 
 def _sampling(bench: Bench) -> Measured:
-    """In percent of one core, for all ten tasks; each has trained, and has its connections open."""
+    """Returns percent of one core for all ten tasks; each has trained and has open connections."""
     training = Training("tiny", 2, 20, WORKERS, PS)
     cluster, file = kit_file(bench, WORKERS, PS, *training.arguments)
     took, load_before = [], load()
@@ -55,7 +55,7 @@ def _probe(cluster: str, role: str) -> float:
 
 
 def _scrape(bench: Bench) -> Measured:
-    """In CPU milliseconds: a scrape every five seconds of a run that has gone on for an hour."""
+    """Returns CPU milliseconds of a scrape every five seconds, in a run that has lasted an hour."""
     cluster = planned(bench, "scrape", WORKERS, PS)
     run = RunDirectory(bench.scratch / "scraped")
     run.progress.mkdir(parents=True)

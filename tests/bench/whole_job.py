@@ -1,4 +1,4 @@
-"""The whole job, from `docker compose up` until everything is gone again."""
+"""Measures the whole job, from `docker compose up` until everything is removed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _measure(bench: Bench, workers: int, ps: int, pairs: int, bar: Bar) -> Measu
 
 
 def _kit(bench: Bench, workers: int, ps: int) -> float:
-    """`up` returns by itself: the job's end ends every task."""
+    """Time the kit's way: `up` returns by itself, since the job's end ends every task."""
     _, file = kit_file(bench, workers, ps)
     with removed(file):
         began = time.monotonic()
@@ -41,7 +41,8 @@ def _kit(bench: Bench, workers: int, ps: int) -> float:
 
 
 def _plain(bench: Bench, workers: int, ps: int) -> float:
-    """The servers never end by themselves: when the chief has ended, somebody takes them down."""
+    """Time the plain way: the servers never end, so they are taken down when the chief has
+    ended."""
     cluster, file = plain_file(bench, workers, ps)
     with removed(file):
         began = time.monotonic()

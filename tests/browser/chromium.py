@@ -1,4 +1,4 @@
-"""A headless Chromium, and a page that is open in it with all that it complained of."""
+"""A headless Chromium, and an open page with everything that it reported."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SIZE = {"width": 1200, "height": 900}
 
 
 def found() -> str | None:
-    """The path of a Chromium of this machine."""
+    """Returns the path of a Chromium on this machine."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 def why_none() -> str:
-    """Why there is no browser here, "" if there is one."""
+    """Returns why there is no browser here; "" if there is one."""
     if importlib.util.find_spec("playwright") is None:
         return "playwright is not installed: `make test` installs it"
     return "" if found() else "no Chromium here: `make browser` installs one as root on Debian"
@@ -29,7 +29,7 @@ def why_none() -> str:
 
 @dataclass
 class Opened:
-    """A page, what it printed to its console, and what it asked the network for."""
+    """A page, the lines it printed to its console, and the addresses that it requested."""
 
     page: Any
     complaints: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Opened:
 
 @contextlib.contextmanager
 def started() -> Iterator[Any]:
-    """A browser; as root it cannot have the sandbox."""
+    """Start a browser; as root it cannot have its sandbox."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -52,7 +52,8 @@ def started() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def opened(browser: Any, file: Path | str, scheme: str = "light") -> Iterator[Opened]:
-    """A file, or a URL, in a page of its own; `asked` has what it loaded besides itself."""
+    """Open a file, or a URL, in a new page; `asked` has the further addresses that the page
+    loaded."""
     url = file if isinstance(file, str) else file.as_uri()
     context = browser.new_context(
         viewport=SIZE, color_scheme=scheme, offline=url.startswith("file")

@@ -1,4 +1,4 @@
-"""Pages in a real browser; each process of pytest starts one."""
+"""Pages in a real browser; each process of pytest starts one browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live page in a browser, of a run that is made up and goes on."""
+"""A live page in a browser, of a simulated run that continues."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def now(one: Opened, task: str) -> list[str]:
 
 
 def stays_here(one: Opened) -> None:
-    """Nothing went wrong, and nobody but the server was asked for anything."""
+    """Assert that there was no error, and that only the server was asked for anything."""
     assert one.complaints == []
     assert all(asked.startswith("http://127.0.0.1:") for asked in one.asked)

@@ -1,4 +1,4 @@
-"""What a report must show, whatever ran: a lane for each task, a curve for each figure."""
+"""Checks that a report shows a lane for each task and a curve for each figure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 from tests.browser.chromium import Opened, opened
 
 MOST_SINGLE = 12
-"""Of more tasks the cluster's picture has one box for each role."""
+"""With more tasks than this, the picture of the cluster has one box per role."""
 
 
 def check(browser: Any, report: Path, scheme: str = "light") -> dict[str, Any]:
-    """Open report.html and compare it with report.json beside it; returns the latter's facts."""
+    """Open report.html and compare it with report.json next to it; returns the facts of the
+    latter."""
     facts: dict[str, Any] = json.loads(report.with_suffix(".json").read_text())
     with opened(browser, report, scheme) as one:
         check_page(one, facts)
@@ -53,7 +54,7 @@ def check_page(one: Opened, facts: dict[str, Any]) -> None:
 
 
 def drawn(canvas: Any) -> bool:
-    """Whether a canvas has a pixel that is neither the page's nor the axes' grey."""
+    """Returns whether a canvas has a pixel that is neither the background's nor the axes' grey."""
     return bool(
         canvas.evaluate(
             """canvas => {

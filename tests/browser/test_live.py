@@ -1,4 +1,4 @@
-"""The live pages in a real browser: a run that goes on and ends appears as it is told."""
+"""The live pages in a real browser: they show a run while it continues and when it ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["made", "quick", "url"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_what_comes_appears_without_a_reload(
+def test_new_data_appears_without_a_reload(
     browser: Any, made: MadeUp, url: str, scheme: str
 ) -> None:
     with opened(browser, url, scheme) as one:
@@ -36,7 +36,7 @@ def test_what_comes_appears_without_a_reload(
         stays_here(one)
 
 
-def test_all_that_grew_is_what_the_report_shows(browser: Any, made: MadeUp, url: str) -> None:
+def test_a_page_that_grew_equals_the_report(browser: Any, made: MadeUp, url: str) -> None:
     with opened(browser, url) as one:
         see(one, 'tr[data-now="chief-0"]', "50")
         trains(made, 6, 10)
@@ -44,7 +44,7 @@ def test_all_that_grew_is_what_the_report_shows(browser: Any, made: MadeUp, url:
         see(one, 'tr[data-now="chief-0"]', "90")
         trains(made, 11, 12)
         see(one, '.chart[data-chart="accuracy"] .u-label', "evaluator-0")
-        one.page.wait_for_timeout(1200)  # pictures follow what is told
+        one.page.wait_for_timeout(1200)  # Pictures are drawn after the data arrived.
         stays_here(one)
         one.asked = []
         told: Any = made.site.channel(made.cluster.name, dict)._source  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ def test_the_end_is_shown_and_then_the_next_run(browser: Any, made: MadeUp, url:
         stays_here(one)
 
 
-def test_a_zoom_stays_while_the_run_goes_on(browser: Any, made: MadeUp, url: str) -> None:
+def test_a_zoom_stays_while_the_run_continues(browser: Any, made: MadeUp, url: str) -> None:
     def width() -> float:
         box = one.page.locator('.lane[data-task="chief-0"] rect.state').first.bounding_box()
         return float(box["width"])
@@ -101,13 +101,13 @@ def test_a_zoom_stays_while_the_run_goes_on(browser: Any, made: MadeUp, url: str
         assert width() < whole
 
 
-def test_a_cluster_that_is_not_up_is_waited_for(browser: Any, made: MadeUp) -> None:
+def test_the_page_waits_for_a_cluster_that_is_not_up(browser: Any, made: MadeUp) -> None:
     with serving(made.site, "later") as url, opened(browser, url) as one:
         see(one, "#none", "later is not up, and there is no run of it here")
         stays_here(one)
 
 
-def test_the_end_of_the_server_is_told(browser: Any, made: MadeUp) -> None:
+def test_the_page_reports_the_end_of_the_server(browser: Any, made: MadeUp) -> None:
     with opened(browser, "about:blank") as one:
         with serving(made.site, made.cluster.name) as url:
             one.page.goto(url)
@@ -117,7 +117,7 @@ def test_the_end_of_the_server_is_told(browser: Any, made: MadeUp) -> None:
         assert one.page.locator(".badge").inner_text() == "success", "the last look is told, too"
 
 
-def test_what_a_program_says_stays_text(browser: Any, tmp_path: Path) -> None:
+def test_output_of_a_program_is_shown_as_text(browser: Any, tmp_path: Path) -> None:
     evil = "<img src=x onerror=\"document.title='caught'\">"
     made = MadeUp(tmp_path)
     made.begin()

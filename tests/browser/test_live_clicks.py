@@ -1,4 +1,4 @@
-"""What a person does on the live pages: logs, buttons, other clusters and runs."""
+"""What a user clicks on the live pages: logs, buttons, other clusters and runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_logs_are_followed_and_searched(browser: Any, made: MadeUp, url: str) ->
         stays_here(one)
 
 
-def test_buttons_act_and_say_what_was_done(browser: Any, made: MadeUp, url: str) -> None:
+def test_buttons_act_and_report_the_result(browser: Any, made: MadeUp, url: str) -> None:
     with opened(browser, url) as one:
         see(one, ".badge", "running")
         one.page.get_by_label("freeze worker-0").click()
@@ -70,7 +70,7 @@ def test_buttons_act_and_say_what_was_done(browser: Any, made: MadeUp, url: str)
         assert all("503" in said for said in one.complaints)
 
 
-def test_without_leave_there_is_no_button(browser: Any, made: MadeUp) -> None:
+def test_without_allow_control_there_is_no_button(browser: Any, made: MadeUp) -> None:
     made.site.control = False
     with serving(made.site, made.cluster.name) as url, opened(browser, url) as one:
         see(one, ".badge", "running")

@@ -37,7 +37,7 @@ def test_every_lane_and_curve_is_there(browser: Any, tmp_path: Path, scheme: str
     check(browser, written(tmp_path, trained()), scheme)
 
 
-def test_a_run_that_failed_shows_who_is_to_blame(browser: Any, tmp_path: Path) -> None:
+def test_a_failed_run_shows_the_task_to_blame(browser: Any, tmp_path: Path) -> None:
     outcome = {
         "success": False, "reason": "failed", "blame": "worker-1", "message": EVIL,
         "last_words": "Traceback\n  line 4", "cure": "write it anew", "notes": ["ps-0 was slow"],
@@ -69,7 +69,7 @@ def test_a_run_that_failed_shows_who_is_to_blame(browser: Any, tmp_path: Path) -
         ("job-deadline", "failed: job-deadline", "badge bad"),
     ],
 )
-def test_the_end_is_called_as_on_the_command_line(
+def test_the_end_has_the_same_name_as_on_the_command_line(
     browser: Any, tmp_path: Path, reason: str, word: str, colour: str
 ) -> None:
     outcome = {**trained().outcome, "success": False, "reason": reason}
@@ -78,7 +78,7 @@ def test_the_end_is_called_as_on_the_command_line(
         assert (badge.inner_text(), badge.get_attribute("class")) == (word, colour)
 
 
-def test_a_run_of_which_nothing_is_known_has_a_page(browser: Any, tmp_path: Path) -> None:
+def test_a_run_without_any_data_has_a_page(browser: Any, tmp_path: Path) -> None:
     check(
         browser,
         written(tmp_path, changed(events=[], entries=[], samples=[], outcome={}, checkpoints=[])),
@@ -127,7 +127,7 @@ def test_all_pictures_are_zoomed_together_with_mouse_or_keys(browser: Any, tmp_p
         assert one.complaints == []
 
 
-def test_what_is_pointed_at_is_explained(browser: Any, tmp_path: Path) -> None:
+def test_the_item_under_the_pointer_is_explained(browser: Any, tmp_path: Path) -> None:
     with opened(browser, written(tmp_path, trained())) as one:
         one.page.locator('.lane[data-task="chief-0"] rect[data-state="training"]').hover(
             position={"x": 60, "y": 8}
@@ -137,7 +137,7 @@ def test_what_is_pointed_at_is_explained(browser: Any, tmp_path: Path) -> None:
         assert "leads" in one.page.locator("#tip").inner_text()
 
 
-def test_several_runs_stand_side_by_side(browser: Any, tmp_path: Path) -> None:
+def test_several_runs_are_shown_side_by_side(browser: Any, tmp_path: Path) -> None:
     other = changed(name="20261122-111500", outcome={**trained().outcome, "success": False})
     with opened(browser, written(tmp_path, trained(), other)) as one:
         assert one.complaints == []
@@ -148,7 +148,7 @@ def test_several_runs_stand_side_by_side(browser: Any, tmp_path: Path) -> None:
         assert any("20261122-111500 chief-0" in label for label in labels)
 
 
-def test_what_a_drill_broke_is_marked_explained_and_listed(browser: Any, tmp_path: Path) -> None:
+def test_faults_of_a_drill_are_marked_explained_and_listed(browser: Any, tmp_path: Path) -> None:
     freeze = Fault(1, "freeze", "ps-0", 4.0, 6.5, 2.5, 1.5, "silent", 2.4, 3)
     retry = told(6, "chief-0", "retry", attempt=2, reason=f"ps-0 was lost {EVIL}")
     entries = sorted([*trained().entries, retry], key=lambda entry: entry.time)
@@ -192,14 +192,14 @@ def test_traces_are_linked_with_where_the_time_went(browser: Any, tmp_path: Path
         assert one.page.locator("#profiles").count() == 0
 
 
-def test_on_paper_there_is_nothing_to_click(browser: Any, tmp_path: Path) -> None:
+def test_a_printed_report_has_no_buttons(browser: Any, tmp_path: Path) -> None:
     with opened(browser, written(tmp_path, trained())) as one:
         one.page.emulate_media(media="print")
         assert not one.page.get_by_label("Zoom in").is_visible()
         assert one.page.locator(".lane").first.is_visible()
 
 
-def test_no_figure_of_the_axis_is_cut_off(browser: Any, tmp_path: Path) -> None:
+def test_no_number_on_an_axis_is_cut_off(browser: Any, tmp_path: Path) -> None:
     with opened(browser, written(tmp_path, trained())) as one:
         right = one.page.locator("svg.lanes").bounding_box()
         last = one.page.locator("svg.lanes > text").last
@@ -208,7 +208,7 @@ def test_no_figure_of_the_axis_is_cut_off(browser: Any, tmp_path: Path) -> None:
         assert box["x"] + box["width"] <= right["x"] + right["width"]
 
 
-def test_the_labels_of_an_axis_of_nothing_but_zeros_differ(browser: Any, tmp_path: Path) -> None:
+def test_the_labels_of_an_axis_with_only_zeros_differ(browser: Any, tmp_path: Path) -> None:
     with opened(browser, written(tmp_path, trained())) as one:
         for unit in ("bytes", "bytes/s", "CPUs"):
             low, high = one.page.evaluate("unit => spread(0, 0, unit)", unit)
@@ -218,7 +218,7 @@ def test_the_labels_of_an_axis_of_nothing_but_zeros_differ(browser: Any, tmp_pat
             assert len(set(shown)) == 5 and shown[0].startswith("0"), shown
 
 
-def test_no_name_or_figure_is_broken_in_a_narrow_table(browser: Any, tmp_path: Path) -> None:
+def test_a_narrow_table_breaks_no_name_or_number(browser: Any, tmp_path: Path) -> None:
     sent = [{"name": "ps-0", "rx_bytes": 2_270_000, "tx_bytes": 768_000}]
     run = changed(outcome={**trained().outcome, "tasks": sent})
     with opened(browser, written(tmp_path, run)) as one:
@@ -248,7 +248,7 @@ def test_headings_and_landmarks_are_in_order(browser: Any, tmp_path: Path) -> No
 
 
 def crowded(workers: int, ps: int, seconds: float) -> Any:
-    """A run in which worker-0 was away for a while in the middle, and all send each other much."""
+    """Returns a run in which worker-0 was lost for a while, and all tasks send each other much."""
     many = cluster(worker=workers, ps=ps, evaluator=1)
     names = [task.name for task in many.tasks]
     senders = [name for name in names if not name.startswith("evaluator")]
@@ -276,7 +276,7 @@ OVERLAPS = """(selector) => {
 
 
 @pytest.mark.parametrize("seconds", [10, 180, 18_000, 400_000])
-def test_no_label_of_time_lies_on_another(browser: Any, tmp_path: Path, seconds: int) -> None:
+def test_labels_of_time_do_not_overlap(browser: Any, tmp_path: Path, seconds: int) -> None:
     with opened(browser, written(tmp_path, crowded(3, 1, seconds))) as one:
         for width in (420, 900, 1400):
             one.page.set_viewport_size({"width": width, "height": 900})
@@ -296,8 +296,8 @@ def test_no_label_of_time_lies_on_another(browser: Any, tmp_path: Path, seconds:
         assert one.complaints == []
 
 
-def test_no_line_is_drawn_where_a_task_did_not_run(browser: Any, tmp_path: Path) -> None:
-    """Nor where the leader made no step: the picture is empty there, whatever others drew."""
+def test_no_line_is_drawn_while_a_task_did_not_run(browser: Any, tmp_path: Path) -> None:
+    """No line is drawn while the leader made no step, either, whatever the other tasks did."""
     with opened(browser, written(tmp_path, crowded(2, 1, 180))) as one:
         found = one.page.evaluate(
             """() => charts(embedded().runs).map((chart) => {
@@ -314,8 +314,8 @@ def test_no_line_is_drawn_where_a_task_did_not_run(browser: Any, tmp_path: Path)
         assert curves["memory", "worker-1"] == [False, True]
 
 
-def test_of_many_tasks_all_is_readable(browser: Any, tmp_path: Path) -> None:
-    """Roles instead of a hairball, and a legend that can be unfolded whole."""
+def test_a_report_of_many_tasks_is_readable(browser: Any, tmp_path: Path) -> None:
+    """The picture of the cluster has roles instead of tasks, and the legend can be unfolded."""
     report = written(tmp_path, crowded(27, 3, 180))
     check(browser, report)
     with opened(browser, report) as one:
@@ -334,7 +334,7 @@ def test_of_many_tasks_all_is_readable(browser: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("workers", "ps"), [(3, 1), (5, 3), (27, 3)])
-def test_no_label_of_the_clusters_picture_lies_on_another(
+def test_labels_in_the_picture_of_the_cluster_do_not_overlap(
     browser: Any, tmp_path: Path, workers: int, ps: int
 ) -> None:
     with opened(browser, written(tmp_path, crowded(workers, ps, 10))) as one:
@@ -356,7 +356,7 @@ def test_no_label_of_the_clusters_picture_lies_on_another(
         assert one.complaints == []
 
 
-def test_the_picture_of_readme_can_be_made(
+def test_the_picture_of_the_readme_can_be_made(
     browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reported, "started", lambda: contextlib.nullcontext(browser))

@@ -1,1 +1,1 @@
-"""What runs a workflow's steps where there is no GitHub, and checks of the files for CI."""
+"""Runs the steps of workflows without GitHub, and checks the files for CI."""

@@ -1,6 +1,7 @@
-"""Expressions of GitHub Actions, as far as the kit's files use them: `${{ a.b == 'c' || d }}`.
+"""Evaluates expressions of GitHub Actions, as far as the kit's files use them: `${{ a.b == 'c' || d
+}}`.
 
-A context, step or function that there is not is an error, where GitHub would take "" for it.
+An unknown context, step or function is an error here; GitHub would use "" for it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ _TOKEN = re.compile(
 )
 STATUS = ("always", "success", "failure")
 OPEN = ("outputs", "env", "inputs")
-"""Contexts in which a name may be missing, which is ""; all other names must be there."""
+"""Contexts in which a name may be missing, which gives ""; other names must exist."""
 
 
 class Unknown(Exception):
-    """The expression names what is not there, or is not understood."""
+    """The expression has an unknown name, or is not understood."""
 
 
 def fill(text: str, contexts: Mapping[str, Any], *, failed: bool = False) -> str:
@@ -28,7 +29,8 @@ def fill(text: str, contexts: Mapping[str, Any], *, failed: bool = False) -> str
 
 
 def holds(condition: str, contexts: Mapping[str, Any], *, failed: bool) -> bool:
-    """Whether a step with this `if:` is run; without a function of the status: if none failed."""
+    """Returns whether a step with this `if:` runs; without a status function, only if no step has
+    failed."""
     inner = _HOLE.fullmatch(condition.strip())
     text = inner[1] if inner else condition
     value = _true(evaluate(text, contexts, failed=failed))
@@ -36,7 +38,7 @@ def holds(condition: str, contexts: Mapping[str, Any], *, failed: bool) -> bool:
 
 
 def evaluate(text: str, contexts: Mapping[str, Any], *, failed: bool = False) -> Any:
-    """The value of an expression: text or a truth value."""
+    """Returns the value of an expression: a text or a truth value."""
     tokens = _tokens(text)
     value = _Reader(tokens, contexts, failed).alternatives()
     if tokens:
@@ -56,7 +58,7 @@ def _tokens(text: str) -> list[str]:
 
 
 class _Reader:
-    """Takes the tokens of an expression from the left; operators bind as in GitHub's."""
+    """Reads the tokens of an expression from the left; operators bind as in GitHub's."""
 
     def __init__(self, tokens: list[str], contexts: Mapping[str, Any], failed: bool) -> None:
         self._tokens, self._contexts, self._failed = tokens, contexts, failed

@@ -1,6 +1,7 @@
-"""Runs the script of a job of GitLab CI as its runner does: by a POSIX shell that ends at an error.
+"""Runs the script of a job of GitLab CI as its runner does: in a POSIX shell that ends at an error.
 
-What installs packages into the job's image (`apk`) is a double; there is no other image here.
+`apk`, which installs packages into the job's image, is replaced by a double; there is no other
+image here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tests.ci.steps import HIDDEN, TIMEOUT_S
 
 
 def job(checkout: Path, name: str, variables: Mapping[str, str]) -> tuple[int, str]:
-    """Exit code and output of a job that .gitlab-ci.yml has, by itself or by what it includes."""
+    """Returns exit code and output of a job in .gitlab-ci.yml, or in a file that it includes."""
     pipeline = yaml.safe_load((checkout / ".gitlab-ci.yml").read_text(encoding="utf-8"))
     for included in pipeline.pop("include", []):
         pipeline |= yaml.safe_load((checkout / included["local"]).read_text(encoding="utf-8"))

@@ -1,7 +1,8 @@
-"""Runs the steps of a workflow's job, and of the actions in its repository, as GitHub's runner.
+"""Runs the steps of a workflow's job, and of the actions in its repository, as GitHub's runner
+does.
 
-Shell steps are run by bash. An action of somebody else's is replaced by a double: a function that
-gets the step's `with` and returns the outputs.
+Shell steps run in bash. An action of another project is replaced by a double: a function that gets
+the step's `with` and returns the outputs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HIDDEN = ("GITHUB_", "RUNNER_", "PYTHONPATH", "VIRTUAL_ENV", "COLUMNS")
 
 @dataclass
 class Step:
-    """What became of a step: `outcome` is success, failure or skipped."""
+    """The result of a step; `outcome` is success, failure or skipped."""
 
     name: str
     outcome: str
@@ -34,7 +35,7 @@ class Step:
 
 @dataclass
 class Runner:
-    """A machine of GitHub's with a checkout of a repository; `summary` is the job's."""
+    """A GitHub runner with a checkout of a repository; `summary` is the job's."""
 
     checkout: Path
     temp: Path
@@ -48,12 +49,12 @@ class Runner:
         return "\n".join(step.said for step in self.steps)
 
     def workflow(self, path: str, job: str) -> bool:
-        """Run a job's steps; returns whether all went well."""
+        """Run a job's steps; returns whether all succeeded."""
         read = yaml.safe_load((self.checkout / path).read_text(encoding="utf-8"))
         return self._all(read["jobs"][job]["steps"], {"inputs": {}}, self.checkout)[0]
 
     def action(self, folder: Path, given: Mapping[str, str]) -> tuple[bool, dict[str, str]]:
-        """Run a composite action; returns whether all went well, and its outputs."""
+        """Run a composite action; returns whether all steps succeeded, and its outputs."""
         read = yaml.safe_load((folder / "action.yml").read_text(encoding="utf-8"))
         if unknown := given.keys() - read["inputs"].keys():
             raise Unknown(f"the action has no inputs {unknown}")
@@ -64,7 +65,7 @@ class Runner:
         return well, {name: fill(of["value"], contexts) for name, of in outputs.items()}
 
     def some(self, folder: Path, names: Sequence[str], **contexts: Any) -> bool:
-        """Run some steps of a composite action, the others being as `contexts` say."""
+        """Run some steps of a composite action; `contexts` has the results of the others."""
         read = yaml.safe_load((folder / "action.yml").read_text(encoding="utf-8"))
         steps = [step for step in read["runs"]["steps"] if step["name"] in names]
         return self._all(steps, contexts, folder)[0]
@@ -130,7 +131,7 @@ class Runner:
 
 
 def outputs_of(text: str) -> dict[str, str]:
-    """What a step wrote to $GITHUB_OUTPUT: NAME=VALUE, or NAME<<END, lines, END."""
+    """Returns what a step wrote to $GITHUB_OUTPUT: NAME=VALUE, or NAME<<END, lines, END."""
     found, lines = dict[str, str](), iter(text.splitlines())
     for line in lines:
         name, sign, value = line.partition("=")

@@ -1,4 +1,4 @@
-"""What CI uploads of a run: no link of a program, no FIFO, nothing in which no secret is masked."""
+"""The artifacts that CI uploads have no link, no FIFO, and no file whose secrets are not masked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ esac
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """The directory of a run whose program has left what no upload may read."""
+    """Returns the directory of a run in which the program left files that must not be uploaded."""
     run = tmp_path / "runs" / "demo" / "20261122-101500"
     (run / "output" / "progress").mkdir(parents=True)
     (run / "outcome.json").write_text("{}")
@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def odd(folder: Path) -> list[Path]:
-    """What is neither a file nor a directory."""
+    """Returns whatever in the folder is neither a file nor a directory."""
     found = [Path(top, name) for top, folders, files in os.walk(folder) for name in folders + files]
     return [path for path in found if path.is_symlink() or not (path.is_file() or path.is_dir())]
 

@@ -1,4 +1,4 @@
-"""The runner of the tests reads expressions as GitHub does, and refuses what there is not."""
+"""The tests' own evaluation of expressions equals GitHub's, and refuses unknown names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONTEXTS = {
         ("${{ 'it''s' }}", "it's"),
     ],
 )
-def test_a_hole_is_filled(text: str, value: str) -> None:
+def test_an_expression_in_a_text_is_replaced(text: str, value: str) -> None:
     assert fill(text, CONTEXTS) == value
 
 
@@ -41,7 +41,7 @@ def test_a_hole_is_filled(text: str, value: str) -> None:
         ("${{ always() }}", True, True),
     ],
 )
-def test_a_step_is_run_before_and_after_a_failure(
+def test_conditions_of_steps_before_and_after_a_failure(
     condition: str, before: bool, after: bool
 ) -> None:
     assert holds(condition, CONTEXTS, failed=False) is before
@@ -52,12 +52,12 @@ def test_a_step_is_run_before_and_after_a_failure(
     "text", ["${{ steps.rum.outputs.code }}", "${{ input.kit }}", "${{ cancelled() }}",
              "${{ inputs.kit == }}", "${{ (inputs.kit }}", "${{ 1 + 2 }}"],
 )  # fmt: skip
-def test_what_there_is_not_is_refused(text: str) -> None:
+def test_unknown_names_are_refused(text: str) -> None:
     with pytest.raises((Unknown, IndexError)):
         fill(text, CONTEXTS)
 
 
-def test_outputs_have_one_line_or_many() -> None:
+def test_outputs_have_one_line_or_several() -> None:
     expected: dict[str, Any] = {"a": "1=2", "b": "x\ny=z", "c": ""}
     assert outputs_of("a=1=2\nb<<END\nx\ny=z\nEND\nc=\n") == expected
     with pytest.raises(Unknown):

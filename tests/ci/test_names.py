@@ -1,4 +1,4 @@
-"""Names of clusters that CI starts: jobs on one engine do not meet."""
+"""Names of clusters that CI starts: jobs on one engine do not use the same name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.processes
 
 
 def words(tmp_path: Path, manifest: str, **given: str) -> list[str]:
-    """The words that the action gives to `up` for these inputs."""
+    """Returns the words that the action passes to `up` for these inputs."""
     kit, folder = tmp_path / "kit", tmp_path / "cluster-kit.aB3xYz"
     kit.write_text("#!/bin/sh\n")
     kit.chmod(0o755)
@@ -37,14 +37,12 @@ def words(tmp_path: Path, manifest: str, **given: str) -> list[str]:
         ("_", "cluster-ab3xyz"),
     ],
 )
-def test_a_cluster_of_githubs_has_a_name_that_no_other_has(
-    tmp_path: Path, manifest: str, name: str
-) -> None:
+def test_a_cluster_in_github_ci_has_a_unique_name(tmp_path: Path, manifest: str, name: str) -> None:
     assert words(tmp_path, manifest) == [manifest, f"--name={name}"]
     assert NAME.fullmatch(name)
 
 
-def test_who_names_it_is_asked(tmp_path: Path) -> None:
+def test_a_name_in_the_inputs_is_used(tmp_path: Path) -> None:
     assert words(tmp_path, "smoke", name="mine") == ["smoke", "--name=mine"]
     named = words(tmp_path, "smoke", set="gpus='none'\n name = 'other'")
     assert named == ["smoke", "--set=gpus='none'", "--set= name = 'other'"]

@@ -1,4 +1,4 @@
-"""What is written down of tests that failed: `make test-failed` looks for them by name."""
+"""The record of failed tests, by which `make test-failed` finds them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(folder: Path, *words: str, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_one_that_shares_a_process_is_found_again_and_no_other(tmp_path: Path) -> None:
+def test_a_failed_test_in_a_group_is_found_again_alone(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(TESTS)
     assert "1 failed, 1 passed" in run(tmp_path, "--numprocesses=2", "--dist=loadgroup")
@@ -50,7 +50,7 @@ def test_one_that_shares_a_process_is_found_again_and_no_other(tmp_path: Path) -
     assert "1 passed" in again and "2 passed" not in again, again
 
 
-def test_a_run_that_writes_nothing_down_ends_as_well(tmp_path: Path) -> None:
+def test_a_run_without_a_record_ends_normally(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(TESTS)
     said = run(tmp_path, "-p", "no:cacheprovider", AGAIN="1")

@@ -1,4 +1,4 @@
-""".ci/run: a test that passed only when it ran again is named at the end."""
+""".ci/run names at its end the tests that passed only in a second attempt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAKY = ["tests/unit/test_a.py::test_one[a b]", "tests/e2e/test_b.py::test_two"]
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A directory with .ci/run, and a `make` of which the targets in FAILS fail."""
+    """Returns a directory with .ci/run, and a `make` whose targets in FAILS fail."""
     for folder in (".ci", ".venv/bin", "bin"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
@@ -44,7 +44,7 @@ def run(clone: Path, fails: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_needed_a_second_try_is_printed_at_the_end(clone: Path) -> None:
+def test_a_test_that_passed_in_the_second_attempt_is_printed_at_the_end(clone: Path) -> None:
     done = run(clone, "test")
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
@@ -56,11 +56,11 @@ def test_what_needed_a_second_try_is_printed_at_the_end(clone: Path) -> None:
     assert [line.strip() for line in said[-2:]] == FLAKY
 
 
-def test_what_fails_again_has_failed(clone: Path) -> None:
+def test_a_second_failure_is_a_failure(clone: Path) -> None:
     assert run(clone, "test test-failed").returncode != 0
 
 
-def test_nothing_is_said_of_tests_that_passed(clone: Path) -> None:
+def test_passed_tests_are_not_mentioned(clone: Path) -> None:
     done = run(clone, "")
     assert done.returncode == 0
     assert done.stdout.splitlines() == ["make check", "make test-more", "make test"]

@@ -1,4 +1,4 @@
-"""The files for CI are what GitHub and GitLab read, by the schemas that check-jsonschema brings."""
+"""The files for CI are valid by GitHub's and GitLab's schemas, which check-jsonschema provides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def check(schema: str, *files: Path, transform: str = "") -> str:
-    """What check-jsonschema says against the files; "" if they are valid."""
+    """Returns what check-jsonschema reports for the files; "" if they are valid."""
     words = ["--builtin-schema", f"vendor.{schema}", "--color", "never"]
     words += ["--data-transform", transform] if transform else []
     done = CliRunner().invoke(main, [*words, *map(str, files)])
@@ -36,15 +36,15 @@ def test_the_schemas_find_a_mistake(tmp_path: Path) -> None:
 
 
 def test_every_input_is_used_and_every_step_has_a_name() -> None:
-    """An input that nothing reads would do nothing, in silence."""
+    """An input that nothing reads would have no effect, without an error."""
     text, read = ACTION.read_text(), yaml.safe_load(ACTION.read_text())
     assert [name for name in read["inputs"] if f"inputs.{name} " not in text] == []
     assert all(step["name"] for step in read["runs"]["steps"])
 
 
 @pytest.mark.parametrize("path", [ACTION, *WORKFLOWS], ids=lambda path: path.name)
-def test_no_value_is_put_into_a_script(path: Path) -> None:
-    """A value in a script could be read as a command: they come by the environment."""
+def test_no_script_contains_an_input_value(path: Path) -> None:
+    """A value in a script could run as a command; values come through environment variables."""
     steps = yaml.safe_load(path.read_text())
     jobs = [steps["runs"]] if "runs" in steps else steps["jobs"].values()
     assert not [s for job in jobs for s in job["steps"] if "${{" in s.get("run", "")]

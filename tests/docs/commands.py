@@ -1,4 +1,4 @@
-"""The commands that the pages show, and what the kit is asked for by each."""
+"""The commands that the pages show, and the words with which each calls the kit."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PROMPT = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)
 GOES_ON = re.compile(r" *\\\n *")
 COMMENT = re.compile(r"  +# .*$")
 TO_SHELL = re.compile(r" \\?[|>] .*$")
-"""What the shell does with the output; in a table the bar is escaped."""
+"""The part of a line for the shell: redirections and pipes. In a table the bar is escaped."""
 PLACEHOLDER = re.compile(r"…|\b(NAME|VERB|MANIFEST)\b")
 
 
 @dataclass(frozen=True)
 class Command:
-    """A line behind a prompt. `mark` says what became of it, `date` when, if it is only shown."""
+    """A line after a prompt. `mark` says how it is tested; `date`: when its output was recorded."""
 
     page: str
     mark: str
@@ -41,7 +41,7 @@ class Command:
 
 
 def in_blocks(page: Page) -> Iterator[Command]:
-    """Every command in the page's blocks; a `# …` at its end is left out."""
+    """Yields every command in the page's blocks, without a `# …` at its end."""
     for block in page.blocks:
         _, _, rest = block.info.partition(" ")
         mark, _, date = rest.partition(" ")
@@ -51,7 +51,7 @@ def in_blocks(page: Page) -> Iterator[Command]:
 
 
 def in_prose(page: Page) -> Iterator[Command]:
-    """Commands of the kit that stand in a sentence, but for those that hold a placeholder."""
+    """Yields the kit's commands within sentences, except those with a placeholder."""
     for span in page.spans:
         line = TO_SHELL.sub("", span)
         if line.startswith(("make ", "cluster-kit ")) and not PLACEHOLDER.search(line):
@@ -63,7 +63,7 @@ def everywhere() -> list[Command]:
 
 
 def words_for_kit(command: Command) -> list[str] | None:
-    """The words after `cluster-kit`, also those that make would call it with; None without any.
+    """Returns the words after `cluster-kit`, also if make calls it; None if the kit is not called.
 
     Raises:
         AssertionError: make has no such target or variable.
@@ -86,7 +86,7 @@ def words_for_kit(command: Command) -> list[str] | None:
 
 
 def parsed(words: list[str]) -> dict[str, Any]:
-    """The arguments and options that the command line finds in these words; of a verb alone, none.
+    """Returns the arguments and options that the command line finds in these words.
 
     Raises:
         Exception: click's own, for a verb or an option that does not exist.

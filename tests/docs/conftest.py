@@ -1,4 +1,4 @@
-"""The command line in a workspace of its own, as the unit tests have it."""
+"""The command line in a temporary workspace, as in the unit tests."""
 
 from tests.unit.conftest import cli, commands_made_once, machine, root
 

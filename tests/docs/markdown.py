@@ -1,4 +1,4 @@
-"""The pages of the documentation, taken apart: fenced blocks, code spans, links, headings."""
+"""Parses the pages of the documentation: fenced blocks, code spans, links, headings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HTML = re.compile(r"</?[a-z]\w*[ >]|<\w+>")
 
 @dataclass(frozen=True)
 class Block:
-    """What stands between two fences; `info` is what follows the first."""
+    """The text between two fences; `info` is the text after the first fence."""
 
     page: str
     info: str
@@ -30,7 +30,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Link:
-    """`target` as it is written; `text` is what a picture shows where it cannot be drawn."""
+    """A link; `target` as it is written; the `text` of a picture is shown if it cannot be drawn."""
 
     is_picture: bool
     text: str
@@ -45,7 +45,7 @@ class Page:
 
     @property
     def name(self) -> str:
-        """Its path, seen from the root."""
+        """Its path, relative to the root."""
         return self.path.relative_to(ROOT).as_posix()
 
     @cached_property
@@ -58,12 +58,12 @@ class Page:
 
     @cached_property
     def prose(self) -> str:
-        """Everything outside of fenced blocks."""
+        """All text outside of fenced blocks."""
         return FENCE.sub("", self.text)
 
     @cached_property
     def spans(self) -> list[str]:
-        """What stands in backquotes within the prose."""
+        """The texts in backquotes within the prose."""
         return SPAN.findall(self.prose)
 
     @cached_property
@@ -73,7 +73,7 @@ class Page:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """Of its headings, as GitHub makes them: a second one of a name gets a number."""
+        """The anchors of its headings, as GitHub makes them: repeated names get a number."""
         seen: Counter[str] = Counter()
         found = set()
         for heading in HEADING.findall(self.prose):
@@ -85,5 +85,5 @@ class Page:
 
 @cache
 def all_pages() -> dict[str, Page]:
-    """Every page by its name."""
+    """Returns every page by its name."""
     return {page.name: page for page in map(Page, pages())}

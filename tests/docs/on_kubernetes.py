@@ -1,4 +1,4 @@
-"""What the page on more than one machine does on a Kubernetes cluster: no test has one."""
+"""Commands on the page about Kubernetes that need a real cluster, which no test has."""
 
 ON_KUBERNETES = {
     "cluster-kit image build quickstart",

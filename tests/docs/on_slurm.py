@@ -1,4 +1,4 @@
-"""What the page on more than one machine does on a cluster that has Slurm, or with Apptainer."""
+"""Commands on the page about Slurm that need a cluster with Slurm, or Apptainer."""
 
 ON_SLURM = {
     "cluster-kit image build quickstart",

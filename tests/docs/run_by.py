@@ -1,8 +1,8 @@
-"""Which test runs a command that a page shows, for those that take an engine."""
+"""Which test runs each command on a page that needs an engine."""
 
 E2E = "tests/e2e"
 OWN = f"{E2E}/test_own_programs.py"
-DETECTION = f"{E2E}/test_detection.py::test_every_mode_learns_is_scored_and_ends_by_itself"
+DETECTION = f"{E2E}/test_detection.py::test_every_mode_learns_is_scored_and_ends"
 
 DOCS = f"{E2E}/test_docs.py"
 SIDE_BY_SIDE = f"{E2E}/test_side_by_side.py"
@@ -13,23 +13,23 @@ CONTENTS = (
 CHECKED = f"{E2E}/test_image_contents.py::test_the_check_on_a_gpu_fails_in_a_container_without_one"
 PORTABLE = (
     f"{E2E}/test_portable.py::"
-    "test_a_clone_that_is_copied_runs_for_another_user_and_the_results_are_theirs"
+    "test_a_copied_clone_runs_for_another_user_who_owns_the_results"
 )
-PROFILED = f"{E2E}/test_profile.py::test_a_users_own_program_is_traced_as_it_is"
+PROFILED = f"{E2E}/test_profile.py::test_a_users_own_program_is_traced_unchanged"
 TWICE = f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
 KEPT = f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
-LEFT = f"{E2E}/test_attach.py::test_a_cluster_that_was_left_is_waited_for"
-LOOP = f"{OWN}::test_a_coordinators_loop_runs_on_the_chief_alone"
+LEFT = f"{E2E}/test_attach.py::test_wait_returns_the_end_of_a_detached_cluster"
+LOOP = f"{OWN}::test_a_coordinators_loop_runs_only_on_the_chief"
 DAILY = f"{E2E}/test_daily.py::test_a_day_with_one_cluster"
 WHEEL = (
     f"{E2E}/test_wheel.py::"
-    "test_an_installed_kit_trains_in_an_empty_directory_of_a_user_who_cannot_write_to_it"
+    "test_an_installed_kit_trains_for_a_user_who_cannot_write_to_it"
 )
 PIPX = f"{E2E}/test_packages.py::test_pipx_runs_the_wheel"
-TOOL = f"{E2E}/test_packages.py::test_tools_that_install_commands_take_the_wheel"
-STARTER = f"{E2E}/test_new.py::test_a_new_cluster_trains_at_once_and_goes_on"
-CONVERT = f"{DOCS}::test_the_converters_run_as_the_page_has_them"
-FLOWERS = f"{DOCS}::test_class_folders_train_and_the_result_is_loaded_as_the_page_says"
+TOOL = f"{E2E}/test_packages.py::test_tools_that_install_commands_accept_the_wheel"
+STARTER = f"{E2E}/test_new.py::test_a_new_cluster_trains_at_once_and_continues"
+CONVERT = f"{DOCS}::test_the_converters_work_as_on_the_page"
+FLOWERS = f"{DOCS}::test_class_folders_train_and_the_model_loads_as_on_the_page"
 TF1 = f"{E2E}/test_supervisor.py::test_a_supervisor_trains_on_every_worker_ends_and_resumes"
 FLAGS = (
     "--job_name={{ role }} --task_index={{ index }} "
@@ -41,7 +41,7 @@ RUN_BY = {
     "IMAGE=$(cluster-kit image tag)": FLOWERS,
     'docker run --rm -v "$PWD:/work" -w /work --entrypoint python3 "$IMAGE" classify.py': FLOWERS,
     "make cluster N_WORKERS=2 N_PS=2": (
-        f"{E2E}/test_quickstart.py::test_quickstart_trains_and_leaves_only_its_evidence"
+        f"{E2E}/test_quickstart.py::test_the_quickstart_trains_and_leaves_only_its_evidence"
     ),
     "make cluster CLUSTER=all-reduce": (
         f"{E2E}/test_all_reduce.py::test_two_workers_train_one_model_and_the_leader_alone_leaves"
@@ -60,7 +60,7 @@ RUN_BY = {
     ),
     'make cluster CLUSTER=linear-regression DATA=measurements ARGS="--csv points.csv '
     '--tolerance 0.1"': (
-        f"{E2E}/test_linear_regression.py::test_the_line_of_a_csv_file_is_found_by_two_workers"
+        f"{E2E}/test_linear_regression.py::test_two_workers_find_the_line_of_a_csv_file"
     ),
     "make cluster CLUSTER=my-cluster": STARTER,
     "make cluster CLUSTER=smoke ARGS=--help": f"{DOCS}::test_a_program_lists_its_arguments",
@@ -94,11 +94,11 @@ RUN_BY = {
         f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
     ),
     'make cluster N_WORKERS=4 ARGS="--epochs 3"': (
-        f"{OWN}::test_flags_from_before_tf_config_tell_each_task_its_place"
+        f"{OWN}::test_flags_instead_of_tf_config_give_each_task_its_role"
     ),
     'make cluster RESUME=1 ARGS="--epochs 12"': STARTER,
     'make cluster SET="retries=5 deadline.job=2h"': (
-        f"{OWN}::test_a_program_that_never_ends_meets_the_jobs_deadline"
+        f"{OWN}::test_a_program_that_never_ends_exceeds_the_job_deadline"
     ),
     "make cluster PROGRAM=path/to/train.py": LOOP,
     'make cluster PROGRAM=path/to/train.py ARGS="--batch 64"': LOOP,
@@ -108,12 +108,12 @@ RUN_BY = {
     ),
     f'make cluster PROGRAM=path/to/old.py TF1=1 N_CHIEF=0 N_PS=1 ARGS="{FLAGS}"': TF1,
     f'make cluster PROGRAM=path/to/old.py STYLE=all-tasks N_CHIEF=0 N_PS=1 ARGS="{FLAGS}"': (
-        f"{OWN}::test_flags_from_before_tf_config_tell_each_task_its_place"
+        f"{OWN}::test_flags_instead_of_tf_config_give_each_task_its_role"
     ),
     "make cluster PROGRAM=path/to/train.py REQUIREMENTS=path/to/requirements.txt": (
         f"{E2E}/test_requirements.py::test_a_programs_own_requirements_are_installed_once"
     ),
-    "make drill": f"{E2E}/test_matrix.py::test_a_role_is_broken_in_several_ways_in_one_run",
+    "make drill": f"{E2E}/test_matrix.py::test_a_role_survives_several_faults_in_one_run",
     'make drill ROLE="leader ps" FAULT=freeze': (
         "tests/unit/drill/test_matrix_command.py::test_cells_can_be_chosen"
     ),
@@ -153,12 +153,12 @@ RUN_BY = {
     ),
     "cluster-kit image check": CHECKED,
     "cd portable/smoke": PORTABLE,
-    "cd compose/smoke": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",
-    "docker compose up": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",
-    "docker compose down": f"{PLAIN}::test_docker_compose_up_ends_by_itself_with_every_task_at_0",
+    "cd compose/smoke": f"{PLAIN}::test_docker_compose_up_ends_with_exit_code_0_of_every_task",
+    "docker compose up": f"{PLAIN}::test_docker_compose_up_ends_with_exit_code_0_of_every_task",
+    "docker compose down": f"{PLAIN}::test_docker_compose_up_ends_with_exit_code_0_of_every_task",
     "docker compose up --attach chief-0 --exit-code-from chief-0": (
-        f"{PLAIN}::test_exit_code_from_returns_the_chiefs_own_code"
+        f"{PLAIN}::test_exit_code_from_returns_the_chiefs_exit_code"
     ),
 }
 BY_THE_PAGE = {"docs/detection.md": CONVERT}
-"""Pages whose blocks a test runs as they stand there."""
+"""Pages whose blocks a test runs as they are written."""

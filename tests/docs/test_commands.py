@@ -1,7 +1,7 @@
-"""Every command that a page shows exists, and is run by a test or recorded from a real run.
+"""Every command on a page exists, and a test runs it, or its output was recorded from a real run.
 
-A block of commands says which: `console run`, `console shown 2026-11-21`, or `console elsewhere`
-for what belongs to another machine than one that tests run on.
+The block says which: `console run`, `console shown 2026-11-21`, or `console elsewhere` for commands
+on a machine that the tests do not have.
 """
 
 from __future__ import annotations
@@ -68,14 +68,15 @@ ONLY_OF_UP = {
 WITHOUT_ENGINE = ("render", "new", "schema")
 
 
-def test_no_page_guesses_which_image_is_meant() -> None:
-    """An engine may have those of several versions of TensorFlow: `image tag` knows."""
+def test_no_page_guesses_the_name_of_the_image() -> None:
+    """An engine may have images for several versions of TensorFlow; `image tag` prints the right
+    one."""
     lines = {c.line for page in PAGES for c in in_blocks(page)}
     assert any("cluster-kit image tag" in line for line in lines)
     assert [line for line in lines if "docker images" in line or "docker image ls" in line] == []
 
 
-def test_a_block_of_commands_says_what_became_of_them(subtests: pytest.Subtests) -> None:
+def test_a_block_of_commands_says_how_it_is_tested(subtests: pytest.Subtests) -> None:
     for page in PAGES:
         with subtests.test(page=page.name):
             for block in page.blocks:
@@ -107,7 +108,7 @@ def test_a_command_is_run_by_a_test(subtests: pytest.Subtests) -> None:
             )
 
 
-def test_only_what_is_shown_is_entered() -> None:
+def test_run_by_has_only_commands_on_pages() -> None:
     assert RUN_BY.keys() <= {command.line for command in everywhere() if command.mark == RUN}
 
 
@@ -118,7 +119,7 @@ def test_the_test_that_runs_a_command_is_there(subtests: pytest.Subtests) -> Non
             assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
-def test_what_no_test_can_run_is_known() -> None:
+def test_commands_that_no_test_can_run_are_listed() -> None:
     assert {c.line for c in everywhere() if c.mark == ELSEWHERE} == FOR_ANOTHER_MACHINE
 
 
@@ -147,7 +148,7 @@ def things(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
-def test_what_needs_no_engine_is_run_here_and_every_cluster_is_planned(
+def test_commands_without_an_engine_run_and_every_cluster_can_be_planned(
     page: Page, cli: Cli, things: Path
 ) -> None:
     for command in in_blocks(page):

@@ -1,4 +1,5 @@
-"""The generated parts of the documentation: replaced between their markers, and not stale."""
+"""The generated parts of the documentation are replaced between their markers, and are up to
+date."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from docs.blocks.table import table
 BLOCKS = {"one": lambda: "1\n2\n", "other": lambda: "3"}
 
 
-def test_what_stands_between_the_markers_is_replaced_and_nothing_else() -> None:
+def test_only_the_text_between_the_markers_is_replaced() -> None:
     before = "a\n<!-- begin: one -->\nold\n<!-- end: one -->\nb\n"
     assert generate.filled(before, BLOCKS) == "a\n<!-- begin: one -->\n1\n2\n<!-- end: one -->\nb\n"
 
 
-def test_filling_a_second_time_changes_nothing() -> None:
+def test_generating_twice_changes_nothing() -> None:
     once = generate.filled("<!-- begin: other -->\n<!-- end: other -->\n", BLOCKS)
     assert generate.filled(once, BLOCKS) == once
 

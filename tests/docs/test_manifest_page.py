@@ -1,4 +1,4 @@
-"""Every key of a manifest is on its page, with its true default, and nothing else is."""
+"""The manifest's page has every key with its true default, and no other key."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ Manifest = manifest_model()
 
 
 def documented() -> dict[str, str]:
-    """Key and default of each row of the page's tables."""
+    """Returns key and default of each row of the page's tables."""
     return {key: default for key, default, _ in ROW.findall(PAGE)}
 
 
 def keys(model: Any = Manifest, prefix: str = "") -> Iterator[str]:
-    """Every key of the model and of the tables in it; those of a task that its role has are its."""
+    """Yields every key of the model and of its tables; keys of a task that its role also has are
+    omitted."""
     for name, field in model.model_fields.items():
         below = models(field.annotation)
         if not below or name == "data" or prefix.startswith("sidecar"):
@@ -45,7 +46,7 @@ def keys(model: Any = Manifest, prefix: str = "") -> Iterator[str]:
 
 
 def models(annotation: Any) -> list[Any]:
-    """The models that a type's text names."""
+    """Returns the models in the text of a type."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in models(part)]
@@ -70,7 +71,7 @@ WITH_A_DEFAULT = [
 ]
 
 
-def test_a_stated_default_is_the_true_one(subtests: pytest.Subtests) -> None:
+def test_stated_defaults_are_correct(subtests: pytest.Subtests) -> None:
     for key in WITH_A_DEFAULT:
         with subtests.test(key=key):
             stated = documented()[key]

@@ -1,4 +1,4 @@
-"""The page of the fault matrix: made from the results alone, misses included."""
+"""The page of the fault matrix is made only from the results, misses included."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOPPED = {**MISSED, "fault": "stop", "misses": [], "verdict": "ended", "reason"
 NEVER = {**MISSED, "verdict": "wrong", "misses": ["never went on"]}
 
 
-def test_a_cell_shows_its_figures_and_a_miss_stands_out() -> None:
+def test_a_cell_shows_its_figures_and_a_miss_is_bold() -> None:
     assert cell(GOOD) == "0.6 / 2.5 / 12"
     assert cell(MISSED) == "**13.0 / 2.5 / 12**"
     assert cell({**GOOD, "detected_after_s": None}) == "- / 2.5 / 12"

@@ -1,4 +1,4 @@
-"""The page on outcomes names every field, reason and step that a run's outcome.json may hold."""
+"""The page on outcomes names every field, reason and step that an outcome.json may have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW = re.compile(r"^\| (`[^|]+) \|(.*)$", re.MULTILINE)
 
 
 def rows(heading: str) -> dict[str, str]:
-    """First cell and the rest of each row of the table under a heading."""
+    """Returns the first cell and the rest of each row of the table under a heading."""
     _, _, section = PAGE.partition(f" {heading}\n")
     return dict(ROW.findall(re.split(r"^#", section, flags=re.MULTILINE)[0]))
 
@@ -40,7 +40,7 @@ def test_every_field_of_a_task_is_named() -> None:
     assert tasks[0].keys() <= in_quotes(rows("outcome.json")["`tasks`"])
 
 
-def test_every_reason_with_a_code_of_its_own_has_a_row_with_this_code() -> None:
+def test_every_reason_with_an_exit_code_has_a_row_with_this_code() -> None:
     told = {name.strip("`"): rest.split("|")[0].strip() for name, rest in rows("Reasons").items()}
     for reason, code in CODES.items():
         assert told[reason] == str(code)

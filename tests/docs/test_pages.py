@@ -1,4 +1,4 @@
-"""README is short and leads to every page; every link leads somewhere; pages show what is there."""
+"""README is short and links to every page, all links work, and pages show only what exists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USERS = [page for page in PAGES if page.name == "README.md" or page.name.startsw
 
 
 def target(page: Page, link: Link) -> tuple[Path, str]:
-    """The file that a link leads to, and the anchor in it."""
+    """Returns the file to which a link points, and the anchor in it."""
     name, _, anchor = link.target.partition("#")
     return ((page.path.parent / name).resolve() if name else page.path), anchor
 
@@ -25,11 +25,11 @@ def is_outside(link: Link) -> bool:
     return link.target.startswith(("https://", "http://"))
 
 
-def test_readme_is_a_door() -> None:
+def test_the_readme_is_short() -> None:
     assert len(README.read_text(encoding="utf-8").split()) <= MOST_WORDS
 
 
-def test_every_page_is_reached_from_readme() -> None:
+def test_every_page_can_be_reached_from_the_readme() -> None:
     reached, to_read = set(), [Page(README)]
     while to_read:
         page = to_read.pop()
@@ -40,7 +40,7 @@ def test_every_page_is_reached_from_readme() -> None:
     assert all_pages().keys() - reached == set()
 
 
-def test_every_link_leads_somewhere(subtests: pytest.Subtests) -> None:
+def test_every_link_has_a_target(subtests: pytest.Subtests) -> None:
     for page in PAGES:
         with subtests.test(page=page.name):
             for link in page.links:
@@ -55,13 +55,13 @@ def test_every_link_leads_somewhere(subtests: pytest.Subtests) -> None:
                     assert anchor in Page(file).anchors, f"{page.name}: {link.target}"
 
 
-def test_a_picture_says_what_it_shows(subtests: pytest.Subtests) -> None:
+def test_every_picture_has_a_text(subtests: pytest.Subtests) -> None:
     for page in PAGES:
         with subtests.test(page=page.name):
             assert all(link.text for link in page.links if link.is_picture)
 
 
-def test_nothing_in_the_prose_is_taken_for_html(subtests: pytest.Subtests) -> None:
+def test_no_prose_looks_like_html(subtests: pytest.Subtests) -> None:
     for page in PAGES:
         with subtests.test(page=page.name):
             prose = re.sub(r"<!--.*?-->", "", page.prose, flags=re.DOTALL)
@@ -74,24 +74,24 @@ def test_every_fence_is_closed_at_the_beginning_of_a_line(subtests: pytest.Subte
             assert page.prose.count("```") == 0
 
 
-def test_every_block_says_what_it_holds(subtests: pytest.Subtests) -> None:
+def test_every_block_has_a_language(subtests: pytest.Subtests) -> None:
     for page in USERS:
         with subtests.test(page=page.name):
             assert all(block.info for block in page.blocks), "give it a language, or `text`"
 
 
-def test_the_pictures_of_readme_are_there_and_drawn() -> None:
+def test_the_pictures_of_the_readme_exist_and_are_drawn() -> None:
     table, report = (ROOT / link.target for link in Page(README).links if link.is_picture)
     assert "<svg" in table.read_text(encoding="utf-8")[:200]
     assert report.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_manifest_in_readme_is_the_file() -> None:
+def test_the_manifest_in_the_readme_equals_the_file() -> None:
     text = (ROOT / "compose" / "smoke.toml").read_text(encoding="utf-8")
     assert f"```toml\n{text}```\n" in README.read_text(encoding="utf-8")
 
 
-def test_a_manifest_that_a_page_shows_is_the_file_byte_by_byte() -> None:
+def test_manifests_on_pages_equal_their_files() -> None:
     shown = [
         (page.name, name[1], block.text)
         for page in PAGES

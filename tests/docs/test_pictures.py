@@ -1,4 +1,4 @@
-"""Every picture of README and docs is made by `make pictures`, and every one is there."""
+"""Every picture of README and docs exists and is made by `make pictures`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.make import cluster
 KINDS = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 
 
-def test_every_picture_in_docs_is_made_by_the_command_and_is_there() -> None:
+def test_every_picture_in_docs_exists_and_is_made_by_the_command() -> None:
     found = {file.name for file in DOCS.rglob("*") if file.suffix.lower() in KINDS}
     assert found == PICTURES.keys()
 
 
-def test_every_picture_that_a_page_shows_is_one_of_them_and_says_what_it_is() -> None:
+def test_every_picture_on_a_page_is_one_of_them_and_has_a_text() -> None:
     shown = [
         ((page.path.parent / link.target).resolve(), link.text)
         for page in all_pages().values()
@@ -37,13 +37,13 @@ def test_every_picture_that_a_page_shows_is_one_of_them_and_says_what_it_is() ->
     assert all(text.strip() for _, text in shown)
 
 
-def test_a_picture_that_nobody_knows_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_picture_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["reprot.png"]) == 2
     said = capsys.readouterr().err
     assert "no such picture: reprot.png; there are: quickstart.svg, report.png" in said
 
 
-def test_without_a_run_the_command_that_makes_one_is_told(
+def test_without_a_run_the_error_names_the_command_that_makes_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(copied, "here", lambda: Workspace(tmp_path))
@@ -56,7 +56,9 @@ def test_without_a_run_the_command_that_makes_one_is_told(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_newest_of_several_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_of_several_runs_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(copied, "here", lambda: Workspace(tmp_path))
     for name in ("20261121-100000", "20261122-100000"):
         folder = tmp_path / "runs" / "quickstart-drill" / name
@@ -66,7 +68,7 @@ def test_the_newest_of_several_is_taken(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "drill.png").read_text() == "20261122-100000"
 
 
-def test_the_table_is_kept_from_the_middle_of_the_training_and_asks_no_network() -> None:
+def test_the_table_is_recorded_in_mid_training_without_the_network() -> None:
     def at(step: int) -> RunState:
         seen = RunState.of(cluster()).with_event(Event(0.0, "start", "chief-0", None))
         said = [("start", {"attempt": 1}), ("ready", {}), ("training", {"steps": 100}),

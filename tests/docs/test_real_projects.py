@@ -1,4 +1,4 @@
-"""Every manifest on the page about real projects is valid where the files that it names are."""
+"""Every manifest on the page about real projects is valid if the files that it names exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas of docs/schemas/ are valid, versioned, and refuse what a run does not leave."""
+"""The JSON Schemas of docs/schemas/ are valid and versioned, and refuse what no run writes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_manifests_schema_names_its_version() -> None:
     assert found["properties"]["format"]["const"] == 1
 
 
-def test_what_runs_leave_is_accepted() -> None:
+def test_files_of_runs_are_accepted() -> None:
     check("outcome", OUTCOME)
     check("event", EVENT)
     check("progress", STEP)
@@ -65,14 +65,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_no_run_leaves_is_refused(name: str) -> None:
+def test_files_that_no_run_writes_are_refused(name: str) -> None:
     what, value = WRONG[name]
     with pytest.raises(ValidationError):
         check(what, value)
 
 
 @pytest.mark.parametrize("key", OUTCOME)
-def test_every_key_of_an_outcome_is_there(key: str) -> None:
+def test_the_schema_has_every_key_of_an_outcome(key: str) -> None:
     lacking = copy.copy(OUTCOME)
     del lacking[key]
     with pytest.raises(ValidationError):
@@ -80,11 +80,11 @@ def test_every_key_of_an_outcome_is_there(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", TASK)
-def test_every_key_of_a_task_is_there(key: str) -> None:
+def test_the_schema_has_every_key_of_a_task(key: str) -> None:
     task = {name: value for name, value in TASK.items() if name != key}
     with pytest.raises(ValidationError):
         check("outcome", {**OUTCOME, "tasks": [task]})
 
 
-def test_schemas_say_what_they_are_of() -> None:
+def test_schemas_describe_themselves() -> None:
     assert all(schema(what).schema["title"] for what in ("outcome", "event", "progress"))

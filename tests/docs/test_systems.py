@@ -1,4 +1,4 @@
-"""README's table of systems has every manifest in compose/, with the tasks that are in it."""
+"""README's table of systems has every manifest in compose/, with its tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN_WHOLE = "smoke"
 
 
 def tasks_of(manifest: Manifest) -> str:
-    """`chief, 2 workers, 1 ps, evaluator`."""
+    """Returns a manifest's tasks, as in `chief, 2 workers, 1 ps, evaluator`."""
     chief = "chief" if manifest.chief_job == "chief" else f"chief (as `{manifest.chief_job}`)"
     parts = [chief] if manifest.chief else []
     parts.append(f"{manifest.worker} worker" + ("s" if manifest.worker > 1 else ""))
@@ -40,6 +40,6 @@ def test_a_row_has_the_manifests_tasks(path: Path) -> None:
         assert ROWS[path.stem] == tasks_of(load(path).manifest)
 
 
-def test_every_system_has_its_results_or_says_why_not() -> None:
+def test_every_system_has_results_or_a_reason() -> None:
     page = all_pages()["docs/built-in.md"].text
     assert all(f"`{name}`" in page.partition("## Results")[2].partition("##")[0] for name in ROWS)

@@ -1,4 +1,4 @@
-"""The table of versions: made from the results of real runs alone, failures included."""
+"""The table of versions is made only from the results of real runs, failures included."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OUTCOME = {"success": True, "timings_s": {"total": 9.5}, "metrics": {"test_accur
 READY = "worker-0: TensorFlow server ready, grpc://localhost:2222"
 
 
-def test_a_run_becomes_a_row_with_what_was_installed() -> None:
+def test_a_run_becomes_a_row_with_the_installed_versions() -> None:
     facts = versions.cell("2.15", "smoke", OUTCOME, READY, LOCKS)
     assert row(facts) == (
         "2.15.1", "2.15.0, -", "C API", "`smoke`", "well", "test accuracy 0.98"
@@ -22,7 +22,7 @@ def test_a_run_becomes_a_row_with_what_was_installed() -> None:
     assert row(later)[:5] == ("2.18.1", "-, -", "Python", "`smoke`", "**failed**")
 
 
-def test_a_cell_takes_the_place_of_the_same_one(tmp_path: Path) -> None:
+def test_a_new_result_replaces_the_old_cell(tmp_path: Path) -> None:
     file = tmp_path / "versions.json"
     for success in (False, True):
         versions.keep({"version": "2.18", "manifest": "smoke", "success": success}, file)
@@ -31,6 +31,6 @@ def test_a_cell_takes_the_place_of_the_same_one(tmp_path: Path) -> None:
     assert [(one["version"], one["success"]) for one in kept] == [("2.15", True), ("2.18", True)]
 
 
-def test_the_page_says_when_the_runs_were_made() -> None:
+def test_the_page_has_the_date_of_the_runs() -> None:
     facts = versions.cell("2.15", "smoke", OUTCOME, "", LOCKS)
     assert page([{**facts, "time": "2026-11-22T08:00:00"}]).startswith("Real runs of 2026-11-22,")

@@ -1,4 +1,4 @@
-"""What a TensorBoard shows, asked by its own HTTP API."""
+"""What a TensorBoard shows, read through its HTTP API."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True)
 class Board:
-    """One TensorBoard that answers. Runs are `NAME-TIME/…` of the directories below its logs."""
+    """A running TensorBoard. Runs are `NAME-TIME/…` of the directories below its logs."""
 
     url: str
 
     def ask(self, path: str, body: Any = None) -> Any:
-        """The answer to a GET, or to a POST with a body in JSON."""
+        """Returns the answer to a GET, or to a POST with a body in JSON."""
         data = None if body is None else json.dumps(body).encode()
         of = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}data/{path}", data, of)
@@ -39,28 +39,29 @@ class Board:
         return found
 
     def tags(self, plugin: str) -> dict[str, set[str]]:
-        """The last part of each run's name, and its tags of a plugin: scalars, images."""
+        """Returns the last part of each run's name, and its tags of a plugin: scalars, images."""
         found = self.ask(f"plugin/{plugin}/tags")
         return {run.rpartition("/")[2]: set(tags) for run, tags in found.items() if tags}
 
     def hyperparameters(self) -> set[str]:
-        """The names of those that the tab HParams has as columns."""
+        """Returns the names of the columns in the tab HParams."""
         asked = {"experimentName": "", "hparamsLimit": 1000}
         found = self.ask("plugin/hparams/experiment", asked)
         return {one["name"] for one in found["hparamInfos"]}
 
     def read_of(self, runs: Sequence[str]) -> bool:
-        """Whether it has read of all these runs, and the hyperparameters: it does so by and by."""
+        """Returns whether it has read all these runs and their hyperparameters, which takes it some
+        time."""
         return self.tags("scalars").keys() >= set(runs) and bool(self.hyperparameters())
 
     def graphs(self) -> dict[str, Any]:
-        """The same as `tags` for graphs: of a run its graph, of a tag a model's layers."""
+        """Returns the same as `tags` for graphs: a run's graph, or the model's layers of a tag."""
         found = self.ask("plugin/graphs/info")
         return {run.rpartition("/")[2]: about for run, about in found.items()}
 
 
 def answering(url: str, runs: int) -> Board:
-    """The TensorBoard at `url` once it has found so many runs."""
+    """Returns the TensorBoard at `url` when it has found this number of runs."""
     board = Board(url)
 
     def all_there() -> bool:
@@ -74,7 +75,7 @@ def answering(url: str, runs: int) -> Board:
 
 @contextlib.contextmanager
 def shown(kit: Kit, *names: str, runs: int) -> Iterator[Board]:
-    """`cluster-kit tensorboard` of these clusters' newest runs; it is ended by Ctrl-C."""
+    """Run `cluster-kit tensorboard` for these clusters' newest runs; it is ended by Ctrl-C."""
     with running(kit, "tensorboard", *names) as process:
         said = read_until(process, "TensorBoard: ")
         found = URL.search(said)

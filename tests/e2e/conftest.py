@@ -1,5 +1,8 @@
-"""Real engine, real containers. Every cluster has a name of its own, so that this suite can run
-twice at once, and is removed by its label whatever happens."""
+"""Fixtures for tests on a real engine with real containers.
+
+Every cluster has a unique name, so that this suite can run twice at once, and is always removed by
+its label.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def client(engine_client: docker.DockerClient) -> docker.DockerClient:
 
 @pytest.fixture
 def elsewhere() -> Iterator[Path]:
-    """A folder that another user may enter; pytest's own are this user's alone."""
+    """A folder that another user may enter; pytest's own folders are private."""
     folder = Path(tempfile.mkdtemp(prefix="cluster-kit-elsewhere-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder
@@ -52,7 +55,8 @@ def elsewhere() -> Iterator[Path]:
 
 @pytest.fixture
 def kit(tmp_path: Path, client: docker.DockerClient) -> Iterator[Kit]:
-    """A workspace with the kit's own manifests; clusters whose names begin alike are removed."""
+    """A workspace with the kit's own manifests; clusters whose names have the same prefix are
+    removed."""
     made = new_kit(tmp_path, "e2e")
     yield made
     remove(client, made.name)

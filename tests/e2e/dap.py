@@ -1,4 +1,4 @@
-"""A debugger's side of the Debug Adapter Protocol, as far as a test needs it."""
+"""A client of the Debug Adapter Protocol, as far as tests need it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TIMEOUT_S = 60.0
 
 
 class Debugger:
-    """Is attached to a program that waits on 127.0.0.1; for `with`."""
+    """A debugger that attaches to a program waiting on 127.0.0.1; use it in `with`."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
@@ -25,7 +25,7 @@ class Debugger:
         self._socket.close()
 
     def stop_at(self, here: Path, line: int) -> int:
-        """Let the program begin and come to a line of a file of ours; its innermost frame."""
+        """Let the program start and run to a line of a local file; returns its innermost frame."""
         self.ask("initialize", adapterID="test", pathFormat="path")
         self._send(
             "attach", pathMappings=[{"localRoot": str(here.parent), "remoteRoot": "/program"}]
@@ -39,12 +39,12 @@ class Debugger:
         return int(frame["id"])
 
     def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """The answer to a request."""
+        """Returns the answer to a request."""
         self._send(command, **arguments)
         return self.until("response", command)
 
     def until(self, kind: str, name: str) -> dict[str, Any]:
-        """Read messages, as far as the first of this kind and name; its body."""
+        """Read messages up to the first of this kind and name; returns its body."""
         while True:
             size = 0
             while header := self._read.readline().strip():

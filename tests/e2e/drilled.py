@@ -1,4 +1,4 @@
-"""A drill in real containers, as it is called, and what it found."""
+"""Runs a drill in real containers, and returns its findings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import docker
 from tests.kit import Kit, mine
 
 CALM = "1s"
-"""Of training between two faults: a fast machine does many steps in it, and must not be done."""
+"""Seconds of training between two faults: a fast machine makes many steps in them, and must not
+finish."""
 Fault = tuple[str, str, str]
 """Kind, task, and further keys as TOML."""
 
 
 @dataclass(frozen=True)
 class Drilled:
-    """The facts of a drill that passed, and what was said while it ran."""
+    """The facts of a drill that passed, and its output."""
 
     facts: dict[str, Any]
     said: str
@@ -33,7 +34,8 @@ class Drilled:
 def drilled(
     kit: Kit, client: docker.DockerClient, manifest: str, faults: Sequence[Fault], *more: str
 ) -> Drilled:
-    """Each fault when the cluster has got over the one before it; all have to be survived."""
+    """Run these faults, each after the cluster has recovered from the one before; all must be
+    survived."""
     scenario = kit.root / "scenario.toml"
     scenario.write_text("".join(map(written, faults)) + '[expect]\nrecovers_within = "60s"\n')
     done = kit.run("drill", manifest, str(scenario), "--name", kit.name, "--json", *more)
@@ -49,7 +51,7 @@ def drilled(
 
 
 def assert_reported(facts: dict[str, Any], report: dict[str, Any]) -> None:
-    """The report has each fault in its list, and on the lane of its task."""
+    """Assert that the report lists each fault, and shows it on the lane of its task."""
     assert [(one["number"], one["task"]) for one in report["faults"]] == [
         (one["number"], one["task"]) for one in facts["faults"]
     ]

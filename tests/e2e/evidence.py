@@ -1,4 +1,4 @@
-"""What the newest run of a cluster has left so far."""
+"""Reads the files of a cluster's newest run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def events(kit: Kit, task: str, event: str) -> list[dict[str, Any]]:
 
 
 def saved_step(kit: Kit) -> int:
-    """The step of the newest automatic checkpoint, 0 while there is none."""
+    """Returns the step of the newest automatic checkpoint; 0 if there is none."""
     names = [path.name for path in (output(kit) / "checkpoints").glob("*.index")]
     found = (re.fullmatch(r"(?:model\.)?ckpt-(\d+)\.index", name) for name in names)
     return max((int(match[1]) for match in found if match), default=0)

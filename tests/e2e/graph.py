@@ -1,7 +1,7 @@
-"""Images of this machine's engine in the data of another one, which has not started yet.
+"""Puts images of this machine's engine into the data of another engine, which has not started yet.
 
-An image's layers are never written to: the other engine finds ours in their place, mounted, which
-takes no time and no disk. `docker save | docker load` takes a minute for each engine.
+The layers of images are read-only: the other engine gets them as mounts, which takes no time and no
+disk. `docker save | docker load` takes a minute for each engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DRIVER = "overlay2"
 
 
 def why_not() -> str:
-    """Why images cannot be given to other engines so, "" where they can."""
+    """Returns why images cannot be shared in this way; "" if they can."""
     try:
         info = _asked("info", "--format", "{{json .}}")
     except (OSError, subprocess.CalledProcessError):
@@ -32,8 +32,9 @@ def copy(image: str, data: Path, name: str) -> list[tuple[Path, Path]]:
     """Give an engine that keeps its data in `data` an image of this machine's engine.
 
     Args:
-        name: what it is called there.
-    Returns (folder here, folder there) of what has to be mounted before it starts.
+        name: the image's name there.
+
+    Returns (folder here, folder there) of the mounts that are needed before the engine starts.
     """
     info = _asked("info", "--format", "{{json .}}")
     found = _asked("image", "inspect", "--format", "{{json .}}", image)

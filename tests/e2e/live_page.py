@@ -1,4 +1,4 @@
-"""The live page of a real cluster, clicks and all."""
+"""The live page of a real cluster, with clicks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PATIENCE_MS = 60_000
 
 @contextmanager
 def looked_at(kit: Kit) -> Iterator[Opened | None]:
-    """The page of a cluster that is up, with buttons; None where there is no browser.
+    """Check the page of a cluster that is up, with buttons; None if there is no browser.
 
-    A worker is killed by its button, and the page shows that it was started again.
+    A worker is killed by its button, and the page shows that it was restarted.
     """
     with running(kit, "serve", kit.name, "--allow-control") as server:
         url = url_in(read_until(server, "live page: "))
         asked(url)
-        if why_none():  # its own tests say why there is none
+        if why_none():  # The browser tests themselves report why there is none.
             press(url, kit, "worker-0/kill")
             yield None
         else:
@@ -43,7 +43,7 @@ def url_in(line: str) -> str:
 
 
 def asked(url: str) -> None:
-    """It answers whoever has the token, and nobody else."""
+    """Assert that the server answers only requests with the token."""
     with urllib.request.urlopen(url, timeout=10) as response:
         assert response.status == 200
     with pytest.raises(HTTPError) as refused:
@@ -52,7 +52,7 @@ def asked(url: str) -> None:
 
 
 def press(url: str, kit: Kit, what: str) -> None:
-    """What a button does, without a browser."""
+    """Check what a button does, without a browser."""
     base, _, token = url.partition(f"/cluster/{kit.name}?token=")
     headers = {"Authorization": f"Bearer {token}"}
     request = urllib.request.Request(f"{base}/control/{kit.name}/{what}", b"", headers)

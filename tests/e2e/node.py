@@ -1,4 +1,4 @@
-"""One engine of the tests' own, that lives as if it were on a host of its own."""
+"""An engine that runs as if it were on a separate host."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ shift 2
 if [ -d /run/containerd ]; then mount -t tmpfs none /run/containerd; fi
 exec "$@"
 """
-"""dockerd mounts its data over itself, without what is mounted in it, unless that is done before.
-A containerd of the machine is in another PID namespace: this engine starts one of its own."""
+"""dockerd mounts its data over itself, without the mounts in it, unless this is done before. A
+containerd of the machine is in another PID namespace, so this engine starts its own."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """An engine that runs: its host name, where its data and its socket are, what ends it."""
+    """A running engine: its host name, its data and its socket, and how to end it."""
 
     name: str
     address: str
@@ -56,13 +56,13 @@ class Node:
         )
 
     def said(self, *arguments: str) -> str:
-        """What a docker command prints; it has to succeed."""
+        """Returns the output of a docker command, which must succeed."""
         done = self.docker(*arguments)
         assert done.returncode == 0, (self.name, arguments, done.stderr)
         return done.stdout.strip()
 
     def task(self, role: str, index: int = 0) -> str:
-        """The running container of a task of the kit on this node, "" if it has none."""
+        """Returns the running container of a task of the kit on this node; "" if there is none."""
         marks = (f"label=cluster-kit.role={role}", f"label=cluster-kit.index={index}")
         return self.said("ps", "-q", *(word for mark in marks for word in ("--filter", mark)))
 
@@ -72,12 +72,12 @@ class Node:
         self.inside("kill", "-9", pid)
 
     def inside(self, *command: str) -> None:
-        """Run a command as a process of this node's, with its mounts and its processes."""
+        """Run a command as a process of this node, with its mounts and its processes."""
         enter = ["nsenter", "-t", str(self._engine()), "--pid", "--mount", "--net"]
         subprocess.run([*enter, *command], check=True, capture_output=True)
 
     def cut_power(self) -> None:
-        """End the engine and all of its containers at once; returns when they are gone."""
+        """End the engine and all of its containers at once; returns when they have ended."""
         with contextlib.suppress(ProcessLookupError, IndexError, FileNotFoundError):
             os.kill(self._engine(), signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -87,7 +87,8 @@ class Node:
         self.process.wait(timeout=30)
 
     def _engine(self) -> int:
-        """This machine's number of the engine's process, the first in its PID namespace."""
+        """Returns the process id, on this machine, of the engine, the first process in its PID
+        namespace."""
         own = self.process.pid
         return int(Path(f"/proc/{own}/task/{own}/children").read_text().split()[0])
 
@@ -95,7 +96,7 @@ class Node:
 def start(
     name: str, folder: Path, place: int, images: Mapping[str, str], resources: Sequence[str]
 ) -> Node:
-    """The node with this number, of those that have this name in common; it is not ready yet."""
+    """Start the node with this number, of those that share this name; it is not ready yet."""
     own, netns, address = folder / f"node-{place}", f"{name}-{place}", f"198.18.0.{place + 1}"
     ip("netns", "add", netns)
     ip("-n", f"{name}-hub", "link", "add", f"p{place}", "type", "veth",
@@ -115,7 +116,7 @@ def start(
 
 
 def started_again(node: Node) -> Node:
-    """A node whose power was cut, with what it had on its disk; returns when its engine answers."""
+    """Restart a node whose power was cut, with its disk; returns when its engine answers."""
     (node.folder / "pid").unlink(missing_ok=True)
     shutil.rmtree(node.folder / "exec", ignore_errors=True)
     again = replace(node, process=_switched_on(node.name, node.folder, node.netns))
@@ -127,7 +128,8 @@ def _switched_on(name: str, own: Path, netns: str) -> subprocess.Popen[bytes]:
     with (own / "log").open("ab") as log:
         return subprocess.Popen(
             [
-                *("setpriv", "--pdeathsig", "KILL"),  # not even a killed test run leaves it behind
+                # So that it ends even if the test run is killed.
+                *("setpriv", "--pdeathsig", "KILL"),
                 *("nsenter", f"--net=/run/netns/{netns}"),
                 *("unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
                 *("sh", "-ec", START, "sh", name, str(own)),
@@ -142,7 +144,7 @@ def _switched_on(name: str, own: Path, netns: str) -> subprocess.Popen[bytes]:
 
 
 def wait_until_ready(node: Node) -> None:
-    """Return when its engine answers."""
+    """Return when the node's engine answers."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     while node.docker("version").returncode != 0:
         if time.monotonic() > deadline or node.process.poll() is not None:
@@ -152,5 +154,5 @@ def wait_until_ready(node: Node) -> None:
 
 
 def ip(*arguments: str) -> None:
-    """Call `ip`; it has to succeed."""
+    """Call `ip`, which must succeed."""
     subprocess.run(["ip", *arguments], check=True, capture_output=True)

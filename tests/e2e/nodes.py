@@ -1,9 +1,9 @@
-"""Docker engines of the tests' own on one machine, as if each were on a host of its own: a swarm.
+"""Several Docker engines on one machine, as if each were on a separate host: a swarm.
 
-Each has a network namespace, joined to the others' by a bridge that is in one as well, so that
-nothing of this machine's network is touched; a host name; a PID namespace, so that killing its
-first process is what a power cut is to a host; its own data, socket and parent of cgroups. All
-see the same folders at the same paths, as by a network file system.
+Each has a network namespace, joined to the others' by a bridge in another namespace, so that this
+machine's network is not touched; a host name; a PID namespace, so that killing its first process
+acts like a power cut; and its own data, socket and parent of cgroups. All see the same folders at
+the same paths, as with a network file system.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOOLS = ("dockerd", "docker", "ip", "nsenter", "unshare", "setpriv", "hostname")
 
 
 def why_not() -> str:
-    """Why no such engines can be started here, "" where they can."""
+    """Returns why no such engines can be started here; "" if they can."""
     if os.geteuid() != 0:
         return "starting engines of the tests' own takes root"
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
@@ -49,7 +49,7 @@ _VXLAN = ("ip", "link", "add", "v", "type", "vxlan", "id", "1", "dstport", "4789
 
 @dataclass(frozen=True)
 class Swarm:
-    """Nodes that are a swarm; the first is its only manager."""
+    """Nodes that form a swarm; the first is its only manager."""
 
     nodes: list[Node]
 
@@ -58,7 +58,7 @@ class Swarm:
         return self.nodes[0]
 
     def cut_off(self, node: Node) -> None:
-        """Take a node off the network; its engine and its containers run on."""
+        """Disconnect a node from the network; its engine and its containers continue."""
         hub = f"{node.folder.parent.name}-hub"
         ip("-n", hub, "link", "set", f"p{self.nodes.index(node)}", "down")
 
@@ -78,7 +78,7 @@ class Swarm:
         return [node for node in self.nodes if node.process.poll() is None]
 
     def where(self, role: str, index: int) -> Node | None:
-        """The node on which a task of the kit runs, None if it runs nowhere."""
+        """Returns the node on which a task of the kit runs; None if it runs nowhere."""
         return next((node for node in self.alive if node.task(role, index)), None)
 
     def variables(self, role: str, index: int) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Swarm:
         return dict(one.split("=", 1) for one in json.loads(node.said(*wanted)))
 
     def has(self, node: Node, name: str) -> bool:
-        """Whether a task of the kit, `worker-0`, runs on a node."""
+        """Returns whether a task of the kit, such as `worker-0`, runs on a node."""
         role, _, index = name.rpartition("-")
         return bool(node.task(role, int(index)))
 
@@ -98,10 +98,10 @@ class Swarm:
 def swarm(
     images: Mapping[str, str], resources: Mapping[int, Sequence[str]] | None = None, count: int = 3
 ) -> Iterator[Swarm]:
-    """Engines with these images as one swarm; all is removed when the block is left.
+    """Yield engines with these images as one swarm; everything is removed at the end of the block.
 
     Args:
-        resources: generic resources of nodes by their place: `{1: ["GPU=GPU-a"]}`.
+        resources: generic resources of nodes by their number: `{1: ["GPU=GPU-a"]}`.
     """
     with engines(images, resources, count) as nodes:
         manager, *workers = nodes
@@ -118,10 +118,11 @@ def engines(
     resources: Mapping[int, Sequence[str]] | None = None,
     count: int = 2,
 ) -> Iterator[list[Node]]:
-    """Engines that reach each other, each with these images of this machine's, by names there."""
+    """Yield engines that reach each other, each with these images of this machine, by their names
+    there."""
     _sweep()
     name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(2)}"
-    folder = Path("/tmp") / name  # the path of a socket has at most 107 characters
+    folder = Path("/tmp") / name  # The path of a socket has at most 107 characters.
     nodes: list[Node] = []
     try:
         folder.mkdir(mode=0o755)
@@ -140,7 +141,7 @@ def engines(
 
 
 def _sweep() -> None:
-    """Remove what a test run has left that was killed."""
+    """Remove what an earlier, killed test run has left."""
     for folder in Path("/tmp").glob(f"{PREFIX}*"):
         if not Path(f"/proc/{folder.name.removeprefix(PREFIX).partition('-')[0]}").exists():
             _remove(folder.name)

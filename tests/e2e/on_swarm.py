@@ -1,4 +1,4 @@
-"""Clusters on a swarm of the tests' own: started, watched, and nothing left."""
+"""Helpers for clusters on the tests' own swarm: start, watch, and check that nothing is left."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def nothing_is_left(swarm: Swarm) -> None:
 
 
 def started_with(swarm: Swarm, tmp_path: Path, **where: str) -> Kit:
-    """A workspace for this swarm, whose manifest is the quickstart with these nodes for roles."""
+    """Returns a workspace for this swarm; its manifest is the quickstart with these nodes for
+    roles."""
     kit = new_kit(tmp_path / "ws", "dies", DOCKER_HOST=swarm.manager.host)
     change(kit, **where)
     return kit
@@ -53,7 +54,8 @@ def change(kit: Kit, manifest: str = "quickstart", **where: str) -> None:
 
 
 def with_one_subnet(kit: Kit, subnet: IPv4Network | None) -> Kit:
-    """A kit whose cluster would have this subnet if nobody else had: they find out at the start."""
+    """Returns a kit whose cluster would use this subnet; it finds out at the start that others use
+    it."""
     if subnet is None:
         return kit
     others = (replace(kit, name=f"{kit.name}-{number:x}") for number in range(99_999))
@@ -61,25 +63,25 @@ def with_one_subnet(kit: Kit, subnet: IPv4Network | None) -> Kit:
 
 
 def subnet_of(kit: Kit) -> str:
-    """The subnet of its newest run."""
+    """Returns the subnet of its newest run."""
     stack = (kit.root / "runs" / kit.name / "latest" / "stack.yaml").read_text()
     return stack.partition("- subnet: ")[2].split()[0]
 
 
 def placed(swarm: Swarm, kit: Kit) -> dict[str, str]:
-    """The nodes of this cluster's tasks that run, by task."""
+    """Returns the nodes of this cluster's running tasks, by task."""
     of_it = ("ps", "--filter", f"label={labels.CLUSTER}={kit.name}", "--format")
     name = f'{{{{.Label "{labels.ROLE}"}}}}-{{{{.Label "{labels.INDEX}"}}}}'
     return {task: node.name for node in swarm.alive for task in node.said(*of_it, name).split()}
 
 
 def let_hold(swarm: Swarm, node: Node) -> None:
-    """Let a node have the tasks whose nodes are those that HOLDS chooses."""
+    """Let a node have the tasks whose nodes HOLDS selects."""
     swarm.manager.said("node", "update", "--label-add", HOLDS.replace("==", "="), node.name)
 
 
 def starts_of(kit: Kit, task: str) -> int:
-    """How often a container of this task has been started."""
+    """Returns how often a container of this task has been started."""
     path = kit.root / "runs" / kit.name / "latest" / "events.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     told = [json.loads(line) for line in lines]
@@ -87,12 +89,12 @@ def starts_of(kit: Kit, task: str) -> int:
 
 
 def epochs_of(kit: Kit) -> int:
-    """How many epochs the chief has told of."""
+    """Returns the number of epochs that the chief has reported."""
     return max((int(one["epoch"]) for one in told_by(kit, "chief-0") if "epoch" in one), default=0)
 
 
 def end_of(up: subprocess.Popen[str]) -> str:
-    """What it has said when it has ended; one that takes too long is interrupted."""
+    """Returns the output of `up` when it has ended; if it takes too long, it is interrupted."""
     try:
         return up.communicate(timeout=WITHIN_S)[0]
     except subprocess.TimeoutExpired:
@@ -101,14 +103,14 @@ def end_of(up: subprocess.Popen[str]) -> str:
 
 
 def told_by(kit: Kit, task: str) -> list[dict[str, Any]]:
-    """What a task has written of its progress."""
+    """Returns what a task has written into its progress file."""
     path = kit.root / "runs" / kit.name / "latest" / "output" / "progress" / f"{task}.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def wait_for(happened: Callable[[], bool], up: subprocess.Popen[str] | None = None) -> None:
-    """Return when it has happened; fail if `up` ends before."""
+    """Return when `happened` is true; fail if `up` ends before."""
     deadline = time.monotonic() + WITHIN_S
     while not happened():
         if time.monotonic() > deadline:

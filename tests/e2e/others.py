@@ -1,4 +1,4 @@
-"""Doubles of the actions of others, which a workflow calls, and what they were given."""
+"""Doubles of other projects' actions that a workflow uses; they record their inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.ci.steps import Double, Runner, Step
 
 
 class Others:
-    """Doubles of the actions of others, by their names; `given` is what each was called with."""
+    """Doubles of other projects' actions, by name; `given` has the inputs of each."""
 
     def __init__(self) -> None:
         self.given: dict[str, Mapping[str, str]] = {}

@@ -1,4 +1,4 @@
-"""A program that a user brings, on the smallest cluster with every role."""
+"""Runs a user's program on the smallest cluster with every role."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 
 def up(kit: Kit, program: str, *arguments: str) -> tuple[int, str]:
-    """Run a program on one chief, one worker and one ps; the exit code and what was said."""
+    """Run a program on one chief, one worker and one ps; returns exit code and output."""
     path = str(PROGRAMS / program)
     done = kit.run("up", "smoke", "--name", kit.name, "--program", path, *arguments)
     return done.returncode, done.stdout + done.stderr

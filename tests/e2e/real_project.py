@@ -1,4 +1,4 @@
-"""A project around a program: mounts, secrets, a port, limits, an override, fetched data."""
+"""A project with mounts, secrets, a port, limits, an override, and fetched data."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ WANTED = {
 
 
 def project(kit: Kit, port: int) -> None:
-    """A project's files around its program."""
+    """Write the files of the project."""
     texts = {
         "compose/demo.toml": MANIFEST.format(name=kit.name, port=port, clear=CLEAR),
         "compose/fetch.py": FETCH,

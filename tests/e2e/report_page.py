@@ -1,4 +1,4 @@
-"""Each system's run has its report: the facts fit the run, and a browser shows them."""
+"""Checks the report of each system's run: its facts match the run, and a browser shows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = 500_000
 
 
 def reported(kit: Kit, *charts: str) -> dict[str, Any]:
-    """The facts of the newest run's report, which has at least these charts."""
+    """Returns the facts of the newest run's report, which has at least these charts."""
     report = latest(kit).resolve() / "report.html"
     facts: dict[str, Any] = json.loads(report.with_suffix(".json").read_text())
     assert report.stat().st_size < LARGEST
@@ -27,7 +27,7 @@ def reported(kit: Kit, *charts: str) -> dict[str, Any]:
     shown = {chart["id"] for chart in facts["charts"]}
     assert {"cpus", "memory", "rx_bps", "tx_bps", *charts} <= shown, shown
     assert facts["traffic"], "nobody has sent anybody anything"
-    if not why_none():  # its own tests say why there is none
+    if not why_none():  # The browser tests themselves report why there is none.
         with started() as browser:
             check(browser, report)
     return facts

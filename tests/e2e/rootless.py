@@ -1,4 +1,4 @@
-"""A rootless engine of the tests' own, run by an ordinary user of this machine."""
+"""A rootless engine that an ordinary user of this machine runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READY_S = 30
 
 
 def ordinary_user() -> str:
-    """A user who has subordinate ids, "" if there is none."""
+    """Returns a user who has subordinate ids; "" if there is none."""
     file = Path("/etc/subuid")
     names = [line.split(":")[0] for line in file.read_text().splitlines()] if file.exists() else []
     known = {entry.pw_name for entry in pwd.getpwall() if entry.pw_uid}
@@ -31,13 +31,13 @@ def ordinary_user() -> str:
 
 
 def script() -> Path | None:
-    """The script that starts a rootless engine, None if there is none."""
+    """Returns the script that starts a rootless engine; None if there is none."""
     found = (folder / "dockerd-rootless.sh" for folder in SCRIPTS)
     return next((path for path in found if path.exists()), None)
 
 
 def why_not() -> str:
-    """Why no rootless engine can be started here, "" where one can."""
+    """Returns why no rootless engine can be started here; "" if one can."""
     if os.geteuid() != 0:
         return "becoming another user takes root"
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
@@ -51,7 +51,7 @@ def why_not() -> str:
 
 @dataclass(frozen=True)
 class Rootless:
-    """A running engine, its user and a folder of theirs."""
+    """A running engine, its user, and a folder of that user."""
 
     user: str
     folder: Path
@@ -61,7 +61,7 @@ class Rootless:
         return f"unix://{self.folder}/docker.sock"
 
     def run(self, *command: str, seconds: float = 180) -> subprocess.CompletedProcess[str]:
-        """A command of theirs, in their workspace."""
+        """Run a command as that user, in their workspace."""
         return subprocess.run(
             [*become(self.user), *command], cwd=self.folder / "ws", env=self.environment(),
             capture_output=True, text=True, timeout=seconds, check=False,
@@ -76,14 +76,14 @@ class Rootless:
         }  # fmt: skip
 
     def python(self) -> str:
-        """A Python that may be run by them and finds the kit, "" if there is none."""
+        """Returns a Python that the user may run and that finds the kit; "" if there is none."""
         for python in (sys.executable, "/usr/bin/python3"):
             if self.run(python, "-c", "import cluster_kit.cli.up").returncode == 0:
                 return python
         return ""
 
     def load(self, image: str) -> None:
-        """Copy an image over from the machine's own engine."""
+        """Copy an image from the machine's own engine."""
         with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as save:
             load = ["docker", "-H", self.host, "load", "-q"]
             subprocess.run(load, stdin=save.stdout, check=True, capture_output=True, timeout=300)
@@ -95,7 +95,7 @@ def become(user: str) -> list[str]:
 
 @contextlib.contextmanager
 def engine(folder: Path) -> Iterator[Rootless]:
-    """An engine that keeps all it has in `folder`; ended when the block is left."""
+    """Start an engine that keeps all its data in `folder`; it ends with the block."""
     made = Rootless(ordinary_user(), folder)
     for path in (folder, folder / "ws", folder / "ws" / "compose"):
         path.mkdir(exist_ok=True)

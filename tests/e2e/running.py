@@ -1,4 +1,4 @@
-"""A run that goes on while a test looks at it, and disturbs it."""
+"""A run that continues while a test observes and disturbs it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tests.e2e.waiting import wait_for
 from tests.kit import Kit, mine
 
 STEPS = str(Path(__file__).parent / "programs" / "steps.py")
-"""A program that makes five steps within three seconds, and waits for a file if one is named."""
+"""A program that makes five steps within three seconds, and then waits for a file if one is
+named."""
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="killing a container's process takes root"
@@ -26,7 +27,7 @@ needs_root = pytest.mark.skipif(
 
 @contextmanager
 def running(kit: Kit, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The kit's command; it is killed where it has not ended within the block."""
+    """Start the kit's command; it is killed if it has not ended within the block."""
     process = kit.start(*arguments)
     try:
         yield process
@@ -35,7 +36,7 @@ def running(kit: Kit, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def read_until(process: subprocess.Popen[str], words: str) -> str:
-    """Read what is said, as far as the first line with these words; that line."""
+    """Read the output up to the first line with these words; returns that line."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
@@ -46,7 +47,7 @@ def read_until(process: subprocess.Popen[str], words: str) -> str:
 
 
 def kill_task(client: docker.DockerClient, kit: Kit, task: str) -> None:
-    """End the container's first process: `docker kill` would count as a stop by hand."""
+    """End the container's first process: `docker kill` would count as a stop by the user."""
 
     def pid() -> Any:
         for container in mine(client, kit.name)[0]:

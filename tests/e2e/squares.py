@@ -44,7 +44,8 @@ batch_size = 40
 
 
 def draw(folder: Path, part: str, count: int) -> None:
-    """`count` images with a square of one colour each, and their annotations in COCO's form."""
+    """Draw `count` images with one square in one colour each, and their annotations in COCO's
+    form."""
     chance = random.Random(part)
     (folder / part).mkdir(parents=True)
     images, boxes = [], []
@@ -64,7 +65,7 @@ def draw(folder: Path, part: str, count: int) -> None:
 
 
 def made(kit: Kit, extractor: str) -> None:
-    """Make the data directory `squares` in the workspace, converted by the kit itself."""
+    """Make the data directory `squares` in the workspace; the kit itself converts it."""
     folder, data = kit.root, kit.root / "squares"
     for part, count in (("train", 160), ("validate", 40)):
         draw(folder / "drawn", part, count)

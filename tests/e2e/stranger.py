@@ -1,4 +1,5 @@
-"""Another user of this machine, who may use the engine, and has neither this home nor the kit."""
+"""Another user of this machine, who may use the engine, but has no access to this home or the
+kit."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ possible = pytest.mark.skipif(bool(_why_not()), reason=_why_not())
 
 
 def give(folder: Path) -> None:
-    """Make the folder and all in it theirs."""
+    """Change the owner of the folder, and of everything in it, to this user."""
     for path in (folder, *folder.rglob("*")):
         shutil.chown(path, ID, ID)
 
@@ -35,7 +36,7 @@ def give(folder: Path) -> None:
 def run(
     folder: Path, *command: str | Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """A command of theirs in this folder, which is their home, too."""
+    """Run a command as this user in this folder, which is also their home."""
     own = {"PATH": os.environ["PATH"], "HOME": str(folder), "COMPOSE_ANSI": "never"}
     return subprocess.run(
         command,
@@ -52,7 +53,7 @@ def run(
 
 
 def may_run(folder: Path, *command: str) -> bool:
-    """Whether this command of theirs is there, may be run, and ends well."""
+    """Returns whether this user's command exists, may be run, and succeeds."""
     try:
         return run(folder, *command).returncode == 0
     except PermissionError:

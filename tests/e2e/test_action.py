@@ -1,7 +1,8 @@
-"""The GitHub Action, step by step in a clean checkout: its exit code, outputs and summary are right
-in a run that succeeds, and in one that never starts.
+"""The GitHub Action, step by step in a clean checkout, in a successful run and in one that never
+starts.
 
-Actions of others (checkout, cache, upload) are replaced by doubles that note what they were given.
+Its exit code, outputs and summary are correct. Actions of other projects (checkout, cache, upload)
+are replaced by doubles that record their inputs.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def others() -> Others:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a commit of this working tree would have, and nothing else."""
+    """Returns exactly the files that a commit of this working tree would have."""
     folder = tmp_path_factory.mktemp("repo")
     listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
     found = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -46,7 +47,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The runner's folder for temporary files: the kit is installed there once."""
+    """Returns the runner's folder for temporary files, in which the kit is installed once."""
     return tmp_path_factory.mktemp("temp")
 
 
@@ -67,7 +68,7 @@ def with_inputs(checkout: Path, **inputs: str) -> None:
     path.write_text(yaml.safe_dump(read))
 
 
-def test_the_workflow_of_this_repository_trains_and_keeps_its_evidence(
+def test_this_repositorys_workflow_trains_and_keeps_its_evidence(
     runner: Runner, others: Others, client: docker.DockerClient
 ) -> None:
     with_inputs(runner.checkout, set=f'name="{NAME}"\n\nretries=1\n')
@@ -91,11 +92,12 @@ def test_the_workflow_of_this_repository_trains_and_keeps_its_evidence(
     assert kept["path"].splitlines()[0] == str(run) and kept["retention-days"] == "14"
     assert kept["name"] == outputs["evidence"] and outputs["evidence"].startswith("cluster-kit-")
     assert (run / "summary.md").read_text() == runner.summary
-    assert named(runner, "Look for the image in the cache").outcome == "skipped"  # it is here
+    # The image is already here.
+    assert named(runner, "Look for the image in the cache").outcome == "skipped"
     assert mine(client, NAME) == ([], [])
 
 
-def test_a_manifest_that_is_wrong_fails_with_a_summary_and_evidence(
+def test_an_invalid_manifest_fails_with_a_summary_and_evidence(
     runner: Runner, others: Others
 ) -> None:
     given = {"manifest": "smoke", "workers": "0", "name": NAME, "args": "--epochs 2"}
@@ -145,7 +147,7 @@ def test_the_image_is_saved_once_and_loaded_after_that(
         subprocess.run(["docker", "image", "rm", tag], capture_output=True)
 
 
-def test_a_cached_file_that_is_broken_is_only_warned_about(
+def test_a_broken_file_in_the_cache_gives_only_a_warning(
     runner: Runner, machine: Path, others: Others
 ) -> None:
     (machine / "cluster-kit-image.tar").write_text("no image")
@@ -154,7 +156,7 @@ def test_a_cached_file_that_is_broken_is_only_warned_about(
     assert "::warning" in runner.said
 
 
-def test_a_copy_of_the_action_without_a_kit_says_so(runner: Runner, tmp_path: Path) -> None:
+def test_a_copy_of_the_action_without_the_kit_reports_it(runner: Runner, tmp_path: Path) -> None:
     shutil.copy(ROOT / "action.yml", tmp_path)
     well, outputs = runner.action(tmp_path, {})
     assert not well and outputs["success"] == ""

@@ -1,4 +1,4 @@
-"""Two workers without ps: gradients go round between them. Crashes: test_matrix.py."""
+"""Two workers without ps, which exchange gradients directly. Crashes: test_matrix.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.kit import Kit
 SHORT = "--args=--epochs {} --steps-per-epoch 30 --batch-size 16 --learning-rates 0:2e-3"
 
 
-def test_two_workers_train_one_model_and_the_leader_alone_leaves_results(kit: Kit) -> None:
+def test_two_workers_train_one_model_and_only_the_leader_writes_results(kit: Kit) -> None:
     done = kit.run("up", "all-reduce", "--name", kit.name, SHORT.format(2))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all-reduce between 2 tasks" in done.stderr

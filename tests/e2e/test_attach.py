@@ -1,6 +1,6 @@
-"""A cluster whose `up` has gone: real processes, locks and containers.
+"""A cluster whose `up` has ended: real processes, locks and containers.
 
-The fake engine has all moments: tests/unit/run/test_attach.py.
+The fake engine covers all moments: tests/unit/run/test_attach.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tests.kit import Kit, mine
 QUICK = ("--program", STEPS, "--set", "evaluator=0")
 
 
-def test_a_run_whose_up_was_killed_is_attached_to(kit: Kit, client: docker.DockerClient) -> None:
-    stays = ("--args", "go", *QUICK)  # whoever asks for it meets a run that has not ended
+def test_attach_continues_a_run_whose_up_was_killed(kit: Kit, client: docker.DockerClient) -> None:
+    stays = ("--args", "go", *QUICK)  # A command for this cluster finds a run that has not ended.
     with running(kit, "up", "smoke", "--name", kit.name, *stays) as process:
         read_until(process, "ready")
         told = kit.run("attach", kit.name)
@@ -47,7 +47,7 @@ def test_a_run_whose_up_was_killed_is_attached_to(kit: Kit, client: docker.Docke
     assert mine(client, kit.name) == ([], [])
 
 
-def test_a_cluster_that_was_left_is_waited_for(kit: Kit, client: docker.DockerClient) -> None:
+def test_wait_returns_the_end_of_a_detached_cluster(kit: Kit, client: docker.DockerClient) -> None:
     left = kit.run("up", "smoke", "--name", kit.name, "--detach", *QUICK)
     assert left.returncode == 0, left.stderr
     assert len(mine(client, kit.name)[0]) == 3

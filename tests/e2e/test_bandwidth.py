@@ -1,4 +1,4 @@
-"""A task with a bandwidth sends and receives no faster, and keeps no privilege from the shaping."""
+"""A task with `bandwidth` sends and receives no faster, and keeps no privilege from the setup."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ else:
 
 
 @pytest.mark.alone
-def test_a_task_is_as_slow_as_it_was_told_both_ways_and_holds_no_capability(kit: Kit) -> None:
+def test_bandwidth_limits_a_task_in_both_directions_and_leaves_no_capability(kit: Kit) -> None:
     done = kit.run(
         "up", "smoke", "--name", kit.name, "--program", kit.program(SENDS_AND_RECEIVES),
         "--workers", "2", "--ps", "0", "--set", "chief=0",

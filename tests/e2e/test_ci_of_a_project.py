@@ -1,5 +1,7 @@
-"""A project of somebody's in CI: what `new --ci` writes into an empty repository runs there as it
-is, step by step, from the wheel that it has put beside it."""
+"""CI in a user's project: the files that `new --ci` writes into an empty repository work unchanged.
+
+They run step by step, and install the wheel that `new` has put next to them.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def removed(client: docker.DockerClient) -> Iterator[None]:
     remove(client, NAME)
 
 
-def test_they_are_valid(repository: Path) -> None:
+def test_the_files_are_valid(repository: Path) -> None:
     assert check("github-actions", repository / ".github/actions/cluster-kit/action.yml") == ""
     assert check("github-workflows", *repository.glob(".github/workflows/*.yml")) == ""
     pipeline = [repository / ".gitlab-ci.yml", *repository.glob(".gitlab/*.yml")]
@@ -78,10 +80,10 @@ def test_the_workflow_trains_the_starter(repository: Path, machine: Path) -> Non
     assert outputs["run"] in others.given["actions/upload-artifact"]["path"].splitlines()
 
 
-def test_gitlabs_job_keeps_its_verdict_and_gives_its_exit_code(
+def test_gitlabs_job_keeps_its_verdict_and_returns_its_exit_code(
     repository: Path, machine: Path
 ) -> None:
-    """With a manifest that asks for no worker: nothing is started."""
+    """With a manifest without a worker: nothing is started."""
     (venv,) = machine.glob("cluster-kit-venv-*")
     manifest = repository / "compose" / f"{NAME}-lab.toml"
     manifest.write_text(manifest.read_text().replace("worker = 2", "worker = 0"))
@@ -97,7 +99,7 @@ def test_gitlabs_job_keeps_its_verdict_and_gives_its_exit_code(
 def test_gitlabs_job_keeps_the_image_under_its_tag(
     repository: Path, tmp_path: Path, client: docker.DockerClient
 ) -> None:
-    """The kit is a double here that names a tiny image, and the engine is real."""
+    """The kit is a double that names a tiny image; the engine is real."""
     tag = f"cluster-kit-test/ci:{os.getpid()}"
     subprocess.run(["docker", "import", "-", tag], input=bytes(10240), check=True)
     shutil.copytree(repository, tmp_path / "project", symlinks=True)
@@ -110,7 +112,7 @@ def test_gitlabs_job_keeps_the_image_under_its_tag(
             (programs / program).chmod(0o755)
         tools = tmp_path / "tools"
         tools.mkdir()
-        (tools / "python3").write_text("#!/bin/sh\n")  # the virtual environment is there
+        (tools / "python3").write_text("#!/bin/sh\n")  # the virtual environment exists
         (tools / "python3").chmod(0o755)
         variables = {"VENV": str(programs.parent), "PATH": f"{tools}:{os.environ['PATH']}"}
         code, said = job(tmp_path / "project", f"cluster {NAME}-lab", variables)

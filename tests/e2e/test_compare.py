@@ -1,4 +1,4 @@
-"""The comparison in real containers, small: two ways in one scenario, and what it leaves."""
+"""A small comparison in real containers: two ways in one scenario, and the files it writes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The daily loop on real containers: docs/daily.md, on one small cluster.
+"""The daily loop (docs/daily.md) on real containers, on one small cluster.
 
-The fakes have all moments: tests/unit/run/, tests/unit/cli/.
+The fakes cover all moments: tests/unit/run/, tests/unit/cli/.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ while not pathlib.Path("code").exists():
     time.sleep(0.05)
 sys.exit(int(pathlib.Path("code").read_text()))
 """
-"""It imports no TensorFlow: what is tried here is around it."""
+"""It does not import TensorFlow, since this tests what is around a program."""
 
 
 def test_a_day_with_one_cluster(kit: Kit, client: docker.DockerClient) -> None:
@@ -57,7 +57,7 @@ def test_a_day_with_one_cluster(kit: Kit, client: docker.DockerClient) -> None:
 
 
 def watch(kit: Kit, small: tuple[str, ...]) -> None:
-    """One that ends well, one that is broken, one that is changed while it runs; then Ctrl-C."""
+    """Watch runs: one ends normally, one is broken, one is changed while it runs; then Ctrl-C."""
     kit.program("print('one')\n")
     with running(kit, "up", "smoke", "--watch", "--serve", *small) as process:
         asked(url_in(read_until(process, "live page: ")))
@@ -76,7 +76,8 @@ def watch(kit: Kit, small: tuple[str, ...]) -> None:
 
 
 def debug(kit: Kit, client: docker.DockerClient, small: tuple[str, ...]) -> None:
-    """A breakpoint is met in the file of the host, a value is seen and changed, the run goes on."""
+    """A breakpoint in a file of the host is reached, a value is read and changed, the run
+    continues."""
     port = free_port()
     program = Path(kit.program("answer = 41\nprint('before')\nprint('answer', answer)\n"))
     with running(kit, "up", "smoke", "--debug", f"chief-0:{port}", *small) as process:
@@ -116,7 +117,7 @@ def enter(kit: Kit) -> None:
 
 
 def again(kit: Kit, client: docker.DockerClient) -> None:
-    """While somebody watches: nothing is lost, nothing is called a crash."""
+    """Restart tasks while `up` watches: nothing is lost, and nothing is reported as a crash."""
     before = addresses(client, kit)
     with running(kit, "attach", kit.name, "--exit-code", "program") as watch:
         read_until(watch, "running")

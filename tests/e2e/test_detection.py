@@ -1,5 +1,7 @@
-"""Detection in real containers, small: every mode learns, is scored, stops, resumes, and says what
-is wrong with its input."""
+"""Detection in real containers, small: every mode learns, is scored, stops, and resumes.
+
+Invalid input is reported.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,19 @@ SMALL = (
 ON_SQUARES = "--log-steps 10 --save-secs {} --keep 40"
 MODES = {"detection-async": 90, "detection-sync": 50, "detection-coordinator": 240}
 SAVE_SECS = {"detection-coordinator": 1}
-"""3 elsewhere: its tasks are killed once there is a checkpoint, and have to be before the end."""
+"""3 for the others: their tasks are killed once there is a checkpoint, which must be before the
+end."""
 EXTRACTORS = {"detection-sync": "mobilenet_v2"}
-"""Version 1, the default here, has half as many layers, which takes half of the time."""
+"""Version 1, the default here, has half as many layers, which takes half the time."""
 FURTHER = {"detection-coordinator": [pytest.mark.more]}
-"""The quickstart has a coordinator, too, and is trained in many tests."""
+"""The quickstart also has a coordinator, and is trained in many tests."""
 ALONE = ("--set", "evaluator=0")
 PNG = b"\x89PNG\r\n\x1a\n"
 Trained = Callable[[str], Kit]
 
 
 def on_one_worker(manifests: Iterable[str]) -> list[Any]:
-    """Parameters whose tests share what was trained, so that it is trained once."""
+    """Returns parameters whose tests run in one process, so that a shared training is made once."""
     return [
         pytest.param(name, marks=[pytest.mark.xdist_group(name), *FURTHER.get(name, ())])
         for name in manifests
@@ -62,7 +65,8 @@ def on_squares(kit: Kit, manifest: str, arguments: str) -> list[str]:
 
 
 def kill(client: docker.DockerClient, kit: Kit, victim: str, attempts: int) -> None:
-    """Once a checkpoint is there; then wait until the chief, started so often, trains again."""
+    """Kill a task once there is a checkpoint; wait until the chief, after `attempts` starts, trains
+    again."""
 
     def steps() -> list[int]:
         return [event["step"] for event in events(kit, "chief-0", "step")]
@@ -79,9 +83,10 @@ def kill(client: docker.DockerClient, kit: Kit, victim: str, attempts: int) -> N
 def trained(
     tmp_path_factory: pytest.TempPathFactory, engine_client: docker.DockerClient
 ) -> Iterator[Trained]:
-    """A function that trains a manifest, once; tests look at the run, or go on in a copy of it.
+    """Returns a function that trains a manifest once; tests read the run, or continue a copy of it.
 
-    Two of the coordinator's tasks are killed meanwhile, where this user may."""
+    Two of the coordinator's tasks are killed during the training, if this user may do that.
+    """
     made: dict[str, Kit] = {}
 
     def train(manifest: str) -> Kit:
@@ -103,7 +108,7 @@ def trained(
 
 
 @pytest.mark.parametrize("manifest", on_one_worker(MODES))
-def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manifest: str) -> None:
+def test_every_mode_learns_is_scored_and_ends(trained: Trained, manifest: str) -> None:
     kit, steps = trained(manifest), MODES[manifest]
     reported(kit, "loss", "map_50", "steps_per_s")
     metrics = kit.outcome()["metrics"]
@@ -114,7 +119,8 @@ def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manife
     assert metrics["best_checkpoint"]
     assert set(codes(kit).values()) == {0}
     losses = [found["loss"] for found in events(kit, "chief-0", "step") if "loss" in found]
-    assert statistics.mean(losses[-3:]) < 0.85 * losses[0], losses  # one batch of 8 is noisy
+    # The loss of one batch of 8 is noisy.
+    assert statistics.mean(losses[-3:]) < 0.85 * losses[0], losses
     scored = events(kit, "evaluator-0", "evaluation")
     found = [(score["step"], score["map_50"]) for score in scored]
     assert found[-1][1] > 0.3, f"it finds next to nothing, as at the begin, with 0.02: {found}"
@@ -129,7 +135,7 @@ def test_every_mode_learns_is_scored_and_ends_by_itself(trained: Trained, manife
 
 
 def check_board(kit: Kit) -> None:
-    """TensorBoard shows the same figures of both runs, and what was found in the images."""
+    """TensorBoard shows the same figures of both runs, and the detections in the images."""
     with shown(kit, runs=3) as board:
         wait_for("what it has read", lambda: board.read_of(("train", "validation")))
         wait_for("pictures in TensorBoard", lambda: board.tags("images"))
@@ -140,7 +146,7 @@ def check_board(kit: Kit) -> None:
 
 
 @pytest.mark.more
-def test_a_stopped_training_goes_on_until_its_loss_is_no_number(kit: Kit) -> None:
+def test_a_stopped_training_continues_until_its_loss_is_not_finite(kit: Kit) -> None:
     """In graph mode: test_linear_regression.py, and tests/trainer/programs/training/graph_mode."""
     command_of = partial(command, kit, "detection-coordinator")
     with running(kit, *command_of("--steps 5000 --save-secs 600", *ALONE)) as process:
@@ -164,8 +170,8 @@ def test_a_stopped_training_goes_on_until_its_loss_is_no_number(kit: Kit) -> Non
 @pytest.mark.more
 @pytest.mark.xdist_group("detection-coordinator")
 def test_the_coordinator_survives_killed_tasks(trained: Trained) -> None:
-    """What a worker was doing is done again by another; without a ps, the program starts again
-    from its checkpoint. A chief that is killed: test_drill.py."""
+    """Another worker repeats the step of a lost worker. After the loss of a ps, the program starts
+    again from its checkpoint. A chief that is killed: test_drill.py."""
     kit = trained("detection-coordinator")
     assert min(restarts(kit)[task] for task in ("worker-0", "ps-0")) >= 1
     assert [start["attempt"] for start in events(kit, "chief-0", "start")] == [1, 2]
@@ -181,7 +187,7 @@ def test_several_replicas_without_a_ps_are_refused(kit: Kit) -> None:
 
 
 @pytest.mark.xdist_group("detection-async")
-def test_a_broken_record_is_named_and_nothing_is_lost(
+def test_a_broken_record_is_reported_and_nothing_is_lost(
     kit: Kit, trained: Trained, tmp_path: Path
 ) -> None:
     with_runs_of(trained("detection-async"), kit)
@@ -201,7 +207,7 @@ def test_a_broken_record_is_named_and_nothing_is_lost(
     assert saved_step(kit) == before > 0
 
 
-def test_a_wrong_configuration_is_named_before_training(kit: Kit) -> None:
+def test_an_invalid_configuration_is_reported_before_training(kit: Kit) -> None:
     wrong = "--steps 5 --set train_config.batch_sise=4"
     done = kit.run(*command(kit, "detection-async", wrong))
     assert done.returncode == 5, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""What the pages of the documentation show, and no other test starts."""
+"""Commands on the pages of the documentation that no other test runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def picture(path: Path, shade: int) -> None:
 
 
 def coco(folder: Path, file: str, images: str, count: int) -> None:
-    """Annotations of `count` images with one cat each, and the images."""
+    """Write annotations of `count` images with one cat each, and the images."""
     for number in range(count):
         picture(folder / images / f"{number}.jpg", 20 * number)
     boxes = [
@@ -45,7 +45,7 @@ def coco(folder: Path, file: str, images: str, count: int) -> None:
     (folder / file).write_text(json.dumps(text))
 
 
-def test_the_converters_run_as_the_page_has_them(tmp_path: Path) -> None:
+def test_the_converters_work_as_on_the_page(tmp_path: Path) -> None:
     coco(tmp_path, "instances_train.json", "train2017", 9)
     coco(tmp_path, "instances_val.json", "val2017", 2)
     voc = tmp_path / "VOC2012"
@@ -95,9 +95,7 @@ def test_mobilenet_trains_on_folders_of_images(kit: Kit, tmp_path: Path) -> None
     assert json.loads((output(kit) / "result.json").read_text())["classes"] == ["dark", "light"]
 
 
-def test_class_folders_train_and_the_result_is_loaded_as_the_page_says(
-    kit: Kit, tmp_path: Path
-) -> None:
+def test_class_folders_train_and_the_model_loads_as_on_the_page(kit: Kit, tmp_path: Path) -> None:
     chance = random.Random(1)
     for number in range(40):
         name, shades = (("rose", (0, 80)), ("tulip", (170, 250)))[number % 2]

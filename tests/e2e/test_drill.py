@@ -1,5 +1,7 @@
-"""Faults in real containers, one after the other in one training: each does what it says, is
-detected, survived and measured."""
+"""Faults in real containers, one after the other in one training.
+
+Each has its effect, is detected, survived and measured.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tests.kit import Kit
 
 SETS = ("--set", "deadline.silent=4", "--set", "deadline.evaluator_grace=180",
         "--set", "retries=10")  # fmt: skip
-"""The evaluator has the lowest priority: beside other tests' clusters it takes its time."""
+"""The evaluator has the lowest priority: next to other tests' clusters it is slow."""
 EARLY = "for = 1\nat = { step = 5 }\n"
 SOME = (
     ("loss", "ps-0", f"{EARLY}percent = 1"),
@@ -52,7 +54,7 @@ SILENT = ("freeze", "cut")
 def test_faults_are_injected_survived_and_measured(
     kit: Kit, client: docker.DockerClient, faults: tuple[Fault, ...], epochs: int
 ) -> None:
-    """Among them the leader: its crash, and that it is frozen, which the host alone can miss."""
+    """Among them are a crash of the leader, and a frozen leader, which only the host can detect."""
     longer = f"--args=--epochs {epochs} --steps-per-epoch 40"
     found = drilled(kit, client, "smoke", faults, longer, *SETS)
     each_fault_was_detected(found)
@@ -64,7 +66,7 @@ def test_faults_are_injected_survived_and_measured(
     for task in ("worker-0", "ps-0", "chief-0"):
         assert restarts(kit)[task] >= sum(fault["task"] == task for fault in again)
     silent = [fault["task"] for fault in again if is_silent(fault)]
-    # On a busy machine a task that starts again can be silent once more.
+    # On a busy machine a restarted task can be silent once more.
     missed = list(dict.fromkeys(event["of"] for event in events(kit, "chief-0", "silent")))
     assert missed[:2] == ["worker-0", "ps-0"] == silent[:2]
     notes = [note for note in outcome["notes"] if " has been silent for " in note]
@@ -85,5 +87,5 @@ def each_fault_was_detected(found: Drilled) -> None:
 
 
 def is_silent(fault: dict[str, object]) -> bool:
-    """Whether it silences its task until that is started again."""
+    """Returns whether a fault silences its task until the task is restarted."""
     return fault["for"] is None and fault["kind"] in SILENT

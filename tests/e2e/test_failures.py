@@ -1,4 +1,4 @@
-"""What only an engine tells of a failure: a task that ran out of memory, and others wait for it."""
+"""A failure that only the engine reports: a task ran out of memory, and others wait for it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import docker
 from tests.kit import Kit, mine
 
 
-def test_a_worker_that_cannot_start_for_lack_of_memory_ends_the_job_at_once(
+def test_a_worker_without_enough_memory_to_start_ends_the_job_at_once(
     kit: Kit, client: docker.DockerClient
 ) -> None:
-    """A server in Python takes more than twice as much."""
+    """A server in Python needs more than twice this memory."""
     done = kit.run(
         *("up", "quickstart", "--name", kit.name, "--set", "server=python"),
         *("--set", "deadline.start=300", "--set", 'task.worker-1.memory="100m"'),

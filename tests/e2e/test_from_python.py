@@ -1,4 +1,5 @@
-"""The API on a real engine: a coordinator on the host, as docs/python.md has it; a frozen task."""
+"""The Python API on a real engine: a coordinator on the host, as in docs/python.md; a frozen
+task."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ TIMEOUT_S = 120
 
 
 def on_the_host(folder: Path, image: str, environment: dict[str, str]) -> str:
-    """What the page's coordinator prints: the image's TensorFlow, in the host's own network."""
+    """Returns the output of the page's coordinator, run in the image on the host's own network."""
     (folder / "coordinator.py").write_text(COORDINATOR)
     done = subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""Tasks that are frozen, and jobs that hang: named, and going on. See test_drill.py, too."""
+"""Frozen tasks and hanging jobs are reported, and continue. See also test_drill.py."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ for step in range(600):
 
 
 def text(folder: Path, task: str) -> str:
-    """What a task has reported so far."""
+    """Returns what a task has reported so far."""
     file = folder / "output" / "progress" / f"{task}.jsonl"
     return file.read_text() if file.exists() else ""
 
@@ -52,7 +52,7 @@ def container(client: docker.DockerClient, kit: Kit, task: str) -> Any:
 
 
 def freeze(task: Any) -> None:
-    """Pause it; the kernel may be late with a task that starts threads, and runc gives up then."""
+    """Pause a container; runc fails if the task starts threads at that moment."""
     for _ in range(4):
         with contextlib.suppress(docker.errors.APIError):
             task.pause()
@@ -65,10 +65,11 @@ def freeze(task: Any) -> None:
 def test_an_evaluator_that_is_frozen_after_the_training_still_scores(
     kit: Kit, client: docker.DockerClient
 ) -> None:
-    """There is no leader any more to miss it, nor one to tell it of the end."""
+    """There is no leader any more that could miss it, or inform it of the end."""
     short = ("--args=--epochs 2 --steps-per-epoch 40", *SOON)
     with running(kit, "up", "smoke", "--name", kit.name, *short) as process:
-        read_until(process, "epoch 2/2")  # before its own last word: it may be done within a second
+        # Before the evaluator writes its end: it may finish within a second.
+        read_until(process, "epoch 2/2")
         freeze(container(client, kit, "evaluator-0"))
         said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
@@ -76,16 +77,16 @@ def test_an_evaluator_that_is_frozen_after_the_training_still_scores(
     assert kit.outcome()["notes"][0].startswith("evaluator-0 has been silent for ")
 
 
-def test_without_the_kit_a_frozen_task_ends_the_job_by_its_name(
+def test_with_compose_alone_a_frozen_task_ends_the_job_and_is_named(
     kit: Kit, client: docker.DockerClient
 ) -> None:
-    """The program, which imports no TensorFlow, would go on for a minute."""
+    """The program, which does not import TensorFlow, would run for a minute."""
     long = ("--program", kit.program(LONG), "--set", "evaluator=0", *SOON)
     assert kit.run("render", "smoke", "--name", kit.name, *long).returncode == 0
     folder = kit.root / "compose" / kit.name
     assert compose(folder, "up", "--detach").returncode == 0
     wait_for("the worker's server", lambda: "ready" in text(folder, "worker-0"), 90)
-    heard = text(folder, "chief-0").count('"step":') + 30  # three seconds, three signs of life
+    heard = text(folder, "chief-0").count('"step":') + 30  # three seconds, three heartbeats
     wait_for("signs of life", lambda: text(folder, "chief-0").count('"step":') >= heard)
     freeze(container(client, kit, "worker-0"))
 
@@ -100,7 +101,7 @@ def test_without_the_kit_a_frozen_task_ends_the_job_by_its_name(
     compose(folder, "down")
 
 
-def test_a_job_that_hangs_is_started_again_and_its_stacks_are_kept(kit: Kit) -> None:
+def test_a_hanging_job_is_restarted_and_its_stacks_are_kept(kit: Kit) -> None:
     path = kit.program(HANGS)
     done = kit.run("up", "smoke", "--name", kit.name, "--program", path, "--set", "evaluator=0",
                    "--set", "deadline.stall=4")  # fmt: skip

@@ -1,5 +1,8 @@
-"""What the host does to a run: a full disk, another clone, a `down`. The fake engine has all
-moments: tests/unit/run/test_disk_space.py, test_claim.py, test_take_down.py."""
+"""What the host does to a run: a full disk, another clone, a `down`.
+
+The fake engine covers all moments: tests/unit/run/test_disk_space.py, test_claim.py,
+test_take_down.py.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ LONG = ("--set", "evaluator=0", "--args=--epochs 500 --steps-per-epoch 20")
 
 @pytest.fixture
 def small_disk(kit: Kit) -> Iterator[Path]:
-    """The workspace's runs, on a disk of their own with room for 4 MB."""
+    """Put the workspace's runs on a separate disk with room for 4 MB."""
     runs = kit.root / "runs"
     runs.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(runs)]
@@ -50,7 +53,7 @@ def test_a_program_that_fills_the_disk(
     assert mine(client, kit.name) == ([], [])
 
 
-def test_a_second_clone_is_told_and_down_ends_the_first(
+def test_a_second_clone_is_refused_and_down_ends_the_first(
     kit: Kit, client: docker.DockerClient, tmp_path: Path
 ) -> None:
     clone = Kit(new_kit(tmp_path / "clone", "e2e").root, kit.name)

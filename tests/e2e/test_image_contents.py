@@ -1,4 +1,4 @@
-"""The image tells what is inside, with licences; and a check on a GPU fails if there is none."""
+"""The contents of the image with licences; and a GPU check that fails if there is no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image is brought from one engine to another, both of the tests' own, without a registry."""
+"""Copies an image from one engine to another, both started by the tests, without a registry."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def two() -> Iterator[list[Node]]:
         yield made
 
 
-def test_it_is_there_afterwards_and_is_not_sent_twice(
+def test_the_image_arrives_and_is_not_sent_twice(
     two: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = two

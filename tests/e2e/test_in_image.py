@@ -1,6 +1,6 @@
-"""Those of the trainer's tests that need what is in the image: TensorFlow, gRPC, pillow.
+"""Runs the trainer's tests that need the packages of the image: TensorFlow, gRPC, pillow.
 
-All others run on the host, with a Python that is no newer.
+All others run on the host, whose Python is not newer.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from cluster_kit.image.kit_image import image_tag
 from tests.make import ROOT
 
 PYTEST = ("pytest", "pytest-xdist", "execnet", "pluggy", "iniconfig", "packaging", "pygments")
-"""Pure Python all of them, so that this environment's files also do for the image's Python."""
+"""Pure Python packages, so that this environment's files also work with the image's Python."""
 WARM = "/tests/warm"
-"""A Python there is forked from a process that has TensorFlow imported (tests/trainer/warm)."""
+"""Python processes started there are forked from one with TensorFlow imported
+(tests/trainer/warm)."""
 AT_ONCE = f"2*popen//python={WARM}/python"
-"""What runs tests at the same time, beside those of the host."""
+"""The processes that run tests in parallel, next to the tests on the host."""
 THREADS = ("TF_NUM_INTRAOP_THREADS=1", "TF_NUM_INTEROP_THREADS=2")
-"""On any machine. Idle threads look for work for a while, which takes the CPU."""
+"""For any machine: idle threads poll for work for a while, which takes CPU time."""
 TRAINER = ROOT / "tests" / "trainer"
 NEED_THE_IMAGE = ("importorskip(", "find_spec(", "is in the image", "a part of the image")
-"""What a file says of which the host skips a test."""
+"""Text in a file that shows that the host skips one of its tests."""
 READS_WHAT_TASKS_SAY = (
     "agent/profiling/test_with_tf_profile.py",
     "agent/servers/test_with_tf_server.py",
@@ -35,7 +36,7 @@ READS_WHAT_TASKS_SAY = (
     "agent/supervisor/test_whole_job.py",
 )
 WAITS_FOR_ITS_OWN_WORDS = ("agent/injected/test_with_tf_sessions.py", "warm/test_with_tf_warm.py")
-"""They wait for what their own program prints, wherever that comes."""
+"""Tests that wait for their own program's output, wherever it appears."""
 
 MANY_WAYS = (
     "agent/injected/test_with_tf_period.py",
@@ -47,7 +48,7 @@ MANY_WAYS = (
     "programs/classifier/train/test_with_tf_interruption.py",
     "programs/detection/train/test_with_tf_detection_train.py",
 )
-"""Those that go through every way of training, and start a task for each: half of the time."""
+"""Tests of every way of training, each with its own task: half of the time."""
 
 
 @pytest.mark.parametrize(
@@ -59,8 +60,8 @@ MANY_WAYS = (
     ],
 )
 def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path, onednn: str, tests: str) -> None:
-    """As on a CPU where TensorFlow announces oneDNN before anything else, and as on one where it
-    says nothing."""
+    """They run with the setting under which TensorFlow announces oneDNN, and with the one under
+    which it prints nothing."""
     chosen = {
         "others": [name for name in need_the_image() if name not in MANY_WAYS],
         "many ways": MANY_WAYS,
@@ -81,7 +82,8 @@ def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path, onednn: str, t
             *(f"{WARM}/server.py", "python3", "-m", "pytest"),
             *("-c", "/dev/null", "-p", "no:cacheprovider", "-q", "-rs", "--durations=10"),
             *("--tx", AT_ONCE, "--dist", "worksteal"),
-            *("-m", "not mounts"),  # no container may; they run on the host, without TensorFlow
+            # Not allowed in a container: these run on the host, without TensorFlow.
+            *("-m", "not mounts"),
             *(f"/tests/{name}" for name in chosen),
         ],
         capture_output=True,
@@ -95,7 +97,7 @@ def test_the_trainers_tests_pass_inside_the_image(tmp_path: Path, onednn: str, t
 
 
 def need_the_image() -> list[str]:
-    """The test files that need it, relative to tests/trainer."""
+    """Returns the test files that need the image, relative to tests/trainer."""
     files = {file: file.read_text(encoding="utf-8") for file in TRAINER.rglob("test_*.py")}
     found = [file for file, text in files.items() if any(word in text for word in NEED_THE_IMAGE)]
     return sorted(file.relative_to(TRAINER).as_posix() for file in found)
@@ -110,12 +112,12 @@ def copy_package(name: str, target: Path) -> None:
         shutil.copyfile(Path(str(file.locate())), destination)
 
 
-def test_those_that_read_what_tasks_say_are_known() -> None:
+def test_tests_that_read_output_of_tasks_are_listed() -> None:
     """They run twice: with a TensorFlow that announces oneDNN, and with one that does not."""
     read = [name for name in need_the_image() if "from reading" in (TRAINER / name).read_text()]
     assert read == sorted((*READS_WHAT_TASKS_SAY, *WAITS_FOR_ITS_OWN_WORDS))
 
 
-def test_all_that_use_tensorflow_are_run_there() -> None:
+def test_all_tests_that_use_tensorflow_run_in_the_image() -> None:
     named = {file.relative_to(TRAINER).as_posix() for file in TRAINER.rglob("test_with_tf_*.py")}
     assert named | set(MANY_WAYS) <= set(need_the_image())

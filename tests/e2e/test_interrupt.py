@@ -1,6 +1,6 @@
 """Ctrl-C leaves nothing behind: real signals and containers, at two moments.
 
-The fake engine has all moments: tests/unit/run/test_interrupt.py.
+The fake engine covers all moments: tests/unit/run/test_interrupt.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.e2e.running import STEPS, read_until, running
 from tests.kit import Kit, mine
 
 LONG = "--args=--epochs 500 --steps-per-epoch 20"
-"""On no machine is it done before it is interrupted."""
+"""No machine finishes this before it is interrupted."""
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,9 @@ def test_an_interrupted_run_cleans_up(
     assert kit.outcome()["reason"] == "interrupted"
 
 
-def test_a_reader_that_goes_costs_no_verdict(kit: Kit, client: docker.DockerClient) -> None:
+def test_a_reader_that_ends_does_not_change_the_verdict(
+    kit: Kit, client: docker.DockerClient
+) -> None:
     small = ("--program", STEPS, "--set", "evaluator=0")
     with running(kit, "up", "smoke", "--name", kit.name, *small) as process:
         read_until(process, "starting 3 containers")

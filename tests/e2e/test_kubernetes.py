@@ -17,7 +17,7 @@ from tests.kubelet.node import running
 WITHIN_S = 180
 
 
-def test_the_pods_train_and_end_as_their_leader_says(kit: Kit, elsewhere: Path) -> None:
+def test_the_pods_train_and_end_with_their_leader(kit: Kit, elsewhere: Path) -> None:
     short = "--model cnn --image-size 8 --epochs 1 --steps-per-epoch 10"
     on = ("--engine", "kubernetes", "--name", kit.name)
     rendered = kit.run("render", "smoke", *on, "--args", short)
@@ -40,9 +40,9 @@ def test_the_pods_train_and_end_as_their_leader_says(kit: Kit, elsewhere: Path) 
     assert '"accuracy"' in scored or '"score"' in scored, "the evaluator saw the checkpoints"
 
 
-@pytest.mark.slow  # a second cluster, for what the one above cannot show
+@pytest.mark.slow  # A second cluster, for what the one above cannot show.
 @pytest.mark.parametrize("jobset", ["false", "true"], ids=["Jobs", "JobSet"])
-def test_up_shows_judges_and_saves_what_the_pods_did(
+def test_up_shows_judges_and_saves_the_run_of_the_pods(
     kit: Kit, elsewhere: Path, jobset: str
 ) -> None:
     with containers(f"{kit.name}-pods", elsewhere) as cluster:

@@ -1,4 +1,4 @@
-"""Graph mode in real containers: it ends by itself, and goes on after a task was killed."""
+"""Graph mode in real containers: it ends by itself, and continues after a task was killed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.kit import Kit
 
 SHORT = "--steps 800 --learning-rate 0.02 --log-steps 100 --save-secs 1 --pause-ms 5"
 SAVED = 'at = { calm = "2s" }'
-"""A checkpoint is written every second: the one after the fault before is there."""
+"""A checkpoint is written every second, so the one after the previous fault exists."""
 
 
 def command(kit: Kit, arguments: str = "", *more: str) -> list[str]:
     return ["up", "linear-regression", "--name", kit.name, f"--args={SHORT} {arguments}", *more]
 
 
-def test_it_ends_with_the_line_each_workers_share_and_a_save_by_hand(kit: Kit) -> None:
+def test_it_ends_with_the_line_each_workers_share_and_a_requested_save(kit: Kit) -> None:
     with running(kit, *command(kit)) as process:
         read_until(process, " | step ")
         (output(kit) / "save-now").touch()
@@ -44,7 +44,7 @@ def test_it_ends_with_the_line_each_workers_share_and_a_save_by_hand(kit: Kit) -
     assert {name.split("-")[0] for name in kept} == {"manual.ckpt", "model.ckpt"}
 
 
-def test_the_line_of_a_csv_file_is_found_by_two_workers(kit: Kit, tmp_path: Path) -> None:
+def test_two_workers_find_the_line_of_a_csv_file(kit: Kit, tmp_path: Path) -> None:
     data = tmp_path / "measurements"
     data.mkdir()
     rows = [f"{n / 20 - 1},{5 * (n / 20 - 1) + 3}" for n in range(41)]
@@ -59,8 +59,10 @@ def test_the_line_of_a_csv_file_is_found_by_two_workers(kit: Kit, tmp_path: Path
     assert min(metrics["steps_of_worker-0"], metrics["steps_of_worker-1"]) > 0
 
 
-def test_killed_tasks_come_back_and_the_job_finishes(kit: Kit, client: docker.DockerClient) -> None:
-    """One after the other, each beyond a checkpoint; whoever holds no variables loses nothing."""
+def test_killed_tasks_are_restarted_and_the_job_finishes(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    """They are killed in turn, each after a checkpoint; a task without variables loses nothing."""
     crashed = tuple(("crash", task, SAVED) for task in ("worker-1", "ps-0", "worker-0"))
     arguments = f"--args={SHORT} --update sync --steps 1500"
     found = drilled(kit, client, "linear-regression", crashed, arguments)
@@ -78,7 +80,7 @@ def test_killed_tasks_come_back_and_the_job_finishes(kit: Kit, client: docker.Do
 def test_workers_do_not_end_without_an_asynchronous_chief(
     kit: Kit, client: docker.DockerClient
 ) -> None:
-    """The other worker goes on while the chief is away, and must not be done when it is back."""
+    """The other worker continues while the chief is lost, and must not end before it is back."""
     arguments = f"--args={SHORT} --update async --steps 3000"
     found = drilled(kit, client, "linear-regression", (("crash", "worker-0", SAVED),), arguments)
     metrics = kit.outcome()["metrics"]
@@ -88,7 +90,7 @@ def test_workers_do_not_end_without_an_asynchronous_chief(
     assert 0 < resumed[-1] < 3000
 
 
-def test_a_stopped_job_has_saved_and_goes_on(kit: Kit) -> None:
+def test_a_stopped_job_has_saved_and_continues(kit: Kit) -> None:
     with running(kit, *command(kit, "--save-secs 600 --steps 100000")) as process:
         read_until(process, " | step ")
         process.send_signal(signal.SIGINT)
@@ -102,7 +104,7 @@ def test_a_stopped_job_has_saved_and_goes_on(kit: Kit) -> None:
 
 
 @pytest.mark.more
-def test_a_loss_that_is_no_number_is_the_leaders_last_word(kit: Kit) -> None:
+def test_a_loss_that_is_not_finite_is_in_the_leaders_last_message(kit: Kit) -> None:
     done = kit.run(*command(kit, "--learning-rate 1e30"))
     assert done.returncode == 5
     assert "is not finite" in kit.outcome()["message"]

@@ -1,4 +1,4 @@
-"""A part of the matrix, in real containers: all-reduce, whose tasks all stop if one is lost."""
+"""A part of the matrix in real containers: all-reduce, whose tasks all stop if one is lost."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ data = "digits"
 
 
 @pytest.mark.more
-def test_a_role_is_broken_in_several_ways_in_one_run(kit: Kit, client: docker.DockerClient) -> None:
-    """Whoever is killed or frozen: all go on from the backup, and no epoch is trained twice."""
+def test_a_role_survives_several_faults_in_one_run(kit: Kit, client: docker.DockerClient) -> None:
+    """After each fault all tasks continue from the backup, and no epoch is trained twice."""
     (kit.root / "compose" / f"{kit.name}.toml").write_text(MANIFEST)
     cells = ("--role=worker", "--role=leader", "--fault=crash", "--fault=freeze 10 s")
     done = kit.run("matrix", kit.name, *cells, "--json")

@@ -1,4 +1,4 @@
-"""MobileNetV2 as compose/mobilenet.toml has it: 224 pixels, 30 classes, a global batch of 64."""
+"""MobileNetV2 as in compose/mobilenet.toml: 224 pixels, 30 classes, a global batch of 64."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = 6
 
 
 def draw(folder: Path) -> None:
-    """JPEG photos' sizes; each class has a colour of its own, with noise on it."""
+    """Draw images with the sizes of JPEG photos; each class has a different colour, with noise."""
     chance = random.Random(1)
     for part, count in COUNTS.items():
         for number in range(CLASSES):

@@ -1,4 +1,4 @@
-"""Clusters that `new` makes train at once, and go on where they were."""
+"""Clusters that `new` writes train at once, and continue where they stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.kit import Kit
     ("style", "leader", "tasks"),
     [("coordinator", "chief-0", 4), ("all-tasks", "worker-0", 2)],
 )
-def test_a_new_cluster_trains_at_once_and_goes_on(
+def test_a_new_cluster_trains_at_once_and_continues(
     kit: Kit, style: str, leader: str, tasks: int
 ) -> None:
     made = kit.run("new", kit.name, "--style", style)
@@ -44,7 +44,7 @@ def test_a_new_cluster_trains_at_once_and_goes_on(
 @pytest.mark.parametrize(
     ("style", "leader"), [("coordinator", "chief-0"), ("all-tasks", "worker-0")]
 )
-def test_a_new_cluster_goes_on_within_the_epoch_in_which_it_was_stopped(
+def test_a_new_cluster_continues_in_the_epoch_in_which_it_was_stopped(
     kit: Kit, style: str, leader: str
 ) -> None:
     assert kit.run("new", kit.name, "--style", style).returncode == 0

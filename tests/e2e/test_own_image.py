@@ -1,4 +1,4 @@
-"""Images of people's own: the trainer comes to them by a mount, nothing of the kit is inside."""
+"""Users' own images: the trainer is mounted into them; they have no part of the kit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print("home", os.environ["HOME"], "keras", tf.keras.__version__)
 
 @pytest.fixture(scope="module")
 def own(engine_client: docker.DockerClient) -> Iterator[str]:
-    """An image with TensorFlow, and an entry point, variables and a folder of its own."""
+    """Build an image with TensorFlow, and with its own entry point, variables and folder."""
     tag = f"{NAMED}:{id(engine_client):x}"
     command = ["docker", "build", "--quiet", "--tag", tag, "-"]
     subprocess.run(command, input=DOCKERFILE, text=True, check=True, stdout=subprocess.DEVNULL)
@@ -45,14 +45,14 @@ def image(tag: str) -> tuple[str, str]:
     return "--set", f'image="{tag}"'
 
 
-def test_every_role_runs_in_an_image_that_has_nothing_of_the_kit(kit: Kit, own: str) -> None:
+def test_every_role_runs_in_an_image_without_the_kit(kit: Kit, own: str) -> None:
     done = kit.run("up", "smoke", "--name", kit.name, "--set", "evaluator=0", *image(own))
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(codes(kit).values()) == {0}
     assert "TensorFlow server ready" in log(kit, "ps-0")
 
 
-def test_what_the_image_sets_is_left_as_it_is(kit: Kit, own: str, tmp_path: Path) -> None:
+def test_variables_of_the_image_are_kept(kit: Kit, own: str, tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
     alone = ("--workers", "1", "--ps", "0", "--chief", "0", "--set", "evaluator=0")
@@ -62,7 +62,9 @@ def test_what_the_image_sets_is_left_as_it_is(kit: Kit, own: str, tmp_path: Path
     assert "home /tmp keras 3." in log(kit, "worker-0")
 
 
-def test_a_dockerfile_is_built_when_it_has_changed(kit: Kit, own: str, tmp_path: Path) -> None:
+def test_a_dockerfile_is_built_when_its_files_have_changed(
+    kit: Kit, own: str, tmp_path: Path
+) -> None:
     program, folder = tmp_path / "train.py", tmp_path / "image"
     program.write_text('import os; print("variable", os.environ["MINE"])')
     folder.mkdir()
@@ -87,7 +89,7 @@ def test_a_dockerfile_is_built_when_it_has_changed(kit: Kit, own: str, tmp_path:
     assert "nosuch.invalid/image:1" in done.stderr and "fix its FROM" in done.stderr
 
 
-def test_an_image_without_tensorflow_is_told_before_anything_starts(kit: Kit) -> None:
+def test_an_image_without_tensorflow_is_refused_before_anything_starts(kit: Kit) -> None:
     bases = subprocess.run(
         ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}", "cluster-kit/base"],
         capture_output=True,

@@ -1,5 +1,4 @@
-"""Programs that users bring, unchanged: in today's style, in the tutorials', in the oldest, and
-those that fail."""
+"""Users' programs, unchanged: current style, tutorial style, the oldest style, and failing ones."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ FLAGS = (
 )
 
 
-def test_a_coordinators_loop_runs_on_the_chief_alone(kit: Kit) -> None:
+def test_a_coordinators_loop_runs_only_on_the_chief(kit: Kit) -> None:
     code, said = up(kit, "coordinator.py", "--args", "150")
     assert code == 0, said
     assert re.search(r"150 steps, loss 0\.0\d+, w (2\.9|3\.0)\d+, b (1\.9|2\.0)\d+", said), said
@@ -37,7 +36,7 @@ def test_a_tutorials_keras_fit_runs_on_every_task_and_ends(kit: Kit) -> None:
     assert "ps 0 serves by itself" in log(kit, "ps-0")
 
 
-def test_flags_from_before_tf_config_tell_each_task_its_place(kit: Kit) -> None:
+def test_flags_instead_of_tf_config_give_each_task_its_role(kit: Kit) -> None:
     code, said = up(
         *(kit, "flags_graph.py", *ALL_TASKS, "--chief", "0", "--workers", "2"),
         *("--set", "ps_runs=program", "--args", FLAGS),
@@ -53,14 +52,15 @@ def test_flags_from_before_tf_config_tell_each_task_its_place(kit: Kit) -> None:
     assert list((output(kit) / "train").glob("model.ckpt-3*.index"))
 
 
-def test_a_master_leads_and_the_kits_own_server_is_the_ps(kit: Kit) -> None:
+def test_a_master_leads_and_the_ps_is_the_kits_server(kit: Kit) -> None:
     code, said = up(
         *(kit, "flags_graph.py", *ALL_TASKS, "--set", "chief_job=master"),
         *("--args", FLAGS + " --master_hosts={{ chief_hosts }} --last_step=200 --train_dir=mine"),
     )
     assert code == 0, said
     assert list((output(kit) / "mine").glob("model.ckpt-2*.index")), "the ps saved elsewhere"
-    # The last step that it made itself: the shared one, of the checkpoint, is the worker's, too.
+    # The step that the master made itself: the shared step, in the checkpoint, includes the
+    # worker's.
     assert re.search(r"/job:master/task:0 step [1-9]\d* ", log(kit, "chief-0")), said
     assert "/job:worker/task:0 on /job:ps/task:0, chief: False" in log(kit, "worker-0")
     assert "TensorFlow server ready" in log(kit, "ps-0")
@@ -81,7 +81,7 @@ def test_a_chief_that_raises_is_blamed_while_its_workers_wait(
     assert mine(client, kit.name) == ([], [])
 
 
-def test_a_program_that_exits_with_3_failed_with_3(kit: Kit) -> None:
+def test_a_program_that_exits_with_3_fails_the_run_with_3(kit: Kit) -> None:
     code, said = up(kit, "exits_3.py", "--args", FLAGS)
     assert code == 5, said
     assert "warning: args: they give each task its role and index, but only" in said
@@ -91,7 +91,7 @@ def test_a_program_that_exits_with_3_failed_with_3(kit: Kit) -> None:
     assert "the data set is empty, nothing to do" in outcome["last_words"]
 
 
-def test_a_program_that_prints_without_end_is_counted_and_ends_with_its_verdict(
+def test_endless_output_is_counted_and_the_run_ends_with_its_verdict(
     kit: Kit,
 ) -> None:
     path = kit.program("for step in range(100_000):\n    print(f'step {step} of many')\n")
@@ -108,7 +108,7 @@ def test_a_program_that_prints_without_end_is_counted_and_ends_with_its_verdict(
     assert said.index("step 99999 of many") < said.index("removing the containers")
 
 
-def test_a_program_that_never_ends_meets_the_jobs_deadline(
+def test_a_program_that_never_ends_exceeds_the_job_deadline(
     kit: Kit, client: docker.DockerClient
 ) -> None:
     code, said = up(kit, "never_ends.py", *ALL_TASKS, "--set", "deadline.job=3")

@@ -1,5 +1,5 @@
-"""What is published: the sdist has all that a wheel is built from, and tools that install commands
-take the wheel."""
+"""The published packages: the sdist has everything for a wheel, and tools that install commands
+accept the wheel."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
-    """Each file of a wheel; its list of files is made of them."""
+    """Returns each file of a wheel, without the list of files, which depends on the others."""
     with zipfile.ZipFile(wheel) as file:
         return {n: file.read(n) for n in file.namelist() if not n.endswith("/RECORD")}
 
 
 @pytest.mark.xdist_group("packages")
-def test_from_the_sdist_the_same_wheel_is_built(dist: Path, tmp_path: Path) -> None:
+def test_the_sdist_gives_the_same_wheel(dist: Path, tmp_path: Path) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     uv("build", "--wheel", "--out-dir", tmp_path, sdist)
     (one,), (other,) = dist.glob("*.whl"), tmp_path.glob("*.whl")
@@ -57,7 +57,7 @@ def test_from_the_sdist_the_same_wheel_is_built(dist: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.xdist_group("packages")
-def test_the_packages_have_no_test_and_nothing_of_a_build(dist: Path) -> None:
+def test_the_packages_contain_no_tests_and_no_build_files(dist: Path) -> None:
     (sdist,), (wheel,) = dist.glob("*.tar.gz"), dist.glob("*.whl")
     with tarfile.open(sdist) as file:
         names = [*contents(wheel), *file.getnames()]
@@ -66,7 +66,7 @@ def test_the_packages_have_no_test_and_nothing_of_a_build(dist: Path) -> None:
 
 
 @pytest.mark.xdist_group("packages")
-def test_tools_that_install_commands_take_the_wheel(dist: Path, tmp_path: Path) -> None:
+def test_tools_that_install_commands_accept_the_wheel(dist: Path, tmp_path: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     folders = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
     uv("tool", "install", wheel, **folders)
@@ -81,7 +81,7 @@ def test_pipx_runs_the_wheel(dist: Path, tmp_path: Path) -> None:
 
 
 def check(*command: str | Path, **environment: str) -> None:
-    """Fail unless the command names the kit's version, and the image of this tree's files."""
+    """Fail unless the command prints the kit's version, and the image of this tree's files."""
     environment = {**os.environ, **environment}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"cluster-kit {__version__}, "), done.stderr

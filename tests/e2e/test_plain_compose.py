@@ -22,7 +22,7 @@ def compose(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_docker_compose_up_ends_by_itself_with_every_task_at_0(
+def test_docker_compose_up_ends_with_exit_code_0_of_every_task(
     kit: Kit, client: docker.DockerClient
 ) -> None:
     short = "--args=--epochs 1 --steps-per-epoch 5"
@@ -40,7 +40,7 @@ def test_docker_compose_up_ends_by_itself_with_every_task_at_0(
 
 
 @pytest.mark.parametrize("code", [1, 3])
-def test_exit_code_from_returns_the_chiefs_own_code(kit: Kit, code: int) -> None:
+def test_exit_code_from_returns_the_chiefs_exit_code(kit: Kit, code: int) -> None:
     program = kit.program(f"import sys\nprint('I give up')\nsys.exit({code})\n")
     made = kit.run("render", "smoke", "--name", kit.name, "--program", program)
     assert made.returncode == 0, made.stderr

@@ -1,4 +1,4 @@
-"""A committed compose file: cloned, copied elsewhere, and run by somebody else, without the kit."""
+"""A committed compose file: cloned, copied elsewhere, and run by another user without the kit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(Path("/proc/self/status").read_text())
 
 
 @stranger.possible
-def test_a_clone_that_is_copied_runs_for_another_user_and_the_results_are_theirs(
+def test_a_copied_clone_runs_for_another_user_who_owns_the_results(
     kit: Kit, client: docker.DockerClient, elsewhere: Path
 ) -> None:
     (kit.root / "data").mkdir()

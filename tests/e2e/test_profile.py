@@ -1,4 +1,4 @@
-"""One trace of all tasks in each way of training; of a server alone: tests/trainer/agent/."""
+"""One trace of all tasks in each way of training; of a single server: tests/trainer/agent/."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT_STEP = ("--set", "profile.at_step=20", "--set", "profile.seconds=1")
 
 
 def taken(kit: Kit) -> dict[str, Any]:
-    """The facts of the only trace that a run has left; its processes are those tasks."""
+    """Returns the facts of a run's only trace; its processes must be those tasks."""
     (file,) = (output(kit) / "profile").glob("*/profile.json")
     facts: dict[str, Any] = json.loads(file.read_text())
     events = json.loads(gzip.decompress((file.parent / facts["trace"]).read_bytes()))["traceEvents"]
@@ -54,7 +54,7 @@ def taken(kit: Kit) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_manifest_takes_a_trace_at_a_step(
+def test_a_trace_begins_at_the_manifests_step(
     kit: Kit, manifest: str, arguments: str, tasks: set[str], waits_for: str
 ) -> None:
     done = kit.run("up", manifest, "--name", kit.name, arguments, *AT_STEP)
@@ -71,7 +71,7 @@ def test_a_manifest_takes_a_trace_at_a_step(
 
 
 @pytest.mark.slow
-def test_a_users_own_program_is_traced_as_it_is(kit: Kit, client: docker.DockerClient) -> None:
+def test_a_users_own_program_is_traced_unchanged(kit: Kit, client: docker.DockerClient) -> None:
     arguments = ("--program", str(PROGRAM), "--args", "1000000", "--set", "evaluator=0")
     up = kit.run("up", "smoke", "--detach", "--name", kit.name, *arguments)
     assert up.returncode == 0, up.stderr

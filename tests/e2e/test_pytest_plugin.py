@@ -1,4 +1,4 @@
-"""The pytest plugin in somebody's project, on a real engine: two processes of pytest at once."""
+"""The pytest plugin in a user's project, on a real engine: two processes of pytest at once."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def test_tests_run_side_by_side_and_one_that_fails_names_what_it_leaves(
+def test_tests_run_in_parallel_and_a_failed_one_names_its_files(
     project: Path, client: docker.DockerClient
 ) -> None:
     base = project / "tmp"

@@ -1,4 +1,4 @@
-"""The main job, looked at from inside its containers while it runs."""
+"""The main job, inspected from inside its containers while it runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.kit import Kit, mine
 TASKS = {"chief-0", "worker-0", "worker-1", "ps-0", "ps-1", "evaluator-0"}
 
 
-def test_quickstart_trains_and_leaves_only_its_evidence(
+def test_the_quickstart_trains_and_leaves_only_its_evidence(
     kit: Kit, client: docker.DockerClient
 ) -> None:
     with running(kit, "up", "quickstart", "--name", kit.name) as process:
@@ -40,7 +40,7 @@ def test_quickstart_trains_and_leaves_only_its_evidence(
 
 
 def look_inside(kit: Kit, client: docker.DockerClient) -> None:
-    """While it runs: pinned addresses, TF_CONFIG of each task, and what a container may do."""
+    """Check the running containers: pinned addresses, TF_CONFIG of each task, and their rights."""
 
     def running() -> dict[str, Any] | None:
         containers, _ = mine(client, kit.name)

@@ -1,5 +1,7 @@
-"""What surrounds a program: mounts, secrets, a port, limits, an override, fetched data. One run
-by the kit, and one of the same files by plain `docker compose up`."""
+"""What surrounds a program: mounts, secrets, a port, limits, an override, fetched data.
+
+The kit runs it once, and plain `docker compose up` runs the same files once.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from tests.ports import free_port
 
 
 def ask(port: int, path: str = "") -> Any:
-    """What the program answers on this host's port, as soon as it does; `end` ends it."""
+    """Returns the program's answer on this host's port as soon as there is one; `end` ends it."""
 
     def look() -> Any:
         try:
@@ -34,7 +36,7 @@ def ask(port: int, path: str = "") -> Any:
     return wait_for("the program's answer", look)
 
 
-def test_all_of_it_reaches_the_tasks_and_no_secret_is_kept(
+def test_everything_reaches_the_tasks_and_no_secret_is_kept(
     kit: Kit, client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("E2E_CALLERS", CALLERS)
@@ -70,7 +72,7 @@ def test_all_of_it_reaches_the_tasks_and_no_secret_is_kept(
 
 
 def plain_compose(folder: Path, port: int) -> None:
-    """The same files without the kit."""
+    """Run the same files without the kit."""
     command = ["docker", "compose", "up"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert ask(port) == WANTED
@@ -84,5 +86,5 @@ def plain_compose(folder: Path, port: int) -> None:
 
 
 def files(folder: Path) -> list[Path]:
-    """All texts below a folder."""
+    """Returns all texts below a folder."""
     return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".png"]

@@ -1,4 +1,4 @@
-"""What programs that users bring require of the image: installed once, or named."""
+"""The requirements of users' programs: installed once, or reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.kit import Kit, mine
 
 @pytest.fixture
 def requirements(kit: Kit, client: docker.DockerClient) -> Any:
-    """A file of requirements that nobody else has, so that its image can be removed again."""
+    """A requirements file that no other test uses, so that its image can be removed again."""
     file = kit.root / "requirements.txt"
     unique = secrets.randbelow(10**9)
     file.write_text(f"# small and pure\niniconfig>=1.0,!=1.0.{unique}\ntensorflow>=2.15\n")
@@ -50,7 +50,7 @@ def test_a_programs_own_requirements_are_installed_once(
     assert 0 < size - trainer < 2_000_000, "no second TensorFlow, and no pip"
 
 
-def test_a_requirement_that_does_not_fit_the_image_is_named(
+def test_a_requirement_that_does_not_fit_the_image_is_reported(
     kit: Kit, client: docker.DockerClient
 ) -> None:
     file = kit.root / "old.txt"

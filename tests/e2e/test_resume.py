@@ -1,6 +1,7 @@
-"""Ctrl-C within an epoch, in containers: `--resume` goes on at the step where it stopped.
+"""Ctrl-C within an epoch, in containers: `--resume` continues at the step where the run stopped.
 
-The other ways of training are stopped in tests/trainer, where it takes no containers."""
+The other ways of training are stopped in tests/trainer, without containers.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ from tests.kit import Kit
 STEPS = 150
 ARGUMENTS = f"--steps-per-epoch {STEPS} --batch-size 8 --learning-rates 0:1e-3"
 LONG = 100
-"""Epochs of the run that is stopped: on no machine is it done before that."""
+"""Epochs of the run that is stopped: no machine finishes before that."""
 WAYS = {
     "async": ("smoke", "", 4),
     "graph": ("smoke", "--strategy graph --save-secs 600", 4),
 }
-"""Manifest, arguments, and how many steps of others may be under way at the stop."""
+"""Manifest, arguments, and the maximum number of other tasks' steps that are in transit at the
+stop."""
 
 
 @pytest.mark.more

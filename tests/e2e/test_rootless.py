@@ -1,4 +1,4 @@
-"""On a rootless engine: it is known, tasks can write, and what they write is the caller's."""
+"""A rootless engine: it is detected, tasks can write, and their files belong to the caller."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cluster_kit.image.kit_image import image_tag
 from tests.e2e import rootless
 
 pytestmark = [
-    pytest.mark.slow,  # the image is copied: half a minute
+    pytest.mark.slow,  # Copying the image takes half a minute.
     pytest.mark.skipif(bool(rootless.why_not()), reason=rootless.why_not() or "-"),
 ]
 
 
-def test_a_cluster_runs_and_its_results_are_the_callers(elsewhere: Path) -> None:
+def test_a_cluster_runs_and_its_results_belong_to_the_caller(elsewhere: Path) -> None:
     with rootless.engine(elsewhere / "rootless") as engine:
         python = engine.python()
         if not python:

@@ -1,4 +1,4 @@
-"""Clusters on one host keep out of each other's way; --keep, status, logs and down."""
+"""Clusters on one host do not disturb each other; --keep, status, logs and down."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEPT = ("--keep", "--set", "tensorboard=true")
 def test_one_manifest_runs_twice_at_once_under_two_names(
     kit: Kit, client: docker.DockerClient
 ) -> None:
-    """One of them is kept, looked at and removed."""
+    """One of the two is kept, inspected and removed."""
     names = [f"{kit.name}-a", f"{kit.name}-b"]
     both = zip(names, (KEPT, ("--set", "evaluator=0")), strict=True)
     processes = [kit.start("up", "smoke", "--name", name, QUICK, *more) for name, more in both]
@@ -74,7 +74,7 @@ def look_at_the_kept_and_remove_it(kit: Kit, client: docker.DockerClient, name: 
 
 
 def check_what_is_shown(said: str, notes: list[str]) -> None:
-    """The TensorBoard that `up` has started: where it was told to be, with all that it shows."""
+    """Check the TensorBoard that `up` has started: its port, and everything that it shows."""
     told = URL.search(said)
     assert told, said
     assert any(told[0] in note and "stays" in note for note in notes), notes

@@ -1,4 +1,4 @@
-"""A worker with little CPU in real containers: it is named while it is slow, with the reason."""
+"""A worker with little CPU in real containers: it is named while it is slow, with the cause."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.e2e.evidence import events, output
 from tests.e2e.running import read_until, running
 from tests.kit import Kit
 
-# Who has no limit needs little of the machine, which may be busy.
+# Tasks without a limit need little CPU, since the machine may be busy.
 MAKES_STEPS = """
 import json, os, time
 progress = open(os.environ["CLUSTER_KIT_PROGRESS"], "a", buffering=1)
@@ -24,7 +24,7 @@ while time.time() < until and not os.path.exists("/output/enough"):
 """
 
 
-def test_a_worker_with_little_cpu_is_named_with_its_share_and_the_reason(kit: Kit) -> None:
+def test_a_worker_with_little_cpu_is_named_with_its_share_and_the_cause(kit: Kit) -> None:
     with running(
         kit, "up", "smoke", "--name", kit.name, "--program", kit.program(MAKES_STEPS),
         "--workers", "3", "--ps", "0", "--set", "chief=0", "--set", "task.worker-1.cpus=0.05",

@@ -16,7 +16,7 @@ FLAGS = (
     " --worker_hosts={{ worker_hosts }} --log_dir={{ output }}/train"
 )
 FIRST = 800
-"""A worker alone takes 8 s for it, a second of which may be over before the other one joins."""
+"""A single worker takes 8 s for it; the other may join a second later."""
 
 
 def command(kit: Kit, last_step: int, *more: str) -> list[str]:
@@ -46,6 +46,6 @@ def test_a_supervisor_trains_on_every_worker_ends_and_resumes(kit: Kit) -> None:
     workers = ("worker-0", "worker-1")
     begun = [re.findall(r"begins at step (\d+)", log(kit, worker)) for worker in workers]
     first = min(int(steps[-1]) for steps in begun)
-    # Where the run before has ended, and what the other worker may have done by then.
+    # The step at which the run before ended, plus what the other worker may have done by then.
     assert FIRST <= first < FIRST + 100, f"one of them begins with the checkpoint: {begun}"
     assert re.search(r"task:0 step 90[0-2] ", log(kit, "worker-0"))

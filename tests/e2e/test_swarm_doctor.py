@@ -1,4 +1,4 @@
-"""`doctor` on a real swarm of three nodes: what a node lacks is found by a container on it."""
+"""`doctor` on a real swarm of three nodes: a container on each node finds what the node lacks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def checks(kit: Kit, *more: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def test_nodes_that_have_all_of_it(three: Swarm, kit: Kit) -> None:
+def test_nodes_that_have_everything(three: Swarm, kit: Kit) -> None:
     found = checks(kit)
     assert found["swarm"]["found"].startswith("3 nodes (1 manager): ")
     assert {found[name]["state"] for name in ("image on nodes", "shared storage")} == {"ok"}, found
@@ -49,7 +49,7 @@ def test_nodes_that_have_all_of_it(three: Swarm, kit: Kit) -> None:
     wait_for(lambda: all(node.said("ps", "-aq") == "" for node in three.nodes))
 
 
-def test_a_node_without_the_image_and_one_with_a_folder_of_its_own(three: Swarm, kit: Kit) -> None:
+def test_a_node_without_the_image_and_one_with_a_different_folder(three: Swarm, kit: Kit) -> None:
     _, without_image, without_folder = three.nodes
     without_image.said("tag", TAG, "kept:1")
     without_image.said("rmi", TAG)
@@ -64,7 +64,7 @@ def test_a_node_without_the_image_and_one_with_a_folder_of_its_own(three: Swarm,
     assert image["state"] == "fail" and "is not on node-1" in image["found"]
     assert "image push" in image["cure"]
     assert storage["state"] == "fail" and f"node-2 does not have {kit.root}" in storage["found"]
-    # Which of the two a task was tried on last is the swarm's choice.
+    # The swarm chooses on which of the two a task was tried last.
     why = {"(node node-1)": "image push", "(node node-2)": "does not exist"}
     told = [reason for node, reason in why.items() if node in up.stderr]
     assert up.returncode == 4 and told and all(reason in up.stderr for reason in told), up.stderr

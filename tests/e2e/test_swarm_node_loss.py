@@ -1,4 +1,4 @@
-"""A node of a real swarm of three is lost with its leader, or with a task that no other takes."""
+"""A real swarm of three loses a node with the leader, or with a task that no other node accepts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.e2e.on_swarm import (
 )
 
 pytestmark = [
-    pytest.mark.slow,  # a swarm notices after ten seconds, and a swarm for each test
+    pytest.mark.slow,  # A swarm notices after ten seconds, and each test has a separate swarm.
     pytest.mark.skipif(bool(nodes.why_not()), reason=nodes.why_not() or "-"),
 ]
 
 
 @pytest.mark.parametrize("how", ["dies", "cut off"])
-def test_a_leader_whose_node_is_lost_goes_on_on_another(tmp_path: Path, how: str) -> None:
+def test_a_leader_whose_node_is_lost_continues_on_another(tmp_path: Path, how: str) -> None:
     with nodes.swarm(IMAGES) as swarm:
         kit = started_with(
             swarm, tmp_path, chief=OTHERS, evaluator=MANAGER, worker=MANAGER, ps=MANAGER
@@ -46,7 +46,7 @@ def test_a_leader_whose_node_is_lost_goes_on_on_another(tmp_path: Path, how: str
 
 
 @pytest.mark.parametrize("task", ["chief-0", "worker-0"])
-def test_a_task_that_no_other_node_takes_ends_the_run_with_its_node(
+def test_a_task_that_no_other_node_accepts_ends_the_run_and_its_node_is_named(
     tmp_path: Path, task: str
 ) -> None:
     with nodes.swarm(IMAGES) as swarm:

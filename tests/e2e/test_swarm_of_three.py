@@ -1,4 +1,4 @@
-"""On a real swarm of three nodes, each an engine of the tests' own: runs, crashes, a lost node."""
+"""A real swarm of three nodes, each a separate engine: runs, crashes, a lost node."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def kit(three: Swarm, tmp_path: Path) -> Kit:
     return new_kit(tmp_path / "ws", "three", DOCKER_HOST=three.manager.host)
 
 
-def test_quickstart_goes_on_after_a_crash_and_after_a_node_has_died(three: Swarm, kit: Kit) -> None:
+def test_the_quickstart_continues_after_a_crash_and_a_dead_node(three: Swarm, kit: Kit) -> None:
     manager, beside, dies = three.nodes
     let_hold(three, dies)
     roles = {"chief": MANAGER, "ps": MANAGER, "worker": BESIDE, "evaluator": BESIDE}
@@ -98,14 +98,15 @@ def test_quickstart_goes_on_after_a_crash_and_after_a_node_has_died(three: Swarm
 
 
 def is_a_line(metrics: dict[str, Any]) -> bool:
-    """Whether both workers made steps of their own, and the line is found."""
+    """Returns whether both workers made steps, and the line was found."""
     steps = [metrics["steps_of_worker-0"], metrics["steps_of_worker-1"]]
     return min(steps) > 0 and sum(steps) == metrics["updates"] and metrics["w_error"] <= 0.02
 
 
 @dataclass(frozen=True)
 class System:
-    """What makes a system's run short, the node of each task, what its metrics have to be."""
+    """The arguments for a short run of a system, the node of each task, and the expected
+    metrics."""
 
     arguments: str
     on: dict[str, str]
@@ -143,7 +144,7 @@ SYSTEMS = {
 def all_seen(
     swarm: Swarm, kits: dict[str, Kit], ups: dict[str, subprocess.Popen[str]], seen: set[str]
 ) -> bool:
-    """Whether each system has run on its nodes: one may be done before another one begins."""
+    """Returns whether each system has run on its nodes: one may end before another one begins."""
     for name in SYSTEMS.keys() - seen:
         if placed(swarm, kits[name]) == SYSTEMS[name].on:
             seen.add(name)
@@ -188,7 +189,7 @@ def test_down_leaves_nothing_on_any_node(three: Swarm, kit: Kit) -> None:
 
 
 @pytest.mark.slow
-def test_gpus_are_handed_out_by_their_number_and_promised(tmp_path: Path) -> None:
+def test_gpus_are_assigned_and_promised_by_number(tmp_path: Path) -> None:
     images = {**IMAGES, image_tag("gpu"): image_tag("cpu")}
     gpus = {1: ["GPU=GPU-a", "GPU=GPU-b"], 2: ["GPU=GPU-c"]}
     with nodes.swarm(images, gpus) as swarm:

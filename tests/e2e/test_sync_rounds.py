@@ -1,4 +1,4 @@
-"""Synchronous rounds on parameter servers: a crash costs time, never an update."""
+"""Synchronous rounds on parameter servers: a crash costs time, but no update."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tests.kit import Kit
 
 
 @pytest.mark.more
-def test_every_update_is_made_once_whoever_crashes(kit: Kit, client: docker.DockerClient) -> None:
+def test_every_update_is_made_once_whichever_task_crashes(
+    kit: Kit, client: docker.DockerClient
+) -> None:
     sync = ("--workers", "2", "--args=--update sync --epochs 8 --steps-per-epoch 40")
     drilled(kit, client, "smoke", (("crash", "worker-1", ""), ("crash", "ps-0", "")), *sync)
     assert min(restarts(kit)[task] for task in ("worker-1", "ps-0")) >= 1

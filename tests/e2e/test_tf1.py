@@ -1,4 +1,4 @@
-"""A program as it was written for TensorFlow 1, unchanged, that asks for MNIST; in containers.
+"""An unchanged program for TensorFlow 1 that reads MNIST, in containers.
 
 The other five: tests/e2e/test_supervisor.py, and test_with_tf_period.py in tests/trainer/agent/.
 """
@@ -21,13 +21,13 @@ FLAGS = (
     " --worker_hosts={{ worker_hosts }} --data_dir={{ data }} --train_steps=500"
 )
 PACE = ("--set", 'role.ps.bandwidth="50mbit"')
-"""Of 31 kB, two gradients and what they are made for each update: 100 updates a second at most, on
-any machine. Worker 1 looks once a second whether worker 0 has begun."""
+"""An update transfers two gradients of 31 kB and the variables for them, so there are at most 100
+updates a second on any machine. Worker 1 checks once a second whether worker 0 has begun."""
 SIZE = 28
 
 
 def write_digits(folder: Path, name: str, count: int) -> None:
-    """Two of MNIST's files: in the picture of a label its row of two lines is bright."""
+    """Write two of MNIST's files: an image is bright in the two rows that belong to its label."""
     drawn = random.Random(count)
     labels = bytes(number % 10 for number in range(count))
     rows = (range(SIZE * (2 * label + 4), SIZE * (2 * label + 6)) for label in labels)
@@ -42,9 +42,7 @@ def write_digits(folder: Path, name: str, count: int) -> None:
     (folder / f"{name}-labels-idx1-ubyte").write_bytes(numbers)
 
 
-def test_a_softmax_with_synchronous_replicas_reads_mnist_and_learns_it(
-    kit: Kit, tmp_path: Path
-) -> None:
+def test_a_softmax_with_synchronous_replicas_learns_mnist(kit: Kit, tmp_path: Path) -> None:
     mnist = tmp_path / "mnist"
     mnist.mkdir()
     write_digits(mnist, "train", 500)

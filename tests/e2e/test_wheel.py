@@ -1,4 +1,4 @@
-"""The kit outside of its clone: built, installed, and used by somebody who may not write there."""
+"""The kit outside of its clone: built, installed, and used by a user who cannot write there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORT = "--args=--epochs 1 --steps-per-epoch 5"
 
 
 def python_for_all(folder: Path) -> str:
-    """A Python that the other user may run: this one may be below somebody's home."""
+    """Returns a Python that the other user may run; this one may be in a private home directory."""
     recent = "import sys, venv; sys.exit(sys.version_info < (3, 11))"
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         if Path(python).exists() and stranger.may_run(folder, python, "-c", recent):
@@ -33,11 +33,11 @@ def python_for_all(folder: Path) -> str:
 
 @pytest.fixture
 def installed(elsewhere: Path) -> Path:
-    """The command `cluster-kit` of a clean environment, installed from the wheel."""
+    """Yields the command `cluster-kit` of a clean environment, installed from the wheel."""
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
     make = ("make", "--no-print-directory", "wheel")
     (ROOT / "dist").mkdir(exist_ok=True)
-    (ROOT / "dist" / "cluster_kit-0.0.1-py3-none-any.whl").touch()  # of an older version
+    (ROOT / "dist" / "cluster_kit-0.0.1-py3-none-any.whl").touch()  # files of an older version
     said = subprocess.run(make, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     (made,) = (line for line in said.splitlines() if line.startswith("dist/"))
     assert [path.name for path in (ROOT / "dist").glob("*.whl")] == [Path(made).name]
@@ -51,7 +51,7 @@ def installed(elsewhere: Path) -> Path:
 
 @pytest.fixture
 def project(elsewhere: Path, client: docker.DockerClient) -> Iterator[Path]:
-    """An empty directory of another user's."""
+    """Returns an empty directory that belongs to another user."""
     folder = elsewhere / "project"
     folder.mkdir()
     stranger.give(folder)
@@ -64,7 +64,7 @@ def contents(folder: Path) -> dict[str, int]:
 
 
 @stranger.possible
-def test_an_installed_kit_trains_in_an_empty_directory_of_a_user_who_cannot_write_to_it(
+def test_an_installed_kit_trains_for_a_user_who_cannot_write_to_it(
     installed: Path, project: Path, client: docker.DockerClient
 ) -> None:
     before = contents(installed.parents[1])

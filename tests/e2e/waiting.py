@@ -1,4 +1,4 @@
-"""Waiting for something to become true, with a bound."""
+"""Waits for a condition, with an upper bound."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def wait_for(what: str, look: Callable[[], T | None], timeout_s: float = 60.0) -> T:
-    """Call `look` until it gives something; fail, naming what was waited for, at the bound."""
+    """Call `look` until it returns something; at the bound, fail and name what was awaited."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         found = look()

@@ -1,6 +1,6 @@
-"""A custom loop under a ClusterCoordinator, as TensorFlow's guide to parameter servers has it.
+"""A custom loop under a ClusterCoordinator, as in TensorFlow's guide to parameter servers.
 
-Nothing in here knows of the kit. It learns w and b of y = 3x + 2.
+The program does not use the kit. It learns w and b of y = 3x + 2.
 """
 
 import sys

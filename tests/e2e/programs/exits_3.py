@@ -1,4 +1,4 @@
-"""A program that says by its exit code that it is not content."""
+"""A program that ends with exit code 3."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""Between-graph replication as it was written before TF_CONFIG: flags say who and where one is.
+"""Between-graph replication as before TF_CONFIG: flags have the role and the addresses.
 
-Every task runs it; a ps joins its server for ever. The chief is the master where there is one,
-else worker 0.
+Every task runs it; a ps joins its server forever. The chief is the master if there is one, else
+worker 0.
 """
 
 import tensorflow.compat.v1 as tf

@@ -1,6 +1,6 @@
-"""Keras `fit` in the manner of TensorFlow's tutorials: every task runs this one program.
+"""Keras `fit` in the manner of TensorFlow's tutorials: all tasks run the same program.
 
-Workers and ps start a server and wait in it for ever; only the chief trains.
+Workers and ps start a server and wait in it forever; only the chief trains.
 """
 
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""A program with a requirement of its own, beside the TensorFlow that the image has."""
+"""A program that requires a further package, in addition to TensorFlow."""
 
 from importlib.metadata import version
 

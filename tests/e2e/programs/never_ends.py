@@ -1,4 +1,4 @@
-"""A program that waits for something that never comes, on every task."""
+"""A program that waits forever, on every task."""
 
 import time
 

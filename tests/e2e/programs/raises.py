@@ -1,4 +1,4 @@
-"""Every task runs it; the chief finds a mistake in its data while the others wait for it."""
+"""Every task runs it; the chief raises an error about its data while the others wait for it."""
 
 import json
 import os

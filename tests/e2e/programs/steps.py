@@ -1,6 +1,6 @@
-"""Five steps that train nothing, for tests of what is around a program; without TensorFlow.
+"""Five steps that train nothing, without TensorFlow, for tests of the code around a program.
 
-With an argument it then waits until there is a file of that name in its directory, the output.
+With an argument it then waits until a file of that name is in its directory, the output.
 """
 
 import json
