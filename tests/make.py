@@ -168,7 +168,7 @@ def problems_of(text: str, folder: Path, facts: HostFacts | None = None) -> list
 
 
 def own_program(made: Cluster, program: str) -> Cluster:
-    """The cluster, whose tasks run this program instead of theirs."""
+    """Returns the cluster, whose tasks run this program instead of the manifest's."""
     tasks = (
         replace(task, command=("run", program)) if not task.serves else task for task in made.tasks
     )

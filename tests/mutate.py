@@ -1,9 +1,9 @@
-"""How much the unit tests notice: change single places of cluster_kit at random, and count how many
-of the changes fail a test. `make mutate` prints each that none has noticed.
+"""Measures how much the unit tests notice: makes random changes in cluster_kit, and counts how many
+of them make a test fail. `make mutate` prints the changes that no test notices.
 
-It works in a copy of the tree. One run of the tests without a mutation records which functions each
-file of tests calls; then only those files run that call the mutated one, the quickest first, and as
-many of them as took `BUDGET_S` together.
+It works in a copy of the tree. One run of the tests without a change records which functions each
+test file calls. For each change, only test files that call the changed function run, the fastest
+first, up to `BUDGET_S` seconds together.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TESTS = ("tests/unit", "tests/docs", "tests/golden", "tests/trainer", "tests/ci"
 MARKS = "not processes and not draws and not alone"
 BUDGET_S = 40.0
 RECORD = "MUTATE_RECORD"
-"""Where the run without a mutation writes what each file of tests called."""
+"""The file to which the run without a change writes the functions that each test file calls."""
 FLIPPED = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">",
     ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
@@ -42,7 +42,7 @@ FLIPPED = {
 
 @dataclass(frozen=True)
 class Mutation:
-    """One expression of a file, and what stands in its place."""
+    """One expression of a file, and its replacement."""
 
     path: str
     function: str
@@ -64,7 +64,7 @@ class Mutation:
 
 
 def mutations_of(path: str, source: str) -> Iterator[Mutation]:
-    """Each change of one expression that stands on one line."""
+    """Yields each possible change of an expression on a single line."""
     tree = ast.parse(source)
     left_out = set(_annotations(tree))
 
@@ -79,7 +79,8 @@ def mutations_of(path: str, source: str) -> Iterator[Mutation]:
             for instead in _instead(node, text):
                 yield Mutation(path, function, expression.lineno, expression.col_offset,
                                expression.end_col_offset or 0, text, instead)  # fmt: skip
-        if not isinstance(node, ast.JoinedStr):  # has no places of its own before Python 3.12
+        # Parts of an f-string have no positions before Python 3.12.
+        if not isinstance(node, ast.JoinedStr):
             for child in ast.iter_child_nodes(node):
                 yield from walk(child, function)
 
@@ -118,7 +119,7 @@ def _is_none(value: ast.expr) -> bool:
 
 
 def drawn(root: Path, seed: int, count: int) -> list[Mutation]:
-    """As many places as asked for, at most one of a line; the same for the same seed and tree."""
+    """Returns `count` places, at most one per line; the same for the same seed and tree."""
     by_line: dict[tuple[str, int], list[Mutation]] = {}
     for file in sorted((root / PACKAGE).rglob("*.py")):
         path = str(file.relative_to(root))
@@ -130,7 +131,7 @@ def drawn(root: Path, seed: int, count: int) -> list[Mutation]:
 
 
 class Recorder:
-    """A plugin of pytest: which functions of the package each file of tests calls."""
+    """A plugin of pytest that records which functions of the package each test file calls."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, ""
@@ -176,7 +177,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def run(root: Path, *words: str, bound_s: float | None = None, **variables: str) -> int | None:
-    """pytest's exit code in a copy of the tree; None where it took too long."""
+    """Returns pytest's exit code in a copy of the tree; None if it took too long."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", MARKS, "-p", "no:cacheprovider"]
     process = subprocess.Popen(
         [*command, *words], cwd=root, env={**os.environ, **variables}, start_new_session=True,
@@ -193,11 +194,11 @@ def run(root: Path, *words: str, bound_s: float | None = None, **variables: str)
 
 
 def copied(to: Path) -> None:
-    """All that git has or would add, as it is now."""
+    """Copy all files that Git tracks or would add, as they are now."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, done.stdout.split("\0")):
-        if os.path.lexists(ROOT / name):  # a link may lead to a directory
+        if os.path.lexists(ROOT / name):  # a link may point to a directory
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
 
@@ -228,7 +229,8 @@ def main() -> None:
 
 
 def _tried(root: Path, mutation: Mutation, found: dict[str, Any]) -> str:
-    """A module's own code runs when it is imported: each file that calls into it has done so."""
+    """Returns the result of one change. Code at a module's top level runs on import, so all files
+    that call the module run it."""
     key = f"{mutation.path}::{mutation.function}"
     called: dict[str, list[str]] = found["called"]
     took: dict[str, float] = found["took"]

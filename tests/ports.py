@@ -1,4 +1,4 @@
-"""Ports of this machine's loopback for what cannot be given port 0."""
+"""Ports of this machine's loopback, for programs to which port 0 cannot be given."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import socket
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on, and that the system gives nobody who asks for any port.
+    """Returns a TCP port that is not in use, and that the system does not assign to others.
 
-    Who listens on it later has it for sure: it is no port of an outgoing connection.
+    The port is outside the range of outgoing connections, so a program that listens on it later
+    gets it.
     """
     for port in random.SystemRandom().sample(range(20_000, 30_000), 100):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):

@@ -1,4 +1,5 @@
-"""Which lines of a job's output runners of CI take for commands: their rules, written anew."""
+"""Finds lines of a job's output that CI runners take for commands, by a separate implementation of
+their rules."""
 
 from __future__ import annotations
 
@@ -11,18 +12,19 @@ IGNORED = {
     for code in range(sys.maxunicode + 1)
     if unicodedata.category(chr(code)) in ("Cc", "Cf") and not chr(code).isspace()
 } | {chr(code) for code in range(0xFE00, 0xFE10)}
-"""What a comparison by the rules of a language leaves out."""
+"""Characters that a culture-sensitive comparison ignores."""
 
 
 def commands(output: str) -> list[str]:
-    """The lines that are a command for one of the runners."""
+    """Returns the lines that are a command for one of the runners."""
     return [line for line in re.split(r"\r\n|\r|\n", output) if is_command(line)] + gitlab(output)
 
 
 def is_command(line: str) -> bool:
-    """By GitHub's rules: `::` after blanks, and again later; `##[` anywhere, and `]` later.
+    """Returns whether GitHub takes a line for a command: `::` after blanks and again later, or
+    `##[` anywhere and `]` later.
 
-    Azure's and TeamCity's are as the second, with a word before the bracket.
+    Azure's and TeamCity's commands are like the second form, with a word before the bracket.
     """
     seen = "".join(character for character in line if character not in IGNORED)
     newer = seen.lstrip()
@@ -33,6 +35,6 @@ def is_command(line: str) -> bool:
 
 
 def gitlab(output: str) -> list[str]:
-    """The markers of sections, which may be anywhere."""
+    """Returns the markers of sections, which may be anywhere in a line."""
     marker = r"section_(?:start|end):\d+:[\w.-]+(?:\[[^\]]*\])?\r\x1b\[0K"
     return re.findall(marker, output)

@@ -1,4 +1,4 @@
-"""Checks what a run has left against the JSON Schemas in docs/schemas/."""
+"""Checks the files of a run against the JSON Schemas in docs/schemas/."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ SCHEMAS = ROOT / "docs" / "schemas"
 
 @functools.cache
 def schema(what: str) -> Draft202012Validator:
-    """The newest schema of `outcome`, `event` or `progress`."""
+    """Returns the newest schema of `outcome`, `event` or `progress`."""
     newest = max(SCHEMAS.glob(f"{what}-*.json"), key=lambda path: int(path.stem.split("-")[1]))
     return Draft202012Validator(json.loads(newest.read_text(encoding="utf-8")))
 
 
 def check(what: str, value: Any) -> None:
-    """Raises ValidationError if the value is not as the schema says."""
+    """Raise ValidationError if the value does not match the schema."""
     schema(what).validate(value)
 
 
 def check_run(run: Path) -> int:
-    """Check everything that a run's directory holds; the number of lines of its files."""
+    """Check all files in a run's directory; returns the number of their lines."""
     check("outcome", json.loads((run / "outcome.json").read_text()))
     files = {"event": [run / "events.jsonl"], "progress": (run / "output/progress").glob("*.jsonl")}
     lines = [

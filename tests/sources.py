@@ -1,4 +1,4 @@
-"""The syntax trees of the project's own files, each made once in a process."""
+"""The syntax trees of the project's own files, each parsed once per process."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 
 @functools.cache
 def text_of(path: Path) -> str:
-    """What is in the file."""
+    """Returns the text of the file."""
     return path.read_text(encoding="utf-8")
 
 
 @functools.cache
 def tree_of(path: Path) -> ast.Module:
-    """Nobody may change it: others look at the same one."""
+    """Returns the syntax tree of the file. Callers must not change it, since it is shared."""
     return ast.parse(text_of(path))
 
 
 @functools.cache
 def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """All nodes of the tree, as `ast.walk` gives them."""
+    """Returns all nodes of the tree, as `ast.walk` yields them."""
     return tuple(ast.walk(tree_of(path)))

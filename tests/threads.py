@@ -1,4 +1,4 @@
-"""Threads that a test starts end with it."""
+"""Checks that the threads that a test starts end with it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 WITHIN_S = 20.0
-"""An upper bound: they end by themselves, and only on a busy machine a moment later."""
+"""An upper bound: the threads end by themselves, only later on a busy machine."""
 
 
 @contextmanager
 def ended(within_s: float = WITHIN_S) -> Iterator[None]:
-    """Wait for the threads that the block has started; AssertionError if one goes on.
+    """Wait for the threads that the block has started; AssertionError if one continues.
 
-    It would print into what a later test captures, or connect to its port.
+    Such a thread could print into the captured output of a later test, or connect to its port.
     """
     before = set(threading.enumerate())
     yield

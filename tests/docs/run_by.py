@@ -11,20 +11,14 @@ CONTENTS = (
     f"{E2E}/test_image_contents.py::test_every_package_of_the_image_has_a_version_and_a_licence"
 )
 CHECKED = f"{E2E}/test_image_contents.py::test_the_check_on_a_gpu_fails_in_a_container_without_one"
-PORTABLE = (
-    f"{E2E}/test_portable.py::"
-    "test_a_copied_clone_runs_for_another_user_who_owns_the_results"
-)
+PORTABLE = f"{E2E}/test_portable.py::test_a_copied_clone_runs_for_another_user_who_owns_the_results"
 PROFILED = f"{E2E}/test_profile.py::test_a_users_own_program_is_traced_unchanged"
 TWICE = f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
 KEPT = f"{SIDE_BY_SIDE}::test_one_manifest_runs_twice_at_once_under_two_names"
 LEFT = f"{E2E}/test_attach.py::test_wait_returns_the_end_of_a_detached_cluster"
 LOOP = f"{OWN}::test_a_coordinators_loop_runs_only_on_the_chief"
 DAILY = f"{E2E}/test_daily.py::test_a_day_with_one_cluster"
-WHEEL = (
-    f"{E2E}/test_wheel.py::"
-    "test_an_installed_kit_trains_for_a_user_who_cannot_write_to_it"
-)
+WHEEL = f"{E2E}/test_wheel.py::test_an_installed_kit_trains_for_a_user_who_cannot_write_to_it"
 PIPX = f"{E2E}/test_packages.py::test_pipx_runs_the_wheel"
 TOOL = f"{E2E}/test_packages.py::test_tools_that_install_commands_accept_the_wheel"
 STARTER = f"{E2E}/test_new.py::test_a_new_cluster_trains_at_once_and_continues"

@@ -1,4 +1,4 @@
-"""Skips what needs a Prometheus where there is none."""
+"""Skips tests that need a Prometheus if there is none."""
 
 from __future__ import annotations
 
@@ -20,4 +20,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def threads_end_with_their_test() -> None:
-    """Not here: one server answers one Prometheus, which keeps its connection, in several tests."""
+    """Disabled here: one server answers one Prometheus, which keeps its connection, in several
+    tests."""

@@ -1,4 +1,4 @@
-"""A Prometheus of this machine, or one that `make prometheus` has unpacked."""
+"""A Prometheus on this machine, or one that `make prometheus` has unpacked."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tests.ports import free_port
 
 UNPACKED = ROOT / "build" / "prometheus" / "usr" / "bin"
 PATIENCE_S = 20.0
-"""Prometheus looks for its targets five seconds after its start, and every five seconds."""
+"""Prometheus searches for its targets five seconds after its start, and then every five seconds."""
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def found(program: str) -> str | None:
-    """The path of `prometheus` or `promtool`."""
+    """Returns the path of `prometheus` or `promtool`."""
     return shutil.which(program) or shutil.which(str(UNPACKED / program))
 
 
 def why_none() -> str:
-    """Why there is no Prometheus here, "" if there is one."""
+    """Returns why there is no Prometheus here; "" if there is one."""
     if found("prometheus") and found("promtool"):
         return ""
     return "no Prometheus here: `make prometheus` unpacks Debian's"
@@ -38,12 +38,12 @@ def why_none() -> str:
 
 @dataclass(frozen=True)
 class Prometheus:
-    """One that runs; `url` is without a slash at its end."""
+    """A running Prometheus; `url` has no slash at its end."""
 
     url: str
 
     def ask(self, path: str, **query: str) -> Any:
-        """The data of an answer of its API; raises HTTPError for a query that is invalid."""
+        """Returns the data of an answer of its API; raises HTTPError for an invalid query."""
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         with DIRECT.open(url, timeout=5) as answer:
             return json.load(answer)["data"]
@@ -52,7 +52,7 @@ class Prometheus:
         return [float(one["value"][1]) for one in self.ask("query", query=query)["result"]]
 
     def wait(self, query: str) -> list[float]:
-        """The values as soon as there are any."""
+        """Returns the values of a query as soon as there are any."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             with contextlib.suppress(urllib.error.URLError):
@@ -67,7 +67,7 @@ class Prometheus:
 
 @contextlib.contextmanager
 def running(folder: Path, configuration: str) -> Iterator[Prometheus]:
-    """A Prometheus with this configuration and a database of its own, in a directory."""
+    """Start a Prometheus with this configuration and a new database, in a directory."""
     (folder / "prometheus.yml").write_text(configuration)
     address = f"127.0.0.1:{free_port()}"
     with (folder / "log").open("wb") as log:
@@ -84,7 +84,7 @@ def running(folder: Path, configuration: str) -> Iterator[Prometheus]:
 
 
 def check(what: str, *words: str, text: str = "") -> str:
-    """What `promtool check` complains of; "" if nothing."""
+    """Returns what `promtool check` complains about; "" if nothing."""
     done = subprocess.run(
         [str(found("promtool")), "check", what, *words],
         input=text, capture_output=True, text=True, timeout=PATIENCE_S, check=False,

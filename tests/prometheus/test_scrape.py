@@ -1,5 +1,5 @@
-"""A real Prometheus takes what the kit writes: over /metrics, and in files; and the dashboard's
-queries."""
+"""A real Prometheus reads what the kit exports, over /metrics and in files, and runs the
+dashboard's queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ scrape_configs:
 
 
 def trains(run: RunDirectory, second: int) -> None:
-    """One second of the run: each task uses half a CPU, the chief makes ten steps."""
+    """Advance the run by one second: each task uses half a CPU, the chief makes ten steps."""
     now = time.time()
     for task in TASKS:
         tells(run, task, {
@@ -69,7 +69,7 @@ class Scraped:
 
 @pytest.fixture(scope="module")
 def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
-    """A run that goes on, behind the kit's server, behind a Prometheus."""
+    """A run that continues, served by the kit, and scraped by a Prometheus."""
     root = tmp_path_factory.mktemp("prometheus")
     run = begun(root, CLUSTER, since=time.time())
     engine = Up(*started(run))
@@ -102,7 +102,7 @@ def test_a_prometheus_scrapes_a_run_from_its_middle_to_its_end(scraped: Scraped)
     assert {name: kinds[name][0]["type"] for name in told} == {
         name: FAMILIES[name].kind for name in told
     }
-    # Its end: the engine has none of its containers any more, and the verdict is scraped.
+    # Its end: the engine has no container of it any more, and the verdict is scraped.
     ends(scraped.run, tasks=[])
     scraped.engine.found.clear()
     assert asked.wait('clusterkit_run_verdict_info{verdict="success", reason="finished"}') == [1]

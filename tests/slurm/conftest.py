@@ -1,4 +1,4 @@
-"""Skips what needs Slurm's daemons where they cannot be started, and what takes minutes."""
+"""Skips tests that need Slurm's daemons if these cannot be started, and tests that take minutes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A Slurm cluster of the tests' own on one machine: munge, a controller, and three nodes.
+"""A Slurm cluster for tests on one machine: munge, a controller, and three nodes.
 
-All of it is in namespaces of its own: its network reaches nothing, its names are in a hosts file of
-its own, and the end of the namespace's first process ends all others in it.
+All of it runs in separate namespaces: its network has no connection to other networks, its names
+are in a separate hosts file, and all its processes end with the namespace's first process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "unshare", "nsenter", "ip")
 NODES = ("n1", "n2", "n3")
 CPUS = 8
-"""Of each node, whatever the machine has."""
+"""The CPUs of each node, whatever the machine has."""
 PATIENCE_S = 30.0
 CONFIG = """
 ClusterName=tests
@@ -63,14 +63,15 @@ exec sleep infinity
 
 
 def python() -> str:
-    """The Python with TensorFlow that tasks run in: `TF_PYTHON`, else this one; "" if none."""
+    """Returns the Python with TensorFlow in which tasks run: `TF_PYTHON`, else this one; "" if
+    there is none."""
     if given := os.environ.get("TF_PYTHON"):
         return given if shutil.which(given) else ""
     return sys.executable if importlib.util.find_spec("tensorflow") else ""
 
 
 def why_not() -> str:
-    """Why no Slurm of the tests' own can be started here, "" where it can."""
+    """Returns why no Slurm can be started here; "" if it can."""
     if os.geteuid() != 0:
         return "starting Slurm's daemons takes root"
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
@@ -83,13 +84,14 @@ def why_not() -> str:
 
 @dataclass(frozen=True)
 class Slurm:
-    """The cluster: `init` is the process that all of it ends with."""
+    """The cluster; everything in it ends with the process `init`."""
 
     folder: Path
     init: int
 
     def run(self, folder: Path, *command: str, timeout_s: float = 240) -> str:
-        """What a command says, run among the nodes in this directory; it may fail."""
+        """Returns the output of a command that is run on the nodes in this directory; it may
+        fail."""
         inside = ["nsenter", f"--target={self.init}", "--mount", "--net", "--pid"]
         done = subprocess.run(
             [*inside, f"--wd={folder}", *command],
@@ -104,13 +106,13 @@ class Slurm:
         return done.stdout
 
     def submit(self, folder: Path, script: str) -> int:
-        """Submit a job; its number."""
+        """Submit a job; returns its number."""
         said = self.run(folder, "sbatch", "--parsable", script)
         assert said.strip().isdecimal(), said
         return int(said)
 
     def wait(self, folder: Path, job: int, within_s: float = 240) -> int:
-        """The exit code of a job, once it has ended."""
+        """Returns the exit code of a job when it has ended."""
         until = time.monotonic() + within_s
         while time.monotonic() < until:
             said = self.run(folder, "scontrol", "show", "job", str(job))
@@ -123,8 +125,8 @@ class Slurm:
 
 @contextlib.contextmanager
 def slurm() -> Iterator[Slurm]:
-    """A cluster whose nodes are idle; all of it is ended when the block is left."""
-    folder = Path(tempfile.mkdtemp(prefix="ck-slurm-"))  # the path of a socket is short
+    """Start a cluster with idle nodes; it ends with the block."""
+    folder = Path(tempfile.mkdtemp(prefix="ck-slurm-"))  # The path of a socket must be short.
     addresses = [f"10.99.0.{number}" for number, _ in enumerate(NODES, 1)]
     _write(folder, addresses)
     script = INIT.format(folder=folder, nodes=" ".join(NODES), addresses=" ".join(addresses))
@@ -167,7 +169,7 @@ def _write(folder: Path, addresses: Sequence[str]) -> None:
 
 
 def _child(parent: int) -> int:
-    """The first process in the namespace, as this machine numbers it."""
+    """Returns the process id, on this machine, of the first process in the namespace."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         with contextlib.suppress(OSError, IndexError):

@@ -1,4 +1,5 @@
-"""Scripts for Slurm on a real Slurm, in bare Python: a crash, a failure, several parts, an end."""
+"""Scripts on a real Slurm, without containers: a crash, a failure, several parts, a cancelled
+job."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def nodes() -> Iterator[Slurm]:
 
 
 def png(shade: int, side: int = 8) -> bytes:
-    """A grey image with a gradient in it."""
+    """Returns a grey image with a gradient."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         body = kind + data
@@ -55,7 +56,7 @@ def images(folder: Path) -> Path:
 
 
 def rendered(folder: Path, name: str, manifest: str, *options: str) -> str:
-    """Render a manifest in this directory; the path of its script."""
+    """Render a manifest in this directory; returns the path of its script."""
     (folder / "compose").mkdir()
     (folder / "compose" / f"{name}.toml").write_text(manifest)
     command = [sys.executable, "-m", "cluster_kit", "render", name, "--engine", "slurm"]
@@ -69,7 +70,7 @@ def rendered(folder: Path, name: str, manifest: str, *options: str) -> str:
 
 
 def until(look: Callable[[], T], within_s: float = 120) -> T:
-    """What `look` returns, once that is something."""
+    """Returns the result of `look` as soon as it is true."""
     end = time.monotonic() + within_s
     while time.monotonic() < end:
         if found := look():
@@ -91,7 +92,7 @@ def steps(run: Path) -> list[float]:
 
 
 def process_of(run: Path, task: str) -> int:
-    """The process of a task's server, as this machine numbers it."""
+    """Returns the process id, on this machine, of a task's server."""
     wanted = {f"CLUSTER_KIT_TASK={task}", f"CLUSTER_KIT_OUTPUT={run}/output"}
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -111,7 +112,7 @@ def ended(run: Path) -> dict[str, int]:
     return {file.name: int(file.read_text()) for file in (run / "ended").glob("[!.]*")}
 
 
-def test_the_quickstart_trains_on_though_a_worker_crashes(nodes: Slurm, tmp_path: Path) -> None:
+def test_the_quickstart_continues_after_a_worker_crashed(nodes: Slurm, tmp_path: Path) -> None:
     data = images(tmp_path / "images")
     options = ("--data", str(data), "--set", 'slurm.options=["--nodes=3"]')
     script = rendered(tmp_path, "quickstart", QUICKSTART, *options, "--args=--epochs 12")
@@ -141,7 +142,7 @@ def test_the_quickstart_trains_on_though_a_worker_crashes(nodes: Slurm, tmp_path
     assert '"action": "die", "exit_code": 137' in (run / "events.jsonl").read_text()
 
 
-def test_a_leader_that_fails_ends_the_job_with_the_kits_code(nodes: Slurm, tmp_path: Path) -> None:
+def test_a_failed_leader_ends_the_job_with_the_kits_code(nodes: Slurm, tmp_path: Path) -> None:
     (tmp_path / "program").mkdir()
     (tmp_path / "program" / "train.py").write_text("raise SystemExit('no such model')\n")
     manifest = 'format = 1\nname = "broken"\nworker = 1\nps = 1\nretries = 0\n'
@@ -154,9 +155,7 @@ def test_a_leader_that_fails_ends_the_job_with_the_kits_code(nodes: Slurm, tmp_p
     assert ended(run)["worker-0"] == ended(run)["ps-0"] == 0, "they ended with the job"
 
 
-def test_tasks_that_ask_for_different_things_are_parts_of_one_job(
-    nodes: Slurm, tmp_path: Path
-) -> None:
+def test_tasks_with_different_resources_are_parts_of_one_job(nodes: Slurm, tmp_path: Path) -> None:
     manifest = (
         'format = 1\nname = "line"\nchief = 0\nworker = 2\nps = 1\nprogram = "linear-regression"\n'
         'style = "all-tasks"\n'
@@ -173,7 +172,7 @@ def test_tasks_that_ask_for_different_things_are_parts_of_one_job(
     ]
 
 
-def test_a_job_that_is_cancelled_ends_all_of_its_tasks(nodes: Slurm, tmp_path: Path) -> None:
+def test_a_cancelled_job_ends_all_of_its_tasks(nodes: Slurm, tmp_path: Path) -> None:
     data = images(tmp_path / "images")
     script = rendered(
         tmp_path, "quickstart", QUICKSTART, "--data", str(data), "--args=--epochs 900"

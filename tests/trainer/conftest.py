@@ -1,4 +1,5 @@
-"""The package of the image, importable without installing it; ports and a task runner."""
+"""The package of the image, importable without installing it; ports, and a function that runs
+tasks."""
 
 from __future__ import annotations
 
@@ -18,16 +19,16 @@ IMAGE = Path(os.environ.get("TRAINER_PATH") or Path(__file__).parents[2] / "imag
 sys.path.insert(0, str(IMAGE))
 AnyTask = subprocess.Popen | forked.Task
 PYTHON = os.environ.get("WARM_PYTHON") or sys.executable
-"""Has TensorFlow imported already, where there is one that has: warm/server.py."""
+"""A Python with TensorFlow already imported, if there is one: warm/server.py."""
 
 
 @pytest.fixture(scope="session")
 def free_port() -> Iterator[Callable[[], int]]:
-    """A function that gives a TCP port of 127.0.0.1 that nobody uses.
+    """Returns a function that gives a free TCP port of 127.0.0.1.
 
-    It is held until all tests have ended, so that no other test and no outgoing connection gets it,
-    not even between two servers that a test starts on it: a socket that is bound and does not
-    listen keeps out who asks for any port, and not who asks for this one with SO_REUSEADDR.
+    The port is held until all tests have ended, so that no other test and no outgoing connection
+    gets it, not even between two servers that a test starts on it: a bound socket that does not
+    listen keeps the port from automatic assignment, but not from servers that use SO_REUSEADDR.
     """
     with contextlib.ExitStack() as held:
 
@@ -48,10 +49,12 @@ def tasks_parent() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def run_task(tmp_path: Path, tasks_parent: socket.socket) -> Iterator[Callable[..., AnyTask]]:
-    """Start `python -m trainer ARGUMENTS…` as a task with output in tmp_path; killed at the end.
+    """Start `python -m trainer ARGUMENTS…` as a task with output in tmp_path; it is killed at the
+    end.
 
-    With `anew`, and a server always, by a Python of its own, as a container does it; else forked,
-    which costs less. Ops on a server read /proc/self/environ, which in a fork is its parent's.
+    With `anew`, and for servers always, the task is a new Python process, as in a container; else
+    it is forked, which is cheaper. Ops on a server read /proc/self/environ, which in a fork is the
+    parent's.
     """
     started: list[AnyTask] = []
 
@@ -91,13 +94,13 @@ def run_task(tmp_path: Path, tasks_parent: socket.socket) -> Iterator[Callable[.
 
 @pytest.fixture
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs import TensorFlow themselves, as a user's do."""
+    """Programs import TensorFlow themselves, as a user's program does."""
     monkeypatch.delenv("WARM_PYTHON", raising=False)
 
 
 @pytest.fixture
 def events(tmp_path: Path) -> Callable[[str], list[dict]]:
-    """The events of one task's progress file."""
+    """The events of a task's progress file."""
 
     def read(name: str) -> list[dict]:
         text = (tmp_path / "progress" / f"{name}.jsonl").read_text()
@@ -108,7 +111,8 @@ def events(tmp_path: Path) -> Callable[[str], list[dict]]:
 
 @pytest.fixture
 def toy_tensorflow(tmp_path: Path) -> None:
-    """A module that programs in tmp_path import in TensorFlow's place: enough for the hooks."""
+    """A module that replaces TensorFlow for programs in tmp_path, with everything that the hooks
+    need."""
     (tmp_path / "tensorflow.py").write_text("print('importing')\n")
 
 
@@ -122,7 +126,8 @@ def alone(tmp_path: Path):
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Two classes, told apart by which half is bright: 30 images a class and split."""
+    """Two classes of images, which differ in which half is bright: 30 images per class and
+    split."""
     import tensorflow as tf
 
     root = tmp_path / "data"
@@ -140,7 +145,7 @@ def pictures(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def program(tmp_path: Path):
-    """A function that writes a Python program; its path."""
+    """Returns a function that writes a Python program and returns its path."""
 
     def write(text: str) -> str:
         path = tmp_path / "program.py"

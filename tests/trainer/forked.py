@@ -1,10 +1,10 @@
-"""Tasks of tests, forked from one process that has imported the trainer already.
+"""Forks the tasks of tests from one process that has already imported the trainer.
 
-To start Python and import the supervisor takes a tenth of a second of a CPU, and tests start it
-hundreds of times. A forked task is a process like any other: it has its own environment, output,
+Starting Python and importing the supervisor takes a tenth of a second of CPU time, and tests start
+tasks hundreds of times. A forked task is a normal process: it has its own environment, output,
 signals and exit code, and runs `trainer.__main__` from its first line.
 
-This file is that one process, too: it is started with the number of a socket.
+This file is also the program of that process, which is started with the number of a socket.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ HURRIED = {
     "trainer.agent.supervisor.stall:LOOK_S": 0.1,
     "trainer.agent.supervisor.supervise:LOOK_S": 0.05,
 }
-"""How often forked tasks look at what takes a task seconds to notice. What another process has time
-for is as it is: a machine that is busy needs it."""
+"""Polling intervals of forked tasks, for checks that take seconds in a container. Times that other
+processes need are unchanged, since a busy machine needs them."""
 
 
 class Task:
-    """A forked task; what subprocess.Popen has of it."""
+    """A forked task, with the methods of subprocess.Popen that tests use."""
 
     def __init__(self, parent: socket.socket, arguments: Sequence[str], environment: Mapping):
         self._said, theirs = socket.socketpair()
@@ -62,7 +62,7 @@ class Task:
         self.pid = self._hear(PATIENCE_S)
 
     def _hear(self, within_s: float | None) -> int:
-        """The next number that the parent says: the process's id, then its exit code."""
+        """Returns the next number from the parent: the process id, then the exit code."""
         self._said.settimeout(within_s)
         text = b""
         while not text.endswith(b"\n"):
@@ -72,7 +72,8 @@ class Task:
         return int(text)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, negative if a signal killed it; raises subprocess.TimeoutExpired."""
+        """Returns its exit code, negative if a signal killed it; raises
+        subprocess.TimeoutExpired."""
         if self.returncode is None:
             try:
                 self.returncode = self._hear(timeout)
@@ -86,7 +87,7 @@ class Task:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, None]:
-        """What it says to its end; raises subprocess.TimeoutExpired."""
+        """Returns its output to its end; raises subprocess.TimeoutExpired."""
         said: list[str] = []
         reader = threading.Thread(target=lambda: said.append(self.stdout.read()), daemon=True)
         reader.start()
@@ -110,7 +111,8 @@ class Task:
 
 @contextmanager
 def parent(image: Path) -> Iterator[socket.socket]:
-    """The process that forks tasks, as a socket; it ends, with all tasks, when that is closed."""
+    """Start the process that forks tasks, as a socket; it ends with all tasks when the socket is
+    closed."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         process = subprocess.Popen(
@@ -126,7 +128,7 @@ def parent(image: Path) -> Iterator[socket.socket]:
 
 
 def serve(asking: socket.socket) -> None:
-    """Fork a task for each that is asked for, and tell how it ended, until nobody asks any more."""
+    """Fork a task for each request, and report how it ended, until the socket is closed."""
     woken, waker = socket.socketpair()
     waker.setblocking(False)
     signal.set_wakeup_fd(waker.fileno())
@@ -168,7 +170,7 @@ def _fork(output: int, number: int) -> tuple[int, socket.socket]:
 
 
 def _become(output: int, asked: Mapping) -> NoReturn:
-    """The task, as `python -m trainer ARGUMENTS…` would be it."""
+    """Become the task, as `python -m trainer ARGUMENTS…` would be."""
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""With TensorFlow: a small job of graph mode, and what its checkpoints hold."""
+"""With TensorFlow: a small job in graph mode, and the contents of its checkpoints."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ QUICK = GraphOptions(steps=20, save_secs=0, log_steps=10, summary_steps=5)
 
 
 def numbers(replica: int, replicas: int) -> tf.data.Dataset:
-    """Batches of one sequence, shared out: what n replicas take in a round is one big batch."""
+    """Returns batches of one sequence, divided so that a round of n replicas equals one large
+    batch."""
     drawn = np.random.default_rng(5).normal(size=(120 * BATCH, SIZE)).astype(np.float32)
     data = tf.data.Dataset.from_tensor_slices((drawn, (drawn**2).sum(1, keepdims=True)))
     return data.repeat().batch(BATCH).shard(replicas, replica)
 
 
 def whole_rounds(replicas: int):
-    """The same sequence in big batches, for a replica alone."""
+    """Returns the same sequence in large batches, for a single replica."""
     return lambda replica, _: numbers(0, 1).unbatch().batch(BATCH * replicas)
 
 

@@ -1,4 +1,4 @@
-"""Pipeline configurations of tests, as TOML and in the classic form, and how they are read."""
+"""Pipeline configurations for tests, as TOML and in the classic form."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def load(tmp_path: Path, text: str, name: str = "p.toml", *overrides: str) -> pi
 
 
 def problems(tmp_path: Path, text: str, name: str = "p.toml", *overrides: str) -> dict[str, str]:
-    """Place → value, rule and cure."""
+    """Returns key path → value, rule and hint of each problem."""
     with pytest.raises(PipelineError) as found:
         load(tmp_path, text, name, *overrides)
     assert f"{name}: " in str(found.value)

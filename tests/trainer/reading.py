@@ -1,7 +1,7 @@
-"""How a test reads what a task says: never by the number of a line.
+"""Reads the output of a task, and never identifies a line by its number.
 
 TensorFlow prints lines of its own before all others, and which ones depends on the machine: on some
-CPUs it announces oneDNN, and absl says that its log is not set up yet.
+CPUs it announces oneDNN, and absl reports that its log is not set up yet.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ TENSORFLOWS_OWN = re.compile(
     r"|\d{4}-\d\d-\d\d [\d:.]+: [IWE] "
     r"|To enable the following instructions"
 )
-"""A start of a line that TensorFlow, absl or XLA prints, whatever the program does."""
+"""The beginning of a line that TensorFlow, absl or XLA prints, whatever the program does."""
 
 
 def programs_lines(said: str) -> list[str]:
-    """The lines of a task's output that are not TensorFlow's own."""
+    """Returns the lines of a task's output that are not TensorFlow's own."""
     return [line for line in said.splitlines() if not TENSORFLOWS_OWN.match(line)]
 
 
 def read_until(task: subprocess.Popen[str], words: str, within_s: float = 60.0) -> list[str]:
-    """Read a task's output up to the first line with these words; the lines so far.
+    """Read a task's output up to the first line with these words; returns the lines so far.
 
     Raises:
         AssertionError: the task ended, or was killed after `within_s` seconds, without them.

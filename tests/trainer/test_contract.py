@@ -1,4 +1,5 @@
-"""What the contract says of the image that its code cannot import: variables, commands, events."""
+"""Facts of the contract about the image's code that the contract cannot import: variables,
+commands, events."""
 
 from __future__ import annotations
 
@@ -41,8 +42,9 @@ def test_every_variable_is_in_the_contract_and_in_the_code():
     assert used == set(interface.VARIABLES)
 
 
-def test_the_variables_that_the_host_sets_are_those_that_are_read():
-    """What the supervisor sets stands in one of these files as a key of the child's environment."""
+def test_the_host_sets_the_variables_that_the_image_reads():
+    """A variable that the supervisor sets is in one of these files as a key of the child's
+    environment."""
     child = (PACKAGE / "agent" / "supervisor" / "child.py").read_text(encoding="utf-8")
     bandwidth = (PACKAGE / "agent" / "network" / "bandwidth.py").read_text(encoding="utf-8")
     modules = {mailbox.VARIABLE, stacks.VARIABLE, usage.SHAPED}
@@ -52,34 +54,34 @@ def test_the_variables_that_the_host_sets_are_those_that_are_read():
             assert sets, f"{name}: who sets it?"
 
 
-def test_the_variable_with_what_a_swarm_gives_is_the_one_that_is_read():
+def test_the_variable_with_a_swarms_gpus_is_the_one_that_is_read():
     assert f"`{gpu_promises.GIVEN}`" in interface.VARIABLES["CLUSTER_KIT_GPUS"].meaning
 
 
-def test_debugpy_is_where_the_contract_says():
+def test_debugpy_is_at_the_path_of_the_contract():
     assert debugged.WHERE in interface.VARIABLES["CLUSTER_KIT_DEBUG"].meaning
 
 
-def test_the_commands_are_those_of_the_usage():
+def test_the_commands_equal_those_of_the_usage():
     assert " | ".join(interface.COMMANDS) == command.USAGE.partition("-m trainer ")[2]
 
 
-def test_every_path_is_meant_by_the_code():
+def test_every_path_is_used_by_the_code():
     assert {path for path in interface.PATHS if f'"{path}"' in CODE or f"{path};" in CODE
             or f"under {path}" in CODE or path == "/tmp"} == set(interface.PATHS)  # fmt: skip
 
 
-def test_what_runs_in_a_programs_process_has_the_contracts_numbers():
-    """It imports nothing of the package: its copies are compared here."""
+def test_code_in_a_programs_process_has_the_contracts_numbers():
+    """That code imports nothing of the package: its copies are compared here."""
     assert debugged.PORT == times.DEBUGGER_PORT
     assert runner.EXIT_STDOUT_LOST == endings.EXIT_STDOUT_LOST
 
 
-def test_who_is_stopped_has_time_before_docker_kills():
+def test_a_stopped_task_ends_before_docker_kills_it():
     assert times.PROGRAM_SAVE_S <= times.SERVER_SAVE_S < times.STOP_GRACE_S
 
 
-def test_the_beacons_lines_are_those_of_the_contract():
+def test_the_beacons_lines_equal_those_of_the_contract():
     said = [Hello("TASK", "RUN"), Done("TASK"), Failed("TASK", "MESSAGE"),
             Report("REASON", "TASK", "MESSAGE"), Beat(Usage(0.5, 7)), Stopping(), Stacks(),
             Beat(), End(7)]  # fmt: skip
@@ -94,7 +96,7 @@ def test_the_beacons_lines_are_those_of_the_contract():
 
 
 def written() -> Iterator[tuple[str, set[str]]]:
-    """(event, its literal keys) of each place that writes one."""
+    """Returns (event, its literal keys) of each place that writes an event."""
     for file in FILES:
         if ".write(" not in file.read_text(encoding="utf-8"):
             continue

@@ -1,4 +1,4 @@
-"""What other tasks can have put into the output: links, FIFOs, lines that are no events."""
+"""What other tasks can put into the output: links, FIFOs, lines that are not events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.contract.events import Step
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
-def test_what_is_no_plain_file_is_not_read(tmp_path: Path, kind):
+def test_only_regular_files_are_read(tmp_path: Path, kind):
     file = tmp_path / "worker-0.jsonl"
     if kind == "fifo":
         os.mkfifo(file)
@@ -30,7 +30,7 @@ def test_what_is_no_plain_file_is_not_read(tmp_path: Path, kind):
     assert list(other.new()) == []
 
 
-def test_the_probe_for_room_follows_no_link_and_leaves_nothing(alone, tmp_path, monkeypatch):
+def test_the_check_for_free_space_follows_no_link_and_leaves_nothing(alone, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "urandom", bytes)
     victim, folder = tmp_path / "victim", tmp_path / "progress"
     victim.write_text("kept")
@@ -51,17 +51,17 @@ def test_the_probe_for_room_follows_no_link_and_leaves_nothing(alone, tmp_path, 
      b'{"a": [1e999]}', b'{"a": ' + b"9" * 5000 + b"}", b"\xff\xfe", b"\0", b"[]", b"7", b"",
      b'{"event": ["step"]}', b"{}"],
 )  # fmt: skip
-def test_a_line_that_is_no_event_is_none(line):
+def test_a_line_that_is_not_an_event_is_ignored(line):
     assert parsed(line) is None
 
 
-def test_a_progress_file_that_is_a_fifo_keeps_no_task_waiting(tmp_path: Path):
+def test_a_progress_file_that_is_a_fifo_does_not_block_a_task(tmp_path: Path):
     os.mkfifo(tmp_path / "worker-0.jsonl")
     with pytest.raises(ContractError, match="cannot write"):
         Progress(tmp_path / "worker-0.jsonl")
 
 
-def test_a_line_without_an_end_is_left_out_and_a_large_file_is_read_in_parts(tmp_path, monkeypatch):
+def test_a_line_without_an_end_is_omitted_and_a_large_file_is_read_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(progress_file, "MOST_BYTES", 1000)
     reports, file = Reports(tmp_path), tmp_path / "worker-0.jsonl"
     file.write_bytes(b"x" * 5500 + b"\n" + b'{"event": "step"}\n' * 300)

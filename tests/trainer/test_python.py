@@ -1,4 +1,4 @@
-"""The trainer runs on Python 3.9, except for detection: people's own images have such Pythons."""
+"""The trainer runs on Python 3.9, except for detection: users' images have such Pythons."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print(sys.version_info[:2])
 """
 
 
-def test_its_syntax_is_python_3_9(subtests: pytest.Subtests) -> None:
+def test_the_syntax_is_python_3_9(subtests: pytest.Subtests) -> None:
     for path in FILES:
         with subtests.test(path=path):
             tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
@@ -52,7 +52,7 @@ def test_its_syntax_is_python_3_9(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.processes
-def test_python_3_9_imports_it() -> None:
+def test_python_3_9_can_import_it() -> None:
     of_pyenv = sorted(Path.home().glob(".pyenv/versions/3.9.*/bin/python3.9"))
     found = str(of_pyenv[0]) if of_pyenv else shutil.which("python3.9")
     if not found:

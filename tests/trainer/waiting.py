@@ -1,4 +1,4 @@
-"""Waiting for what another process does."""
+"""Waits for a change that another process makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs as users write them, and what is said of them beforehand."""
+"""Programs as users write them, and the advice about them before a start."""
 
 from __future__ import annotations
 

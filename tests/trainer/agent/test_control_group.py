@@ -1,4 +1,4 @@
-"""Limits as control groups of both versions tell them, or do not."""
+"""Limits as control groups of both versions report them, or do not."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def told(mount: Path) -> tuple[float | None, float, float | None]:
     ],
     ids=["version 1", "version 2", "version 1 without", "version 2 without", "nothing"],
 )
-def test_what_is_told(files, expected, tmp_path):
+def test_limits_that_are_reported(files, expected, tmp_path):
     assert told(mounted(tmp_path, files)) == expected
 
 
-def test_here_it_can_be_asked():
+def test_the_control_group_of_this_machine_can_be_read():
     limit, throttled_s, memory_s = told(usage.MOUNT)
     assert limit is None or limit > 0
     assert throttled_s >= 0 and (memory_s is None or memory_s >= 0)

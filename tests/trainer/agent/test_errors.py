@@ -1,4 +1,4 @@
-"""Exit codes: one page has them all, and one failure has one code in every program."""
+"""Exit codes: one page lists them all, and one failure has one code in every program."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CODES = {name: value for name, value in vars(endings).items() if name.startswith
 
 
 def trees(naming: str) -> Iterator[tuple[str, ast.Module]]:
-    """The modules in which this stands."""
+    """Returns the modules that contain this name."""
     for file in sorted(PACKAGE.rglob("*.py")):
         if naming in file.read_text(encoding="utf-8"):
             yield str(file.relative_to(PACKAGE)), tree_of(file)
 
 
 def errors_of(tree: ast.Module) -> Iterator[tuple[ast.ClassDef, ast.expr]]:
-    """Classes with an exit code of their own, and the code."""
+    """Returns the classes with their own exit code, and the code."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             for line in node.body:
@@ -31,15 +31,15 @@ def errors_of(tree: ast.Module) -> Iterator[tuple[ast.ClassDef, ast.expr]]:
                     yield node, line.value
 
 
-def test_every_errors_exit_code_is_one_of_the_page():
+def test_every_errors_exit_code_is_on_the_page():
     found = [(name, kind.name, ast.unparse(code))
              for name, tree in trees("exit_code") for kind, code in errors_of(tree)]  # fmt: skip
     assert len(found) >= 6
     assert [one for one in found if one[2] not in CODES] == []
 
 
-def test_no_other_module_makes_an_exit_code():
-    """But injected/, which imports nothing of the package: its copies are compared here."""
+def test_no_other_module_defines_an_exit_code():
+    """Except injected/, which imports nothing of the package: its copies are compared here."""
     made = {
         (name, ast.unparse(node.targets[0]), ast.literal_eval(node.value))
         for name, tree in trees("EXIT_")

@@ -1,5 +1,5 @@
-"""What is told of the errors of real TensorFlow and Keras programs: the telling line first, whole,
-and the frames inside of it left out."""
+"""What is reported of the errors of real TensorFlow and Keras programs: the important line first,
+and without TensorFlow's own frames."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ def told(name: str) -> list[str]:
     return telling((ERRORS / f"{name}.words").read_text()).splitlines()
 
 
-def test_the_first_line_of_a_real_error_tells_what_is_wrong(subtests):
+def test_the_first_line_of_a_real_error_says_what_is_wrong(subtests):
     for name in FIRST_LINES:
         with subtests.test(name=name):
             assert told(name)[0].startswith(FIRST_LINES[name])
             assert not [line for line in told(name) if "Graph execution error" in line]
 
 
-def test_every_real_error_is_looked_at():
+def test_every_recorded_error_is_tested():
     assert {path.stem for path in ERRORS.glob("*.words")} == FIRST_LINES.keys()
 
 
-def test_no_frame_but_the_programs_own_is_left_in_an_error(subtests):
+def test_only_the_programs_own_frames_are_left_in_an_error(subtests):
     for name in sorted(FIRST_LINES.keys() - {"generator", "py_function"}):
         with subtests.test(name=name):
             assert not [line for line in told(name) if 'File "' in line and "/program/" not in line]
 
 
-def test_what_is_not_a_frame_stays():
+def test_text_that_is_not_a_frame_stays():
     assert told("while_handling")[1:] == ["  {rate: 1}", "  mend it"]
     assert told("other_strategy")[-1] == "  model.compile(...)"
     assert told("keras_call_shape")[1:] == [
@@ -87,12 +87,12 @@ def test_the_programs_own_line_inside_an_error_stays():
     ]  # fmt: skip
 
 
-def test_a_full_disk_is_told_as_that():
+def test_a_full_disk_is_reported_as_a_full_disk():
     for name in ("disk_full_checkpoint", "disk_full_graph"):
         assert "No space left on device" in told(name)[0]
 
 
-def test_a_syntax_error_is_told_before_its_place():
+def test_a_syntax_error_comes_before_its_place():
     where = '  File "/program/helper.py", line 1\n    print("a"\n         ^\n'
     text = f"{where}SyntaxError: never closed\n"
     assert telling(text).splitlines() == [
@@ -102,7 +102,7 @@ def test_a_syntax_error_is_told_before_its_place():
 
 
 @pytest.mark.parametrize("text", ["", "\n", "ValueError", "ValueError: in user code:\n", "a: b\nc"])
-def test_other_words_stay_as_they_are(text):
+def test_other_messages_are_unchanged(text):
     assert telling(text) == text.strip()
 
 

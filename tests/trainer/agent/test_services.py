@@ -20,7 +20,7 @@ from trainer.agent.services import Service
 
 
 class Page(BaseHTTPRequestHandler):
-    """Is not ready the first time."""
+    """Is not ready at the first request."""
 
     asked = 0
 
@@ -51,7 +51,7 @@ def wait(*needed: Service, seconds: float = 60.0, events: SimpleQueue | None = N
     return services.wait(task, list(needed), events or SimpleQueue())
 
 
-def test_a_port_and_a_page_that_answer_at_last_are_ready() -> None:
+def test_a_port_and_a_page_that_finally_answer_are_ready() -> None:
     with page() as port, socket.create_server(("127.0.0.1", 0)) as other:
         answers = other.getsockname()[1]
         assert wait(Service("cache", "127.0.0.1", answers, "")) is None
@@ -63,7 +63,7 @@ def test_a_port_and_a_page_that_answer_at_last_are_ready() -> None:
         assert "/other answers with status 503" in late.message
 
 
-def test_one_that_does_not_come_is_named_at_the_start_deadline() -> None:
+def test_a_service_that_does_not_start_is_named_at_the_start_deadline() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         service = Service("cache", "127.0.0.1", held.getsockname()[1], "")
@@ -94,7 +94,7 @@ def no_page(connection: socket.socket, _: threading.Event) -> None:
     ("answer", "why"),
     [(slowly, "timed out"), (goes_on, "status 100"), (no_page, "does not answer with HTTP")],
 )
-def test_no_answer_keeps_a_task_from_its_start_deadline(
+def test_no_answer_of_a_service_exceeds_the_start_deadline(
     monkeypatch: pytest.MonkeyPatch,
     answer: Callable[[socket.socket, threading.Event], None],
     why: str,
@@ -125,7 +125,7 @@ def test_no_answer_keeps_a_task_from_its_start_deadline(
     assert len(late.message) < 200 and time.monotonic() - began < 10
 
 
-def test_the_variable_is_read_or_refused() -> None:
+def test_the_variable_is_parsed_or_refused() -> None:
     one = {"name": "cache", "host": "10.0.0.5", "port": 6379, "path": ""}
     assert services.parse(json.dumps([one])) == [Service("cache", "10.0.0.5", 6379, "")]
     assert services.parse("") == []

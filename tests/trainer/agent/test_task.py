@@ -39,19 +39,19 @@ def test_the_host_may_name_the_servers():
         read_task(environment(CLUSTER_KIT_SERVERS="ps-7"))
 
 
-def test_without_tf_config_it_is_a_lone_worker():
+def test_without_tf_config_the_task_is_a_single_worker():
     task = read_task({})
     assert (task.name, task.is_leader, task.servers) == ("worker-0", True, {})
 
 
 @pytest.mark.parametrize(("given", "on"), [("on", True), ("", False), (None, False)])
-def test_what_a_program_is_written_for(given, on):
+def test_paths_in_variables(given, on):
     said = {} if given is None else {"CLUSTER_KIT_OLD_API": given, "CLUSTER_KIT_OWN_SERVER": given}
     task = read_task(environment(**said))
     assert (task.tf1, task.own_server) == (on, on)
 
 
-def test_what_is_promised():
+def test_parsing_of_promises():
     task = read_task(
         environment(
             CLUSTER_KIT_GPUS='["0", {"name": "GPU 1", "uuid": "GPU-1"}]',
@@ -82,14 +82,14 @@ def test_what_is_promised():
         (environment(CLUSTER_KIT_START_DEADLINE_S="soon"), "0 or more"),
     ],
 )
-def test_what_is_wrong_is_named(wrong: dict, says: str):
+def test_invalid_variables_are_named(wrong: dict, says: str):
     with pytest.raises(ContractError, match=says) as caught:
         read_task(wrong)
     assert caught.value.exit_code == 2
 
 
-def test_a_server_with_fewer_gpus_than_limits_starts_all_the_same(monkeypatch):
-    """So that the leader can say what it sees; TensorFlow refuses more limits than GPUs."""
+def test_a_server_with_fewer_gpus_than_limits_starts_nevertheless(monkeypatch):
+    """So that the leader can report what it sees; TensorFlow refuses more limits than GPUs."""
     tried = []
 
     def start_with(task, gpus: int) -> str:

@@ -1,4 +1,4 @@
-"""What this container has used."""
+"""The resource use of this container."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from trainer.agent.usage import read_usage
 
 
 def test_a_process_that_computes_is_counted(tmp_path: Path, monkeypatch):
-    """In a container of its own, as a task is: processes and interfaces of this machine come and
-    go with other tests, and their counts with them."""
+    """This runs in a container, as a task does: processes and interfaces of this machine appear and
+    disappear with other tests."""
     (tmp_path / str(os.getpid())).symlink_to(f"/proc/{os.getpid()}")
     (tmp_path / "self").touch()
     monkeypatch.setattr(usage, "PROCESSES", tmp_path)

@@ -1,4 +1,4 @@
-"""The verdict on a run that no host has watched, as a job of Slurm asks for it."""
+"""The verdict on a run that no host has watched, as a Slurm job asks for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def said(run: Path, task: str, **fields: object) -> None:
     (folder / f"{task}.jsonl").write_text(f'{{"time": 0.5, "event": "start"}}\n{line}\n')
 
 
-def test_a_leader_that_ended_well_is_a_success(tmp_path):
+def test_a_leader_that_finished_is_a_success(tmp_path):
     ended(tmp_path, chief_0=0, evaluator_0=143)
     assert judge(tmp_path, "chief-0", stopped=False) == Verdict(0, "finished")
     assert judge(tmp_path, "chief-0", ["evaluator-0"], stopped=True) == Verdict(0, "finished")
@@ -40,7 +40,7 @@ def test_a_leaders_reason_decides(tmp_path, reason):
     assert judge(tmp_path, "chief-0", stopped=False) == Verdict(code, reason, blame, 'a "b"\n')
 
 
-def test_an_unknown_reason_is_a_failure_as_the_host_judges_it(tmp_path):
+def test_an_unknown_reason_is_a_failure_as_on_the_host(tmp_path):
     ended(tmp_path, chief_0=9)
     said(tmp_path, "chief-0", reason="an unknown word", message="no", tasks=[])
     assert judge(tmp_path, "chief-0", stopped=False) == Verdict(5, "failed", "chief-0", "no")
@@ -57,7 +57,7 @@ def test_an_evaluator_that_failed_or_has_not_ended_fails_a_good_training(tmp_pat
     assert found == Verdict(5, "failed", "evaluator-0", "no checkpoint")
 
 
-def test_a_leader_without_a_word_was_stopped_or_failed(tmp_path):
+def test_a_leader_without_an_end_was_stopped_or_failed(tmp_path):
     ended(tmp_path, chief_0=137)
     message = "chief-0 left no word, and ended with exit code 137"
     assert judge(tmp_path, "chief-0", stopped=True) == Verdict(7, "stopped", None, message)
@@ -71,7 +71,7 @@ def test_a_leader_without_a_word_was_stopped_or_failed(tmp_path):
     '{"event": "end", "reason": ["stall"], "message": 7, "tasks": "ps-0"}', '["end"]', "{", "",
     '{"event": "step", "reason": "stall", "tasks": ["ps-0"]}',
 ])  # fmt: skip
-def test_what_is_no_end_is_no_word(tmp_path, line):
+def test_lines_that_are_not_an_end_are_ignored(tmp_path, line):
     ended(tmp_path, chief_0=1)
     said(tmp_path, "chief-0")
     (tmp_path / "output" / "progress" / "chief-0.jsonl").write_text(line + "\n")
@@ -80,7 +80,7 @@ def test_what_is_no_end_is_no_word(tmp_path, line):
     assert "left no word" in found.message
 
 
-def test_it_writes_what_the_kit_reads_and_prints_it(tmp_path, capsys):
+def test_the_verdict_is_written_as_the_kit_reads_it_and_printed(tmp_path, capsys):
     ended(tmp_path, chief_0=3)
     said(tmp_path, "chief-0", reason="stall", message="a\x1b[31m", tasks=[])
     options = ["--cluster", "demo", "--id", "slurm-7", "--leader", "chief-0", "--seconds", "12"]

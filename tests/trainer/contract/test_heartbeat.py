@@ -1,4 +1,4 @@
-"""The rule of silence and its sentence, which host and image share."""
+"""The rule for silent tasks, and its sentence, which host and image share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from trainer.contract import endings, heartbeat
 
 
-def test_of_a_long_time_between_two_looks_only_a_part_is_the_silence_of_others():
+def test_of_a_long_time_between_two_looks_only_a_part_counts_as_silence():
     assert heartbeat.passed(10.0, 11.0) == 1.0
     assert heartbeat.passed(10.0, 70.0) == heartbeat.LONGEST_LOOK_S
 
@@ -24,7 +24,7 @@ def test_with_0_no_task_is_ever_silent():
     assert not heartbeat.is_silent(1e9, 0.0, server=True)
 
 
-def test_a_silence_has_one_sentence_and_a_servers_another():
+def test_the_sentences_for_a_silent_task_and_a_silent_server():
     at = time.mktime((2026, 1, 2, 3, 4, 5, 0, 0, -1))
     assert heartbeat.sentence("worker-1", 11.4, at) == (
         "worker-1 has been silent for 11 s (frozen or cut off; last heard 03:04:05)"
@@ -37,6 +37,6 @@ def test_a_silence_has_one_sentence_and_a_servers_another():
     )
 
 
-def test_a_reason_that_nobody_knows_is_a_failed_training():
+def test_an_unknown_reason_is_a_failed_training():
     assert endings.kit_exit_code("a word of its own") == 5
     assert endings.kit_exit_code(endings.STALL) == 6

@@ -1,4 +1,4 @@
-"""What an image says of itself."""
+"""What an image reports about itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from trainer.own_image import look
 
 
-def test_it_says_what_is_there_and_what_is_not(
+def test_it_reports_what_exists_and_what_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     look.main(["json", "no_such_module", str(tmp_path), "/no/such/directory"], str(tmp_path))
@@ -22,7 +22,9 @@ def test_it_says_what_is_there_and_what_is_not(
     assert not list(tmp_path.iterdir()), "nothing of the trial is left"
 
 
-def test_an_output_that_cannot_be_written_is_told_in_the_systems_words(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_reported_with_the_systems_message(
+    tmp_path: Path,
+) -> None:
     assert look.refusal(str(tmp_path / "gone")) == "No such file or directory"
 
 

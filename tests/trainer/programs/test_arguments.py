@@ -1,4 +1,4 @@
-"""`python3 -m trainer arguments PROGRAM [ARG…]`: what the host asks before it starts anything."""
+"""`python3 -m trainer arguments PROGRAM [ARG…]`: the host calls it before it starts anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainer.__main__ import main
 from trainer.programs.arguments import PROGRAMS
 
 Asked = tuple[int, str, str]
-"""The exit code, what was printed, and why it was refused."""
+"""The exit code, the output, and the reason of a refusal."""
 
 
 def ask_a_process(*words: str, **variables: str) -> Asked:
@@ -52,7 +52,7 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("words", RIGHT)
-def test_right_arguments_end_with_0(ask, words):
+def test_valid_arguments_end_with_0(ask, words):
     assert ask(*words)[:2] == (0, "")
 
 
@@ -66,7 +66,7 @@ def test_right_arguments_end_with_0(ask, words):
         (("no-such-program",), "no built-in program 'no-such-program'"),
     ],
 )
-def test_wrong_ones_end_with_2_and_say_why(ask, words, why):
+def test_invalid_arguments_end_with_2_and_a_reason(ask, words, why):
     assert ask(*words) == (2, "", why)
 
 
@@ -78,7 +78,7 @@ def test_wrong_ones_end_with_2_and_say_why(ask, words, why):
         (("no-such-program",), (2, "", "no built-in program 'no-such-program'")),
     ],
 )
-def test_as_the_host_asks(words, asked):
+def test_the_call_of_the_host(words, asked):
     assert ask_a_process(*words) == asked
 
 
@@ -88,7 +88,7 @@ def test_help_is_printed(ask, program):
     assert code == 0 and printed.startswith("usage: ")
 
 
-def test_an_option_that_does_nothing_in_this_cluster_is_refused_and_elsewhere_is_not(ask):
+def test_an_option_without_effect_in_this_cluster_is_refused_only_there(ask):
     config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
     words = ("classifier", "--save-secs", "3")
     code, _, why = ask(*words, TF_CONFIG=config, CLUSTER_KIT_SERVERS="")

@@ -1,7 +1,7 @@
-"""Be `python ARGUMENTS…`: what a fork of server.py's process does, in this one's name.
+"""Acts as `python ARGUMENTS…`, which runs in a fork of server.py's process.
 
-It gets this process's files, environment, directory and signals; its end becomes the end of this
-one. When this one is killed, it is killed, too.
+The fork gets this process's files, environment, directory and signals; this process ends as the
+fork ends. If this process is killed, the fork is killed, too.
 """
 
 from __future__ import annotations

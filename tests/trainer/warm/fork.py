@@ -1,6 +1,6 @@
-"""A fork of the process that has TensorFlow imported becomes `python ARGUMENTS…`.
+"""Turns a fork of the process that has TensorFlow imported into `python ARGUMENTS…`.
 
-What it cannot have is a /proc/self/environ of its own: who reads that takes the fixture `cold`.
+It cannot have its own /proc/self/environ: programs that read that file need the fixture `cold`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from types import ModuleType
 from typing import NoReturn
 
 WARM = ("tensorflow", "tf_keras", "keras")
-"""Imported beforehand. A program finds them as if they were not: its `import` runs the hooks."""
+"""Modules that are imported beforehand. To a program they seem not imported: its `import` runs the
+hooks."""
 OF_PYTHON = [
     entry
     for entry in sys.path
@@ -28,11 +29,11 @@ OF_PYTHON = [
 
 
 said_by_tensorflow = ""
-"""By its import, to stderr: each fork says it again, where its own import would have said it."""
+"""What TensorFlow's import printed to stderr; each fork prints it again at its own import."""
 
 
 def warm_up() -> None:
-    """Import what takes long, and no more: no operation, which would start threads."""
+    """Import the slow modules, and run no operation, which would start threads."""
     global said_by_tensorflow
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as kept:
@@ -47,7 +48,7 @@ def warm_up() -> None:
 
 
 def become(asked: dict, files: list[int]) -> NoReturn:
-    """Run what was asked for with these files as stdin, stdout, and stderr; never return."""
+    """Run the requested program with these files as stdin, stdout and stderr; never returns."""
     code = 1
     try:
         prepare(asked, files)
@@ -70,7 +71,7 @@ def become(asked: dict, files: list[int]) -> NoReturn:
 
 
 def prepare(asked: dict, files: list[int]) -> None:
-    """The client's files, directory and environment; nothing of what was imported is in sight."""
+    """Set up the client's files, directory and environment, and hide the imported modules."""
     for target, file in enumerate(files):
         os.dup2(file, target)
         os.close(file)
@@ -87,7 +88,7 @@ def prepare(asked: dict, files: list[int]) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(write_through=True)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
-    sys.modules["numpy"].random.seed()  # Python's own does so by itself
+    sys.modules["numpy"].random.seed()  # Python itself does the same
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [entry for entry in named if entry] + OF_PYTHON
     importlib.invalidate_caches()
@@ -97,7 +98,8 @@ def prepare(asked: dict, files: list[int]) -> None:
 
 
 def hide() -> None:
-    """Let `import` find WARM where they are, run what hooks into it, and load nothing twice."""
+    """Let `import` find WARM in their usual places and run the hooks, without loading anything
+    twice."""
     hidden = {name: sys.modules.pop(name) for name in WARM}
     create, execute = SourceFileLoader.create_module, SourceFileLoader.exec_module
 
@@ -118,7 +120,7 @@ def hide() -> None:
 
 
 def run(arguments: list[str]) -> None:
-    """`-m MODULE …`, `-c TEXT`, or `FILE …`, in a `__main__` of its own."""
+    """Run `-m MODULE …`, `-c TEXT`, or `FILE …` in a new `__main__`."""
     safe = False
     while arguments[0] in ("-u", "-B", "-P"):
         safe = safe or arguments[0] == "-P"
@@ -143,7 +145,7 @@ def run(arguments: list[str]) -> None:
 
 
 def exit_code(asked: object) -> int:
-    """As Python: a number, nothing, or words to print."""
+    """Returns the exit code as Python does: from a number, nothing, or a text to print."""
     if asked is None or isinstance(asked, int):
         return (asked or 0) & 0xFF
     print(asked, file=sys.stderr)

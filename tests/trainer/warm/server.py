@@ -1,8 +1,8 @@
-"""Import TensorFlow once, and fork a Python for each that COMMAND asks for: server.py COMMAND…
+"""Imports TensorFlow once, and forks a Python for each request of COMMAND: server.py COMMAND…
 
-The import takes 2.5 s of CPU, which is most of what a small program takes. Forking is safe as long
-as this process has one thread, which is looked at each time: TensorFlow starts its own with the
-first operation, which is never here.
+The import takes 2.5 s of CPU time, most of the time of a small program. Forking is safe as long as
+this process has one thread, which is checked each time: TensorFlow starts its threads with the
+first operation, which never runs here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # else numpy starts threads when it is imported
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # otherwise numpy starts threads when it is imported
 HERE = Path(__file__).parent
 
 
 def main(command: list[str]) -> int:
-    """Serve until `command` has ended; its exit code."""
+    """Serve until `command` has ended; returns its exit code."""
     path = str(Path(tempfile.mkdtemp()) / "socket")
     given = dict(os.environ, WARM_PYTHON=str(HERE / "python"), WARM_PYTHON_SOCKET=path)
     import fork
@@ -45,7 +45,7 @@ def main(command: list[str]) -> int:
         for key, _ in watched.select():
             if key.fileobj is ended:
                 return main_process.wait()
-            if key.fd in watched.get_map():  # not let go of meanwhile
+            if key.fd in watched.get_map():  # keeps a reference meanwhile
                 key.data()
 
 
@@ -56,7 +56,7 @@ def accept(server: socket.socket, watched: selectors.BaseSelector) -> None:
     client, _ = server.accept()
     head, files, _, _ = socket.recv_fds(client, 8, 3)
     text = client.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL) if head else b""
-    if not text:  # it was killed before it had asked
+    if not text:  # It was killed before it had sent its request.
         client.close()
         return
     threads = list(Path("/proc/self/task").iterdir())

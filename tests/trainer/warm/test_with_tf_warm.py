@@ -1,4 +1,4 @@
-"""With TensorFlow: a Python that has it imported behaves as one that has not."""
+"""With TensorFlow: a Python with TensorFlow already imported behaves like one without."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def said(*arguments: str, code: int = 0, **variables: str) -> tuple[str, str]:
     return found
 
 
-def test_it_is_there_at_once_and_comes_with_an_import_as_anywhere() -> None:
+def test_tensorflow_is_available_at_once_and_is_imported_as_usual() -> None:
     began = os.times().children_user
     text = "import sys; assert 'tensorflow' not in sys.modules; import tensorflow; print('there')"
     out, told = said("-c", text, PYTHONPATH=str(HOOKS), CLUSTER_KIT_AFTER_IMPORT="tf1,refuse")
@@ -54,7 +54,7 @@ def test_a_toy_in_its_place_is_found(tmp_path: Path) -> None:
     assert said(str(tmp_path / "program.py"), "y", "x", code=1)[0] == "a toy\n"
 
 
-def test_errors_and_exit_codes_are_pythons() -> None:
+def test_errors_and_exit_codes_equal_pythons() -> None:
     assert "ZeroDivisionError" in said("-c", "1 / 0", code=1)[1]
     assert said("-c", "import sys; sys.exit('words')", code=1)[1] == "words\n"
     assert said("-c", "import os; os._exit(7)", code=7) == ("", "")
@@ -62,7 +62,7 @@ def test_errors_and_exit_codes_are_pythons() -> None:
     assert said("-c", text, code=-signal.SIGKILL) == ("", "")
 
 
-def test_signals_reach_the_program_and_its_client_takes_it_along() -> None:
+def test_signals_reach_the_program_and_its_client_ends_it() -> None:
     patient = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(9)); "
     for text, code in ((WAITS, -signal.SIGTERM), (patient + WAITS, 9)):
         task = start("-c", text)

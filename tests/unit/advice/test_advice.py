@@ -1,4 +1,4 @@
-"""What a program would stumble over is said before it starts; nothing is said without reason."""
+"""Problems of a program are reported before it starts; nothing is reported without reason."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ QUIET_GENERATORS = {
 
 
 @pytest.mark.parametrize("what", QUIET_GENERATORS)
-def test_other_generators_are_left_alone(what: str, tmp_path: Path) -> None:
+def test_other_generators_are_accepted(what: str, tmp_path: Path) -> None:
     assert hints(QUIET_GENERATORS[what], tmp_path) == []
 
 
@@ -112,21 +112,21 @@ QUIET_SPECS = {
 
 
 @pytest.mark.parametrize("what", QUIET_SPECS)
-def test_other_dictionaries_are_left_alone(what: str, tmp_path: Path) -> None:
+def test_other_dictionaries_are_accepted(what: str, tmp_path: Path) -> None:
     assert hints(QUIET_SPECS[what], tmp_path) == []
 
 
 FLAGS = ["--job={{ role }}", "--index={{ index }}", "--workers={{ worker_hosts }}"]
 
 
-def test_flags_for_a_chief_that_runs_alone_are_questioned(tmp_path: Path) -> None:
+def test_flags_for_a_chief_that_runs_alone_lead_to_a_warning(tmp_path: Path) -> None:
     (hint,) = hints("", tmp_path, args=FLAGS)
     assert hint.location == "args"
     assert "only the chief runs the program" in hint.what
     assert '`style = "all-tasks"`, and `chief = 0` if worker 0' in hint.fix
 
 
-def test_flags_that_leave_out_the_chiefs_address_are_questioned(tmp_path: Path) -> None:
+def test_flags_without_the_chiefs_address_lead_to_a_warning(tmp_path: Path) -> None:
     keys = {"style": "all-tasks", "chief_job": "master"}
     (hint,) = hints("", tmp_path, args=FLAGS, **keys)
     assert "chief-0 has the role `master`" in hint.what
@@ -135,8 +135,8 @@ def test_flags_that_leave_out_the_chiefs_address_are_questioned(tmp_path: Path) 
     assert not hints("", tmp_path, args=["--name={{ name }}"])
 
 
-def test_a_text_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None:
-    """Where it is certain, `inputs` refuses the program; what is left comes to here."""
+def test_a_text_that_is_not_python_is_named_with_its_line(tmp_path: Path) -> None:
+    """If it is certain, `inputs` refuses the program; the uncertain cases are tested here."""
     (hint,) = hints("x = 1\nfor x in\n", tmp_path)
     assert (hint.location, hint.what) == ("train.py:2", "for x in")
     assert "not valid Python" in hint.rule
@@ -147,7 +147,7 @@ def test_a_broken_module_beside_the_program_is_named_too(tmp_path: Path) -> None
     assert hint.location == "lib/net.py:2"
 
 
-def test_what_an_older_python_does_not_know_is_named() -> None:
+def test_syntax_that_an_older_python_lacks_is_named() -> None:
     fault = too_new(b"x = 1\ntry:\n    f()\nexcept* ValueError:\n    pass\n", "train.py", (3, 10))
     assert fault is not None
     assert fault.location == "train.py:5" and "3.11" in fault.message
@@ -155,20 +155,20 @@ def test_what_an_older_python_does_not_know_is_named() -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\0", b"", b"(" * 5000, b"-" * 200_000])
-def test_a_file_that_no_parser_can_read_stops_nobody(content: bytes, tmp_path: Path) -> None:
+def test_an_unparsable_file_does_not_prevent_a_start(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_bytes(content)
     found = advise(tmp_path / "train.py", manifest(program="train.py"))
     assert all(hint.location.startswith("train.py") for hint in found)
 
 
-def test_circles_and_modules_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
+def test_import_cycles_and_unreadable_modules_are_skipped(tmp_path: Path) -> None:
     files = {"train.py": "import a, b\n" + KERAS_3_FIT, "a.py": "import train, b\n"}
     (tmp_path / "b.py").write_bytes(b"-" * 200_000)
     assert len(hints(files, tmp_path)) == 1
 
 
 @pytest.mark.parametrize("text", ["TOKEN = 'of another directory'\n", "machine a login b\n"])
-def test_a_module_that_is_a_link_out_of_the_directory_is_neither_read_nor_kept(
+def test_a_module_that_links_out_of_the_directory_is_neither_read_nor_kept(
     text: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "program"
@@ -182,13 +182,13 @@ def test_a_module_that_is_a_link_out_of_the_directory_is_neither_read_nor_kept(
     assert [file.name for file in sources.files(folder / "train.py")] == ["train.py", "inside.py"]
 
 
-def test_a_built_in_program_is_not_looked_at() -> None:
+def test_a_built_in_program_is_not_examined() -> None:
     assert advise(None, manifest()) == ()
 
 
 @pytest.fixture
 def each_file_parsed_once() -> Iterator[None]:
-    """Programs of one package import the same modules."""
+    """Parses each file once: programs of one package import the same modules."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "_parse", functools.cache(sources._parse))
         patch.setattr(style, "too_new", functools.cache(style.too_new))
@@ -202,7 +202,7 @@ OURS += sorted((ROOT / "images" / "trainer" / "trainer").rglob("*.py"))
 
 
 @pytest.mark.usefixtures("each_file_parsed_once")
-def test_programs_that_run_well_are_told_nothing() -> None:
+def test_valid_programs_get_no_advice() -> None:
     args = ["--job_name={{ role }}", "--task_index={{ index }}"]
     told = {}
     for path in OURS:
@@ -215,7 +215,7 @@ def test_programs_that_run_well_are_told_nothing() -> None:
 
 
 @given(st.text("abfit_=.()[]{}:\n '\"keras,tf", max_size=60))
-def test_no_text_ends_in_a_traceback(text: str) -> None:
+def test_no_text_causes_a_traceback(text: str) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""A program that is told its place by flags, and gets none."""
+"""A program that takes its role from flags, and gets none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLIM = "".join(
 
 
 def problems(text: str, folder: Path, manifest: str = "", **overrides: Any) -> list[str]:
-    """What keeps a program from being started, by these lines or options, in their words."""
+    """Returns the messages that keep a program from being started with these lines or options."""
     (folder / "train.py").write_text(text, encoding="utf-8")
     file = folder / "demo.toml"
     file.write_text(f'format = 1\nname = "demo"\n{manifest}', encoding="utf-8")
@@ -36,7 +36,7 @@ def problems(text: str, folder: Path, manifest: str = "", **overrides: Any) -> l
     return [problem.text(loaded.command_line) for problem in found.problems]
 
 
-def test_a_program_without_its_flags_is_not_started_and_the_option_is_told(tmp_path: Path) -> None:
+def test_a_program_without_its_flags_is_not_started_and_the_option_is_named(tmp_path: Path) -> None:
     options = values({"program": str(tmp_path / "train.py"), "tf1": "true"})
     (text,) = problems(ABSL, tmp_path, "chief = 0\n", **options)
     arguments = (
@@ -51,7 +51,7 @@ def test_a_program_without_its_flags_is_not_started_and_the_option_is_told(tmp_p
     assert values({"args": arguments})["extra_args"] == arguments.replace(" --", "\n--").split("\n")
 
 
-def test_in_a_manifest_it_is_the_key(tmp_path: Path) -> None:
+def test_in_a_manifest_the_message_names_the_key(tmp_path: Path) -> None:
     lines = 'program = "train.py"\nargs = ["--train_dir=x"]\nstyle = "all-tasks"\nchief = 0\n'
     (text,) = problems(ARGPARSE, tmp_path, lines)
     assert text.startswith('args = ["--train_dir=x"]: the program takes --job_name')
@@ -63,14 +63,14 @@ def test_in_a_manifest_it_is_the_key(tmp_path: Path) -> None:
     )
 
 
-def test_what_else_the_cluster_lacks_is_told_with_it(tmp_path: Path) -> None:
+def test_other_missing_parts_of_the_cluster_are_reported_with_it(tmp_path: Path) -> None:
     (text,) = problems(ABSL, tmp_path, **values({"program": str(tmp_path / "train.py")}))
     assert "`--style all-tasks` and `--chief 0`" in text
     (text,) = problems(SLIM, tmp_path, style="all-tasks")
     assert "chief" not in text
 
 
-def test_a_program_for_tensorflow_1_is_told_the_key_with_them(tmp_path: Path) -> None:
+def test_a_program_for_tensorflow_1_also_gets_the_key(tmp_path: Path) -> None:
     old = "import tensorflow as tf\nflags = tf.app.flags\n" + ABSL
     (text,) = problems(old, tmp_path, **values({"program": str(tmp_path / "train.py")}))
     assert text.endswith("`--tf1` and `--chief 0`")
@@ -93,7 +93,7 @@ BY_KEYWORD = ABSL.replace("flags.DEFINE_string('", "parser.add_argument('--").re
         BY_KEYWORD,
     ],
 )
-def test_a_program_that_may_find_its_cluster_is_only_warned_of(text: str, tmp_path: Path) -> None:
+def test_a_program_that_may_find_its_cluster_gets_only_a_warning(text: str, tmp_path: Path) -> None:
     (hint,) = (h for h in hints(text, tmp_path, **KEYS) if "takes --" in h.what)
     assert hint.location == "train.py:2"
     assert 'args = ["--job_name={{ role }}", ' in hint.fix
@@ -101,7 +101,7 @@ def test_a_program_that_may_find_its_cluster_is_only_warned_of(text: str, tmp_pa
     assert not fit(tmp_path / "train.py", load(tmp_path / "demo.toml")).problems
 
 
-def test_one_task_alone_needs_no_flags(tmp_path: Path) -> None:
+def test_a_single_task_needs_no_flags(tmp_path: Path) -> None:
     lines = "chief = 0\nps = 0\nworker = 1\n"
     (tmp_path / "train.py").write_text(ABSL, encoding="utf-8")
     (tmp_path / "demo.toml").write_text(f'format = 1\nname = "demo"\n{lines}', encoding="utf-8")
@@ -118,7 +118,7 @@ def test_one_task_alone_needs_no_flags(tmp_path: Path) -> None:
         ("parser.add_argument('master')\nparser.add_argument(name)\nDEFINE_x()", []),
     ],
 )
-def test_what_may_be_right_is_left_alone(text: str, args: list[str], tmp_path: Path) -> None:
+def test_uncertain_cases_are_accepted(text: str, args: list[str], tmp_path: Path) -> None:
     assert not hints(text, tmp_path, args=args, **KEYS)
     lines = f'style = "all-tasks"\nchief = 0\nargs = {json.dumps(args)}\n'
     assert not problems(text, tmp_path, lines)

@@ -1,4 +1,4 @@
-"""What Python 2 had and Python 3 lacks is told with file and line, before anything starts."""
+"""Uses of Python 2 are reported with file and line before anything starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = {"style": "all-tasks", "chief": 0}
         ("for i in range(n / batch): pass", 1, "`range(… / …)`", "`range(… // …)`"),
     ],
 )  # fmt: skip
-def test_it_is_named_with_what_to_write(
+def test_it_is_named_with_its_replacement(
     text: str, location: int, what: str, fix: str, tmp_path: Path
 ) -> None:
     (hint,) = hints(text, tmp_path, **KEYS)
@@ -49,11 +49,11 @@ def test_it_is_named_with_what_to_write(
         "data.xrange(3)\nlong_name = 1",
     ],
 )
-def test_what_may_be_right_is_left_alone(text: str, tmp_path: Path) -> None:
+def test_uncertain_cases_are_accepted(text: str, tmp_path: Path) -> None:
     assert not hints(text, tmp_path, **KEYS)
 
 
-def test_a_module_of_ones_own_may_have_such_a_name(tmp_path: Path) -> None:
+def test_a_users_module_may_have_such_a_name(tmp_path: Path) -> None:
     assert not hints({"train.py": "import Queue\n", "Queue.py": "size = 1\n"}, tmp_path, **KEYS)
 
 
@@ -83,7 +83,7 @@ def test_a_program_that_does_not_parse_is_refused_with_every_print(
     assert fix in problem.hint_text()
 
 
-def test_a_module_beside_the_program_is_told_in_the_same_words(tmp_path: Path) -> None:
+def test_a_module_next_to_the_program_gets_the_same_message(tmp_path: Path) -> None:
     (hint,) = hints({"train.py": "import model\n", "model.py": OLD}, tmp_path, **KEYS)
     assert hint.location == "model.py:3"
     assert "(lines 3, 4, 5)" in hint.fix

@@ -1,4 +1,5 @@
-"""Sharding by `input_pipeline_id` under ParameterServerStrategy is seen; elsewhere it is right."""
+"""Sharding by `input_pipeline_id` under ParameterServerStrategy is detected; elsewhere it is
+correct."""
 
 from __future__ import annotations
 
@@ -42,11 +43,11 @@ def test_it_is_named_with_its_hint(text: str | dict[str, str], tmp_path: Path) -
         COORDINATED + "def examples(context):\n    print(context.input_pipeline_id)\n",
     ],
 )
-def test_what_may_be_right_is_left_alone(text: str, tmp_path: Path) -> None:
+def test_uncertain_cases_are_accepted(text: str, tmp_path: Path) -> None:
     assert not [h for h in hints(text, tmp_path) if "input_pipeline_id" in h.what]
 
 
-def test_a_tutorials_program_is_told() -> None:
+def test_a_tutorials_program_gets_the_warning() -> None:
     path = ROOT / "tests" / "e2e" / "programs" / "keras_fit.py"
     (hint,) = advise(path, manifest(program=str(path), style="all-tasks"))
     assert (hint.location, "input_pipeline_id" in hint.what) == ("keras_fit.py:26", True)

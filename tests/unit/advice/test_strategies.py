@@ -1,4 +1,4 @@
-"""A program that trains by all-reduce gets a cluster in which it can, or is not started."""
+"""A program that trains by all-reduce gets a suitable cluster, or is not started."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ UNCERTAIN = {
 
 
 def fitted(text: str, folder: Path, manifest: str = "", **overrides: Any) -> Fitted:
-    """What becomes of a manifest with these lines, by `cluster-kit up` with these options."""
+    """Returns what becomes of a manifest with these lines, by `cluster-kit up` with these
+    options."""
     (folder / "train.py").write_text(text, encoding="utf-8")
     file = folder / "demo.toml"
     file.write_text(f'format = 1\nname = "demo"\n{manifest}', encoding="utf-8")
@@ -62,7 +63,7 @@ def texts(found: Fitted) -> list[str]:
         ('style = "all-tasks"\nps = 1\n', {"program": "train.py"}, ("all-tasks", 1, 0)),
     ],
 )
-def test_every_worker_runs_it_without_ps_and_one_line_says_so(
+def test_every_worker_runs_it_without_ps_and_a_line_reports_it(
     text: str,
     manifest: str,
     overrides: dict[str, Any],
@@ -81,12 +82,12 @@ def test_every_worker_runs_it_without_ps_and_one_line_says_so(
     assert "\n" not in str(hint)
 
 
-def test_a_cluster_that_fits_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_suitable_cluster_is_not_changed(tmp_path: Path) -> None:
     found = fitted(ALL_REDUCE, tmp_path, "chief = 0\nps = 0\n", program="train.py")
     assert (found.loaded.manifest.style, found.hints, found.problems) == ("auto", (), ())
 
 
-def test_ps_that_were_asked_for_are_refused_with_the_option_that_works(tmp_path: Path) -> None:
+def test_requested_ps_are_refused_with_the_option_that_works(tmp_path: Path) -> None:
     found = fitted(ALL_REDUCE, tmp_path, program="train.py", ps=2)
     (text,) = texts(found)
     assert "--ps = 2: MultiWorkerMirroredStrategy (train.py:2) waits forever" in text
@@ -102,13 +103,13 @@ def test_the_style_coordinator_is_refused_with_the_option_that_works(tmp_path: P
 
 
 @pytest.mark.parametrize("what", UNCERTAIN)
-def test_what_is_not_certain_changes_nothing(what: str, tmp_path: Path) -> None:
+def test_uncertain_cases_change_nothing(what: str, tmp_path: Path) -> None:
     found = fitted(UNCERTAIN[what], tmp_path, program="train.py", ps=2)
     assert (found.loaded.manifest.style, found.problems) == ("auto", ())
     assert found.loaded.manifest.count("ps") == 2
 
 
-def test_a_program_for_tensorflow_1_is_left_alone(tmp_path: Path) -> None:
+def test_a_program_for_tensorflow_1_is_not_changed(tmp_path: Path) -> None:
     found = fitted(ALL_REDUCE, tmp_path, program="train.py", ps=2, tf1=True)
     assert (found.hints, found.problems) == ((), ())
 
@@ -119,7 +120,7 @@ def test_a_problem_is_not_certain_if_what_it_reads_is_invalid(tmp_path: Path) ->
     assert isinstance(found.problems[0], Problem)
 
 
-def test_all_reduce_that_may_be_chosen_is_warned_of(tmp_path: Path) -> None:
+def test_a_possible_all_reduce_leads_to_a_warning(tmp_path: Path) -> None:
     maybe = UNCERTAIN["only with a flag"]
     (hint,) = hints(maybe, tmp_path)
     assert hint.location == "train.py:3"
@@ -142,7 +143,7 @@ def test_all_reduce_that_may_be_chosen_is_warned_of(tmp_path: Path) -> None:
         ("from server import Server\nServer(spec)\n", False),
     ],
 )
-def test_a_server_of_the_programs_own_is_for_every_task(
+def test_a_program_with_its_own_server_runs_on_every_task(
     text: str, warned: bool, tmp_path: Path
 ) -> None:
     chief = "but only the chief runs it"
@@ -194,7 +195,7 @@ def test_a_tf_config_for_runs_without_a_cluster_changes_nothing(
 @pytest.mark.parametrize(
     "own", [OWN, "os.environ['TF_CONFIG'] = " + repr(json.dumps(LOCAL_CONFIG)) + "\n"]
 )
-def test_a_cluster_of_its_own_on_localhost_is_refused(
+def test_a_programs_own_cluster_on_localhost_is_refused(
     own: str, strategy: str, tmp_path: Path
 ) -> None:
     found = fitted(MODULES + own + strategy, tmp_path, "chief = 1\nps = 1\n", program="t.py")
@@ -215,7 +216,7 @@ def test_a_cluster_of_its_own_on_localhost_is_refused(
         MODULES + "import subprocess\n" + OWN + ALL_REDUCE + "subprocess.run([])\n",
     ],
 )
-def test_addresses_of_its_own_that_may_answer_are_warned_of(text: str, tmp_path: Path) -> None:
+def test_other_literal_addresses_lead_to_a_warning(text: str, tmp_path: Path) -> None:
     found = fitted(text, tmp_path, "chief = 1\nps = 1\n", program="t.py")
     assert found.problems == ()
     (hint,) = found.hints
@@ -232,12 +233,12 @@ def test_addresses_of_its_own_that_may_answer_are_warned_of(text: str, tmp_path:
         MODULES + OWN.replace("'localhost:1'", "host") + ALL_REDUCE,
     ],
 )
-def test_a_tf_config_that_may_be_right_is_left_alone(text: str, tmp_path: Path) -> None:
+def test_uncertain_uses_of_tf_config_are_accepted(text: str, tmp_path: Path) -> None:
     found = fitted(text, tmp_path, "chief = 0\nps = 0\n", program="t.py")
     assert (found.hints, found.problems) == ((), ())
 
 
-def test_a_relative_import_of_the_program_is_refused_with_what_to_run(tmp_path: Path) -> None:
+def test_a_relative_import_in_the_program_is_refused_with_a_fix(tmp_path: Path) -> None:
     folder = tmp_path / "mytrainer"
     folder.mkdir()
     (text,) = texts(fitted("import os\nfrom . import model\n", folder, program="train.py"))
@@ -253,5 +254,5 @@ def test_a_relative_import_of_the_program_is_refused_with_what_to_run(tmp_path: 
         "def late():\n    from . import model\n",
     ],
 )
-def test_a_relative_import_with_another_way_is_left_alone(text: str, tmp_path: Path) -> None:
+def test_a_relative_import_with_a_fallback_is_accepted(text: str, tmp_path: Path) -> None:
     assert not fitted(text, tmp_path, program="train.py").problems

@@ -1,4 +1,4 @@
-"""Code for TensorFlow 1 is told before the start, and what even its API does not have any more."""
+"""Code for TensorFlow 1 is reported before the start, and so are parts that no longer exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEYS = {"style": "all-tasks", "chief": 0, "args": ARGS}
 
 
 @pytest.mark.parametrize("path", PERIOD, ids=lambda path: path.stem)
-def test_a_program_of_that_time_is_told_the_key_once(path: Path) -> None:
+def test_a_program_for_tensorflow_1_gets_the_key_once(path: Path) -> None:
     (hint,) = advise(path, manifest(program=str(path), **KEYS))
     assert hint.location.startswith(f"{path.name}:")
     assert "TensorFlow 2, which does not have them" in hint.rule
@@ -40,9 +40,7 @@ def test_a_program_of_that_time_is_told_the_key_once(path: Path) -> None:
          "`tf.train.MonitoredTrainingSession`, `tf.layers.dense` and 1 more"),
     ],
 )  # fmt: skip
-def test_what_is_obviously_old_is_named(
-    text: str, location: int, names: str, tmp_path: Path
-) -> None:
+def test_obviously_old_code_is_named(text: str, location: int, names: str, tmp_path: Path) -> None:
     (hint,) = hints(f"import tensorflow as tf\n{text}\n", tmp_path, **KEYS)
     assert hint.location == f"train.py:{location}"
     assert names in hint.what
@@ -74,12 +72,12 @@ def test_a_module_beside_the_program_is_read_as_well(tmp_path: Path) -> None:
         "def f(tf):\n    return tf.Session()",
     ],
 )
-def test_what_may_be_right_is_left_alone(text: str, tmp_path: Path) -> None:
+def test_uncertain_cases_are_accepted(text: str, tmp_path: Path) -> None:
     assert not hints(text, tmp_path, **KEYS)
 
 
 @pytest.mark.parametrize(("version", "count"), [("", 1), ("2.16", 1), ("2.15", 0), ("2.15.1", 0)])
-def test_estimators_are_there_in_the_last_version_that_had_them(
+def test_estimators_exist_in_the_last_version_that_had_them(
     version: str, count: int, tmp_path: Path
 ) -> None:
     text = "import tensorflow as tf\ntf.estimator.Estimator(f)\n"
@@ -100,7 +98,7 @@ def test_estimators_are_there_in_the_last_version_that_had_them(
         ("tf.mul(a, b)\ntf.mul(b, c)", "`tf.mul`", "tf.multiply"),
     ],
 )
-def test_with_the_key_what_is_gone_for_good_is_told(
+def test_with_the_key_removed_parts_are_reported(
     text: str, what: str, fix: str, tmp_path: Path
 ) -> None:
     (hint,) = hints(f"import tensorflow as tf\n{text}\n", tmp_path, tf1=True, **KEYS)
@@ -120,7 +118,7 @@ def test_with_the_key_what_is_gone_for_good_is_told(
         ),
     ],
 )
-def test_estimators_are_told_of_in_a_tensorflow_without_them(
+def test_estimators_are_reported_if_tensorflow_has_none(
     text: str, name: str, tmp_path: Path
 ) -> None:
     (hint,) = hints(text, tmp_path, **KEYS)

@@ -1,4 +1,5 @@
-"""The stage on which whole runs play, for every test of this room; and one with a way to it."""
+"""The stage on which whole runs play, for all tests of this folder; one variant can reach
+containers."""
 
 import pytest
 
@@ -12,7 +13,7 @@ __all__ = ["host", "stage", "usual_handlers"]
 @pytest.fixture
 def host(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """A stage whose containers can be reached from this process, which may be their chief."""
-    # Nobody listens to the engine's events while such a cluster comes up.
+    # No process listens to the engine's events while such a cluster starts.
     settle = stage.engine.settle
     stage.clock.settle = lambda: settle() if stage.engine._listeners else None
     monkeypatch.setattr(host_chief, "connect", lambda _host, _port: "")

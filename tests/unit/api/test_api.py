@@ -1,4 +1,5 @@
-"""The kit from Python: the same runs as on the command line, told by values, nothing printed."""
+"""The kit from Python: the same runs as on the command line, reported as values; nothing is
+printed."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def test_a_job_is_planned_and_rendered_and_nothing_is_started(stage: Stage) -> N
     assert not stage.engine.boxes and not stage.ran
 
 
-def test_a_run_ends_with_its_outcome_tells_what_happens_and_prints_nothing(
+def test_a_run_returns_its_outcome_reports_events_and_prints_nothing(
     stage: Stage, capfd: pytest.CaptureFixture[str]
 ) -> None:
     told: list[ck.RunEvent] = []
@@ -45,14 +46,16 @@ def test_a_run_ends_with_its_outcome_tells_what_happens_and_prints_nothing(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_training_that_fails_is_an_outcome_and_no_exception(stage: Stage) -> None:
+def test_a_failed_training_is_an_outcome_and_no_exception(stage: Stage) -> None:
     stage.engine.acting = {"chief-0": [Life((ends(1.0, 1, "failed", "ValueError: no"),))]}
     outcome = load(stage).run()
     assert (outcome.success, outcome.blame, outcome.exit_code) == (False, "chief-0", 5)
 
 
 @pytest.mark.usefixtures("usual_handlers")
-def test_an_interrupt_stays_one_when_all_is_saved_and_removed(stage: Stage) -> None:
+def test_ctrl_c_raises_keyboard_interrupt_after_everything_is_saved_and_removed(
+    stage: Stage,
+) -> None:
     stage.clock.at(1.0, lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         load(stage).run()
@@ -83,10 +86,10 @@ def test_paths_are_relative_to_the_current_directory(
     assert load(stage, program="classifier").overrides["program"] == "classifier"
 
 
-def test_what_belongs_to_the_manifests_program_goes_with_it(
+def test_another_program_does_not_get_the_manifests_arguments(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on the command line: another program does not know its arguments."""
+    """As on the command line: another program does not know these arguments."""
     for name in ("mine.py", "other.py"):
         (tmp_path / name).write_text("x = 1\n")
     manifest = tmp_path / "own.toml"
@@ -103,7 +106,7 @@ def test_what_belongs_to_the_manifests_program_goes_with_it(
     assert kept(program="other.py", args=["-v"], evaluator=1, tf1=True) == (("-v",), 1, True)
 
 
-def test_a_cluster_stays_up_for_a_block_and_goes_with_it(stage: Stage) -> None:
+def test_a_cluster_is_up_for_a_block_and_then_removed(stage: Stage) -> None:
     with load(stage).up() as cluster:
         assert (cluster.name, cluster.directory.path.parent.name) == (NAME, NAME)
         assert [task.name for task in cluster.tasks()] == [
@@ -119,13 +122,13 @@ def test_a_cluster_stays_up_for_a_block_and_goes_with_it(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_cluster_that_is_waited_for_has_its_outcome(stage: Stage) -> None:
+def test_wait_returns_the_outcome(stage: Stage) -> None:
     with load(stage).up() as cluster:
         outcome = cluster.wait()
     assert outcome.success and stage.is_clean()
 
 
-def test_it_goes_also_if_the_block_fails(stage: Stage) -> None:
+def test_a_cluster_is_removed_if_the_block_fails(stage: Stage) -> None:
     with pytest.raises(ZeroDivisionError), load(stage).up() as cluster:
         assert cluster.tasks()
         raise ZeroDivisionError
@@ -139,7 +142,7 @@ def test_the_short_form_is_the_same_and_has_the_addresses(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_addresses_are_those_that_were_started(stage: Stage) -> None:
+def test_addresses_are_those_of_the_started_cluster(stage: Stage) -> None:
     stage.docker.takes_subnet = 1
     with load(stage).up() as cluster:
         assert {task.ip for task in cluster.tasks()} == {
@@ -180,7 +183,7 @@ def test_a_task_that_was_killed_in_its_block_is_not_thawed(stage: Stage) -> None
         cluster.kill("worker-1")
 
 
-def test_a_task_that_has_ended_takes_no_command_and_is_not_frozen(stage: Stage) -> None:
+def test_commands_for_a_task_that_has_ended_are_refused(stage: Stage) -> None:
     with load(stage).up() as cluster:
         cluster.kill("ps-0")
         ended = r"ps-0 does not run: it is exited, exit code 137"
@@ -194,13 +197,13 @@ def test_a_task_that_has_ended_takes_no_command_and_is_not_frozen(stage: Stage) 
             cluster.crash("ps-0")
 
 
-def test_a_task_that_crashes_is_no_end_of_it(stage: Stage) -> None:
+def test_a_crashed_task_does_not_end_the_cluster(stage: Stage) -> None:
     with load(stage).up() as cluster:
         cluster.crash("worker-1")
         assert stage.engine.executed == [("worker-1", "kill -9 -1")]
 
 
-def test_a_cluster_that_is_gone_says_so_and_an_unknown_task_has_a_proposal(stage: Stage) -> None:
+def test_a_removed_cluster_is_reported_and_an_unknown_task_has_a_suggestion(stage: Stage) -> None:
     with load(stage).up() as cluster:
         with pytest.raises(ck.UsageError, match="demo has no task worker-7") as told:
             cluster.freeze("worker-7")
@@ -209,7 +212,7 @@ def test_a_cluster_that_is_gone_says_so_and_an_unknown_task_has_a_proposal(stage
         cluster.logs("ps-0")
 
 
-def test_a_name_that_is_up_is_refused_and_the_cluster_goes_on(stage: Stage) -> None:
+def test_a_name_that_is_up_is_refused_and_the_cluster_continues(stage: Stage) -> None:
     with load(stage).up() as cluster:
         with pytest.raises(ck.HostError, match="the cluster demo is already up"):
             load(stage).run()
@@ -218,19 +221,19 @@ def test_a_name_that_is_up_is_refused_and_the_cluster_goes_on(stage: Stage) -> N
         assert set(states(cluster).values()) == {"running"}
 
 
-def test_a_cluster_that_is_left_frozen_is_taken_down(stage: Stage) -> None:
+def test_a_cluster_with_a_frozen_task_is_taken_down(stage: Stage) -> None:
     with load(stage).up() as cluster:
         cluster.freeze("worker-0")
     assert stage.is_clean()
 
 
 @pytest.mark.usefixtures("usual_handlers")
-def test_a_callers_signal_handlers_are_its_own(stage: Stage) -> None:
+def test_signal_handlers_of_the_caller_are_not_changed(stage: Stage) -> None:
     load(stage).run()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_every_name_is_there_and_no_other() -> None:
+def test_the_public_names() -> None:
     assert {name for name in ck.__all__ if getattr(ck, name) is not None} == set(ck.__all__)
     with pytest.raises(AttributeError, match="no attribute 'laod'"):
         ck.laod  # noqa: B018

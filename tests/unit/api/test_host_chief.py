@@ -1,4 +1,4 @@
-"""A chief that is a process on this host: this one, which calls the API."""
+"""A chief that is a process on this host: this process, which calls the API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fakes.stage import NAME, Stage
 
 CONNECTS = host_chief.connect
 HOLDS = Life((says(0.1, "start", attempt=1), says(0.9, "ready"), ends(60.0, 0, "finished")))
-"""The chief's container: its end comes some time after that of this process."""
+"""The chief's container, which ends some time after this process."""
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def load(stage: Stage, **overrides: object) -> ck.Job:
     return ck.load(NAME, root=stage.workspace.root, chief="host", **overrides)
 
 
-def test_its_container_keeps_the_place_and_the_evaluator_is_left_out(host: Stage) -> None:
+def test_its_container_stands_in_for_the_chief_and_there_is_no_evaluator(host: Stage) -> None:
     cluster = load(host).plan()
     assert [task.name for task in cluster.tasks] == ["chief-0", "worker-0", "worker-1", "ps-0"]
     assert cluster.leader.command == ("run", "/program/host_chief.py")
@@ -39,9 +39,7 @@ def test_its_container_keeps_the_place_and_the_evaluator_is_left_out(host: Stage
     assert (given.deadlines.job, given.deadlines.stall, len(given.evaluators)) == (7200, 0, 1)
 
 
-def test_it_has_a_tf_config_of_its_own_by_addresses(
-    host: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_has_a_tf_config_with_addresses(host: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "localhost,.example")
     monkeypatch.delenv("NO_PROXY", raising=False)
     with load(host, addressing="name", port=30222).up() as cluster:
@@ -59,13 +57,13 @@ def test_it_has_a_tf_config_of_its_own_by_addresses(
     assert host.saved()["success"] and host.is_clean()
 
 
-def test_a_master_is_called_so(host: Stage) -> None:
+def test_a_chief_called_master_has_that_job_name(host: Stage) -> None:
     with load(host, chief_job="master").up() as cluster:
         assert cluster.tf_config()["task"]["type"] == "master"
         assert list(cluster.tf_config()["cluster"]["master"]) == [cluster.addresses["chief-0"]]
 
 
-def test_a_port_that_is_taken_here_is_not_used(host: Stage) -> None:
+def test_a_port_in_use_on_this_host_is_not_used(host: Stage) -> None:
     with socket.create_server(("", 0)) as other:
         port = other.getsockname()[1]
         with load(host, port=port).up() as cluster:
@@ -79,7 +77,7 @@ def test_a_port_that_is_taken_here_is_not_used(host: Stage) -> None:
             )
 
 
-def test_the_block_begins_when_the_servers_answer_and_its_end_is_the_jobs(host: Stage) -> None:
+def test_the_block_starts_when_the_servers_answer_and_ends_the_job(host: Stage) -> None:
     began = host.clock.monotonic()
     with load(host).up() as cluster:
         assert host.clock.monotonic() >= began + 0.9
@@ -90,7 +88,7 @@ def test_the_block_begins_when_the_servers_answer_and_its_end_is_the_jobs(host: 
     assert not lock.exists() and host.is_clean()
 
 
-def test_a_block_that_fails_ends_the_job_as_stopped(host: Stage) -> None:
+def test_a_failed_block_ends_the_job_as_stopped(host: Stage) -> None:
     with pytest.raises(ZeroDivisionError), load(host).up():
         raise ZeroDivisionError
     assert (host.saved()["success"], host.saved()["reason"]) == (False, "stopped")
@@ -141,7 +139,7 @@ def test_an_engine_of_this_machine_has_a_route(here: str) -> None:
     assert host_chief.no_route({"OperatingSystem": "Debian GNU/Linux 12 (bookworm)"}, here) == ""
 
 
-def test_what_answers_is_found_by_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_are_tested_by_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_chief, "connect", CONNECTS)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -150,13 +148,13 @@ def test_what_answers_is_found_by_a_connection(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("key", ["program", "args", "extra_args", "style"])
-def test_a_program_beside_it_is_refused(key: str, host: Stage) -> None:
+def test_a_program_in_addition_is_refused(key: str, host: Stage) -> None:
     with pytest.raises(ck.UsageError, match=f'{key} = .* with chief = "host"') as refused:
         load(host, **{key: ["x"] if "args" in key else "x"})
     assert refused.value.hint == f"leave out `{key}`, or `chief`"
 
 
-def test_wrong_values_are_the_manifests_problems(host: Stage) -> None:
+def test_invalid_values_are_the_manifests_problems(host: Stage) -> None:
     with pytest.raises(ck.ManifestError, match='deadline = "5m"'):
         load(host, deadline="5m")
     with pytest.raises(ck.ManifestError, match='chief = "laptop"'):
@@ -165,7 +163,7 @@ def test_wrong_values_are_the_manifests_problems(host: Stage) -> None:
         load(host, ps=0).plan()
 
 
-def test_a_cluster_without_one_says_how_to_get_it(stage: Stage) -> None:
+def test_a_cluster_without_a_host_chief_says_how_to_get_one(stage: Stage) -> None:
     with ck.cluster(NAME, root=stage.workspace.root) as cluster:
         for asks in (cluster.tf_config, cluster.environment):
             with pytest.raises(ck.UsageError, match="is not the chief of demo") as refused:
@@ -173,7 +171,7 @@ def test_a_cluster_without_one_says_how_to_get_it(stage: Stage) -> None:
             assert 'chief="host"' in refused.value.hint
 
 
-def test_a_run_that_is_resumed_is_not_ended_by_the_last_one(
+def test_a_resumed_run_is_not_ended_by_the_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = tmp_path / inside.LOCK
@@ -192,7 +190,7 @@ def test_a_run_that_is_resumed_is_not_ended_by_the_last_one(
     assert inside.main() == 0 and len(looks) == 3
 
 
-def test_a_process_that_is_gone_without_a_word_fails_the_job(
+def test_a_process_that_ends_without_a_message_fails_the_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lock = tmp_path / inside.LOCK

@@ -1,4 +1,4 @@
-"""What is for one host is refused for a swarm."""
+"""Features for one host are refused on a swarm."""
 
 from __future__ import annotations
 

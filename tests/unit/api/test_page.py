@@ -1,4 +1,4 @@
-"""The examples of docs/python.md, run as they stand there."""
+"""Runs the examples of docs/python.md as they are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_an_example_runs(
     number: int, host: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("TF_CONFIG", "no_proxy", "NO_PROXY"):
-        monkeypatch.setenv(name, "")  # an example sets them: they are put back
+        monkeypatch.setenv(name, "")  # An example sets variables: they are restored.
     monkeypatch.chdir(host.workspace.root)
     exec(compile(EXAMPLES[number], "docs/python.md", "exec"), {})
     assert host.is_clean()

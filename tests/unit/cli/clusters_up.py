@@ -1,4 +1,4 @@
-"""An engine of which only is asked which clusters are up, with which containers."""
+"""An engine that is asked only which clusters are up, and with which containers."""
 
 from __future__ import annotations
 

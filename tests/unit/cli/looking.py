@@ -1,4 +1,4 @@
-"""An engine with clusters that are up, and runs that have ended, for verbs that look at them."""
+"""An engine with clusters that are up, and finished runs, for verbs that show them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STARTED, ENDED = datetime(2025, 3, 1, 10, 0), datetime(2025, 3, 1, 10, 20, 30)
 
 @dataclass
 class FakeEngine(ClustersUp):
-    """With what a container says."""
+    """An engine whose containers have output."""
 
     def lines(self, container_id: str) -> Iterator[str]:
         yield f"2025-03-01T10:00:01.5Z {container_id} says"
@@ -48,7 +48,7 @@ def engine(machine: Machine) -> FakeEngine:
 
 
 def ran(root: Path, cluster: str = "demo", **outcome: Any) -> RunDirectory:
-    """A run that has ended, with two tasks' logs; without an outcome where none is given."""
+    """Write a finished run with the logs of two tasks, and an outcome unless it is None."""
     made = new_run(root / "runs" / cluster, STARTED)
     chief = "2025-03-01T10:00:02.0Z first\n2025-03-01T10:00:04.0Z 4\n"
     (made.logs / "chief-0.log").write_text(chief)

@@ -1,4 +1,4 @@
-"""What tests of render have in common: a manifest, another host, a program of one's own."""
+"""What the tests of `render` share: a manifest, another host, a user's program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def manifest(root: Path, more: str) -> None:
 
 @pytest.fixture
 def mine(root: Path) -> Path:
-    """A program and data of one's own, in the workspace."""
+    """Write a user's program and data into the workspace."""
     for folder in ("programs/mine", "data"):
         (root / folder).mkdir(parents=True)
     (root / "programs/mine/train.py").write_text("print(1)\n")

@@ -24,7 +24,7 @@ LONG = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), ends(300.0, 0, "
 def stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, cli: Cli, machine: Machine
 ) -> Iterator[Stage]:
-    """A cluster that is up, and that nobody watches."""
+    """A cluster that is up, and that no process watches."""
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", host_facts.gather)
     for made in set_up(tmp_path, machine):
@@ -52,7 +52,7 @@ def test_a_task_is_restarted(cli: Cli, stage: Stage) -> None:
         (NAME, "--name"),
     ],
 )
-def test_a_task_that_there_is_not_is_told(task: str, told: str, cli: Cli, stage: Stage) -> None:
+def test_an_unknown_task_is_reported(task: str, told: str, cli: Cli, stage: Stage) -> None:
     said = cli("restart", task)
     assert said.code == 2 and told in said.err
     assert cli("restart").code == 2
@@ -81,7 +81,7 @@ def test_stop_asks_once_in_a_terminal(
     assert len(asked) == 2, "nor of one that is stopped already"
 
 
-def test_a_cluster_is_stopped_and_goes_on(cli: Cli, stage: Stage) -> None:
+def test_a_stopped_cluster_can_be_started_again(cli: Cli, stage: Stage) -> None:
     assert "demo is stopped; `cluster-kit start demo` goes on" in cli("stop").err
     assert "demo is stopped already" in cli("stop", NAME).err
     shown = cli("ps", NAME)
@@ -100,7 +100,7 @@ def test_a_cluster_is_stopped_and_goes_on(cli: Cli, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("verb", ["stop", "start"])
-def test_what_is_not_there_is_told(verb: str, cli: Cli, stage: Stage) -> None:
+def test_a_missing_cluster_is_reported(verb: str, cli: Cli, stage: Stage) -> None:
     assert cli(verb, "dmo").code == 2
     cli("down", NAME)
     said = cli(verb, NAME)

@@ -23,13 +23,13 @@ from tests.unit.command_line import Cli
 def stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, machine: Machine
 ) -> Iterator[Stage]:
-    """One in the workspace of the command line."""
+    """A stage in the workspace of the command line."""
     assert root == tmp_path
     monkeypatch.setattr(prepare, "gather", host_facts.gather)
     yield from set_up(tmp_path, machine)
 
 
-def test_a_detached_up_says_how_to_go_on(cli: Cli, stage: Stage) -> None:
+def test_a_detached_up_prints_the_next_commands(cli: Cli, stage: Stage) -> None:
     said = cli("up", NAME, "--detach")
     assert said.code == 0
     assert said.out.startswith("demo has started in the background; its run is runs/demo/2")
@@ -46,7 +46,7 @@ def test_a_detached_up_prints_facts_as_json(cli: Cli, stage: Stage) -> None:
     assert facts == {"cluster": "demo", "run": str(stage.directory.path), "detached": True}
 
 
-def test_keeping_is_for_who_ends_the_run(cli: Cli, stage: Stage) -> None:
+def test_keep_is_refused_with_detach(cli: Cli, stage: Stage) -> None:
     said = cli("up", NAME, "--detach", "--keep")
     assert said.code == 2
     assert "cluster-kit attach NAME --keep" in said.err
@@ -54,7 +54,7 @@ def test_keeping_is_for_who_ends_the_run(cli: Cli, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("verb", ["attach", "wait"])
-def test_a_run_that_goes_well_is_told(cli: Cli, stage: Stage, verb: str) -> None:
+def test_a_successful_run_is_reported(cli: Cli, stage: Stage, verb: str) -> None:
     cli("up", NAME, "--detach")
     said = cli(verb, NAME)
     assert said.code == 0
@@ -64,7 +64,9 @@ def test_a_run_that_goes_well_is_told(cli: Cli, stage: Stage, verb: str) -> None
 
 
 @pytest.mark.parametrize("verb", ["attach", "wait"])
-def test_a_failed_run_is_told_with_its_code_and_as_json(cli: Cli, stage: Stage, verb: str) -> None:
+def test_a_failed_run_is_reported_with_its_code_and_as_json(
+    cli: Cli, stage: Stage, verb: str
+) -> None:
     stage.detach({"chief-0": [Life((ends(1.0, 1, "failed", "E: no"),))]})
     said = cli(verb, NAME, "--json")
     facts = json.loads(said.out)
@@ -72,7 +74,7 @@ def test_a_failed_run_is_told_with_its_code_and_as_json(cli: Cli, stage: Stage, 
     assert facts == stage.saved()
 
 
-def test_a_wait_that_is_interrupted_leaves_the_cluster(cli: Cli, stage: Stage) -> None:
+def test_an_interrupted_wait_leaves_the_cluster_up(cli: Cli, stage: Stage) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
@@ -104,7 +106,7 @@ def test_an_unknown_name_is_a_usage_error_as_with_logs(cli: Cli, stage: Stage, v
 
 
 @pytest.mark.parametrize("verb", ["attach", "wait"])
-def test_without_a_name_the_only_cluster_that_is_up_is_gone_on_with(
+def test_without_a_name_the_only_cluster_that_is_up_is_used(
     cli: Cli, stage: Stage, verb: str
 ) -> None:
     cli("up", NAME, "--detach")
@@ -126,14 +128,16 @@ def test_a_detached_up_returns_when_all_servers_answer(cli: Cli, stage: Stage) -
 
 
 @pytest.mark.parametrize("option", [("--ready=step",), ("--ready", "step")])
-def test_or_at_the_first_step(cli: Cli, stage: Stage, option: tuple[str, ...]) -> None:
+def test_a_detached_up_can_return_at_the_first_step(
+    cli: Cli, stage: Stage, option: tuple[str, ...]
+) -> None:
     said = cli("up", NAME, "--detach", *option, "--json")
     assert json.loads(said.out)["ready"] == "step"
     assert "step" in [line["event"] for line in progress(stage)]
     assert cli("wait", NAME).code == 0
 
 
-def test_one_that_fails_before_that_is_judged_and_removed(cli: Cli, stage: Stage) -> None:
+def test_a_run_that_fails_before_that_is_judged_and_removed(cli: Cli, stage: Stage) -> None:
     stage.engine.acting = {"chief-0": [Life((ends(1.0, 6, "start-deadline", "no ps-0"),))]}
     said = cli("up", NAME, "--detach", "--ready")
     assert said.code == 6
@@ -151,7 +155,7 @@ def test_an_interrupt_before_that_removes_everything(cli: Cli, stage: Stage) -> 
     assert stage.is_clean()
 
 
-def test_ready_is_for_who_detaches(cli: Cli, stage: Stage) -> None:
+def test_ready_requires_detach(cli: Cli, stage: Stage) -> None:
     said = cli("up", NAME, "--ready")
     assert (said.code, stage.ran) == (2, False)
     assert "--ready without --detach" in said.err
@@ -160,12 +164,12 @@ def test_ready_is_for_who_detaches(cli: Cli, stage: Stage) -> None:
 
 
 def progress(stage: Stage) -> list[dict[str, Any]]:
-    """What the leader has written so far."""
+    """Returns what the leader has written so far."""
     file = stage.directory.output / "progress" / "chief-0.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_only_what_has_failed_is_kept(cli: Cli, stage: Stage) -> None:
+def test_only_a_failed_run_is_kept(cli: Cli, stage: Stage) -> None:
     assert cli("up", NAME, "--keep=failed").code == 0
     assert stage.is_clean()
     assert stage.saved()["kept"] is False
@@ -183,11 +187,11 @@ def test_keep_needs_no_value(cli: Cli, stage: Stage) -> None:
     assert cli("up", NAME, "--keep=some").code == 2
 
 
-def test_values_of_options_without_a_value_are_those_of_their_kinds() -> None:
+def test_defaults_of_options_without_a_value_have_the_right_type() -> None:
     assert BARE["--ready"] == tuple(Milestone)
 
 
-def test_a_render_shows_how_it_differs_from_what_runs(cli: Cli, stage: Stage) -> None:
+def test_render_shows_the_difference_from_the_running_cluster(cli: Cli, stage: Stage) -> None:
     refused = cli("render", NAME, "--diff=running")
     assert (refused.code, refused.err.splitlines()[0]) == (2, "error: no cluster demo is up")
     cli("up", NAME, "--detach")

@@ -1,4 +1,4 @@
-"""What Tab proposes: soon, nothing but the words, and nothing if anything fails."""
+"""Completion by Tab is fast, prints only words, and prints nothing if anything fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tab = Callable[[str], list[str]]
 
 @pytest.fixture
 def tab(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Tab:
-    """The words that a shell gets for the end of a line, after which Tab was pressed."""
+    """Returns the words that a shell gets for the end of a line after Tab."""
 
     def press(line: str) -> list[str]:
         words = f"cluster-kit {line}".split(" ")
@@ -79,7 +79,7 @@ def test_runs(tab: Tab, root: Path) -> None:
     assert tab("runs diff demo demo/") == ["demo/20261122-110000"]
 
 
-def test_nothing_is_proposed_or_said_if_the_engine_fails(tab: Tab, machine: Machine) -> None:
+def test_nothing_is_printed_if_the_engine_fails(tab: Tab, machine: Machine) -> None:
     def fails() -> None:
         print("warning", file=sys.stderr)
         raise HostError("no Docker engine answers", "start it")
@@ -88,7 +88,7 @@ def test_nothing_is_proposed_or_said_if_the_engine_fails(tab: Tab, machine: Mach
     assert tab("attach ") == tab("exec ") == []
 
 
-def test_an_engine_that_hangs_is_not_waited_for(
+def test_completion_does_not_wait_for_a_hanging_engine(
     tab: Tab, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     over = threading.Event()
@@ -102,7 +102,7 @@ def test_an_engine_that_hangs_is_not_waited_for(
         over.set()
 
 
-def test_only_the_verb_of_the_line_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_module_of_the_verb_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("_CLUSTER_KIT_COMPLETE", raising=False)
     assert app.typed(["up", "demo"]) == ["up", "demo"]
     monkeypatch.setenv("_CLUSTER_KIT_COMPLETE", "complete_zsh")

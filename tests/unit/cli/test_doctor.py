@@ -1,4 +1,4 @@
-"""`doctor` on the command line: it checks the cluster that the same options make with `up`."""
+"""`doctor` on the command line checks the cluster that `up` makes with the same options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["stage"]
 
 @pytest.fixture
 def checked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[Cluster | None]:
-    """The clusters that were checked so far; None for the host alone."""
+    """Records the checked clusters; None for the host alone."""
     clusters: list[Cluster | None] = []
 
     def check(_host: Host, _: HostFacts, cluster: Cluster | None) -> list[Check]:
@@ -33,7 +33,7 @@ def checked(root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[C
     return clusters
 
 
-def test_a_tensorboard_that_nobody_removed_is_told(
+def test_a_left_over_tensorboard_is_reported(
     cli: Cli, checked: list[Cluster | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "left_behind", lambda *_: ["cluster-kit-tensorboard-0f"])
@@ -43,7 +43,7 @@ def test_a_tensorboard_that_nobody_removed_is_told(
     assert line["cure"] == "`docker rm cluster-kit-tensorboard-0f`"
 
 
-def test_overrides_are_those_of_up(cli: Cli, checked: list[Cluster | None]) -> None:
+def test_overrides_equal_those_of_up(cli: Cli, checked: list[Cluster | None]) -> None:
     said = cli("doctor", "demo", "--workers", "3", "--set", "role.worker.cpus=0.5", "--json")
     assert said.code == 0
     assert [line["name"] for line in json.loads(said.out)] == ["engine", "users"]
@@ -52,7 +52,7 @@ def test_overrides_are_those_of_up(cli: Cli, checked: list[Cluster | None]) -> N
     assert [t.cpus for t in cluster.tasks if t.role == "worker"] == [0.5, 0.5, 0.5]
 
 
-def test_what_up_would_refuse_is_refused(cli: Cli, checked: list[Cluster | None]) -> None:
+def test_a_manifest_that_up_refuses_is_refused(cli: Cli, checked: list[Cluster | None]) -> None:
     said = cli("doctor", "demo", "--set", "role.worker.cpus=99")
     assert (said.code, checked) == (2, [])
     assert "--set role.worker.cpus = 99: this host has" in said.err
@@ -69,7 +69,7 @@ def test_what_up_would_refuse_is_refused(cli: Cli, checked: list[Cluster | None]
     ],
     ids=["overrides", "engine"],
 )  # fmt: skip
-def test_without_a_manifest_only_an_engine_can_be_asked_for(
+def test_without_a_manifest_only_an_engine_can_be_given(
     words: tuple[str, ...], why: str, cli: Cli, checked: list[Cluster | None]
 ) -> None:
     assert cli("doctor", "--engine", "compose").code == 0

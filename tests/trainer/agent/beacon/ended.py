@@ -1,4 +1,4 @@
-"""Leaders and followers of a test end with it: theirs are threads of this process."""
+"""Ends the leaders and followers of a test, which are threads of this process, with the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainer.agent.beacon.server import BeaconServer
 
 
 def _noted(run: Callable[..., None], made: list) -> Callable[..., None]:
-    """What a thread of a leader's or a follower's runs, until it is over."""
+    """Wrap a function that a thread of a leader or a follower runs, and record it until it ends."""
 
     @functools.wraps(run)
     def noted(self: object, *arguments: object) -> None:
@@ -32,7 +32,7 @@ def _noted(run: Callable[..., None], made: list) -> Callable[..., None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def leaders() -> Iterator[list[BeaconServer]]:
-    """Those whose thread has begun."""
+    """Returns the leaders whose thread has started."""
     found: list[BeaconServer] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BeaconServer, "_serve", _noted(BeaconServer._serve, found))
@@ -43,9 +43,10 @@ def leaders() -> Iterator[list[BeaconServer]]:
 
 @pytest.fixture(autouse=True)
 def beacons_end(leaders: list[BeaconServer], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A follower tries again and again to reach its leader: a later test's would admit it.
+    """End all leaders and followers with the test. A follower reconnects again and again, also to a
+    later test's leader.
 
-    It ends when it sleeps, which it does once it is not connected any more.
+    It ends when it sleeps, which it does when its connection is lost.
     """
     over, there = threading.Event(), len(leaders)
 

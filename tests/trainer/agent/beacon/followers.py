@@ -1,4 +1,4 @@
-"""Who listens to a leader's beacon."""
+"""Clients of a leader's beacon."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ SECRET = b"5ec2e7"
 
 
 def secret() -> bytes:
-    """What the followers of these tests know."""
+    """The secret that the followers of these tests know."""
     return SECRET
 
 
 def listen(address: Address, start_deadline_s: float, lost_after_s: float = 30.0) -> JobEnded:
-    """What a follower hears at the end."""
+    """Returns the message with which a follower ends."""
     heard: SimpleQueue[JobEnded] = SimpleQueue()
     BeaconClient(address, secret, "worker-1", start_deadline_s, heard.put, lost_after_s)
     return heard.get(timeout=10)
 
 
 class Over(BaseException):
-    """Ends a thread of a leader's or a follower's."""
+    """Raised to end a thread of a leader or a follower."""
 
 
 def end(leader: BeaconServer) -> None:
@@ -53,7 +53,7 @@ def wait_for_connection(follower: BeaconClient) -> None:
 
 
 class Mute:
-    """A follower that says hello, and then only what it is told to."""
+    """A follower that says hello, and then sends only what the test writes."""
 
     def __init__(self, address: Address, task: str, run: str) -> None:
         self.socket = joined(address)
@@ -64,14 +64,14 @@ class Mute:
 
 
 def joined(address: Address) -> socket.socket:
-    """A connection to a leader on which both have proved who they are."""
+    """Returns a connection to a leader on which both sides are authenticated."""
     connection = socket.create_connection((address.host, address.port))
     handshake.join(connection, SECRET)
     return connection
 
 
 def accept(leader: socket.socket) -> socket.socket:
-    """A connection of a follower that a double of the leader has admitted."""
+    """Accept a follower's connection as a test double of the leader, and authenticate it."""
     follower, _ = leader.accept()
     nonce = handshake.nonce()
     follower.sendall(handshake.challenge(nonce))

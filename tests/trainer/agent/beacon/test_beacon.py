@@ -1,4 +1,4 @@
-"""The beacon: everybody hears the end, and the leader hears what followers say."""
+"""The beacon: all followers receive the end, and the leader receives the followers' messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.first
 REPORT = Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees none")
 
 
-def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
+def test_every_follower_receives_the_end_and_no_thread_is_left(free_port):
     address = Address("127.0.0.1", free_port())
     heard: SimpleQueue[JobEnded] = SimpleQueue()
     followers = [BeaconClient(address, secret, "worker-1", 5, heard.put)]
@@ -37,18 +37,18 @@ def test_every_follower_hears_the_end_and_nobody_lingers(free_port):
     assert [heard.get(timeout=1) for _ in range(5)] == [JobEnded(7)] * 5
 
 
-def test_who_connects_late_hears_it_too(free_port):
+def test_a_late_follower_receives_the_end_too(free_port):
     address = Address("127.0.0.1", free_port())
     BeaconServer(address, SECRET).announce(0)
     assert listen(address, 2) == JobEnded(0)
 
 
-def test_a_leader_that_never_comes(free_port):
+def test_a_leader_that_never_starts(free_port):
     ended = listen(Address("127.0.0.1", free_port()), 0.3)
     assert ended == JobEnded(None, seen=False)
 
 
-def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port):
+def test_a_follower_may_report_before_the_end_and_others_still_receive_it(free_port):
     address = Address("127.0.0.1", free_port())
     reports: SimpleQueue[Report] = SimpleQueue()
     heard: SimpleQueue[JobEnded] = SimpleQueue()
@@ -66,20 +66,20 @@ def test_a_follower_may_report_before_the_end_and_others_still_hear_it(free_port
     assert heard.get(timeout=2) == JobEnded(3)
 
 
-def test_a_report_to_nobody_ends(free_port):
+def test_a_report_without_a_listener_ends(free_port):
     began = time.monotonic()
     client.send_report(Address("127.0.0.1", free_port()), secret, REPORT, 0.3)
     assert time.monotonic() - began < 2
 
 
-def test_a_taken_port_is_named(free_port):
+def test_a_port_in_use_is_named(free_port):
     address = Address("127.0.0.1", free_port())
     BeaconServer(address, SECRET)
     with pytest.raises(ServerError, match=str(address.port)):
         BeaconServer(address, SECRET)
 
 
-def test_the_leader_knows_who_is_there_and_how_they_left(free_port):
+def test_the_leader_knows_its_followers_and_how_they_left(free_port):
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
     BeaconServer(address, SECRET, said.put)
@@ -94,7 +94,7 @@ def test_the_leader_knows_who_is_there_and_how_they_left(free_port):
     assert said.get(timeout=20) == Left("worker-2", "done")
 
 
-def test_followers_hear_that_the_leader_is_stopping_before_its_end(free_port):
+def test_followers_are_informed_that_the_leader_is_stopping(free_port):
     address = Address("127.0.0.1", free_port())
     heard: SimpleQueue[object] = SimpleQueue()
     beacon_server = BeaconServer(address, SECRET)

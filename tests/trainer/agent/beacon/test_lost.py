@@ -1,4 +1,4 @@
-"""Who is lost and who is only silent: leaders and followers that are away, cut off, or frozen."""
+"""Lost or silent: leaders and followers that have ended, are cut off, or are frozen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["beacons_end", "leaders"]
 pytestmark = pytest.mark.first
 
 
-def test_a_crashed_leader_is_awaited_again(free_port):
+def test_followers_wait_for_a_crashed_leader_to_return(free_port):
     address = Address("127.0.0.1", free_port())
     crashed = socket.create_server((address.host, address.port))
     heard: SimpleQueue[JobEnded] = SimpleQueue()
@@ -37,7 +37,7 @@ def test_a_crashed_leader_is_awaited_again(free_port):
     assert heard.get(timeout=2) == JobEnded(3)
 
 
-def test_a_leader_that_stays_away_is_lost(free_port):
+def test_a_leader_that_does_not_return_is_lost(free_port):
     address = Address("127.0.0.1", free_port())
     crashed = socket.create_server((address.host, address.port))
     heard: SimpleQueue[JobEnded] = SimpleQueue()
@@ -50,7 +50,7 @@ def test_a_leader_that_stays_away_is_lost(free_port):
     assert heard.get(timeout=20) == JobEnded(None)
 
 
-def test_a_follower_that_closes_without_a_word_is_lost(free_port):
+def test_a_follower_that_closes_without_a_message_is_lost(free_port):
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
     BeaconServer(address, SECRET, said.put)
@@ -63,7 +63,7 @@ def test_a_follower_that_closes_without_a_word_is_lost(free_port):
 
 
 class Clock:
-    """A leader's time, which passes only when a test lets it."""
+    """A leader's clock, which the test advances."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -72,7 +72,7 @@ class Clock:
         return self.now
 
 
-def test_a_follower_that_is_there_and_says_nothing_is_silent_until_it_speaks(
+def test_a_connected_follower_without_heartbeats_is_silent_until_it_sends_one(
     free_port, monkeypatch
 ):
     clock = Clock()
@@ -84,8 +84,9 @@ def test_a_follower_that_is_there_and_says_nothing_is_silent_until_it_speaks(
     assert {said.get(timeout=20), said.get(timeout=20)} == {Joined("worker-1"), Joined("worker-2")}
 
     def second() -> list[object]:
-        """What the leader says while a second passes in which one follower speaks, twice: the
-        first word wakes the leader, and the second is heard once it has looked at its clock."""
+        """Returns what the leader reports while a second passes in which one follower sends two
+        messages: the first wakes the leader, and it reads the second after it has looked at its
+        clock."""
         clock.now += 1
         heard = []
         for _ in range(2):
@@ -102,7 +103,7 @@ def test_a_follower_that_is_there_and_says_nothing_is_silent_until_it_speaks(
     assert second() == []
 
 
-def test_leader_and_follower_give_signs_of_life(free_port):
+def test_leader_and_follower_send_heartbeats(free_port):
     address = Address("127.0.0.1", free_port())
     with contextlib.closing(socket.create_server((address.host, address.port))) as leader:
         BeaconClient(address, secret, "worker-1", 5, lambda ended: None)
@@ -119,7 +120,7 @@ def test_leader_and_follower_give_signs_of_life(free_port):
         assert lines.readline() == b"beat\n"
 
 
-def test_the_same_run_on_a_new_connection_was_never_lost_and_a_new_run_was(free_port):
+def test_a_new_connection_of_the_same_run_was_never_lost_but_a_new_run_was(free_port):
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
     BeaconServer(address, SECRET, said.put)
@@ -131,7 +132,7 @@ def test_the_same_run_on_a_new_connection_was_never_lost_and_a_new_run_was(free_
     first.socket.close()
     cut_off = Mute(address, "worker-1", "aa")
     assert said.get(timeout=20) == Joined("worker-1")
-    # The old one is cut off: nobody can say that it is gone, but its successor is there.
+    # The old connection is cut off: nothing reports its end, but its successor is connected.
     third = Mute(address, "worker-1", "bb")
     assert said.get(timeout=20) == Left("worker-1", "lost")
     assert said.get(timeout=20) == Joined("worker-1")
@@ -140,7 +141,7 @@ def test_the_same_run_on_a_new_connection_was_never_lost_and_a_new_run_was(free_
     assert said.get(timeout=20) == Left("worker-1", "lost")
 
 
-def test_a_leader_that_says_nothing_is_lost_in_time(free_port):
+def test_a_leader_without_heartbeats_is_lost_in_time(free_port):
     frozen = socket.create_server(("127.0.0.1", free_port()))
     address = Address("127.0.0.1", frozen.getsockname()[1])
     heard: SimpleQueue[JobEnded] = SimpleQueue()

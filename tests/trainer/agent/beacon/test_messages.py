@@ -39,13 +39,13 @@ from trainer.agent.usage import Usage
         End(-9),
     ],
 )
-def test_a_message_comes_back_as_it_was(message):
+def test_messages_are_read_as_they_were_written(message):
     line = encode(message)
     assert line.count(b"\n") == 1 and line.endswith(b"\n")
     assert decode(line) == message
 
 
-def test_the_lines_are_these():
+def test_the_text_of_each_line():
     assert encode(Hello("ps-0", "7f")) == b"hello ps-0 7f\n"
     assert encode(Failed("worker-1", "one\n\ntwo")) == b"failed worker-1 one\x1etwo\n"
     assert encode(Report("cannot-shape", "worker-1", "no ifb")) == (
@@ -68,11 +68,11 @@ def test_the_lines_are_these():
         b"unanswered ps-0 long\n",
     ],
 )
-def test_what_is_no_message_is_none(line):
+def test_invalid_lines_are_ignored(line):
     assert decode(line) is None
 
 
-def test_a_message_that_is_too_long_is_cut_and_still_a_line():
+def test_a_message_that_is_too_long_is_cut_and_is_still_one_line():
     line = encode(Failed("worker-1", "x" * 2 * LONGEST_LINE))
     assert len(line) == LONGEST_LINE and line.endswith(b"x\n")
     assert isinstance(decode(line), Failed)

@@ -1,4 +1,4 @@
-"""Who is silent, by a clock that stands while we do not run ourselves."""
+"""Detection of silent tasks, by a clock that stands still while the observer does not run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def passed(silence: Silence, start: float, seconds: int) -> float:
     return start + seconds
 
 
-def test_who_says_nothing_is_silent_and_who_speaks_is_not():
+def test_a_task_without_messages_is_silent_and_one_with_messages_is_not():
     silence = Silence(100.0)
     silence.heard("ps-0")
     silence.heard("worker-0")
@@ -25,7 +25,7 @@ def test_who_says_nothing_is_silent_and_who_speaks_is_not():
     assert silence.longer_than(2) == {"ps-0": pytest.approx(11), "worker-0": pytest.approx(3)}
 
 
-def test_the_silent_tasks_are_those_of_the_rule_in_the_contract():
+def test_the_silent_tasks_follow_the_rule_of_the_contract():
     silence = Silence(0.0)
     silence.heard("ps-0")
     passed(silence, 0.0, 11)
@@ -33,7 +33,7 @@ def test_the_silent_tasks_are_those_of_the_rule_in_the_contract():
     assert silence.silent(10.0, server=True) == silence.silent(11.0) == silence.silent(0.0) == {}
 
 
-def test_our_own_absence_is_nobodys_silence():
+def test_a_pause_of_the_observer_makes_no_task_silent():
     silence = Silence(0.0)
     silence.heard("ps-0")
     silence.look(600.0)
@@ -42,7 +42,7 @@ def test_our_own_absence_is_nobodys_silence():
     assert silence.longer_than(10).keys() == {"ps-0"}
 
 
-def test_the_length_of_a_silence_is_told_by_the_word_that_ends_it():
+def test_the_message_that_ends_a_silence_gives_its_length():
     silence = Silence(0.0)
     assert silence.heard("ps-0") == 0
     passed(silence, 0.0, 7)
@@ -50,7 +50,7 @@ def test_the_length_of_a_silence_is_told_by_the_word_that_ends_it():
     assert silence.heard("ps-0") == 0
 
 
-def test_who_is_gone_is_not_silent():
+def test_a_task_that_has_left_is_not_silent():
     silence = Silence(0.0)
     silence.heard("ps-0")
     silence.forget("ps-0")

@@ -1,4 +1,5 @@
-"""A stop from outside, such as a requested restart, is none of the leader's `retries`."""
+"""A stop from outside, such as a requested restart, does not count as one of the leader's
+`retries`."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def end(folder: Path, task: str, reason: str = "stopped", ago: float = 0.0) -> N
         file.write(json.dumps(entry) + "\n")
 
 
-def test_who_was_stopped_from_outside_is_known(tmp_path: Path):
+def test_a_task_that_was_stopped_from_outside_is_recognized(tmp_path: Path):
     assert stopped_tasks(tmp_path, 0.0) == frozenset()
     (tmp_path / "worker-0.jsonl").write_text('{\n[]\n{"event": "end", "reason": "stopped"}\n')
     end(tmp_path, "worker-1")
@@ -35,7 +36,7 @@ def test_who_was_stopped_from_outside_is_known(tmp_path: Path):
     assert stopped_tasks(tmp_path, time.time() - 110) == {"worker-1", "worker-3"}
 
 
-def test_a_crash_over_it_is_excused(tmp_path: Path):
+def test_a_crash_because_of_a_stop_is_excused(tmp_path: Path):
     stops = Stops(tmp_path)
     assert stops.excused("worker-1 was lost") == "worker-1 was lost"
     assert stops.excused("") == ""
@@ -61,8 +62,11 @@ def test_a_peer_may_be_stopped_more_often_than_it_may_fail(tmp_path: Path, stopp
     assert failed[-1] is not None
 
 
-def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, tmp_path, events):
-    """It fails each time over the worker that a person restarts; it may not fail once itself."""
+def test_the_leaders_program_restarts_without_using_up_a_retry(
+    run_task, free_port, tmp_path, events
+):
+    """The program fails each time because the user restarts the worker; it has no retry for its own
+    failures."""
     cluster = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
     port = free_port()
     common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{port}", "CLUSTER_KIT_RETRIES": 0}
@@ -83,7 +87,7 @@ def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, t
     follower = follow()
     wait_for((tmp_path / "here").exists)
     wait_for(lambda: reached(port))
-    time.sleep(1.5)  # it says who it is next, and then something every second
+    time.sleep(1.5)  # It sends its name, and then a message every second.
     follower.terminate()
     follower.wait()
     (tmp_path / "lost").touch()
@@ -95,7 +99,7 @@ def test_the_leaders_program_begins_again_without_a_retry(run_task, free_port, t
     assert (led.wait(60), second.wait(60)) == (0, 0)
     found = events("worker-0")
     (retry,) = [e for e in found if e["event"] == "retry"]
-    # On a busy machine it is silent for some seconds before it is gone, which is told, too.
+    # On a busy machine it is silent for some seconds before it has ended, which is reported, too.
     silent = r"(; worker-1 was silent for \d+ s)?"
     excused = rf"worker-1 was lost{silent} \(worker-1 was stopped from outside\)"
     assert re.fullmatch(excused, retry["reason"])

@@ -1,4 +1,4 @@
-"""Whoever does not know the run's secret: nothing that they send, or do not send, has an effect."""
+"""Clients without the run's secret: nothing that they send, or do not send, has an effect."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KILLING = [
     b"report failed worker-1 ended by a stranger",
     b"hello worker-9 7f",
 ]
-"""Lines each of which ended the leader's thread or the job when everybody was heard."""
+"""Lines each of which ended the leader's thread or the job when all clients were trusted."""
 PIECES = [b"nan", b"-inf", b"1e999", b"9" * 5000, b"\0", b"\n", b"\r", b" ", b"\xff", b"-", b".",
           b"hello", b"beat", b"end", b"report", b"answer", b"unanswered", b"x" * 300,
           "\u0661".encode(), b"worker-1", b"\x1e"]  # fmt: skip
@@ -57,7 +57,7 @@ ROUND = 100
 
 
 def mutated(chance: random.Random) -> bytes:
-    """A line of the beacon with some places overwritten, or any bytes."""
+    """Returns a line of the beacon with some bytes overwritten, or random bytes."""
     if chance.random() < 0.2:
         return chance.randbytes(chance.randrange(400))
     line = chance.choice(LINES)
@@ -81,7 +81,7 @@ def open_files() -> int:
 
 
 def closed(connection: socket.socket) -> bool:
-    """Whether the other side closes the connection; it may say its challenge before."""
+    """Returns whether the other side closes the connection; it may send its challenge first."""
     connection.settimeout(20)
     try:
         while connection.recv(LONGEST_LINE):
@@ -92,7 +92,8 @@ def closed(connection: socket.socket) -> bool:
 
 
 def is_alive(address: Address, said: SimpleQueue[object], task: str = "worker-7") -> None:
-    """Assert that a follower that knows the secret is heard, and nobody was before it."""
+    """Assert that the leader answers a follower that knows the secret, and accepted no message
+    before."""
     follower = Mute(address, task, "7f")
     assert said.get(timeout=20) == Joined(task)
     follower.socket.close()
@@ -100,7 +101,7 @@ def is_alive(address: Address, said: SimpleQueue[object], task: str = "worker-7"
 
 
 @pytest.mark.parametrize("line", KILLING)
-def test_a_stranger_is_not_heard_and_is_cut_off(address, line):
+def test_a_client_without_the_secret_is_ignored_and_disconnected(address, line):
     said: SimpleQueue[object] = SimpleQueue()
     BeaconServer(address, SECRET, said.put)
     with connect(address) as stranger:
@@ -122,7 +123,7 @@ def test_a_follower_cannot_end_the_leaders_thread(address, line):
     is_alive(address, said)
 
 
-def test_an_unexpected_error_costs_one_connection(address, capsys):
+def test_an_unexpected_error_ends_only_one_connection(address, capsys):
     said: SimpleQueue[object] = SimpleQueue()
 
     def heard(event: object) -> None:
@@ -141,7 +142,7 @@ def test_an_unexpected_error_costs_one_connection(address, capsys):
     assert "a mistake of the kit" in capsys.readouterr().err
 
 
-def test_a_reset_after_the_leader_has_spoken_is_survived(address):
+def test_a_reset_after_the_leaders_message_is_survived(address):
     said: SimpleQueue[object] = SimpleQueue()
     leader = BeaconServer(address, SECRET, said.put)
     leader.stopping()
@@ -153,7 +154,7 @@ def test_a_reset_after_the_leader_has_spoken_is_survived(address):
     is_alive(address, said)
 
 
-def test_what_has_ended_leaves_no_descriptor(address):
+def test_closed_connections_leave_no_file_descriptor(address):
     said: SimpleQueue[object] = SimpleQueue()
     BeaconServer(address, SECRET, said.put)
     is_alive(address, said)
@@ -166,7 +167,7 @@ def test_what_has_ended_leaves_no_descriptor(address):
     wait_for(lambda: open_files() <= before, 20)
 
 
-def test_who_says_nothing_or_never_ends_a_line_is_cut_off(address, monkeypatch):
+def test_a_client_that_sends_nothing_or_no_line_end_is_disconnected(address, monkeypatch):
     monkeypatch.setattr(handshake, "ANSWER_S", 0.1)
     said: SimpleQueue[object] = SimpleQueue()
     BeaconServer(address, SECRET, said.put)
@@ -180,7 +181,7 @@ def test_who_says_nothing_or_never_ends_a_line_is_cut_off(address, monkeypatch):
     assert said.get(timeout=20) == Left("worker-1", "lost")
 
 
-def test_a_follower_that_floods_is_cut_off(address, monkeypatch):
+def test_a_follower_that_floods_is_disconnected(address, monkeypatch):
     monkeypatch.setattr(server, "MOST_LINES", 50)
     said: SimpleQueue[object] = SimpleQueue()
     BeaconServer(address, SECRET, said.put)
@@ -193,7 +194,7 @@ def test_a_follower_that_floods_is_cut_off(address, monkeypatch):
     ]
 
 
-def test_more_strangers_than_there_is_room_for_keep_nobody_out(address, monkeypatch):
+def test_too_many_strangers_keep_no_follower_out(address, monkeypatch):
     monkeypatch.setattr(server, "MOST_STRANGERS", 8)
     said: SimpleQueue[object] = SimpleQueue()
     BeaconServer(address, SECRET, said.put)
@@ -204,7 +205,9 @@ def test_more_strangers_than_there_is_room_for_keep_nobody_out(address, monkeypa
         stranger.close()
 
 
-def test_without_a_free_descriptor_strangers_go_and_the_thread_stays(address, monkeypatch):
+def test_without_a_free_descriptor_strangers_are_disconnected_and_the_thread_continues(
+    address, monkeypatch
+):
     monkeypatch.setattr(server, "REST_S", 0.0)
     said: SimpleQueue[object] = SimpleQueue()
     leader = BeaconServer(address, SECRET, said.put)
@@ -213,7 +216,7 @@ def test_without_a_free_descriptor_strangers_go_and_the_thread_stays(address, mo
     real = leader._socket
 
     class Full:
-        """Accepts nothing, as at the limit of open files, for two times."""
+        """A socket whose `accept` fails twice, as at the limit of open files."""
 
         times = 2
 
@@ -242,7 +245,7 @@ def test_names_are_bounded(address, monkeypatch):
         said.get(timeout=0.2)
 
 
-def test_a_follower_with_another_secret_hears_nothing(address):
+def test_a_follower_with_another_secret_receives_nothing(address):
     said: SimpleQueue[object] = SimpleQueue()
     heard: SimpleQueue[JobEnded] = SimpleQueue()
     BeaconServer(address, SECRET, said.put).announce(0)
@@ -255,7 +258,7 @@ def test_a_follower_with_another_secret_hears_nothing(address):
     "words",
     [b"end 0\n", b"challenge 00\nanswer 00\nend 0\n", b"challenge " + b"0" * 9999, b"\xff" * 99999],
 )
-def test_a_leader_that_does_not_know_the_secret_is_not_heard(address, words):
+def test_a_leader_without_the_secret_is_ignored(address, words):
     impostor = socket.create_server((address.host, address.port))
     heard: SimpleQueue[object] = SimpleQueue()
     BeaconClient(address, secret, "worker-1", 0.5, heard.put)
@@ -266,7 +269,7 @@ def test_a_leader_that_does_not_know_the_secret_is_not_heard(address, words):
     impostor.close()
 
 
-def test_a_follower_survives_what_a_leader_says(address):
+def test_a_follower_survives_any_message_of_a_leader(address):
     hostile = socket.create_server((address.host, address.port))
     heard: SimpleQueue[object] = SimpleQueue()
     BeaconClient(address, secret, "worker-1", 20, heard.put)
@@ -282,7 +285,7 @@ def test_a_follower_survives_what_a_leader_says(address):
     hostile.close()
 
 
-def test_without_a_secret_from_the_host_the_leader_makes_one_that_only_its_user_reads(tmp_path):
+def test_without_a_secret_from_the_host_the_leader_makes_one_that_only_its_user_can_read(tmp_path):
     task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path)})
     file = tmp_path / "progress" / handshake.FILE
     file.parent.mkdir()
@@ -301,7 +304,7 @@ def test_without_a_secret_from_the_host_the_leader_makes_one_that_only_its_user_
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link"])
-def test_a_secret_file_that_is_something_else_is_none(tmp_path: Path, kind):
+def test_a_secret_file_that_is_not_a_regular_file_is_ignored(tmp_path: Path, kind):
     task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path)})
     file = tmp_path / "progress" / handshake.FILE
     file.parent.mkdir()
@@ -314,7 +317,7 @@ def test_a_secret_file_that_is_something_else_is_none(tmp_path: Path, kind):
 
 
 @given(st.integers(0, 2**32))
-def test_any_line_is_a_message_or_none(seed):
+def test_any_line_is_a_message_or_ignored(seed):
     chance = random.Random(seed)
     for _ in range(ROUND):
         message = decode(mutated(chance))
@@ -328,7 +331,7 @@ def test_any_line_is_a_message_or_none(seed):
 
 @pytest.fixture(scope="module")
 def attacked(free_port):
-    """(address, what is heard) of a leader that lives through all examples."""
+    """Yields (address, received messages) of a leader that survives all examples."""
     address = Address("127.0.0.1", free_port())
     said: SimpleQueue[object] = SimpleQueue()
     server = BeaconServer(address, SECRET, said.put)
@@ -357,7 +360,7 @@ def test_the_leader_survives_any_bytes_of_strangers_and_followers(attacked, seed
 
 
 @given(st.integers(0, 2**32))
-def test_a_follower_survives_any_bytes_of_whoever_listens(seed):
+def test_a_follower_survives_any_bytes_of_a_server(seed):
     chance = random.Random(seed)
     ours, theirs = socket.socketpair()
     with ours, theirs:

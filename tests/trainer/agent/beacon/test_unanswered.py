@@ -1,4 +1,4 @@
-"""Who does not answer this task, from the kernel's tables of connections."""
+"""Finds peers that do not answer this task, in the kernel's tables of connections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ little = pytest.mark.skipif(sys.byteorder != "little", reason="the rows are of s
 
 
 def table(*rows: tuple[str, str, int]) -> str:
-    """The kernel's table with rows of (remote address, state, times that it asked again)."""
+    """Returns the kernel's table with rows of (remote address, state, retransmissions)."""
     lines = [
         f"   {n}: 0200000A:9C40 {remote} {state} 00000010:00000000 01:00000014 {again:08X}     0"
         "        0 110 2 0000000031b0ad18 100 0 0 10 0"
@@ -35,20 +35,20 @@ ASKED, FINE = table((PS, "01", 3)), table((PS, "01", 0))
 
 
 @little
-def test_only_what_was_repeated_counts():
+def test_only_retransmissions_count():
     rows = [("0600000A:08AE", "01", 0), (PS, "01", 1), ("0700000A:08AE", "02", 2),
             ("0800000A:08AE", "06", 5)]  # fmt: skip
     assert retransmitted_to(table(*rows)) == {"10.0.0.5:2222", "10.0.0.7:2222"}
 
 
 @little
-def test_a_socket_of_both_families_and_one_of_ipv6():
+def test_dual_stack_and_ipv6_sockets():
     assert retransmitted_to(table((MAPPED, "02", 1))) == {"10.0.0.5:2222"}
     assert address_of("000000FD000000000000000005000000:08AE") == "[fd00::5]:2222"
 
 
 @little
-def test_seconds_add_up_while_it_is_asked_and_over_the_pause_before_the_next_connection():
+def test_seconds_add_up_over_retransmissions_and_the_pause_before_the_next_connection():
     watch = UnansweredTasks({"10.0.0.5:2222": "ps-0"})
     watch.look(100.0, [FINE])
     seconds = [watch.look(101.0 + n, [ASKED]).get("ps-0") for n in range(9)]
@@ -58,7 +58,7 @@ def test_seconds_add_up_while_it_is_asked_and_over_the_pause_before_the_next_con
 
 
 @little
-def test_an_answer_ends_it():
+def test_an_answer_resets_the_count():
     watch = UnansweredTasks({"10.0.0.5:2222": "ps-0"})
     for n in range(5):
         watch.look(100.0 + n, [ASKED])
@@ -68,14 +68,14 @@ def test_an_answer_ends_it():
 
 
 @little
-def test_a_task_that_was_frozen_itself_blames_nobody():
+def test_a_task_that_was_frozen_itself_blames_no_other():
     watch = UnansweredTasks({"10.0.0.5:2222": "ps-0"})
     watch.look(100.0, [ASKED])
     assert watch.look(160.0, [ASKED])["ps-0"] <= 4
 
 
 @little
-def test_other_connections_of_the_program_are_its_own_matter():
+def test_other_connections_of_the_program_do_not_count():
     watch = UnansweredTasks({"10.0.0.6:2222": "ps-1"})
     assert [watch.look(100.0 + n, [ASKED]) for n in range(3)] == [{}, {}, {}]
 

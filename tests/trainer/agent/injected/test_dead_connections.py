@@ -1,4 +1,5 @@
-"""Connections of TensorFlow's port end when their peer counts as lost; others are left alone."""
+"""Connections of TensorFlow's port are closed when their peer counts as lost; others are not
+changed."""
 
 from __future__ import annotations
 
@@ -17,18 +18,19 @@ from trainer.agent.injected.dead_connections import limit, look, port_in
 
 
 def limit_of(one: socket.socket) -> int:
-    """Its milliseconds without an answer; 0 if an idle connection is never asked for one."""
+    """Returns the socket's limit in milliseconds without an answer; 0 if idle connections are not
+    probed."""
     asks = one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     return asks and one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
 
 
 class Over(BaseException):
-    """Ends a thread that watches for ever."""
+    """Raised to end a thread that watches forever."""
 
 
 @pytest.fixture
 def watching(monkeypatch):
-    """The thread that watches connections ends with the test."""
+    """End the thread that watches connections with the test."""
     over, watch = threading.Event(), dead_connections.watch
 
     def sleep(_seconds):
@@ -47,7 +49,7 @@ def watching(monkeypatch):
 
 @pytest.fixture
 def pair():
-    """A function that connects two sockets; (port, the one, the other)."""
+    """Returns a function that connects two sockets: (port, one, other)."""
     made = []
 
     def connect():
@@ -62,7 +64,7 @@ def pair():
         each.close()
 
 
-def test_both_ends_are_limited_and_no_other_connection(pair):
+def test_both_ends_are_limited_and_other_connections_are_not(pair):
     port, one, other = pair()
     _, stranger, _ = pair()
     read, write = os.pipe()
@@ -71,7 +73,7 @@ def test_both_ends_are_limited_and_no_other_connection(pair):
     assert (limit_of(one), limit_of(other), limit_of(stranger)) == (4000, 4000, 0)
 
 
-def test_what_is_known_is_not_touched_again(pair):
+def test_known_connections_are_not_changed_again(pair):
     port, one, _ = pair()
     known = look(port, 4000, set())
     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1)
@@ -80,7 +82,7 @@ def test_what_is_known_is_not_touched_again(pair):
 
 
 @pytest.mark.usefixtures("watching")
-def test_a_connection_that_comes_later_is_limited_too(pair):
+def test_later_connections_are_limited_too(pair):
     port, early, _ = pair()
     limit(2.5, json.dumps({"cluster": {"ps": [f"127.0.0.1:{port}"]}}))
     late = socket.create_connection(("127.0.0.1", port))
@@ -99,7 +101,7 @@ def test_a_connection_that_comes_later_is_limited_too(pair):
         ("", 0), ("{}", 0), ("nonsense", 0), ('{"cluster": {"ps": []}}', 0), ("[]", 0),
     ],
 )  # fmt: skip
-def test_the_port_is_the_clusters(config, port):
+def test_the_port_is_that_of_the_cluster(config, port):
     assert port_in(config) == port
 
 
@@ -110,7 +112,7 @@ print(any(thread.name == "dead connections" for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize(("silent_s", "watched"), [(4, True), (0, False)])
-def test_a_program_is_watched_from_its_import_of_tensorflow_on(
+def test_a_program_is_watched_after_its_import_of_tensorflow(
     run_task, toy_tensorflow, tmp_path, silent_s, watched
 ):
     (tmp_path / "train.py").write_text(WATCHES)

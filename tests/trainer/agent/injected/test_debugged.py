@@ -1,4 +1,4 @@
-"""A program that waits for a debugger first, and then runs as it would without one."""
+"""A program that waits for a debugger first, and then runs as usual."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainer.agent.supervisor.child import RUNNER, Program
 
 @pytest.fixture
 def debugpy(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What debugpy was asked for; its port is held by another process at first."""
+    """Records the calls of debugpy, whose port another process holds at first."""
     asked: list[object] = []
 
     def listen(address: tuple[str, int]) -> None:

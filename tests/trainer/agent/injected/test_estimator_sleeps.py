@@ -1,4 +1,4 @@
-"""An Estimator's evaluator sleeps for minutes; it is over when the job is."""
+"""An Estimator's evaluator sleeps for minutes; the sleep ends when the job ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainer.agent.injected import tensorflow_patches
 
 
 def evaluator(ended: threading.Event) -> ModuleType:
-    """The module of Estimators in which the evaluator sleeps."""
+    """Returns the module of Estimators in which the evaluator sleeps."""
     training = ModuleType("training")
     training.time = time
     tensorflow_patches.end_sleeps_with_job(training, SimpleNamespace(job_has_ended=ended.is_set))
@@ -28,7 +28,7 @@ def test_a_sleep_ends_with_the_job(monkeypatch):
     assert training.time.time is time.time
 
 
-def test_a_sleep_is_not_shorter_before_it():
+def test_a_sleep_is_not_shortened_before_the_end():
     began = time.monotonic()
     evaluator(threading.Event()).time.sleep(0.3)
     assert time.monotonic() - began >= 0.3

@@ -1,4 +1,4 @@
-"""Which ps holds which variable of a user's program, as the hooks in its process tell it."""
+"""The hooks report which ps holds which variable of a user's program."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def variable(name: str, on: int, elements: int) -> SimpleNamespace:
     )
 
 
-def test_name_task_and_bytes_are_noted() -> None:
+def test_name_task_and_bytes_are_recorded() -> None:
     noted: dict[tuple[str, str], int] = {}
     placement.add(noted, [variable("kernel", 1, 10), variable("bias", 0, 2)])
     assert noted == {("kernel", "ps-1"): 40, ("bias", "ps-0"): 8}
 
 
-def test_what_is_no_variable_on_a_task_disturbs_nobody() -> None:
+def test_objects_that_are_not_variables_on_a_task_are_ignored() -> None:
     noted: dict[tuple[str, str], int] = {}
     local = SimpleNamespace(name="here:0", device="")
     placement.add(noted, [None, object(), local, variable("kernel", 0, 10)])
     assert list(noted) == [("kernel", "ps-0")]
 
 
-def test_variables_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_recorded_variables_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placement, "MOST_KEPT", 3)
     noted: dict[tuple[str, str], int] = {}
     placement.add(noted, [variable(f"v{number}", 0, 1) for number in range(9)])
     assert len(noted) == 3
 
 
-def test_they_are_told_once_the_program_has_made_them_all(
+def test_variables_are_reported_after_the_program_has_created_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "chief-0.jsonl"
@@ -68,6 +68,6 @@ def test_they_are_told_once_the_program_has_made_them_all(
     }
 
 
-def test_without_a_progress_file_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_progress_file_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_KIT_PROGRESS", "/no/such/file")
     placement.append([])

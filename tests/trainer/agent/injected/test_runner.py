@@ -1,4 +1,4 @@
-"""The runner beside Python itself: the same program, the same output, the same exit code."""
+"""The runner compared with Python itself: the same program, the same output, the same exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def run(*command: object, cwd: Path) -> tuple[int, str, str]:
 
 @pytest.fixture
 def both(tmp_path: Path):
-    """A function that runs a program both ways; what both gave: exit code, stdout, stderr."""
+    """Returns a function that runs a program in both ways, and returns their exit codes, stdout and
+    stderr."""
     folder = tmp_path / "programs"
     folder.mkdir()
     (folder / "helper.py").write_text("def fail(): raise ValueError('in the helper')\n")
@@ -49,7 +50,7 @@ print(sorted(name for name in sys.modules if 'runner' in name or 'trainer' in na
 """
 
 
-def test_what_a_program_sees_of_itself(both):
+def test_what_a_program_can_see_of_itself(both):
     code, printed, _ = both(ABOUT_ITSELF, "--one", "two words")
     assert code == 0
     assert "['programs/program.py', '--one', 'two words']" in printed
@@ -116,7 +117,7 @@ print('main done')
 
 
 @pytest.mark.parametrize("last", ["", "sys.exit(4)", "raise RuntimeError"])
-def test_its_end(both, tmp_path, last):
+def test_the_end_of_a_program(both, tmp_path, last):
     _, printed, _ = both(AT_ITS_END + last)
     assert printed.splitlines() == [
         "main done", "thread done", "pool done", "atexit two False", "atexit one",
@@ -136,9 +137,7 @@ LEAVES = [
 
 
 @pytest.mark.parametrize(("text", "words"), LEAVES)
-def test_what_a_program_ends_with_is_left_whole_for_its_supervisor(
-    tmp_path, monkeypatch, text, words
-):
+def test_a_programs_last_error_reaches_its_supervisor_in_full(tmp_path, monkeypatch, text, words):
     monkeypatch.setenv("CLUSTER_KIT_MAILBOX", str(tmp_path))
     (tmp_path / "program.py").write_text(text)
     code, _, said = run(RUNNER, "program.py", cwd=tmp_path)
@@ -148,7 +147,7 @@ def test_what_a_program_ends_with_is_left_whole_for_its_supervisor(
         assert (code, said) == (1, "error: no data in /data\n")
 
 
-def test_the_part_of_an_error_that_tells_is_not_replaced_by_the_whole(tmp_path, monkeypatch):
+def test_the_important_part_of_an_error_is_not_replaced_by_the_whole(tmp_path, monkeypatch):
     monkeypatch.setenv("CLUSTER_KIT_MAILBOX", str(tmp_path))
     (tmp_path / "last-words").write_text("give it a file")
     for words, kept in (("wrapped: give it a file: so", True), ("something else", False)):
@@ -171,7 +170,7 @@ strategy = Strategy()
 
 
 @pytest.mark.parametrize(("last", "code"), [(("", "pass"), 0), (("1 / 0", "train()"), 1)])
-def test_what_it_leaves_behind_costs_nothing(tmp_path, last, code):
+def test_objects_left_at_the_end_cost_no_time(tmp_path, last, code):
     program = tmp_path / "program.py"
     program.write_text(TAKES_LONG_TO_GO.format(*last))
     began = time.monotonic()
@@ -179,7 +178,7 @@ def test_what_it_leaves_behind_costs_nothing(tmp_path, last, code):
     assert time.monotonic() - began < 5
 
 
-def test_processes_of_its_own(both):
+def test_subprocesses_of_a_program(both):
     code, printed, _ = both(
         "import multiprocessing, os\n"
         "def work(n): return n * n, __name__\n"

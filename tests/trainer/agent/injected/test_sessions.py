@@ -1,4 +1,4 @@
-"""How long the oldest sessions wait for threads at their end."""
+"""How long sessions of the oldest style wait for threads at their end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from trainer.agent.injected import tensorflow_patches
         ({}, 120),
     ],
 )
-def test_threads_that_may_be_left_get_less_time_unless_the_program_says(given, waited):
-    """Where they may not be left, a thread that takes long would become an error."""
+def test_daemon_threads_get_less_time_unless_the_program_sets_it(given, waited):
+    """If they may not be abandoned, a thread that takes long would become an error."""
     calls = []
     join = tensorflow_patches.less_patient(lambda self, *arguments: calls.append(arguments))
     join("the coordinator", ["a thread"], **given)

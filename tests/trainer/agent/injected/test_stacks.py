@@ -1,4 +1,4 @@
-"""Where a program stands, whatever it is doing."""
+"""The stacks of a program's threads, whatever the program is doing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ threading.Event().wait()
 """
 
 
-def test_a_running_program_shows_all_its_threads_as_often_as_it_is_asked(run_task, tmp_path):
+def test_a_running_program_prints_all_its_threads_each_time(run_task, tmp_path):
     import time
 
     ready = tmp_path / "ready"
@@ -33,12 +33,12 @@ def test_a_running_program_shows_all_its_threads_as_often_as_it_is_asked(run_tas
         assert said.count("most recent call first") >= 2
 
 
-def test_one_that_is_not_there_has_none(run_task):
+def test_a_missing_program_has_no_stacks(run_task):
     said = run_task("chief-0", ALONE, "stacks", anew=True).communicate(timeout=30)[0]
     assert "nothing runs yet" in said
 
 
-def test_a_program_that_has_ended_has_none(run_task, tmp_path):
+def test_a_program_that_has_ended_has_no_stacks(run_task, tmp_path):
     (tmp_path / "program.py").write_text("pass")
     assert run_task("chief-0", ALONE, "run", str(tmp_path / "program.py")).wait(30) == 0
     said = run_task("chief-0", ALONE, "stacks").communicate(timeout=30)[0]
@@ -53,8 +53,8 @@ def test_the_first_process_keeps_the_file(tmp_path):
     assert not file.exists(), sys.executable
 
 
-def test_a_program_that_crashes_says_where(run_task, tmp_path, events):
-    """And nothing is said twice of a crash whose retries are used."""
+def test_a_crashing_program_prints_its_stack(run_task, tmp_path, events):
+    """After the last retry, the stack of a crash is not reported twice."""
     program = tmp_path / "program.py"
     program.write_text(
         "def reads_zero():\n    import ctypes\n    ctypes.string_at(0)\nreads_zero()\n"

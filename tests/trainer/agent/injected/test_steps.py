@@ -1,5 +1,7 @@
-"""Steps that are counted in a program's process: which optimizer counts, what is written, and what
-is not; with toys in place of Keras."""
+"""Steps that are counted in a program's process, with toys in place of Keras.
+
+Which optimizer counts, and what is written.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +17,27 @@ from trainer.agent.injected import steps
 from trainer.agent.injected.steps import Counter, Watch
 
 
-def test_the_optimizer_that_counts():
+def test_which_optimizer_counts():
     counter = Counter()
     assert counter.look({}) is None
     assert counter.look({1: 0, 2: 0}) is None
-    assert counter.look({1: 3, 2: 9}) == 9  # of two that are used in turn, the busier one
+    # Of two that are used in turn, the one with more updates counts.
+    assert counter.look({1: 3, 2: 9}) == 9
     assert counter.look({1: 4, 2: 9}) == 9
     assert counter.look({1: 4, 2: 12}) == 12
-    assert counter.look({1: 20, 2: 12}) == 28  # a model after the other: 1 made 16 more
+    # A second model after the first: 1 made 16 more steps.
+    assert counter.look({1: 20, 2: 12}) == 28
 
 
-def test_one_that_goes_on_from_a_checkpoint_and_one_that_goes_back():
+def test_a_continued_checkpoint_and_a_step_back():
     counter = Counter()
     assert [counter.look({1: count}) for count in (500, 510, 500)] == [500, 510, 500]
 
 
-def test_models_one_after_the_other():
+def test_steps_of_successive_models_are_added():
     counter = Counter()
     assert counter.look({1: 100}) == 100
-    assert counter.look({2: 1}) == 101  # the first is gone
+    assert counter.look({2: 1}) == 101  # the first one no longer exists
     assert [counter.look({2: count}) for count in (50, 50, 60)] == [150, 150, 160]
 
 
@@ -45,7 +49,7 @@ def file(tmp_path: Path) -> Path:
 
 
 class Toy:
-    """An optimizer, and its variable."""
+    """An optimizer and its variable."""
 
     def __init__(self) -> None:
         self.variable = types.SimpleNamespace(count=0)
@@ -56,7 +60,7 @@ class Toy:
 
 @pytest.fixture
 def watch(file: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Whose thread does not run: a test looks itself."""
+    """Returns a watch without its thread: the test calls it."""
     monkeypatch.setattr(steps, "updates_of", lambda optimizer: optimizer.variable)
     monkeypatch.setattr(steps, "int_value", lambda variable: variable and variable.count)
     made = Watch(str(file), epochs=True)
@@ -71,7 +75,7 @@ def written(file: Path) -> list[dict]:
     return found
 
 
-def test_only_what_is_new_is_written(watch, file):
+def test_only_new_steps_are_written(watch, file):
     optimizer = Toy()
     watch.remember(optimizer)
     assert watch.look(0.0) and not written(file)
@@ -87,13 +91,13 @@ def test_only_what_is_new_is_written(watch, file):
     ]
     optimizer.makes(33)
     del optimizer
-    assert watch.look(6.0) and written(file)[2]["step"] == 33  # what it had made until its end
+    assert watch.look(6.0) and written(file)[2]["step"] == 33  # the steps until its end
     assert watch.look(7.0) and len(written(file)) == 3
     assert not watch._optimizers and not watch._variables
 
 
-def test_a_loss_that_is_no_number(watch, file):
-    """A supervisor refuses NaN: it gets a line of its own."""
+def test_a_loss_that_is_not_finite(watch, file):
+    """A supervisor rejects NaN, so it gets a separate line."""
     optimizer = Toy()
     watch.remember(optimizer)
     optimizer.makes(1)
@@ -129,7 +133,7 @@ def say(file: Path, line: str) -> None:
         opened.write(line + "\n")
 
 
-def test_a_program_that_reports_steps_itself(watch, file):
+def test_the_kit_stops_counting_if_the_program_reports_steps(watch, file):
     for line in ('{"event": ["step"]}', '"step"', '{"step": 1}', "step", '{"event": "step"'):
         say(file, line)
     say(file, '{"event": "step", "step": 4, "counted": true}')
@@ -142,7 +146,7 @@ def test_a_program_that_reports_steps_itself(watch, file):
     assert not watch.look(2.0)
 
 
-def test_what_an_attempt_before_has_reported_does_not_count(file):
+def test_reports_of_an_earlier_attempt_do_not_count(file):
     say(file, '{"event": "step", "step": 5}')
     say(file, '{"event": "start", "attempt": 2}')
     watch = Watch(str(file), epochs=True)
@@ -151,7 +155,7 @@ def test_what_an_attempt_before_has_reported_does_not_count(file):
     assert not watch.look(1.0)
 
 
-def test_a_file_that_is_gone_or_a_fifo(watch, file):
+def test_a_missing_file_or_a_fifo(watch, file):
     optimizer = Toy()
     watch.remember(optimizer)
     file.unlink()
@@ -180,13 +184,13 @@ def test_the_first_process_of_a_program_counts(tmp_path, monkeypatch):
         ("/job:ps/replica:0/task:1/device:CPU:0", False),
     ],
 )
-def test_what_is_in_this_process(device, here, monkeypatch):
+def test_which_keras_is_loaded_in_this_process(device, here, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", '{"task": {"type": "worker", "index": 1}}')
     assert steps.is_here(device) is here
 
 
 def toy_keras() -> types.SimpleNamespace:
-    """As much of a Keras as is looked at."""
+    """Returns a Keras with everything that the hooks use."""
 
     class Optimizer:
         def __init__(self, rate: float = 0.1) -> None:
@@ -214,11 +218,11 @@ def toy_keras() -> types.SimpleNamespace:
     )
 
 
-def test_keras_does_what_it_did(watch, monkeypatch):
+def test_keras_behaves_as_before(watch, monkeypatch):
     monkeypatch.setattr(steps, "the_watch", lambda epochs: watch)
     keras = toy_keras()
     steps.prepare(keras, ["steps", "epochs"])
-    steps.prepare(keras, ["steps", "epochs"])  # twice is once
+    steps.prepare(keras, ["steps", "epochs"])  # a second call changes nothing
     assert keras.optimizers.Optimizer(rate=0.5).rate == 0.5
     with pytest.raises(TypeError, match="unexpected"):
         keras.optimizers.Optimizer(speed=1)
@@ -231,7 +235,7 @@ def test_keras_does_what_it_did(watch, monkeypatch):
     assert [one() for one in watch._optimizers.values()][-1] is calls.model.optimizer
 
 
-def test_of_a_coordinator_only_epochs_are_looked_at(watch, monkeypatch):
+def test_of_a_coordinator_only_epochs_are_counted(watch, monkeypatch):
     monkeypatch.setattr(steps, "the_watch", lambda epochs: watch)
     keras = toy_keras()
     plain = keras.optimizers.Optimizer.__init__
@@ -241,7 +245,7 @@ def test_of_a_coordinator_only_epochs_are_looked_at(watch, monkeypatch):
     assert keras.callbacks.CallbackList.on_train_batch_end is batch
 
 
-def test_a_keras_of_another_kind_is_left_as_it_is(watch, monkeypatch):
+def test_an_unknown_kind_of_keras_is_not_changed(watch, monkeypatch):
     monkeypatch.setattr(steps, "the_watch", lambda epochs: watch)
 
     class CallbackList:
@@ -259,8 +263,9 @@ def test_a_keras_of_another_kind_is_left_as_it_is(watch, monkeypatch):
 SAYS_HOOKS = "import os; print('hooks', os.environ['CLUSTER_KIT_AFTER_IMPORT'])"
 
 
-def test_which_programs_are_looked_at(run_task, program):
-    """Trainers; of a coordinator only its epochs. Neither one of TensorFlow 1 nor an evaluator."""
+def test_which_programs_are_watched(run_task, program):
+    """Trainers, and of a coordinator only its epochs; not programs for TensorFlow 1, nor
+    evaluators."""
     workers = {"worker": ["127.0.0.1:1"]}
 
     def hooks(name: str, cluster: dict, **variables: str) -> set[str]:

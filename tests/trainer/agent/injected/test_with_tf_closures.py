@@ -1,5 +1,4 @@
-"""With TensorFlow: closures are counted when they are scheduled, and those that each worker has
-finished; no others."""
+"""With TensorFlow: counts scheduled closures, and the closures that each worker has finished."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ os._exit(0)
 """
 
 
-def test_what_each_worker_has_finished(tmp_path):
+def test_closures_that_each_worker_has_finished(tmp_path):
     environment = os.environ | {
         "PYTHONPATH": str(HOOKS),
         "CLUSTER_KIT_AFTER_IMPORT": "closures",

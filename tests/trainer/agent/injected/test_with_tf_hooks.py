@@ -1,4 +1,4 @@
-"""With TensorFlow: what a user's unchanged program gets, and what ends it."""
+"""With TensorFlow: what the hooks give to a user's unchanged program, and when they end it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ALONE = {"worker": ["127.0.0.1:1"]}
 
 @pytest.fixture
 def output(run_task, tmp_path: Path):
-    """A function that runs a program of a user's as worker-0, which ends with the `expected` exit
-    code; the lines that it printed itself."""
+    """Returns a function that runs a user's program as worker-0, which must end with the `expected`
+    exit code, and returns the program's own lines."""
 
     def run(text: str, expected: int = 0, **variables: object) -> list[str]:
         path = tmp_path / "program.py"
@@ -46,7 +46,7 @@ use()
 
 
 @pytest.mark.usefixtures("cold")
-def test_a_program_without_its_gpu_ends_in_the_import(output, events):
+def test_a_program_without_its_gpu_ends_during_the_import(output, events):
     began = time.monotonic()
     found = output(IMPORTS_LAZILY, 3, CLUSTER_KIT_GPUS='["GPU-5c1d"]', CLUSTER_KIT_RETRIES=1)
     assert time.monotonic() - began < 30
@@ -65,7 +65,7 @@ def test_a_program_without_its_gpu_ends_in_the_import(output, events):
     ],
     ids=["check off", "hidden by the program"],
 )
-def test_nobody_ends_it(output, first_line, variables):
+def test_programs_that_are_not_ended(output, first_line, variables):
     program = first_line + IMPORTS_LAZILY
     assert output(program, CLUSTER_KIT_GPUS='["0"]', **variables) == ["went on"]
 
@@ -117,12 +117,12 @@ except ValueError:
 
 
 @pytest.mark.usefixtures("cold")
-def test_what_the_program_sets_afterwards_wins(output):
+def test_the_programs_own_settings_take_precedence(output):
     assert output(SETS_ITSELF, CLUSTER_KIT_SIMULATE_GPUS=2) == ["3"]
 
 
-def test_an_error_in_the_hook_is_seen(output, tmp_path):
-    """Here: a progress file that cannot be written."""
+def test_an_error_in_the_hook_is_printed(output, tmp_path):
+    """In this case, the progress file cannot be written."""
     program = "import os; os.environ['CLUSTER_KIT_PROGRESS'] = '/nowhere/x'\nimport tensorflow\n"
     assert "FileNotFoundError" in "\n".join(output(program, 1, CLUSTER_KIT_GPUS='["0"]'))
 
@@ -159,7 +159,7 @@ print(limits(ours.config), ours.config.gpu_options.allow_growth)
     ("limit", "limits", "growth"), [(500, "[[500.0], [500.0]]", False), ("", "[]", True)]
 )
 def test_two_pretended_gpus_are_limited_or_grow(output, events, limit, limits, growth):
-    """TensorFlow's own configuration code, told of GPUs that are not there."""
+    """TensorFlow's own configuration code, with simulated GPUs."""
     variables = {"CLUSTER_KIT_GPUS": '["0","1"]', "CLUSTER_KIT_GPU_MEMORY_MB": str(limit)}
     assert output(f"import os; os.environ |= {variables}\n" + PRETENDS) == [
         f"{limits} {growth}", f"{limits} True", f"{limits} {growth}",
@@ -176,7 +176,7 @@ gpu_promises.cuda_devices = lambda: in_driver
 
 
 @pytest.mark.parametrize(("second", "code"), [("5E", 0), ("86", 3)], ids=["the same", "another"])
-def test_gpus_are_told_apart_by_what_the_driver_says(output, events, second, code):
+def test_gpus_are_identified_by_the_driver(output, events, second, code):
     told = [
         {"name": f"GPU {index}", "pci": f"00000000:{bus}:00.0"}
         for index, bus in enumerate(["3B", second])
@@ -193,7 +193,7 @@ def test_gpus_are_told_apart_by_what_the_driver_says(output, events, second, cod
 
 
 @pytest.mark.parametrize(("second", "code"), [("5e", 0), ("86", 3)], ids=["the same", "another"])
-def test_gpus_that_a_swarm_gave_are_told_apart_by_their_uuids(output, events, second, code):
+def test_gpus_that_a_swarm_assigned_are_identified_by_uuid(output, events, second, code):
     uuids = [f"{bus}000000-1111-2222-3333-444444444444" for bus in ("3b", "5e")]
     driver = f"""
 from trainer.agent.injected import gpu_promises

@@ -117,7 +117,7 @@ def run_all(
 
 
 def parts_of(folder: Path, way: str) -> list[list[int]]:
-    """All workers' parts of an epoch."""
+    """Returns the parts of an epoch that all workers got."""
     told = [json.loads(file.read_text()) for file in folder.glob(f"{way}.*.json")]
     parts = [part for one in told for part in one["parts"]]
     assert {one["workers"] for one in told} == {len(parts)}
@@ -130,7 +130,7 @@ def assert_each_once(parts: list[list[int]], workers: int) -> None:
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-@pytest.mark.usefixtures("cold")  # the chief, too, asks /proc/self/environ which worker it is
+@pytest.mark.usefixtures("cold")  # The chief also reads its worker number from /proc/self/environ.
 def test_under_a_coordinator(run_task, free_port, tmp_path: Path) -> None:
     servers = ("worker-0", "worker-1", "ps-0")
     run_all(run_task, free_port, tmp_path, COORDINATOR, ("chief-0",), servers)
@@ -145,7 +145,7 @@ def test_by_all_reduce(run_task, free_port, tmp_path: Path, programs: tuple[str,
         assert_each_once(parts_of(tmp_path, way), 2)
 
 
-def test_in_the_oldest_style(run_task, free_port, tmp_path: Path) -> None:
+def test_in_graph_mode_with_flags(run_task, free_port, tmp_path: Path) -> None:
     programs = ("chief-0", "worker-0", "worker-1")
     run_all(run_task, free_port, tmp_path, SESSIONS, programs, ("ps-0",))
     assert_each_once(parts_of(tmp_path, "session"), 3)
@@ -163,7 +163,7 @@ def test_in_the_oldest_style(run_task, free_port, tmp_path: Path) -> None:
         ({"worker": ["a:1", "b:1"], "evaluator": ["c:1"]}, ("evaluator", 0), (1, 0)),
     ],
 )
-def test_who_shares_the_data(monkeypatch, cluster, task, expected) -> None:
+def test_which_tasks_share_the_data(monkeypatch, cluster, task, expected) -> None:
     config = {"cluster": cluster, "task": {"type": task[0], "index": task[1]}} if cluster else {}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config) if config else "")
     monkeypatch.setenv("CLUSTER_KIT_SERVERS", "")
@@ -171,7 +171,9 @@ def test_who_shares_the_data(monkeypatch, cluster, task, expected) -> None:
     assert found == expected
 
 
-def test_a_module_of_the_users_comes_first(run_task, free_port, tmp_path: Path) -> None:
+def test_a_users_module_of_the_same_name_takes_precedence(
+    run_task, free_port, tmp_path: Path
+) -> None:
     (tmp_path / "cluster_kit_input.py").write_text("whose = 'mine'\n")
     (tmp_path / "train.py").write_text("import cluster_kit_input\nprint(cluster_kit_input.whose)\n")
     task: subprocess.Popen = run_task(

@@ -1,6 +1,6 @@
-"""With TensorFlow: programs as they were written for TensorFlow 1, unchanged, on small clusters.
+"""With TensorFlow: unchanged programs written for TensorFlow 1, on small clusters.
 
-Two of the six are run in containers of their own: tests/e2e/test_tf1.py.
+Two of the six run in containers: tests/e2e/test_tf1.py.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Run = Callable[..., dict[str, str]]
 
 @pytest.fixture
 def run(run_task, free_port, tmp_path: Path) -> Run:
-    """Run a program on a ps, which it joins itself or is the kit's, and two that train; what those
-    said, by the task's name."""
+    """Run a program on two trainers and a ps, which is the program's own or the kit's; returns each
+    task's output, by name."""
 
     def clustered(program: str, jobs: dict[str, int], *arguments: str, joins: bool = False,
                   **variables: str) -> dict[str, str]:  # fmt: skip
@@ -66,7 +66,7 @@ FLAGS = (
 def test_a_network_of_tf_layers_in_a_synchronous_monitored_session(
     run: Run, tmp_path: Path
 ) -> None:
-    """The chief would wait for 120 s for a thread of the synchronous optimizer."""
+    """The chief would wait 120 s for a thread of the synchronous optimizer."""
     jobs = {"ps": 1, "worker": 2}
     said = run("cnn_monitored.py", jobs, *FLAGS, "--sync_replicas=True", joins=True)
     last = re.search(r"task 0: last step (\d+), loss (\S+), accuracy (\S+)", said["worker-0"])

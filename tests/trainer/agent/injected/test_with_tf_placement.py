@@ -1,5 +1,5 @@
-"""With TensorFlow: which ps holds which variable of a program is told, under a coordinator and in a
-session of TensorFlow 1."""
+"""With TensorFlow: reports which ps holds which variable, under a coordinator and in a session of
+TensorFlow 1."""
 
 from __future__ import annotations
 

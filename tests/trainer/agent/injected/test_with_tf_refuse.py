@@ -1,4 +1,4 @@
-"""Programs that TensorFlow would let hang are told so, by the hooks, with real TensorFlow."""
+"""The hooks end programs on which real TensorFlow would hang, with a message."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_it_is_refused_with_a_cure(run_task, tmp_path, name):
+def test_the_program_is_refused_with_a_fix(run_task, tmp_path, name):
     text, says = PROGRAMS[name]
     (tmp_path / "program.py").write_text(text)
     task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
@@ -98,8 +98,8 @@ def test_all_reduce_with_ps_is_not_refused_in_graph_mode(run_task, tmp_path):
     assert "2 workers" in task.stdout.read()
 
 
-def test_all_reduce_in_an_evaluator_beside_the_training_cluster_is_alone(run_task, tmp_path):
-    """So is its TF_CONFIG where TensorFlow has Estimators."""
+def test_all_reduce_in_an_evaluator_ignores_the_training_cluster(run_task, tmp_path):
+    """This is also so with the TF_CONFIG of a TensorFlow that has Estimators."""
     (tmp_path / "program.py").write_text(
         WITH_PS.replace('"type": "chief"', '"type": "evaluator"')
         + "made = tf.distribute.MultiWorkerMirroredStrategy()\n"
@@ -112,7 +112,7 @@ def test_all_reduce_in_an_evaluator_beside_the_training_cluster_is_alone(run_tas
     assert "2 replicas" in task.stdout.read()
 
 
-def test_what_works_is_not_refused(run_task, tmp_path):
+def test_programs_that_work_are_not_refused(run_task, tmp_path):
     """tf_keras under the same strategy, a generator outside of dataset functions, Keras 3 alone."""
     (tmp_path / "program.py").write_text(
         IN_ONE_PROCESS

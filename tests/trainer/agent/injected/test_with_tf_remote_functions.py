@@ -1,4 +1,4 @@
-"""With TensorFlow: functions that a coordinator sent to its servers stay there."""
+"""With TensorFlow: functions that a coordinator sent to its servers are not removed from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensorflow.python.eager import context
 from trainer.agent.injected import tensorflow_patches
 
 
-def test_functions_are_not_taken_back_from_the_servers(monkeypatch):
+def test_functions_are_not_removed_from_the_servers(monkeypatch):
     monkeypatch.setattr(context.Context, "remove_function", context.Context.remove_function)
     assert tensorflow_patches.keep_remote_functions()
     context.context().remove_function("a name that nobody ever registered")

@@ -1,4 +1,4 @@
-"""A server that a program joins lets go of it when the job has ended."""
+"""The `join` of a program's server returns when the job has ended."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""With TensorFlow: the oldest style's workers take part in short jobs, and those who handle
-preemption have the time for it."""
+"""With TensorFlow: workers in the oldest style take part in short jobs, and programs that handle
+preemption have time to save."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ while True:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_who_handles_preemption_has_the_time_to_save(
+def test_a_program_that_handles_preemption_has_time_to_save(
     run_task, free_port, tmp_path: Path, workers: int
 ) -> None:
     (tmp_path / "preempted.py").write_text(PREEMPTED)

@@ -1,4 +1,5 @@
-"""With TensorFlow: steps, losses and epochs of programs that report none, and what stays theirs."""
+"""With TensorFlow: steps, losses and epochs of programs that report none; the programs are not
+changed."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ KERASES = ["keras", "tf_keras"]
 
 @pytest.fixture
 def told(tmp_path: Path):
-    """A function that runs a program with the hooks; the events that it has left."""
+    """Returns a function that runs a program with the hooks, and returns its events."""
     progress = tmp_path / "worker-0.jsonl"
 
     def run(program: str, hooks: str = "steps,epochs", **variables: str) -> list[dict]:
@@ -90,7 +91,7 @@ def told(tmp_path: Path):
 
 
 @pytest.mark.parametrize("keras", KERASES)
-def test_what_fit_does(told, keras):
+def test_steps_loss_and_epochs_of_fit(told, keras):
     events = told(FIT.format(keras=keras))
     assert all(event["counted"] for event in events)
     steps = [event for event in events if event["event"] == "step"]
@@ -106,7 +107,7 @@ def test_what_fit_does(told, keras):
 
 @pytest.mark.parametrize("keras", KERASES)
 @pytest.mark.parametrize("strategy", ["get_strategy()", 'MirroredStrategy(["CPU:0"])'])
-def test_a_loop_of_the_programs_own(told, keras, strategy):
+def test_steps_of_a_custom_loop(told, keras, strategy):
     build = "optimizer.build(model.trainable_variables)"
     events = told(LOOP.format(keras=keras, strategy=strategy, build=build))
     assert {event["event"] for event in events} == {"step"}
@@ -130,7 +131,7 @@ def test_a_coordinators_epochs_only(told):
     assert [event["event"] for event in events] == ["epoch"] * 3
 
 
-def test_graph_mode_is_left_alone(told):
+def test_graph_mode_is_not_changed(told):
     program = """
 import tensorflow as tf
 tf.compat.v1.disable_v2_behavior()

@@ -1,4 +1,5 @@
-"""With TensorFlow: `import tensorflow` is the API of TensorFlow 1, and what is gone is named."""
+"""With TensorFlow: `import tensorflow` gives the API of TensorFlow 1, and errors name removed
+parts."""
 
 from __future__ import annotations
 
@@ -123,7 +124,7 @@ assert not hasattr(tf, "estimator") and not hasattr(tf.contrib, "learn")
 
 
 def said_by(program: str, folder: Path) -> list[str]:
-    """What a program prints, in a process as the trainer starts it."""
+    """Returns what a program prints, in a process as the trainer starts it."""
     file = folder / "program.py"
     file.write_text(program)
     environment = {**os.environ, "PYTHONPATH": str(ON_PATH), "CLUSTER_KIT_AFTER_IMPORT": "tf1"}
@@ -135,7 +136,7 @@ def said_by(program: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_what_programs_of_that_time_use_is_there_and_what_is_gone_is_told(tmp_path: Path) -> None:
+def test_the_old_api_exists_and_removed_parts_are_named(tmp_path: Path) -> None:
     lines = said_by(
         THERE + ASKS.replace("GONE", repr(list(GONE))).replace("NAMES", str(NAMES)), tmp_path
     )
@@ -145,13 +146,13 @@ def test_what_programs_of_that_time_use_is_there_and_what_is_gone_is_told(tmp_pa
         assert told in line, asked
 
 
-def test_a_program_without_tensorflow_pays_nothing(tmp_path: Path) -> None:
+def test_a_program_without_tensorflow_has_no_extra_cost(tmp_path: Path) -> None:
     program = "import sys\nprint([name for name in sys.modules if 'tf1' in name or 'json' in name])"
     assert said_by(program, tmp_path) == ["[]"]
 
 
-def test_packages_for_tensorflow_2_get_that_one(tmp_path: Path) -> None:
-    """Estimators are loaded when they are used first: a stand-in, which 2.16 lacks, looks at it."""
+def test_packages_written_for_tensorflow_2_get_its_api(tmp_path: Path) -> None:
+    """Estimators are loaded at their first use: a stand-in, which 2.16 lacks, checks this."""
     package = tmp_path / "tensorflow_estimator"
     package.mkdir()
     (package / "__init__.py").write_text("import tensorflow as tf\nSEEN = hasattr(tf, 'Session')\n")
@@ -166,7 +167,7 @@ print(tensorflow_estimator.SEEN, later.SEEN, tensorflow is tf, hasattr(tensorflo
     assert said_by(program, tmp_path) == ["False False True True"]
 
 
-def test_examples_that_are_copied_beside_the_program_come_first(tmp_path: Path) -> None:
+def test_examples_next_to_the_program_take_precedence(tmp_path: Path) -> None:
     folder = tmp_path / "tensorflow" / "examples" / "tutorials"
     (folder / "mnist").mkdir(parents=True)
     (folder / "mnist" / "input_data.py").write_text("HOME = 'beside the program'\n")

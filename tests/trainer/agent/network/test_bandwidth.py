@@ -1,4 +1,4 @@
-"""Bandwidth without a kernel: the numbers, the way through netlink, and what is said in trouble."""
+"""Bandwidth without a kernel: the numbers, the netlink requests, and the error messages."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from trainer.contract import endings
 @pytest.mark.parametrize(
     ("bits", "rate", "burst"), [(100_000_000, 12_500_000, 62_500), (64_000, 8_000, 10_240)]
 )
-def test_a_bucket_holds_a_few_milliseconds_and_never_less_than_packets_need(bits, rate, burst):
+def test_a_bucket_holds_a_few_milliseconds_but_at_least_some_packets(bits, rate, burst):
     bucket = bandwidth.Bucket.of(bits)
     assert (bucket.rate, bucket.burst) == (rate, burst)
     assert bucket.limit >= burst + (64 << 10)
 
 
 @pytest.mark.parametrize("text", ["fast", "7", "-100", "1e8"])
-def test_a_bandwidth_that_is_no_number_is_named(text):
+def test_an_invalid_bandwidth_is_named(text):
     with pytest.raises(ContractError, match=f"BANDWIDTH_BPS = '{text}'"):
         bandwidth.bits_per_second(text)
 
@@ -38,7 +38,7 @@ def test_users_are_numbers(tmp_path):
             privileges.parse_user(wrong, "WHO", tmp_path)
 
 
-def test_or_whoever_owns_the_output_directory(tmp_path):
+def test_the_default_user_is_the_owner_of_the_output_directory(tmp_path):
     owner = tmp_path.stat()
     assert privileges.parse_user("owner", "WHO", tmp_path) == (owner.st_uid, owner.st_gid)
 
@@ -50,7 +50,7 @@ class NetlinkError(Exception):
 
 
 class Kernel:
-    """In place of pyroute2's IPRoute: one interface eth7, and `refuses` what it lacks."""
+    """Replaces pyroute2's IPRoute: one interface eth7; `refuses` names what the kernel lacks."""
 
     def __init__(self, refuses: str = "", code: int = errno.ENOENT) -> None:
         self.refuses, self.code = refuses, code
@@ -104,7 +104,7 @@ def kernel(monkeypatch):
     return install
 
 
-def test_both_ways_are_shaped_on_the_interface_with_the_address(kernel):
+def test_both_directions_are_limited_on_the_interface_with_the_address(kernel):
     made = kernel(Kernel())
     bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(8_000_000))
     mirred = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": 8}
@@ -118,31 +118,31 @@ def test_both_ways_are_shaped_on_the_interface_with_the_address(kernel):
     ("lacks", "says"), [("ifb", "module ifb"), ("tbf", "sch_tbf"), ("u32", "act_mirred"),
                         ("ingress", "sch_ingress")],
 )  # fmt: skip
-def test_what_the_kernel_lacks_is_named_with_a_cure(kernel, lacks, says):
+def test_a_missing_kernel_feature_is_named_with_a_fix(kernel, lacks, says):
     kernel(Kernel(refuses=lacks))
     with pytest.raises(bandwidth.CannotShape, match=f"{says}.*take `bandwidth` out") as caught:
         bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(8_000_000))
     assert caught.value.exit_code == 3
 
 
-def test_without_the_capability_it_says_so(kernel):
+def test_a_missing_capability_is_reported(kernel):
     kernel(Kernel(refuses="ifb", code=errno.EPERM))
     with pytest.raises(bandwidth.CannotShape, match="NET_ADMIN"):
         bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(8_000_000))
 
 
-def test_what_is_shaped_already_stays(kernel):
+def test_an_existing_limit_is_kept(kernel):
     kernel(Kernel(refuses="tbf", code=errno.EEXIST))
     bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(8_000_000))
 
 
-def test_an_address_of_nobody_is_named(kernel):
+def test_an_address_without_an_interface_is_named(kernel):
     kernel(Kernel())
     with pytest.raises(bandwidth.CannotShape, match=r"address 10\.0\.0\.9"):
         bandwidth.shape("10.0.0.9", bandwidth.Bucket.of(8_000_000))
 
 
-def test_a_follower_that_cannot_shape_ends_the_job_with_its_name_and_words():
+def test_a_follower_without_its_limit_ends_the_job_with_its_name_and_message():
     said = f"worker-1 {bandwidth.REFUSED}this kernel lacks the device ifb"
     ended = supervise.meaning(Report(endings.CANNOT_SHAPE, "worker-1", said))
     assert (ended.exit_code, ended.reason, ended.tasks) == (3, "cannot-shape", ("worker-1",))
@@ -151,14 +151,14 @@ def test_a_follower_that_cannot_shape_ends_the_job_with_its_name_and_words():
     assert (gpu.exit_code, gpu.reason) == (3, "gpu-missing"), "told by its reason, not by its words"
 
 
-def test_the_mirror_is_not_counted_as_traffic(tmp_path):
+def test_mirrored_packets_are_not_counted_as_traffic(tmp_path):
     table = tmp_path / "dev"
     row = "{}: 100 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n"
     table.write_text("".join(row.format(name) for name in ("lo", "eth0", bandwidth.MIRROR)))
     assert outcome.traffic(table) == {"rx_bytes": 100, "tx_bytes": 20}
 
 
-def test_a_limit_for_a_while_is_made_and_gone_without_a_trace(kernel):
+def test_a_temporary_limit_is_removed_without_a_trace(kernel):
     made = kernel(Kernel())
     reshape.main(["10.0.0.5", "8000000", "-", "0.01"])
     assert ("add", "tbf", 7, 1_000_000) in made.asked
@@ -166,7 +166,7 @@ def test_a_limit_for_a_while_is_made_and_gone_without_a_trace(kernel):
     assert made.links == {"eth7": 7}
 
 
-def test_a_limit_that_is_there_is_changed_and_comes_back(kernel):
+def test_an_existing_limit_is_changed_and_restored(kernel):
     made = kernel(Kernel())
     bandwidth.shape("10.0.0.5", bandwidth.Bucket.of(80_000_000))
     made.asked.clear()
@@ -176,7 +176,7 @@ def test_a_limit_that_is_there_is_changed_and_comes_back(kernel):
     assert made.asked[1] == ("change", "tbf", 8, 1_000_000)
 
 
-def test_a_limit_for_good_stays(kernel, capsys):
+def test_a_permanent_limit_stays(kernel, capsys):
     made = kernel(Kernel())
     reshape.main(["10.0.0.5", "8000000", "-", "-"])
     assert not any(request[0] == "del" for request in made.asked)

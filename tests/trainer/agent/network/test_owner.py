@@ -13,7 +13,7 @@ from trainer.agent.network import privileges
 
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
-    """What is done to the process, in order; it is root."""
+    """Records what is done to the process, in order; the process is root."""
     done = []
     monkeypatch.setattr(os, "getuid", lambda: 0)
     monkeypatch.chdir(tmp_path)
@@ -29,7 +29,7 @@ def steps(monkeypatch, tmp_path):
     return done
 
 
-def test_root_becomes_the_owner_and_starts_anew_without_asking_again(steps, tmp_path):
+def test_root_becomes_the_owner_and_restarts_without_asking_again(steps, tmp_path):
     with pytest.raises(SystemExit):
         main.main(["serve"])
     stat = tmp_path.stat()
@@ -39,7 +39,7 @@ def test_root_becomes_the_owner_and_starts_anew_without_asking_again(steps, tmp_
     ]
 
 
-def test_any_other_user_stays_as_it_is(steps, monkeypatch):
+def test_any_other_user_stays_the_same(steps, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     assert not privileges.wanted()
     monkeypatch.setattr(os, "getuid", lambda: 0)
@@ -47,7 +47,7 @@ def test_any_other_user_stays_as_it_is(steps, monkeypatch):
     assert not privileges.wanted()
 
 
-def test_a_container_that_may_not_give_up_root_says_what_it_lacks(steps, monkeypatch, capsys):
+def test_a_container_that_cannot_give_up_root_says_what_it_lacks(steps, monkeypatch, capsys):
     def refused(_user):
         raise PermissionError(1, "Operation not permitted")
 

@@ -1,4 +1,4 @@
-"""Secrets of the caller's environment become files, before the program begins."""
+"""Secrets from the caller's environment become files before the program starts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def wanted(**rows):
     return json.dumps({name: {"variable": v, "stays": s} for name, (v, s) in rows.items()})
 
 
-def test_a_value_is_a_file_that_only_this_user_may_read(tmp_path):
+def test_a_value_becomes_a_file_that_only_this_user_can_read(tmp_path):
     given = {
         "A": "it's\nmine",
         "B": "too",
         "CLUSTER_KIT_SECRETS": wanted(a=("A", False), b=("B", True)),
     }
-    for _ in range(2):  # a second attempt in the same container finds them there
+    for _ in range(2):  # A second attempt in the same container finds the files.
         environment = dict(given)
         task_environment.write_secrets(environment, tmp_path)
         assert environment == {"B": "too"}
@@ -36,12 +36,12 @@ def test_one_variable_for_two_files(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": {}}'])
-def test_what_the_host_never_says(text, tmp_path):
+def test_values_that_the_host_never_sends(text, tmp_path):
     with pytest.raises(ContractError, match="must be JSON"):
         task_environment.write_secrets({"CLUSTER_KIT_SECRETS": text}, tmp_path)
 
 
-def test_what_is_missing_is_named_without_a_value(tmp_path):
+def test_a_missing_variable_is_named_without_a_value(tmp_path):
     with pytest.raises(ContractError, match=r"A is not set: .* the secret a"):
         task_environment.write_secrets({"CLUSTER_KIT_SECRETS": wanted(a=("A", False))}, tmp_path)
     environment = {"A": "the-value", "CLUSTER_KIT_SECRETS": wanted(a=("A", False))}

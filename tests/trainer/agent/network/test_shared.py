@@ -1,4 +1,4 @@
-"""What all tasks share is read from one file, and a task's own variables win."""
+"""Shared values are read from one file, and a task's own variables override them."""
 
 import json
 
@@ -32,19 +32,19 @@ def test_a_task_finds_its_place_in_the_shared_cluster(file):
         assert task.servers == {"worker-0": "worker-0:2222", "ps-0": "ps-0:2222"}
 
 
-def test_what_a_task_has_itself_stays(file):
+def test_a_tasks_own_variables_are_kept(file):
     own = {"TF_CONFIG": "{}", "CLUSTER_KIT_SERVERS": "", "CLUSTER_KIT_TASK": "evaluator-0"}
     added = missing_variables({"CLUSTER_KIT_SHARED": file, **own})
     assert json.loads(added.pop("CLUSTER_KIT_TRAINING")) == CLUSTER, "for an Estimator"
     assert added == {"NO_PROXY": "worker-0"}
 
 
-def test_nothing_is_added_where_no_file_is_named():
+def test_nothing_is_added_without_a_file():
     assert missing_variables({"CLUSTER_KIT_TASK": "ps-0"}) == {}
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"cluster": {}}', None])
-def test_a_file_that_is_wrong_is_named(tmp_path, content):
+def test_an_invalid_file_is_named(tmp_path, content):
     path = tmp_path / "cluster.json"
     if content is not None:
         path.write_text(content)

@@ -1,4 +1,4 @@
-"""Traces that are made up."""
+"""Simulated traces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def trace(*events: Event, task: str = "worker-1", ms: float = 100, thread: str =
 
 
 def awaited(name: str, kind: str, begin_ms: float, ms: float, key: int) -> list[Event]:
-    """An op that is started, and done later; no thread stands in it."""
+    """Returns an op that starts and ends later, without a thread in between."""
     return [
         event("ExecutorState::ProcessAsync::Start", begin_ms, 0.1,
               name=name, kernel_type=kind, _p=key),

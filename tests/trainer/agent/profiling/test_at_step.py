@@ -1,4 +1,4 @@
-"""The trace that a manifest asks for: when it is taken, and what is written down of it."""
+"""The trace that a manifest asks for: when it is taken, and what is reported about it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def done(code: int, out: str = "", err: str = ""):
     return lambda _seconds: subprocess.CompletedProcess([], code, out, err)
 
 
-def test_it_is_taken_once_a_task_reports_the_step_or_one_beyond(task):
+def test_a_trace_begins_when_a_task_reports_the_step_or_a_later_one(task):
     progress = Progress(task.progress_file)
     reports = Reports(task.progress_file.parent)
     progress.write("step", step=99)
@@ -37,7 +37,7 @@ def test_it_is_taken_once_a_task_reports_the_step_or_one_beyond(task):
     assert reached(reports, 100)
 
 
-def test_what_became_of_it_is_written_down(task, capsys):
+def test_the_result_is_reported(task, capsys):
     facts = {"folder": "profile/now", "trace": "trace.json.gz", "tasks": {"ps-0": {}},
              "missing": {"worker-1": "it did not answer in time"}}  # fmt: skip
     take(task, Progress(task.progress_file), 2.0, done(0, f"a warning\n{json.dumps(facts)}\n"))
@@ -50,7 +50,7 @@ def test_what_became_of_it_is_written_down(task, capsys):
     )
 
 
-def test_one_that_fails_says_why(task):
+def test_a_failed_trace_gives_the_reason(task):
     progress = Progress(task.progress_file)
     take(task, progress, 2.0, done(1, "", "warning\nerror: no task could be traced: …\n"))
     take(task, progress, 2.0, done(-9))
@@ -59,12 +59,12 @@ def test_one_that_fails_says_why(task):
     ]  # fmt: skip
 
 
-def test_without_the_variable_nothing_is_done(task):
+def test_without_the_variable_no_trace_is_taken(task):
     begin(task, Progress(task.progress_file), {})
     assert events(task) == []
 
 
-def test_the_variable():
+def test_parsing_of_the_variable():
     assert read('{"at_step": 100, "seconds": 2}') == (100, 2.0)
     with pytest.raises(ContractError, match="CLUSTER_KIT_PROFILE = '100'"):
         read("100")

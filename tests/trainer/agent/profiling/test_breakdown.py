@@ -1,4 +1,4 @@
-"""Where a task's time goes, from made-up traces as TensorFlow writes them."""
+"""How a task's time is divided, from simulated traces in TensorFlow's format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainer.agent.profiling.traces import (
 )
 
 
-def test_a_step_of_a_worker_is_split_and_the_parts_are_the_whole():
+def test_a_workers_step_is_divided_into_parts_that_add_up():
     seen = trace(
         event("RunGraph", 0, 90),
         *awaited("w/Read/_S11", "_Recv", 0, 30, key=1),
@@ -41,7 +41,7 @@ def test_a_step_of_a_worker_is_split_and_the_parts_are_the_whole():
     assert facts["longest_waits"] == [{"name": "w/Read/_S11", "op": "_Recv", "count": 1, "ms": 30}]
 
 
-def test_what_goes_on_behind_work_that_is_more_costs_nothing():
+def test_activities_during_a_computation_do_not_count():
     works = [
         Work(WAITING, 0, 10), Work(COMPUTE, 2, 5), Work(COMPUTE, 4, 6), Work(SENDING, 5, 8),
         Work(INPUT, -5, 1), Work(DISPATCH, 0, 99),
@@ -51,13 +51,13 @@ def test_what_goes_on_behind_work_that_is_more_costs_nothing():
     }  # fmt: skip
 
 
-def test_without_any_event_a_task_was_idle():
+def test_a_task_without_events_was_idle():
     facts = task_facts(trace())
     assert facts["shares"]["idle"] == 1
     assert (facts["runs"], facts["longest_ops"], facts["waits_for"]) == (0, [], "")
 
 
-def test_a_wait_that_was_not_over_when_the_trace_ended_does_not_count_as_one_that_was():
+def test_a_wait_that_lasts_to_the_end_of_the_trace_is_counted_separately():
     started, _ = awaited("w", "_Recv", 0, 30, key=1)
     assert [work.kind for work in works_of(trace(started))] == [DISPATCH]
 
@@ -72,7 +72,7 @@ def test_a_ps_waits_for_gradients_and_an_all_reduce_for_the_others():
     assert [wait["ms"] for wait in facts["longest_waits"]] == [30], "once, not twice"
 
 
-def test_input_that_is_prepared_beside_the_step_is_not_waited_for():
+def test_input_that_is_prepared_in_parallel_is_not_waited_for():
     ahead = trace(event("Resize:ResizeBilinear", 0, 50), thread="tf_data_private_threadpool")
     assert task_facts(ahead)["shares"]["idle"] == 1
     asked = trace(event("IteratorGetNextOp::DoCompute", 0, 50))
@@ -91,7 +91,7 @@ def test_input_that_is_prepared_beside_the_step_is_not_waited_for():
         ("train", ("", "")),
     ],
 )
-def test_an_op_is_told_from_what_runs_it(name, found):
+def test_ops_are_distinguished_from_the_code_that_runs_them(name, found):
     assert op_of(name) == found
 
 
@@ -104,16 +104,16 @@ def test_an_op_is_told_from_what_runs_it(name, found):
         (["Adam/sub:Sub"], 0),
     ],
 )
-def test_runs_are_counted_by_the_widest_that_there_is(names, runs):
+def test_runs_are_counted_by_the_outermost_events(names, runs):
     assert runs_of(trace(*(event(name, at, 1) for at, name in enumerate(names)))) == runs
 
 
-def test_an_eager_op_is_no_run_but_a_function_is():
+def test_an_eager_op_is_not_a_run_but_a_function_is():
     seen = trace(event("EagerExecute", 0, 1, is_func=1), event("EagerExecute", 2, 1, is_func=0))
     assert runs_of(seen) == 1
 
 
-def test_ops_are_added_up_by_their_node():
+def test_times_of_ops_are_added_up_by_node():
     works = [Work(COMPUTE, 0, 1e6, "a", "Sub"), Work(COMPUTE, 5e6, 8e6, "b", "Sub"),
              Work(COMPUTE, 2e6, 5e6, "a", "Sub")]  # fmt: skip
     assert [(one["name"], one["count"], one["ms"]) for one in longest(works)] == [
@@ -121,7 +121,7 @@ def test_ops_are_added_up_by_their_node():
     ]  # fmt: skip
 
 
-def test_a_tensor_knows_to_whom_it_goes():
+def test_a_sent_tensor_names_its_receiver():
     assert receiver(TO_PS) == "ps-0"
     assert receiver(TO_PS.replace("/job:ps/", "/job:master/")) == "chief-0"
     assert receiver("no key") == ""

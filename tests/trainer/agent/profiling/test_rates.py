@@ -1,4 +1,4 @@
-"""Steps per second before a profile and during it."""
+"""Steps per second before and during a profile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def step(at, number):
     return entry(time=at, event="step", step=number)
 
 
-def test_steps_are_even_between_two_reports():
+def test_steps_between_two_reports_count_as_even():
     points = points_of(step(at, 10 * at) for at in range(10))
     assert steps_per_s(points, 2.5, 4.5) == pytest.approx(10)
 
@@ -29,13 +29,13 @@ def test_before_and_during():
     assert steps_before_and_during(points_of(reports), 120, 2) == {"before": 20, "during": 15}
 
 
-def test_what_is_not_reported_is_not_known():
+def test_rates_without_reports_are_unknown():
     assert steps_before_and_during([], 120, 2) == {"before": None, "during": None}
     reports = points_of([step(100, 1), step(101, 2)])
     assert steps_before_and_during(reports, 101.5, 2) == {"before": 1, "during": None}
 
 
-def test_a_run_that_began_anew_is_counted_from_there():
+def test_a_restarted_run_is_counted_from_its_start():
     reports = [step(1, 100), step(2, 110), step(9, 5), step(10, 8), entry(event="epoch", time=11)]
     assert points_of(reports) == [(9, 5), (10, 8)]
 

@@ -1,4 +1,4 @@
-"""What TensorFlow's profiler is asked, and the command line that asks it."""
+"""The request to TensorFlow's profiler, and the command line for it."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ def test_all_tasks_are_traced_if_none_is_named(task):
         (["1", "evaluator-0"], "evaluator-0 has no TensorFlow server"),
     ],
 )
-def test_what_cannot_be_traced_is_refused(task, arguments, said):
+def test_invalid_requests_are_refused(task, arguments, said):
     with pytest.raises(ContractError, match=said):
         parse(task, arguments)
 
 
-def test_tensorboard_finds_the_files_where_it_looks(tmp_path):
+def test_files_are_where_tensorboard_looks_for_them(tmp_path):
     assert event_files(tmp_path) == tmp_path
     (tmp_path / "tensorboard").mkdir()
     assert event_files(tmp_path) == tmp_path / "tensorboard"
 
 
-def test_why_a_task_is_missing_is_told_in_words():
+def test_the_reason_for_a_missing_task_is_a_sentence():
     missing = {
         "ps-0": why("DEADLINE_EXCEEDED", ""), "worker-1": why("UNAVAILABLE", "refused"),
         "worker-2": why("ABORTED", "Another profiling session is active"),

@@ -1,4 +1,4 @@
-"""With TensorFlow: a server that does nothing but answer is traced, and its file is read."""
+"""With TensorFlow: an idle server is traced, and its file is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ grpc = pytest.importorskip("grpc", reason="grpcio is in the image, not here")
 
 
 @pytest.mark.parametrize("kind", ["native", "python"])
-def test_a_server_traces_itself_and_the_others_are_named(run_task, free_port, tmp_path, kind):
+def test_a_server_traces_itself_and_missing_tasks_are_named(run_task, free_port, tmp_path, kind):
     address = f"127.0.0.1:{free_port()}"
     cluster = {"chief": ["127.0.0.1:1"], "ps": [address]}
     server = run_task("ps-0", cluster, "serve", CLUSTER_KIT_SERVER=kind, CUDA_VISIBLE_DEVICES="-1")
@@ -31,7 +31,7 @@ def test_a_server_traces_itself_and_the_others_are_named(run_task, free_port, tm
     assert all(-1e9 < event.begin < 6e9 for event in events)
 
 
-def test_the_whole_command_leaves_a_trace(run_task, free_port, tmp_path):
+def test_the_command_writes_a_trace(run_task, free_port, tmp_path):
     address = f"127.0.0.1:{free_port()}"
     cluster = {"ps": [address]}
     server = run_task("ps-0", cluster, "serve", CUDA_VISIBLE_DEVICES="-1")

@@ -1,4 +1,4 @@
-"""What was sent to whom, by the kernel's own counts."""
+"""Bytes sent to each task, by the kernel's own counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def open_to(address: str) -> list[Connection]:
     return [one for one in connections() if one.address == address]
 
 
-def test_the_kernel_counts_what_the_other_side_acknowledged():
+def test_the_kernel_counts_acknowledged_bytes():
     listening = socket.create_server(("127.0.0.77", 0))
     client = socket.create_connection(listening.getsockname())
     other, _ = listening.accept()
@@ -30,7 +30,7 @@ def test_the_kernel_counts_what_the_other_side_acknowledged():
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="IPv6 is switched off here")
-def test_both_families_are_told_and_an_ipv4_address_in_ipv6_is_one_of_ipv4():
+def test_both_ip_families_are_read_and_mapped_ipv4_addresses_are_ipv4():
     with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listening:
         port = listening.getsockname()[1]
         with (
@@ -44,7 +44,7 @@ def test_both_families_are_told_and_an_ipv4_address_in_ipv6_is_one_of_ipv4():
     assert "127.0.0.78" in addresses and "::1" in addresses
 
 
-def test_connections_that_were_closed_stay_counted():
+def test_closed_connections_stay_counted():
     sent = Sent({"10.0.0.5": "ps-0"})
     assert sent.look([]) == {}
     assert sent.look([Connection(b"a", "10.0.0.5", 100)]) == {"ps-0": 100}
@@ -54,11 +54,11 @@ def test_connections_that_were_closed_stay_counted():
     assert sent.look([Connection(b"c", "10.0.0.5", 3)]) == {"ps-0": 160}
 
 
-def test_who_is_no_task_is_not_counted():
+def test_addresses_that_are_no_task_are_not_counted():
     assert Sent({"10.0.0.5": "ps-0"}).look([Connection(b"a", "10.0.0.1", 9)]) == {}
 
 
-def test_an_answer_that_is_cut_or_too_short_has_no_connection():
+def test_a_truncated_answer_has_no_connection():
     assert parsed(b"\x02" * 40) is None
     assert parsed(b"\x02" * 72 + b"\0\0\0\0") is None
     assert list(split(b"\x01\0\0\0" + bytes(20))) == []

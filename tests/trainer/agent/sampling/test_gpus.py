@@ -1,4 +1,4 @@
-"""GPUs as NVML tells of them; the library is a double with its signatures."""
+"""GPUs as NVML reports them; the library is a double with its signatures."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def test_each_gpu_has_its_share_and_its_bytes(library):
     assert Driver(["GPU-1", "MIG-2", "GPU-unknown"]).look() == expected
 
 
-def test_a_driver_that_does_not_start_tells_nothing(library):
+def test_a_driver_that_does_not_start_reports_no_gpus(library):
     library.works = False
     assert Driver(["GPU-1"]).look() == []
 
 
-def test_without_gpus_no_driver_is_asked(monkeypatch):
+def test_without_gpus_the_driver_is_not_asked(monkeypatch):
     monkeypatch.setattr(usage_recorder.ctypes, "CDLL", lambda name: pytest.fail("asked"))
     assert Driver([]).look() == []
 
 
-def test_without_a_driver_there_is_nothing_to_see():
+def test_without_a_driver_there_are_no_gpus():
     assert Driver(["GPU-1"], library="libno-such-driver.so.1").look() == []

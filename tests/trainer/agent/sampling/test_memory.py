@@ -1,4 +1,4 @@
-"""Memory in use: by the control group of either version, else by what processes have."""
+"""Memory in use: by the control group of either version, else by the processes."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def mounted(at: Path, files: dict[str, str]) -> Path:
     ("files", "expected"),
     [(VERSION_1, 7000000), (VERSION_2, 6000000), ({}, None), ({"memory.current": "max"}, None)],
 )
-def test_files_that_could_be_dropped_are_not_in_use(tmp_path, files, expected):
+def test_file_pages_that_can_be_dropped_are_not_in_use(tmp_path, files, expected):
     assert usage.control_group_memory(mounted(tmp_path, files)) == expected
 
 
-def test_without_a_control_group_it_is_what_processes_have(monkeypatch):
+def test_without_a_control_group_the_memory_of_processes_counts(monkeypatch):
     monkeypatch.setattr(usage, "control_group_memory", lambda: None)
     assert (
         usage_recorder.memory_in_use() >= usage_recorder.memory_of_processes(Path("/proc")) // 2 > 0
     )
 
 
-def test_shared_pages_are_of_no_process(tmp_path):
+def test_shared_pages_count_for_no_process(tmp_path):
     for process, text in {"1": "900 50 20 1 0 9 0", "23": "10 10 10 0 0 0 0", "x": "9"}.items():
         (tmp_path / process).mkdir()
         (tmp_path / process / "statm").write_text(text)

@@ -1,4 +1,4 @@
-"""A task's use, a line each second."""
+"""A task's resource use, one line per second."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_first_and_the_last_sample_are_written_at_once(alone):
     assert lines[0]["cpu_s"] <= lines[1]["cpu_s"]
 
 
-def test_between_them_is_one_in_each_interval_and_seldom_the_table(alone, monkeypatch):
+def test_between_them_is_one_sample_per_interval_and_rarely_the_table(alone, monkeypatch):
     monkeypatch.setattr(usage_recorder, "EVERY_S", 0.01)
     recording = Recorder(alone)
     until = time.monotonic() + 10
@@ -46,8 +46,8 @@ def test_between_them_is_one_in_each_interval_and_seldom_the_table(alone, monkey
     assert with_table[:2] == [0, 10] and with_table[-1] == len(lines) - 1
 
 
-def test_what_a_program_sent_that_has_ended_since_is_told_too(tmp_path, monkeypatch):
-    """Its connections are there only between two of the samples that tell of them."""
+def test_bytes_sent_by_a_program_that_has_ended_are_counted(tmp_path, monkeypatch):
+    """Its connections exist only between two samples that include connections."""
     monkeypatch.setattr(usage_recorder, "EVERY_S", 0.02)
     cluster = {"chief": ["10.0.0.4:1"], "ps": ["10.0.0.5:1"]}
     config = {"cluster": cluster, "task": {"type": "chief", "index": 0}}
@@ -69,7 +69,7 @@ def test_what_a_program_sent_that_has_ended_since_is_told_too(tmp_path, monkeypa
     assert read(task)[-1]["sent_to"] == {"ps-0": 5000}
 
 
-def test_in_a_long_run_connections_are_looked_at_seldom(alone, monkeypatch):
+def test_in_a_long_run_connections_are_read_rarely(alone, monkeypatch):
     monkeypatch.setattr(usage_recorder, "EVERY_S", 0.001)
     looks = []
     monkeypatch.setattr(
@@ -90,7 +90,7 @@ def test_in_a_long_run_connections_are_looked_at_seldom(alone, monkeypatch):
     assert apart[-2:] == [5, 5] and max(apart) == 5
 
 
-def test_an_output_that_is_removed_stays_removed(alone, monkeypatch):
+def test_a_removed_output_is_not_created_again(alone, monkeypatch):
     monkeypatch.setattr(usage_recorder, "EVERY_S", 0.01)
     recording = Recorder(alone)
     shutil.rmtree(alone.progress_file.parent)
@@ -99,7 +99,7 @@ def test_an_output_that_is_removed_stays_removed(alone, monkeypatch):
     assert not alone.progress_file.parent.exists()
 
 
-def test_a_task_knows_the_others_by_their_addresses(tmp_path):
+def test_a_task_knows_the_others_by_address(tmp_path):
     cluster = {"chief": ["10.0.0.2:1"], "worker": ["10.0.0.3:1"], "ps": ["10.0.0.4:1"]}
 
     def task(name):

@@ -1,4 +1,4 @@
-"""A server looks whether its MIG slices, or what a swarm gave it, are what it was promised."""
+"""A server checks that it sees the MIG slices, or the GPUs from a swarm, that it was promised."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def task(uuid: str, check: str = "on") -> Task:
 
 @pytest.fixture
 def sees(monkeypatch: pytest.MonkeyPatch):
-    """What the driver shows: a list that the test fills."""
+    """The GPUs that the driver shows: a list that the test fills."""
     shown: list[CudaDevice] = []
     monkeypatch.setattr(gpu_promises, "cuda_devices", lambda: shown)
     return shown
 
 
-def test_another_slice_of_the_same_gpu_ends_it(sees: list[CudaDevice]) -> None:
+def test_another_slice_of_the_same_gpu_ends_the_server(sees: list[CudaDevice]) -> None:
     sees.append(CudaDevice(PCI, OTHER))
     ended = serve.gpus_missing(task(f"MIG-{OWN}"))
     assert ended is not None
@@ -55,7 +55,7 @@ def test_another_slice_of_the_same_gpu_ends_it(sees: list[CudaDevice]) -> None:
     ],
     ids=["its own", "unchecked", "no driver", "an old driver", "a whole GPU: the leader asks"],
 )
-def test_what_does_not_end_it(
+def test_gpus_that_do_not_end_the_server(
     sees: list[CudaDevice], uuid: str, check: str, shown: list[CudaDevice]
 ) -> None:
     sees.extend(shown)
@@ -73,7 +73,7 @@ def on_a_swarm(given: str, number: int = 1, check: str = "on") -> Task:
     })  # fmt: skip
 
 
-def test_another_gpu_than_the_swarm_gave_ends_it(sees: list[CudaDevice]) -> None:
+def test_another_gpu_than_the_swarm_assigned_ends_the_server(sees: list[CudaDevice]) -> None:
     sees.append(CudaDevice(PCI, OTHER))
     ended = serve.gpus_missing(on_a_swarm(f"GPU-{OWN}"))
     assert ended is not None
@@ -99,15 +99,15 @@ def test_another_gpu_than_the_swarm_gave_ends_it(sees: list[CudaDevice]) -> None
     ids=["its own", "its own slice", "abbreviated", "unchecked", "no driver: the leader asks",
          "an old driver", "a number", "not on a swarm"],
 )  # fmt: skip
-def test_what_a_swarm_gave_and_is_seen_ends_nothing(
+def test_the_gpus_that_a_swarm_assigned_are_accepted(
     sees: list[CudaDevice], given: str, check: str, shown: list[CudaDevice]
 ) -> None:
     sees.extend(shown)
     assert serve.gpus_missing(on_a_swarm(given, check=check)) is None
 
 
-def test_the_program_of_a_task_on_a_swarm_compares_too(tmp_path, monkeypatch) -> None:
-    """The part of the hook behind TensorFlow's own: what is promised and what is seen."""
+def test_the_program_of_a_task_on_a_swarm_checks_its_gpus_too(tmp_path, monkeypatch) -> None:
+    """The part of the hook after TensorFlow's own: compares promised with visible GPUs."""
     from trainer.agent.injected import gpu_promises, tensorflow_devices
 
     left: list[str] = []

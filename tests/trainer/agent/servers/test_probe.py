@@ -1,4 +1,4 @@
-"""The probe against servers of our own that answer GetStatus."""
+"""The probe, against test servers that answer GetStatus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ grpc = pytest.importorskip("grpc", reason="grpcio, a part of the image, is not i
 
 @pytest.fixture
 def server():
-    """A function that starts a gRPC server which says that it is job:task; its address."""
+    """Returns a function that starts a gRPC server that identifies itself as job:task; returns its
+    address."""
     running = []
 
     def start(
@@ -62,14 +63,14 @@ def test_a_master_answers_as_the_chief(server):
     assert ready.incarnations == {"chief-0": 11}
 
 
-def test_all_there(server):
+def test_all_servers_answer(server):
     servers = {"ps-0": server("ps", 0, 11), "worker-0": server("worker", 0, 12)}
     assert probe.wait_for(servers, 5) == ServersReady(
         {"ps-0": 11, "worker-0": 12}, {"ps-0": (), "worker-0": ()}
     )
 
 
-def test_silent_and_misplaced_are_named(server, free_port):
+def test_missing_and_misplaced_servers_are_named(server, free_port):
     servers = {
         "ps-0": server("ps", 0),
         "worker-0": server("ps", 1),
@@ -82,7 +83,7 @@ def test_silent_and_misplaced_are_named(server, free_port):
     assert f"worker-1 at {servers['worker-1']} is silent" in str(found)
 
 
-def test_a_restart_and_a_loss_show(server, free_port):
+def test_a_restart_and_a_loss_are_detected(server, free_port):
     servers = {
         "ps-0": server("ps", 0, 1),
         "ps-1": server("ps", 1, 2),
@@ -95,10 +96,10 @@ def test_a_restart_and_a_loss_show(server, free_port):
     assert len(lost) == 2
 
 
-def test_a_failure_after_a_server_was_lost_is_tried_again(
+def test_a_failure_after_the_loss_of_a_server_is_retried(
     server, free_port, run_task, events, tmp_path
 ):
-    """The program fails once ps-0 is another incarnation; its second attempt finishes."""
+    """The program fails when ps-0 has a new incarnation; its second attempt succeeds."""
     program = tmp_path / "program.py"
     program.write_text(
         "import pathlib, sys, time\n"
@@ -125,17 +126,17 @@ def test_a_failure_after_a_server_was_lost_is_tried_again(
 
 
 def h200(index: int) -> str:
-    """A GPU as TensorFlow describes it."""
+    """Returns a GPU as TensorFlow describes it."""
     bus = f"0000:{index + 1}b:00.0"
     return f"device: {index}, name: NVIDIA H200, pci bus id: {bus}, compute capability: 9.0"
 
 
 SEEN = [f"NVIDIA H200 (pci 0000:{index + 1}b:00.0)" for index in range(2)]
 PROMISED = {"name": "GPU 1 (GPU-5c1d…)", "pci": "00000000:2B:00.0", "uuid": "GPU-5c1d"}
-"""As the host writes it of the GPU that TensorFlow would describe as `h200(1)`."""
+"""The host's description of the GPU that TensorFlow describes as `h200(1)`."""
 
 
-def test_physical_gpus_are_counted_not_the_logical_ones(server):
+def test_physical_gpus_are_counted_not_logical_ones(server):
     address = server("worker", 0, gpus=(h200(0), h200(0), h200(1)))
     assert probe.wait_for({"worker-0": address}, 5).gpus == {
         "worker-0": tuple(Gpu("NVIDIA H200", f"0000:{index + 1}b:00.0") for index in range(2))
@@ -198,8 +199,8 @@ def test_a_promise_that_is_kept_or_not_checked(
     assert [event["event"] for event in events("chief-0")] == ["start", "devices", "ready", "end"]
 
 
-def test_a_server_that_has_another_address_by_now_is_asked_there(server, monkeypatch):
-    """As on a swarm, where each start of a task gets another one and the old one gives no sign."""
+def test_a_server_with_a_new_address_is_asked_there(server, monkeypatch):
+    """On a swarm each start of a task gets a new address, and the old one does not answer."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         old = f"127.0.0.1:{deaf.getsockname()[1]}"
         addresses = {"ps-0": old}
@@ -214,6 +215,6 @@ def test_a_server_that_has_another_address_by_now_is_asked_there(server, monkeyp
                 time.sleep(0.05)
 
 
-def test_an_address_that_is_not_known_is_none():
+def test_an_address_that_cannot_be_resolved_is_none():
     assert probe.ip_addresses("127.0.0.1:2222") == {"127.0.0.1"}
     assert probe.ip_addresses("not-there.invalid:2222") == frozenset()

@@ -1,4 +1,4 @@
-"""With TensorFlow: the ServerDef against its proto, and the native server as a process."""
+"""With TensorFlow: the ServerDef compared with its proto, and the native server as a process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parsed(**config: int):
     return tensorflow_server_pb2.ServerDef.FromString(encoded)
 
 
-def test_tensorflow_reads_our_server_def():
+def test_tensorflow_reads_the_kits_server_def():
     found = parsed()
     assert (found.job_name, found.task_index, found.protocol, found.port) == (
         "worker", 1, "grpc", 2300,
@@ -62,7 +62,7 @@ def test_a_server_shows_its_simulated_devices(run_task, free_port, kind):
 
 
 @pytest.mark.parametrize("kind", ["native", "python"])
-def test_a_server_answers_as_itself_and_ends_on_sigterm(run_task, free_port, events, kind):
+def test_a_server_identifies_itself_and_ends_on_sigterm(run_task, free_port, events, kind):
     address = f"127.0.0.1:{free_port()}"
     cluster = {"chief": ["127.0.0.1:1"], "ps": [address]}
     server = run_task("ps-0", cluster, "serve", CLUSTER_KIT_SERVER=kind, CUDA_VISIBLE_DEVICES="-1")
@@ -77,7 +77,7 @@ def test_a_server_answers_as_itself_and_ends_on_sigterm(run_task, free_port, eve
     assert [event["event"] for event in events("ps-0")] == ["ready", "end"]
 
 
-def test_a_taken_port_is_a_clear_error(run_task, free_port):
+def test_a_port_in_use_is_a_clear_error(run_task, free_port):
     import socket
 
     port = free_port()

@@ -1,4 +1,4 @@
-"""Jobs that are made up: what each task does in a second, looked at once a second."""
+"""Simulated jobs: what each task does in a second, observed once a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORKERS = (ONE, TWO)
 
 @dataclass(frozen=True)
 class Second:
-    """What a task does in a second: steps, and what it uses."""
+    """What a task does in a second: its steps, and its resource use."""
 
     steps: float | None = None
     cpus: float = 0.5
@@ -24,7 +24,7 @@ class Second:
 
 
 class Job:
-    """A clock, counters, and all that was found so far as (second, what)."""
+    """A clock, counters, and the findings so far as (second, finding)."""
 
     def __init__(self, *groups: tuple[str, ...], limits: Mapping[str, Usage] | None = None) -> None:
         self.rule = Stragglers(groups or (WORKERS,))
@@ -34,7 +34,7 @@ class Job:
         self._used = dict(limits or {})
 
     def run(self, seconds: int, does: Mapping[str, Second], job_steps: float = 0.0) -> None:
-        """So many seconds of the same."""
+        """Let the tasks do the same for this number of seconds."""
         for _ in range(seconds):
             self.now += 1
             for task, second in does.items():
@@ -58,7 +58,7 @@ class Job:
         )
 
     def started_again(self, task: str) -> None:
-        """Its program begins from nothing."""
+        """Restart a task: its program begins again."""
         self._steps.pop(task, None)
         if over := self.rule.forget(self.now, task):
             self.found.append((self.now - 1000, over))
@@ -73,7 +73,7 @@ class Job:
 
 
 def steps(*rates: float | None) -> dict[str, Second]:
-    """Steps per second of worker-0, worker-1 and so on."""
+    """Returns tasks with these steps per second: worker-0, worker-1 and so on."""
     return {f"worker-{index}": Second(rate) for index, rate in enumerate(rates)}
 
 

@@ -1,4 +1,4 @@
-"""Tasks that all make the same steps, or whose own are unknown: only limits show who is slow."""
+"""Tasks that make the same steps, or whose own steps are unknown: only limits show the slow one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ THROTTLED = Second(cpus=0.19, throttled=0.7)
 
 
 @pytest.mark.parametrize("own", [None, 4.0], ids=["steps unknown", "all make the same steps"])
-def test_a_cpu_limit_that_only_one_has_reached(own):
+def test_a_cpu_limit_that_only_one_task_has_reached(own):
     job = Job(limits=LIMITS)
     does = {ONE: Second(own, cpus=0.1), TWO: Second(own, cpus=0.19, throttled=0.7)}
     job.run(60, does, job_steps=4.0)
@@ -25,7 +25,7 @@ def test_a_cpu_limit_that_only_one_has_reached(own):
     assert 20 <= at <= 25
 
 
-def test_a_bandwidth_that_only_one_has_reached():
+def test_a_bandwidth_that_only_one_task_has_reached():
     job = Job(limits={ONE: Usage(), TWO: Usage(bandwidth=8_000_000)})
     does = {ONE: Second(cpus=0.2, sent=960_000), TWO: Second(cpus=0.2, sent=960_000)}
     job.run(60, does, job_steps=1.0)
@@ -39,7 +39,7 @@ def test_steps_may_take_long():
     assert [found.task for _, found in job.found] == [TWO]
 
 
-def test_it_is_over_when_the_limit_is_gone():
+def test_a_straggler_is_over_when_the_limit_is_removed():
     job = Job(limits=LIMITS)
     job.run(40, {ONE: WAITS, TWO: THROTTLED}, job_steps=4.0)
     job.run(40, {ONE: Second(cpus=0.9), TWO: Second(cpus=0.15)}, job_steps=20.0)
@@ -59,14 +59,14 @@ def test_it_is_over_when_the_limit_is_gone():
     ids=["both have reached one", "only now and then", "hardly slowed", "the other one is idle",
          "not reached"],
 )  # fmt: skip
-def test_this_is_no_straggler(one, two, steps):
+def test_cases_that_are_no_straggler(one, two, steps):
     job = Job(limits={ONE: Usage(cpus=0.2), TWO: Usage(cpus=0.2)})
     job.run(90, {ONE: one, TWO: two}, job_steps=steps)
     assert job.found == []
 
 
-def test_not_while_no_steps_are_made():
-    """It exports its model, say, and the others wait without being quite idle."""
+def test_no_straggler_is_named_while_no_steps_are_made():
+    """For example, a task exports its model while the others wait and are not completely idle."""
     job = Job(limits=LIMITS)
     job.run(30, {ONE: Second(cpus=0.15), TWO: Second(cpus=0.15)}, job_steps=4.0)
     job.run(60, {ONE: WAITS, TWO: THROTTLED})
@@ -79,7 +79,7 @@ def test_a_program_that_reports_no_steps():
     assert [found.task for _, found in job.found] == [TWO]
 
 
-def test_where_steps_are_known_and_differ_a_limit_alone_makes_nobody_a_straggler():
+def test_if_steps_are_known_and_differ_a_limit_alone_does_not_count():
     job = Job(limits=LIMITS)
     does = {ONE: Second(6, cpus=0.3), TWO: Second(4, cpus=0.19, throttled=0.7)}
     job.run(60, does)

@@ -12,7 +12,7 @@ LIMITED = {TWO: Usage(cpus=0.2)}
 THROTTLED = {ONE: Second(10), TWO: Second(3, cpus=0.2, throttled=0.8)}
 
 
-def test_one_of_two_is_found_after_twenty_seconds_and_told_once():
+def test_a_slow_task_is_named_after_twenty_seconds_and_only_once():
     job = Job(limits=LIMITED)
     job.run(60, THROTTLED)
     [(at, found)] = job.found
@@ -23,7 +23,7 @@ def test_one_of_two_is_found_after_twenty_seconds_and_told_once():
     assert found.share == pytest.approx(3 / 13, abs=0.01)
 
 
-def test_it_is_over_when_it_keeps_up_again_with_its_share_of_the_whole_time():
+def test_a_straggler_that_recovers_is_reported_with_its_share():
     job = Job()
     job.run(40, steps(10, 3))
     job.run(60, steps(10, 10))
@@ -33,7 +33,7 @@ def test_it_is_over_when_it_keeps_up_again_with_its_share_of_the_whole_time():
     assert 0.23 < over.share < 0.4
 
 
-def test_it_lasts_to_the_end_of_the_attempt():
+def test_a_straggler_may_last_to_the_end_of_the_attempt():
     job = Job()
     job.run(50, steps(10, 1))
     [over] = job.rule.end(job.now)
@@ -42,7 +42,7 @@ def test_it_lasts_to_the_end_of_the_attempt():
     assert job.rule.end(job.now) == []
 
 
-def test_it_counts_from_when_it_became_slow():
+def test_the_time_counts_from_when_the_task_became_slow():
     job = Job()
     job.run(100, steps(10, 10))
     job.run(40, steps(10, 2))
@@ -68,27 +68,27 @@ def test_a_task_is_compared_with_the_median_of_the_others(rates, slow):
     assert [found.task for _, found in job.found] == slow
 
 
-def test_two_of_five_are_found():
+def test_two_of_five_are_named():
     job = Job(tuple(f"worker-{index}" for index in range(5)))
     job.run(40, steps(10, 10, 2, 2, 10))
     assert [found.task for _, found in job.found] == ["worker-2", "worker-3"]
 
 
-def test_only_those_that_do_the_same_work_are_compared():
+def test_only_tasks_with_the_same_work_are_compared():
     job = Job((ONE, TWO), ("ps-0", "ps-1"))
     job.run(60, {**steps(10, 10), "ps-0": Second(1), "ps-1": Second(1)})
     assert job.found == []
 
 
 def evaluates(job: Job) -> None:
-    """Between epochs nobody makes steps for a long time."""
+    """Between epochs no task makes steps for a long time."""
     for _ in range(4):
         job.run(10, steps(10, 10))
         job.run(25, steps(0, 0))
 
 
 def saves(job: Job) -> None:
-    """The chief alone saves, for longer than 20 s, while the others go on."""
+    """Only the chief saves, for longer than 20 s, while the others continue."""
     job.run(60, steps(10, 10))
     job.run(28, steps(0, 10))
     job.run(100, steps(10, 10))
@@ -101,14 +101,15 @@ def saves_often(job: Job) -> None:
 
 
 def traces(job: Job) -> None:
-    """The first step of one comes a minute after the other's; its second one takes long, too."""
+    """The first step of one task comes a minute after the other's; its second step takes long,
+    too."""
     job.run(60, steps(10, None))
     job.run(15, steps(10, 0))
     job.run(60, steps(10, 10))
 
 
 def comes_back(job: Job) -> None:
-    """Killed, started again, tracing anew."""
+    """A task is killed, restarted, and traces its functions again."""
     job.run(60, steps(10, 10))
     job.run(5, steps(10, None))
     job.started_again(TWO)
@@ -117,7 +118,7 @@ def comes_back(job: Job) -> None:
 
 
 def is_done(job: Job) -> None:
-    """It has ended its share; the other goes on."""
+    """One task has finished its share; the other continues."""
     job.run(60, steps(10, 10))
     job.run(100, steps(10, 0))
 
@@ -130,7 +131,7 @@ def is_silent(job: Job) -> None:
 
 
 def is_starved(job: Job) -> None:
-    """Nobody looked for half a minute."""
+    """There was no observation for half a minute."""
     job.run(60, steps(10, 10))
     job.now += 30
     job.run(19, steps(10, 4))
@@ -138,7 +139,7 @@ def is_starved(job: Job) -> None:
 
 
 def changes_places(job: Job) -> None:
-    """Never the same one for 20 s."""
+    """No task is slow for 20 s without a break."""
     for _ in range(6):
         job.run(14, steps(10, 2))
         job.run(14, steps(2, 10))
@@ -149,13 +150,13 @@ def changes_places(job: Job) -> None:
     [evaluates, saves, saves_often, traces, comes_back, is_done, is_silent, is_starved,
      changes_places],
 )  # fmt: skip
-def test_this_is_no_straggler(play: Play):
+def test_cases_that_are_no_straggler(play: Play):
     job = Job()
     play(job)
     assert job.found == []
 
 
-def test_a_straggler_that_starts_again_is_none_until_it_is_found_anew():
+def test_a_restarted_straggler_is_none_until_it_is_detected_again():
     job = Job()
     job.run(30, steps(10, 2))
     job.started_again(TWO)
@@ -167,14 +168,14 @@ def test_a_straggler_that_starts_again_is_none_until_it_is_found_anew():
     assert len(job.found) == 3
 
 
-def test_a_pause_of_all_ends_nothing():
+def test_a_pause_of_all_tasks_ends_nothing():
     job = Job()
     job.run(30, steps(10, 2))
     job.run(60, steps(0, 0))
     assert len(job.found) == 1
 
 
-def test_why_it_is_slow_as_far_as_it_shows():
+def test_the_cause_is_named_if_it_can_be_found():
     causes = {}
     for cpus, throttled, faults in ((0.2, 0.8, 0), (0.2, 0.02, 0), (0.2, 0.0, 500)):
         job = Job(limits=LIMITED)

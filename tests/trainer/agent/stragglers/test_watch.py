@@ -1,4 +1,4 @@
-"""The watch of an attempt: what it reads, whom it compares, what it writes; and the words."""
+"""The watch of an attempt: what it reads, which tasks it compares, and what it writes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def task(name: str, cluster: dict[str, int], tmp_path="/nowhere") -> Task:
     ids=["coordinator", "graph mode", "all-reduce", "all-reduce with a chief", "one worker",
          "alone"],
 )  # fmt: skip
-def test_who_does_the_same_work(leader, cluster, expected):
+def test_tasks_with_the_same_work(leader, cluster, expected):
     assert groups(task(leader, cluster)) == expected
 
 
@@ -71,8 +71,8 @@ def test_the_sentences():
 
 
 @pytest.mark.parametrize("reported", [True, False], ids=["own steps", "closures"])
-def test_it_reads_steps_and_writes_down_what_it_finds(reported, tmp_path, monkeypatch, capsys):
-    """Twenty seconds in two: the clock of the rule goes ten times as fast."""
+def test_the_watch_reads_steps_and_writes_its_findings(reported, tmp_path, monkeypatch, capsys):
+    """Twenty seconds pass in two: the clock runs ten times as fast."""
     began = time.monotonic()
     monkeypatch.setattr(straggler_watch, "LOOK_S", 0.1)
     monkeypatch.setattr(straggler_watch.time, "monotonic", lambda: began + 10 * (CLOCK() - began))

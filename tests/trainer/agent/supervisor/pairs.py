@@ -1,4 +1,4 @@
-"""Programs that run side by side: worker-0 leads with one, worker-1 follows with the other."""
+"""Two programs that run in parallel: worker-0 leads with one, worker-1 follows with the other."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ UNTIL_DONE = (
     "while not (here / 'done').exists(): time.sleep(0.02)\n"
 )
 HAS_BEEN_HEARD = f"{ONCE_THE_OTHER_IS_HERE}time.sleep(0.8)\n"
-"""More than the longest pause between two attempts of the other one to reach the beacon."""
+"""More than the longest pause between two attempts of a follower to reach the beacon."""
 
 
 def start(run_task, free_port, tmp_path: Path, leader: str, follower: str, **variables: object):
-    """worker-0 leads with one program, worker-1 follows with the other."""
+    """Start worker-0 as the leader with one program, and worker-1 with the other."""
     port = variables.pop("port", None) or free_port()
     common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{port}", **variables}
     paths = []
@@ -35,7 +35,8 @@ def start(run_task, free_port, tmp_path: Path, leader: str, follower: str, **var
 
 
 def lose(followed, tmp_path: Path, port: int) -> None:
-    """Kill worker-1 once its program runs and the leader has heard of it; `lost` tells of it."""
+    """Kill worker-1 when its program runs and the leader has accepted it; wait for the event
+    `lost`."""
     wait_for((tmp_path / "pid").exists)
     wait_for_a_follower(port)
     followed.kill()

@@ -1,4 +1,4 @@
-"""What the leader counts of its peers: who is missing, who was lost, whose failure is their own."""
+"""What the leader records about its peers: missing, lost, or failed by themselves."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ CUT_OFF = (
 
 
 @pytest.mark.parametrize("words", CUT_OFF)
-def test_a_peer_that_only_lost_the_leader_is_not_to_blame(words):
-    """Its program fails within the second in which the leader's end is explained."""
+def test_a_peer_that_only_lost_its_leader_is_not_blamed(words):
+    """Its program fails within the second in which the leader's end explains a failure."""
     peers = Peers(frozenset({"worker-1"}), retries=1)
     peers.heard(Left("worker-1", "failed", words))
     assert peers.failed(Outcome(1, "failed", "ValueError: shapes differ")) is None
@@ -47,7 +47,7 @@ def test_a_peer_that_only_lost_the_leader_is_not_to_blame(words):
     assert lost is not None and lost.tasks == ("worker-1",)
 
 
-def test_a_long_error_that_was_cut_on_its_way_is_still_the_same():
+def test_a_long_error_that_was_truncated_is_recognized():
     peers = Peers(frozenset({"worker-1"}), retries=1)
     words = "ValueError: " + "x" * 20_000
     peers.heard(Left("worker-1", "failed", words[:16_000]))

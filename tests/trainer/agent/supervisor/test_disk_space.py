@@ -1,4 +1,5 @@
-"""The output's disk is full, or it is gone or read-only: a clear end, and no traceback."""
+"""The output's disk is full, or the output was removed or is read-only: a clear end, no
+traceback."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ needs_mounts = pytest.mark.skipif(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """The tests' output directory, on a disk of its own with room for 1 MB."""
+    """The tests' output directory, on a separate disk with room for 1 MB."""
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)],
         capture_output=True,
@@ -78,7 +79,9 @@ def read_until(task, words: str) -> None:
 
 @pytest.mark.mounts
 @needs_mounts
-def test_a_program_that_fills_the_disk_ends_with_its_name_and_room(run_task, small_disk, roomy):
+def test_a_program_that_fills_the_disk_ends_with_its_name_and_the_free_space(
+    run_task, small_disk, roomy
+):
     code, said = ended(start(run_task, small_disk, roomy, FILLS))
     assert code == EXIT_OUTPUT
     last = said.splitlines()[-1]
@@ -88,7 +91,7 @@ def test_a_program_that_fills_the_disk_ends_with_its_name_and_room(run_task, sma
 
 @pytest.mark.mounts
 @needs_mounts
-def test_a_disk_that_somebody_else_fills_ends_the_job(run_task, small_disk, roomy):
+def test_a_disk_that_another_process_fills_ends_the_job(run_task, small_disk, roomy):
     task = start(run_task, small_disk, roomy, WAITS)
     read_until(task, "trains")
     (small_disk / "kept").write_bytes(b"a checkpoint")
@@ -101,8 +104,8 @@ def test_a_disk_that_somebody_else_fills_ends_the_job(run_task, small_disk, room
     assert (small_disk / "kept").read_bytes() == b"a checkpoint"
 
 
-def test_an_output_that_becomes_read_only_is_told_as_that(alone: Task, monkeypatch) -> None:
-    """As a file system does after an error of its disk; a mount in use cannot be made so."""
+def test_a_read_only_output_is_reported(alone: Task, monkeypatch) -> None:
+    """The test makes it read-only as a file system does after a disk error."""
 
     def refused(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
@@ -133,7 +136,7 @@ def test_an_output_that_is_removed_ends_the_job(run_task, tmp_path, roomy):
     assert "Traceback" not in said
 
 
-def test_a_progress_directory_that_is_removed_is_made_again(tmp_path):
+def test_a_removed_progress_directory_is_created_again(tmp_path):
     task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path)})
     progress = Progress(task.progress_file)
     progress.write("start", attempt=1)
@@ -143,7 +146,7 @@ def test_a_progress_directory_that_is_removed_is_made_again(tmp_path):
     assert trainer_events.last_event(task.progress_file) == Ready()
 
 
-def test_a_line_that_was_cut_spoils_no_other(tmp_path, monkeypatch):
+def test_a_truncated_line_does_not_damage_others(tmp_path, monkeypatch):
     progress = Progress(tmp_path / "chief-0.jsonl")
     write, left = os.write, [5]
 
@@ -182,7 +185,7 @@ FAILED = Outcome(1, endings.FAILED, "ResourceExhausted: No space left on device\
         ("full", outcome.stopped(), "stopped"),
     ],
 )  # fmt: skip
-def test_what_is_said_instead_of_a_programs_end(
+def test_the_message_replaces_the_end_of_the_program(
     alone: Task, monkeypatch, found: str, before: Outcome, reason: str
 ) -> None:
     numbers = {"full": errno.ENOSPC, "lost": errno.EROFS}

@@ -1,4 +1,5 @@
-"""Where TensorFlow has Estimators, an evaluator's program finds the cluster that they demand."""
+"""With a TensorFlow that has Estimators, an evaluator's program finds the cluster that they
+require."""
 
 import json
 
@@ -15,7 +16,7 @@ print("training", os.environ.get("CLUSTER_KIT_TRAINING"))
 
 
 def shown(run_task, tmp_path, training, **variables):
-    """What the program of an evaluator finds in its variables."""
+    """Returns the variables that the program of an evaluator finds."""
     (tmp_path / "program.py").write_text(SHOW)
     task = run_task(
         *("evaluator-0", ALONE, "run", str(tmp_path / "program.py")),
@@ -33,24 +34,24 @@ def shown(run_task, tmp_path, training, **variables):
 
 @pytest.fixture
 def estimators(tmp_path):
-    """The path of a package as TensorFlow has it below 2.16, for PYTHONPATH."""
+    """Returns the path of a package like TensorFlow below 2.16, for PYTHONPATH."""
     (tmp_path / "old" / "tensorflow_estimator").mkdir(parents=True)
     (tmp_path / "old" / "tensorflow_estimator" / "__init__.py").touch()
     return {"PYTHONPATH": f"{IMAGE}:{tmp_path / 'old'}"}
 
 
-def test_it_finds_the_training_cluster_and_itself_left_out(run_task, tmp_path, estimators):
+def test_the_evaluator_finds_the_training_cluster_without_itself(run_task, tmp_path, estimators):
     assert shown(run_task, tmp_path, TRAINING, **estimators) == {
         "cluster": TRAINING,
         "task": {"type": "evaluator", "index": 0},
     }
 
 
-def test_without_a_chief_it_is_alone_in_its_cluster(run_task, tmp_path, estimators):
-    """An Estimator would refuse that cluster, and others expect their own."""
+def test_without_a_chief_the_evaluator_is_alone_in_its_cluster(run_task, tmp_path, estimators):
+    """An Estimator would refuse that cluster, and other programs expect their own."""
     found = shown(run_task, tmp_path, {"worker": ["127.0.0.1:3"]}, **estimators)
     assert found["cluster"] == ALONE
 
 
-def test_a_tensorflow_without_estimators_leaves_it_alone(run_task, tmp_path):
+def test_a_tensorflow_without_estimators_changes_nothing(run_task, tmp_path):
     assert shown(run_task, tmp_path, TRAINING)["cluster"] == ALONE

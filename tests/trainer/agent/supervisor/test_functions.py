@@ -22,27 +22,27 @@ def looked(*seen: Functions) -> list[tuple[int, int] | None]:
     return [waited.look(one) for one in seen]
 
 
-def test_a_program_that_goes_on_scheduling_waits_for_nothing() -> None:
+def test_a_program_that_continues_scheduling_waits_for_nothing() -> None:
     assert looked(of(10, 2), of(20, 11), of(30, 22)) == [None, None, None]
 
 
-def test_how_many_are_done_is_said_when_it_changes_and_at_the_end() -> None:
+def test_finished_functions_are_reported_when_they_change_and_at_the_end() -> None:
     seen = looked(of(40, 9, 7), of(40, 16, 15), of(40, 16, 15), of(40, 16, 16), of(40, 20, 20))
     assert seen == [None, (31, 40), None, (32, 40), (40, 40)]
 
 
-def test_each_wait_counts_from_the_last_one() -> None:
+def test_each_wait_begins_at_the_last_one() -> None:
     again = [of(100, done, joined=40) for done in (50, 60, 100)]
     assert looked(of(40, 30), of(40, 35), *again) == [None, (35, 40), None, (20, 60), (60, 60)]
     assert looked(*again, of(100, 100, joined=100)) == [None, (20, 60), (60, 60), None]
 
 
-def test_what_was_done_before_anyone_looked_was_not_waited_for() -> None:
+def test_functions_finished_before_the_first_look_were_not_waited_for() -> None:
     assert looked(of(40, 40), of(80, 80)) == [None, None]
 
 
 def watched(tmp_path, monkeypatch, *texts: dict, program: str = "") -> list[dict]:
-    """What is written if the program's counts are these at each look, and it writes `program`."""
+    """Returns what is written if the program's counts have these values at each look."""
     monkeypatch.setattr(functions, "LOOK_S", 0.001)
     monkeypatch.setattr(functions, "SAY_EVERY_S", 0.0)
     over, left = threading.Event(), iter(texts)
@@ -63,21 +63,17 @@ def watched(tmp_path, monkeypatch, *texts: dict, program: str = "") -> list[dict
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_without_a_coordinator_nothing_is_said(tmp_path, monkeypatch) -> None:
+def test_without_a_coordinator_nothing_is_reported(tmp_path, monkeypatch) -> None:
     assert watched(tmp_path, monkeypatch) == []
 
 
-def test_what_the_program_waits_for_is_written_into_the_progress_file(
-    tmp_path, monkeypatch
-) -> None:
+def test_waits_are_written_into_the_progress_file(tmp_path, monkeypatch) -> None:
     seen = [{"scheduled": 8, "finished": {"worker-0": done}} for done in (3, 5, 5)]
     said = [one for one in watched(tmp_path, monkeypatch, *seen) if one["event"] == "functions"]
     assert [(one["done"], one["of"]) for one in said] == [(5, 8)]
 
 
-def test_how_much_each_worker_has_done_is_written_and_counts_as_steps(
-    tmp_path, monkeypatch
-) -> None:
+def test_each_workers_functions_are_written_and_count_as_steps(tmp_path, monkeypatch) -> None:
     seen = [
         {"scheduled": 90, "finished": {"worker-0": a, "worker-1": b}}
         for a, b in ((3, 1), (9, 1), (9, 1))
@@ -93,14 +89,14 @@ def test_how_much_each_worker_has_done_is_written_and_counts_as_steps(
     assert [(one["step"], one["counted"]) for one in steps] == [(4, True), (10, True)]
 
 
-def test_a_program_that_reports_steps_knows_them_better(tmp_path, monkeypatch) -> None:
+def test_steps_that_the_program_reports_take_precedence(tmp_path, monkeypatch) -> None:
     seen = [{"scheduled": 90, "finished": {"worker-0": done}} for done in (3, 9)]
     own = json.dumps({"time": 1.0, "event": "step", "step": 70}) + "\n"
     said = watched(tmp_path, monkeypatch, *seen, program=own)
     assert [one["step"] for one in said if one["event"] == "step"] == [3, 70]
 
 
-def test_the_speed_is_that_since_the_last_event() -> None:
+def test_the_speed_covers_the_time_since_the_last_event() -> None:
     work = Work(0.0)
     assert work.look(1.0, Functions()) is None
     assert work.look(2.0, Functions()) is None
@@ -109,7 +105,7 @@ def test_the_speed_is_that_since_the_last_event() -> None:
     assert work.look(5.0, of(20, 15)) is None
     assert work.look(6.0, of(20, 15)) == {"functions": {"worker-0": 15}, "per_s": {"worker-0": 2.5}}
     assert work.look(8.0, of(20, 15)) is None
-    # A program that starts again counts from 0.
+    # A restarted program counts from 0.
     assert work.look(10.0, of(20, 4)) is None
     assert work.look(12.0, of(20, 8)) == {"functions": {"worker-0": 8}, "per_s": {"worker-0": 2.0}}
 

@@ -1,4 +1,4 @@
-"""The leader's program waits for the others' imports where they share a ps, and no longer."""
+"""The leader's program waits for the other tasks' imports if they share a ps, and not longer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ NO_TENSORFLOW = PROGRAM.replace("import tensorflow\n", "")
 
 @pytest.fixture
 def job(run_task, free_port, tmp_path: Path, toy_tensorflow: None):
-    """A function that starts two workers (and a ps that runs the program): began, by task."""
+    """Returns a function that starts two workers (and a ps that runs the program); returns start
+    times by task."""
 
     def start(program: str, *roles: str, **of_worker_1: object) -> dict[str, float]:
         (tmp_path / "train.py").write_text(program)
@@ -50,26 +51,27 @@ def job(run_task, free_port, tmp_path: Path, toy_tensorflow: None):
     return start
 
 
-def test_a_worker_that_is_late_finds_the_job_at_its_begin(job, tmp_path: Path) -> None:
+def test_a_late_worker_joins_at_the_beginning_of_the_job(job, tmp_path: Path) -> None:
     (tmp_path / "progress").mkdir()
-    (tmp_path / "progress" / "worker-1.imported").touch()  # an earlier run's: it counts for nothing
+    # A file of an earlier run, which must not count.
+    (tmp_path / "progress" / "worker-1.imported").touch()
     began = job(PROGRAM, "ps-0", LATE=2)
     assert -0.2 <= began["worker-0"] - began["worker-1"] < 10
     assert began["worker-0"] > began["ps-0"] - 0.2
 
 
-def test_without_a_ps_nobody_is_waited_for(job) -> None:
+def test_without_a_ps_the_leader_does_not_wait(job) -> None:
     began = job(PROGRAM, WAITS_FOR_WORKER_0=30)
     assert 0 <= began["worker-1"] - began["worker-0"] < 25
 
 
-def test_who_has_ended_is_not_waited_for(job) -> None:
+def test_the_leader_does_not_wait_for_a_task_that_has_ended(job) -> None:
     began = job(NO_TENSORFLOW.replace("time.sleep(1)", "pass").replace(
         "(here /", "if task == 'worker-0': import tensorflow\n(here /"), "ps-0")  # fmt: skip
     assert began["worker-0"] - began["worker-1"] < peers.IMPORTS_PATIENCE_S / 2
 
 
-def test_a_program_that_never_imports_it_holds_nobody_up_for_ever(
+def test_a_program_that_never_imports_tensorflow_delays_the_others_only_briefly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "IMPORTS_PATIENCE_S", 0.3)

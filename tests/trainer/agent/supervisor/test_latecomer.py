@@ -1,4 +1,4 @@
-"""An evaluator that comes back when the leader has ended."""
+"""An evaluator that restarts after the leader has ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def task(tmp_path):
     })  # fmt: skip
 
 
-def test_it_learns_the_end_from_the_leaders_last_line(task):
+def test_the_evaluator_learns_the_end_from_the_leaders_last_line(task):
     leader = SimpleNamespace(connected=False)
     (task.output / "progress" / "chief-0.jsonl").write_text(START + END)
     said = []
@@ -37,7 +37,7 @@ def test_it_learns_the_end_from_the_leaders_last_line(task):
     assert time.monotonic() - began > 0.3
 
 
-def test_a_leader_of_a_new_run_is_waited_for(task):
+def test_the_evaluator_waits_for_a_leader_of_a_new_run(task):
     leader = SimpleNamespace(connected=False)
     (task.output / "progress" / "chief-0.jsonl").write_text(END + START)
     threading.Timer(0.7, lambda: setattr(leader, "connected", True)).start()
@@ -47,7 +47,7 @@ def test_a_leader_of_a_new_run_is_waited_for(task):
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", "[]\n", '{"event": "end"}\n', START])
-def test_what_is_no_end_is_none(tmp_path, text):
+def test_lines_that_are_not_an_end_are_ignored(tmp_path, text):
     assert leaders_exit_code(tmp_path / "missing.jsonl") is None
     (tmp_path / "chief-0.jsonl").write_text(text)
     assert leaders_exit_code(tmp_path / "chief-0.jsonl") is None

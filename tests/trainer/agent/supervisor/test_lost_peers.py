@@ -1,4 +1,4 @@
-"""A peer that is lost, never comes or fails: who is named, and whether the leader tries again."""
+"""A peer that is lost, never starts, or fails: who is named, and whether the leader tries again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pairs import (
 from waiting import wait_for
 
 
-def test_a_peer_that_never_comes_is_named_at_the_start_deadline(
+def test_a_peer_that_never_starts_is_named_at_the_start_deadline(
     run_task, free_port, tmp_path, events
 ):
     (tmp_path / "leader.py").write_text("import time; time.sleep(60)")
@@ -31,10 +31,10 @@ def test_a_peer_that_never_comes_is_named_at_the_start_deadline(
     assert "1 of 1 tasks that run the program did not appear within 0.5 s" in end["message"]
 
 
-def test_a_program_that_says_that_its_failure_is_final_is_not_tried_again(
+def test_a_failure_that_the_program_declares_final_is_not_retried(
     run_task, free_port, tmp_path, events
 ):
-    """A training to its end, whose result is not good enough: a lost peer is not the reason."""
+    """A training that ended, but whose result is not good enough: a lost peer is not the reason."""
     leader = (
         "mail = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX'])\n"
         "while not (here / 'lost').exists(): time.sleep(0.02)\n"
@@ -51,7 +51,7 @@ def test_a_program_that_says_that_its_failure_is_final_is_not_tried_again(
     assert kinds == ["start", "failure", "end"]
 
 
-def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
+def test_the_leaders_program_restarts_when_it_fails_because_of_a_lost_peer(
     run_task, free_port, tmp_path, events
 ):
     leader = (
@@ -80,7 +80,7 @@ def test_the_leaders_program_starts_again_when_it_fails_over_a_lost_peer(
     assert next(e for e in found if e["event"] == "retry")["reason"] == "worker-1 was lost"
 
 
-def test_a_peer_that_fails_by_itself_is_to_blame_where_the_leader_falls_over_it(
+def test_a_peer_that_failed_by_itself_is_blamed_if_the_leader_fails_because_of_it(
     run_task, free_port, tmp_path, events
 ):
     leader = f"{HAS_BEEN_HEARD}sys.exit(1)"
@@ -103,7 +103,7 @@ def test_a_peer_without_retries_ends_a_job_that_would_wait_for_it(
     assert events("worker-0")[-1]["tasks"] == ["worker-1"]
 
 
-def test_a_lost_peer_that_does_not_come_back_is_named_at_the_start_deadline(
+def test_a_lost_peer_that_does_not_return_is_named_at_the_start_deadline(
     run_task, free_port, tmp_path, events
 ):
     leader = (
@@ -134,10 +134,10 @@ MISTAKEN = (
 
 
 @pytest.mark.parametrize(("key", "blamed"), [("x", []), ("y", ["worker-1"])])
-def test_a_peers_message_of_several_lines_arrives_as_it_is(
+def test_a_peers_message_of_several_lines_arrives_unchanged(
     run_task, free_port, tmp_path, events, key, blamed
 ):
-    """Where all say the same, the leader says it for all."""
+    """If all peers have the same error, the leader reports it for all."""
     leader = ONCE_THE_OTHER_IS_HERE + MISTAKEN.format(key=key)
     follower = IS_HERE + MISTAKEN.format(key="x")
     led, _, _ = start(run_task, free_port, tmp_path, leader, follower, CLUSTER_KIT_RETRIES=1)

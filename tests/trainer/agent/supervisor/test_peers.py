@@ -1,4 +1,4 @@
-"""How programs that run side by side end: one before another, told to, or with the job."""
+"""How programs that run in parallel end: before another one, when told to, or with the job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pairs import HAS_BEEN_HEARD, IS_HERE, MARK, PAIR, start
 from waiting import wait_for
 
 
-def test_a_peer_that_has_done_its_share_may_go(run_task, free_port, tmp_path, events):
+def test_a_peer_that_has_finished_may_end(run_task, free_port, tmp_path, events):
     led, followed, _ = start(run_task, free_port, tmp_path, HAS_BEEN_HEARD, IS_HERE)
     assert (followed.wait(60), led.wait(60)) == (0, 0)
 
 
-def test_a_peer_that_is_done_before_its_leader_is_there_still_tells_it(
+def test_a_peer_that_finishes_before_its_leader_starts_still_reports_it(
     run_task, free_port, tmp_path, events
 ):
     common = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}"}
@@ -55,7 +55,7 @@ def test_sigterm_ends_a_peer_that_waits_for_its_leader(run_task, free_port, tmp_
     assert followed.wait(60) == 143
 
 
-def test_a_peer_that_stumbles_over_the_end_of_the_job_has_not_failed(
+def test_a_peer_that_fails_because_the_job_ended_has_not_failed(
     run_task, free_port, tmp_path, events
 ):
     follower = IS_HERE + (
@@ -83,7 +83,7 @@ def test_a_program_of_a_ps_ends_with_the_job(run_task, free_port, tmp_path, even
     assert time.monotonic() - began < 2
 
 
-def test_a_saving_program_gets_time_and_followers_hear_of_it(run_task, tmp_path, events):
+def test_a_saving_program_gets_time_and_followers_are_informed(run_task, tmp_path, events):
     saver = (
         "mail = pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX'])\n"
         "def save(*_):\n"

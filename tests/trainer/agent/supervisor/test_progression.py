@@ -1,4 +1,4 @@
-"""What is progress, and how long a job may be without any."""
+"""What counts as progress, and how long a job may be without any."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from trainer.contract.events import decode
 
 
 class Job:
-    """A job whose time passes second by second."""
+    """A simulated job, second by second."""
 
     def __init__(self, limit_s: float | None = None) -> None:
         self.now = 1000.0
         self.made = Progression(limit_s, self.now)
 
     def pass_by(self, seconds: int) -> float:
-        """For how long the job has stood still at the end, if that is too long."""
+        """Let seconds pass; returns how long the job has made no progress, if that is too long."""
         for _ in range(seconds):
             self.now += 1.0
             self.made.look(self.now)
@@ -29,14 +29,14 @@ class Job:
             self.made.reported("chief-0", decode("step", {"step": number}))
 
 
-def test_a_job_that_reports_steps_may_stand_for_half_a_minute():
+def test_a_job_that_reports_steps_may_stand_still_for_half_a_minute():
     job = Job()
     job.steps(1, 9, 17, 30)
     assert job.pass_by(int(LEAST_S)) == 0
     assert job.pass_by(1) == pytest.approx(LEAST_S + 1)
 
 
-def test_one_with_slow_steps_may_stand_for_twenty_of_them():
+def test_a_job_with_slow_steps_may_stand_still_for_twenty_of_them():
     job = Job()
     job.steps(1, 2, 3, 4, 5, every=10)
     assert job.made.limit_s == pytest.approx(TIMES * 10)
@@ -60,7 +60,7 @@ def test_a_step_back_after_a_restart_is_progress():
 
 
 @pytest.mark.parametrize("event", ["silent", "heard", "retry", "devices", "failure", "end"])
-def test_what_supervisors_say_is_no_progress(event):
+def test_reports_of_supervisors_are_no_progress(event):
     job = Job(20.0)
     job.pass_by(15)
     job.made.reported("chief-0", decode(event, {"of": "worker-1"}))
@@ -68,7 +68,7 @@ def test_what_supervisors_say_is_no_progress(event):
 
 
 @pytest.mark.parametrize("event", ["start", "ready"])
-def test_a_task_that_comes_back_gives_all_of_them_time_until_the_next_step(event):
+def test_a_restarted_task_gives_all_tasks_time_until_the_next_step(event):
     job = Job()
     job.steps(1, 2, 3, 4)
     job.pass_by(20)
@@ -78,7 +78,7 @@ def test_a_task_that_comes_back_gives_all_of_them_time_until_the_next_step(event
     assert job.pass_by(int(LEAST_S) + 1) > 0
 
 
-def test_an_event_of_the_users_own_is_progress_and_a_checkpoint_is_too():
+def test_events_of_the_users_program_and_checkpoints_are_progress():
     job = Job(20.0)
     for progress in (lambda: job.made.reported("worker-1", decode("mine", {})), job.made.wrote):
         job.pass_by(15)
@@ -100,7 +100,7 @@ def test_before_enough_steps_and_in_phases_without_steps_there_is_more_time():
 
 
 def use(job: Job, cores: float, bytes_per_s: int, seconds: int) -> float:
-    """One of three tasks computes with so many cores; all send so many bytes."""
+    """One of three tasks computes with this number of cores; all send this number of bytes."""
     for second in range(0, seconds, 5):
         busy, idle = Usage(second * cores, second * bytes_per_s), Usage(0, second * bytes_per_s)
         job.made.used(job.now, {"chief-0": busy, "ps-0": idle, "worker-0": idle})
@@ -116,7 +116,7 @@ def test_a_job_that_reports_nothing_is_judged_by_what_it_uses(cores, bytes_per_s
     assert (use(Job(), cores, bytes_per_s, 400) > 0) == stands
 
 
-def test_a_task_that_was_started_again_has_used_less_than_before():
+def test_a_restarted_task_has_used_less_than_before():
     job = Job()
     job.made.used(job.now, {"worker-0": Usage(500.0, 10**9)})
     job.pass_by(299)
@@ -124,13 +124,13 @@ def test_a_task_that_was_started_again_has_used_less_than_before():
     assert job.pass_by(2) > 0
 
 
-def test_one_that_reports_steps_is_not():
+def test_a_job_that_reports_steps_is_not_judged_by_what_it_uses():
     job = Job()
     job.steps(1, 2, 3, 4)
     assert use(job, 1.0, 10**6, 60) > 0
 
 
-def test_a_limit_of_ones_own_holds_from_the_beginning():
+def test_a_limit_in_the_manifest_applies_from_the_beginning():
     job = Job(7.0)
     assert job.pass_by(7) == 0
     assert job.pass_by(1) == pytest.approx(8)

@@ -1,4 +1,4 @@
-"""What the leader makes of a task that says nothing."""
+"""How the leader treats a silent task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def written(file) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_a_silence_is_told_once_and_ends_the_job_when_nobody_helps(silent, file, capsys):
+def test_a_silence_is_reported_once_and_ends_the_job_if_the_task_is_not_restarted(
+    silent, file, capsys
+):
     for seconds in range(11, 11 + int(HELP_S) - 1):
         assert silent.heard(Silent("worker-1", seconds)) is None
     (event,) = written(file)
@@ -38,14 +40,14 @@ def test_a_silence_is_told_once_and_ends_the_job_when_nobody_helps(silent, file,
     assert (ended.reason, ended.exit_code, ended.tasks) == ("silent", 6, ("worker-1",))
 
 
-def test_a_task_that_was_started_again_may_fall_silent_again(silent, file):
+def test_a_restarted_task_may_be_silent_again(silent, file):
     for _ in range(2):
         silent.heard(Silent("ps-0", 11))
         silent.moved(Joined("ps-0"))
     assert [event["event"] for event in written(file)] == ["silent", "silent"]
 
 
-def test_one_that_speaks_again_is_told_and_remembered_as_the_cause_of_a_failure(silent, file):
+def test_the_end_of_a_silence_is_reported_and_remembered_as_the_cause_of_a_failure(silent, file):
     silent.heard(Silent("worker-1", 11))
     silent.heard(HeardAgain("worker-1", 12.2))
     silent.heard(HeardAgain("worker-2", 4.4))
@@ -57,17 +59,17 @@ def test_one_that_speaks_again_is_told_and_remembered_as_the_cause_of_a_failure(
     ]  # fmt: skip
 
 
-def test_the_job_does_not_wait_for_a_silent_evaluator_and_does_not_end_with_it(silent, file):
+def test_a_silent_evaluator_does_not_delay_or_end_the_job(silent, file):
     assert silent.heard(Silent("evaluator-0", 500)) is None
     assert [event["of"] for event in written(file)] == ["evaluator-0"]
 
 
-def test_a_server_that_does_not_answer_though_its_process_lives(silent, capsys):
+def test_a_server_that_does_not_answer_while_its_process_lives(silent, capsys):
     silent.heard(Silent("ps-0", 21, server=True))
     assert "ps-0's server has not answered for 21 s (its process runs;" in capsys.readouterr().err
 
 
-def test_of_a_server_whose_process_was_killed_it_is_not_said_that_it_lives(silent, file, capsys):
+def test_a_server_whose_process_was_killed_is_not_said_to_live(silent, file, capsys):
     silent.moved(Left("ps-0", LOST, ""))
     silent.heard(Silent("ps-0", 21, server=True))
     assert "for 21 s (its process has ended; last answer" in capsys.readouterr().err
@@ -80,13 +82,13 @@ def test_of_a_server_whose_process_was_killed_it_is_not_said_that_it_lives(silen
     assert [event["gone"] for event in written(file)] == [True, False]
 
 
-def test_a_server_is_given_the_same_time_for_help_as_a_process(silent):
+def test_a_server_gets_the_same_time_for_a_restart_as_a_process(silent):
     assert silent.heard(Silent("ps-0", 20.5, server=True)) is None
     assert silent.heard(Silent("ps-0", 29.5, server=True)) is None
     assert silent.heard(Silent("ps-0", 20 + HELP_S, server=True)).tasks == ("ps-0",)
 
 
-def test_a_cut_between_two_tasks_is_told_once_and_is_why_a_program_failed(silent, file, capsys):
+def test_a_cut_between_two_tasks_is_reported_once_and_explains_a_failure(silent, file, capsys):
     for seconds in (10, 11, 12):
         silent.between(Unanswered("ps-0", "worker-1", seconds), {})
     (event,) = written(file)
@@ -98,7 +100,7 @@ def test_a_cut_between_two_tasks_is_told_once_and_is_why_a_program_failed(silent
 
 
 @pytest.mark.parametrize("quiet", ["ps-0", "worker-1"])
-def test_one_that_is_cut_off_from_all_is_no_matter_of_two(silent, file, quiet):
+def test_a_task_that_is_cut_off_from_all_is_not_a_cut_between_two(silent, file, quiet):
     silent.between(Unanswered("ps-0", "worker-1", 10), {quiet: 9.0})
     assert written(file) == silent.cuts() == []
     silent.heard(Silent(quiet, 11))

@@ -1,4 +1,4 @@
-"""A program that makes no progress is started again, and ended at the second time."""
+"""A program without progress is restarted, and the second time the job ends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def start(run_task, tmp_path, hangs: int, **variables: object):
     return run_task("chief-0", ALONE, "run", str(program), **variables)
 
 
-def test_it_is_started_again_once_and_where_it_hung_is_kept(run_task, events, tmp_path):
+def test_a_stalled_program_is_restarted_once_and_its_stacks_are_kept(run_task, events, tmp_path):
     task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=2, CLUSTER_KIT_RETRIES=3)
     assert task.wait(60) == 0
     found = events("chief-0")
@@ -53,7 +53,7 @@ def test_it_is_started_again_once_and_where_it_hung_is_kept(run_task, events, tm
     assert "in wait_for_ever" in kept and "chief-0: no progress for " in kept
 
 
-def test_the_second_time_ends_the_job(run_task, events, tmp_path):
+def test_the_second_stall_ends_the_job(run_task, events, tmp_path):
     task = start(run_task, tmp_path, 2, CLUSTER_KIT_STALL_S=2, CLUSTER_KIT_RETRIES=3)
     assert task.wait(60) == 6
     end = events("chief-0")[-1]
@@ -62,13 +62,13 @@ def test_the_second_time_ends_the_job(run_task, events, tmp_path):
     assert (tmp_path / "tries").read_text() == "xx"
 
 
-def test_it_may_hang_for_ever_where_that_is_switched_off(run_task, tmp_path):
+def test_a_stall_is_ignored_if_the_check_is_off(run_task, tmp_path):
     task = start(run_task, tmp_path, 1, CLUSTER_KIT_STALL_S=0, CLUSTER_KIT_JOB_DEADLINE_S=2.5)
     assert task.wait(60) == 6
     assert (tmp_path / "tries").read_text() == "x"
 
 
-def test_new_lines_are_read_once_whole_and_of_whoever_trains(tmp_path):
+def test_new_lines_of_all_trainers_are_read_once_and_completely(tmp_path):
     chief, evaluator = tmp_path / "chief-0.jsonl", tmp_path / "evaluator-0.jsonl"
     chief.write_text('{"event": "step", "step": 1}\n')
     reports = Reports(tmp_path)
@@ -82,7 +82,7 @@ def test_new_lines_are_read_once_whole_and_of_whoever_trains(tmp_path):
     assert list(reports.new()) == [("chief-0", Epoch())]
 
 
-def test_what_was_written_is_a_programs_whatever_the_time_of_day_is(tmp_path):
+def test_lines_of_a_program_count_whatever_the_time_of_day(tmp_path):
     nothing = written(tmp_path)
     (tmp_path / "progress").mkdir()
     (tmp_path / "progress" / "chief-0.beat").touch()
@@ -97,8 +97,8 @@ def test_what_was_written_is_a_programs_whatever_the_time_of_day_is(tmp_path):
     assert written(tmp_path / "removed") == nothing
 
 
-def test_a_watch_outlives_the_progress_directory(tmp_path):
-    """It ended without a word, and nothing would have noticed a stall any more."""
+def test_the_watch_survives_the_removal_of_the_progress_directory(tmp_path):
+    """The watch used to end without a message, so that stalls were no longer detected."""
     task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path), "CLUSTER_KIT_STALL_S": "2.5"})
     task.progress_file.parent.mkdir()
     task.progress_file.write_text('{"event": "step", "step": 1}\n')
@@ -111,7 +111,7 @@ def test_a_watch_outlives_the_progress_directory(tmp_path):
     assert [stalled.attempt for stalled in said] == [7]
 
 
-def test_a_file_that_is_written_anew_is_read_from_its_beginning(tmp_path):
+def test_a_file_that_is_rewritten_is_read_from_its_beginning(tmp_path):
     chief = tmp_path / "chief-0.jsonl"
     chief.write_text('{"event": "step", "step": 1}\n' * 3)
     reports = Reports(tmp_path)
@@ -120,7 +120,7 @@ def test_a_file_that_is_written_anew_is_read_from_its_beginning(tmp_path):
     assert list(reports.new()) == [("chief-0", Step(step=4))]
 
 
-def test_a_watch_ends_with_its_attempt_and_says_it_once(tmp_path):
+def test_the_watch_ends_with_its_attempt_and_reports_once(tmp_path):
     task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path), "CLUSTER_KIT_STALL_S": "0.5"})
     task.progress_file.parent.mkdir()
     said: list[Stalled] = []

@@ -1,4 +1,4 @@
-"""Supervisors with toy programs, as real processes: codes, reasons, deadlines, signals."""
+"""Supervisors with toy programs, as real processes: exit codes, reasons, deadlines, signals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_ordinary_failure_is_final(run_task, events, program):
     assert "exit code 3" in found[-1]["message"]
 
 
-def test_what_a_program_has_said_itself_is_kept_whole_and_said_once(run_task, events, program):
+def test_a_programs_own_message_is_kept_whole_and_reported_once(run_task, events, program):
     says = "a.toml: 1 problem\n  x = 1: no such key"
     path = program(
         f"says = {says!r}; print('error:', says)\n"
@@ -51,7 +51,7 @@ def test_what_a_program_has_said_itself_is_kept_whole_and_said_once(run_task, ev
     assert task.stdout.read().splitlines() == said
 
 
-def test_a_killed_program_starts_again(run_task, events, program, tmp_path):
+def test_a_killed_program_is_restarted(run_task, events, program, tmp_path):
     mark = tmp_path / "mark"
     path = program(
         f"m = {str(mark)!r}\n"
@@ -66,7 +66,7 @@ def test_a_killed_program_starts_again(run_task, events, program, tmp_path):
     assert found[4]["attempt"] == 2
 
 
-def test_a_program_that_fails_soon_after_its_leader_was_lost_is_tried_once_more(
+def test_a_program_that_fails_soon_after_its_leader_was_lost_is_retried_once(
     run_task, program, tmp_path, events
 ):
     (tmp_path / "progress").mkdir()
@@ -98,7 +98,7 @@ def test_the_job_deadline(run_task, events, program):
     )
 
 
-def test_at_the_job_deadline_the_stacks_are_kept(run_task, tmp_path, program):
+def test_at_the_job_deadline_the_stacks_are_saved(run_task, tmp_path, program):
     path = program("def waits_for_nobody():\n    time.sleep(60)\nwaits_for_nobody()")
     task = run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=2)
     assert task.wait(60) == 6
@@ -107,7 +107,7 @@ def test_at_the_job_deadline_the_stacks_are_kept(run_task, tmp_path, program):
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-def test_sigterm_ends_it_long_before_the_engine_would_kill_it(
+def test_sigterm_ends_a_program_long_before_the_engine_would_kill_it(
     run_task, events, program, tmp_path, deaf
 ):
     ready = tmp_path / "ready"
@@ -172,8 +172,10 @@ HOOKED = (
     ("name", "value"),
     [("GPUS", '["GPU 0"]'), ("GPU_MEMORY_MB", 2), ("SIMULATE_GPUS", 2), ("RETRIES", 2)],
 )
-def test_imports_are_watched_and_nothing_is_hidden(run_task, program, tmp_path, name, value):
-    """The user's PYTHONPATH, sitecustomize and a module called trainer all stay theirs."""
+def test_imports_are_watched_and_no_module_of_the_user_is_hidden(
+    run_task, program, tmp_path, name, value
+):
+    """The user's PYTHONPATH, sitecustomize and a module called trainer still work."""
     own = tmp_path / "own"
     own.mkdir()
     (own / "sitecustomize.py").write_text("import sys; sys.theirs = 'theirs'\n")
@@ -196,13 +198,13 @@ def test_imports_are_watched_and_nothing_is_hidden(run_task, program, tmp_path, 
     assert rest == ["theirs theirs theirs"]
 
 
-def test_usage():
+def test_usage_of_the_command():
     from trainer.__main__ import main
 
     assert main([]) == main(["dance"]) == 2
 
 
-def test_what_a_program_writes_beside_itself_is_kept(run_task, tmp_path):
+def test_files_that_a_program_writes_to_its_directory_are_kept(run_task, tmp_path):
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "program.py").write_text("open('mine.txt', 'w').write('kept')")
     path = str(tmp_path / "code" / "program.py")

@@ -1,4 +1,4 @@
-"""Training that stands for a task that was lost says so; training that goes on does not."""
+"""Training that waits for a lost task is reported as waiting; training that continues is not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def step(number: int) -> dict[str, object]:
 
 
 def train(waits: Waits, *seconds: int, first: int = 0) -> None:
-    """One new step at each of these seconds, and a look."""
+    """Report one new step at each of these seconds, and look."""
     for second in seconds:
         waits.reported("worker-0", step(first + second), second)
         waits.look(second)
@@ -46,10 +46,10 @@ def look(waits: Waits, *seconds: int) -> None:
 @pytest.mark.parametrize(
     "loss", [Left("worker-1", LOST), Left("worker-1", FAILED), Silent("worker-1", 10.0)]
 )
-def test_it_is_told_once_with_the_time_it_took(waits, file, capsys, loss):
+def test_a_wait_is_reported_once_with_its_length(waits, file, capsys, loss):
     train(waits, 1, 2, 3)
     waits.heard(loss, 3)
-    train(waits, 4)  # made before the loss, told after it
+    train(waits, 4)  # made before the loss, reported after it
     look(waits, *range(5, 12))
     assert written(file) == [("waiting", "worker-1", 5)]
     waits.heard(Joined("worker-1"), 12)
@@ -61,7 +61,7 @@ def test_it_is_told_once_with_the_time_it_took(waits, file, capsys, loss):
     )
 
 
-def test_training_that_goes_on_without_the_task_waits_for_nobody(waits, file):
+def test_training_that_continues_without_the_task_waits_for_none(waits, file):
     train(waits, 1, 2)
     waits.heard(Left("worker-1", LOST), 2)
     train(waits, *range(3, 12))
@@ -69,7 +69,7 @@ def test_training_that_goes_on_without_the_task_waits_for_nobody(waits, file):
     assert written(file) == []
 
 
-def test_a_step_that_is_reported_again_is_none(waits, file):
+def test_a_step_that_is_reported_again_does_not_count(waits, file):
     train(waits, 1)
     waits.heard(Left("worker-1", LOST), 1)
     for second in range(2, 9):
@@ -80,13 +80,13 @@ def test_a_step_that_is_reported_again_is_none(waits, file):
 
 @pytest.mark.parametrize("event", [Left("worker-1", DONE), Left("evaluator-0", LOST),
                                    Silent("evaluator-0", 10.0), Joined("worker-1")])  # fmt: skip
-def test_nobody_waits_for_an_evaluator_or_for_one_that_is_done(waits, file, event):
+def test_training_does_not_wait_for_an_evaluator_or_a_finished_task(waits, file, event):
     waits.heard(event, 1)
     look(waits, *range(2, 20))
     assert written(file) == []
 
 
-def test_no_steps_are_expected_while_the_program_validates_and_in_a_new_attempt(waits, file):
+def test_no_steps_are_expected_during_validation_and_in_a_new_attempt(waits, file):
     waits.heard(Left("worker-1", LOST), 1)
     waits.reported("worker-0", Phase(name="validation"), 2)
     look(waits, *range(3, 12))

@@ -13,7 +13,7 @@ EVALUATOR = {"evaluator": ["127.0.0.1:1"]}
 
 
 def pair(run_task, free_port, leader: str, evaluator: str, **variables: object):
-    """A leader and an evaluator that follows its beacon."""
+    """Start a leader, and an evaluator that follows its beacon."""
     common = {
         "CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_LEADER": "chief-0",
         "CLUSTER_KIT_START_DEADLINE_S": 10, **variables,
@@ -38,7 +38,7 @@ WAITS_FOR_THE_END = SAYS_IT_IS_HERE + (
 )
 
 
-def test_the_evaluator_hears_the_end(run_task, free_port, events, tmp_path):
+def test_the_evaluator_is_informed_of_the_end(run_task, free_port, events, tmp_path):
     leader, follower = pair(
         run_task, free_port,
         write(tmp_path / "l.py", ONCE_THE_OTHER_IS_HERE),
@@ -69,7 +69,7 @@ def test_a_failed_job_ends_the_evaluator_at_once(run_task, free_port, events, tm
     assert "exit code 4" in events("evaluator-0")[-1]["message"]
 
 
-def test_a_leader_that_never_comes(run_task, free_port, events, program):
+def test_a_leader_that_never_starts(run_task, free_port, events, program):
     task = run_task(
         "evaluator-0", EVALUATOR, "run", program("time.sleep(60)"), CLUSTER_KIT_LEADER="chief-0",
         CLUSTER_KIT_BEACON=f"127.0.0.1:{free_port()}", CLUSTER_KIT_START_DEADLINE_S=0.4,
@@ -84,7 +84,7 @@ WAITS = "print('before'); import tensorflow; print('must not come')"
 
 @pytest.fixture
 def without_its_ps(run_task, free_port, toy_tensorflow):
-    """A function that runs a program as the chief of a cluster whose ps never answers."""
+    """Returns a function that runs a program as the chief of a cluster whose ps never answers."""
     pytest.importorskip("grpc", reason="grpcio, a part of the image, is not installed here")
 
     def run(path: str, **variables: object):
@@ -103,7 +103,7 @@ def test_missing_servers_at_the_start_deadline(without_its_ps, events, program):
     assert (end["reason"], end["tasks"]) == ("start-deadline", ["ps-0"])
 
 
-def test_sigterm_while_it_waits_for_servers(without_its_ps, events, program):
+def test_sigterm_while_the_leader_waits_for_servers(without_its_ps, events, program):
     task = without_its_ps(program(WAITS))
     assert read_until(task, "importing") == ["before\n", "importing\n"]
     began = time.monotonic()
@@ -114,7 +114,7 @@ def test_sigterm_while_it_waits_for_servers(without_its_ps, events, program):
     assert events("chief-0")[-1]["reason"] == "stopped"
 
 
-def test_a_program_without_tensorflow_waits_for_nobody(without_its_ps, events, program):
+def test_a_program_without_tensorflow_does_not_wait(without_its_ps, events, program):
     assert without_its_ps(program("print('done')")).wait(60) == 0
     assert [event["event"] for event in events("chief-0")] == ["start", "end"]
 
@@ -143,7 +143,7 @@ def test_a_worker_without_its_gpu_ends_the_leaders_program(run_task, free_port, 
         assert end["message"] == "worker-1 was promised GPU 1, sees none"
 
 
-def test_a_program_without_its_gpu_is_not_tried_again(run_task, events, program):
+def test_a_program_without_its_gpu_is_not_retried(run_task, events, program):
     path = program("import pathlib\n" + MISSES_ITS_GPU)
     assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_RETRIES=2).wait(60) == 3
     assert [event["event"] for event in events("chief-0")] == ["start", "ready", "end"]

@@ -28,7 +28,7 @@ def parse(*arguments: str) -> options.Options:
     return options.parse(arguments, Path("/data"), Path("/output"))
 
 
-def test_the_defaults_are_system_c():
+def test_default_values_of_options():
     chosen = dataclasses.asdict(parse())
     assert chosen["model"] == "mobilenet_v2"
     assert (chosen["image_size"], chosen["batch_size"], chosen["dropout"]) == (224, 32, 0.2)
@@ -48,7 +48,7 @@ def test_the_learning_rate_of_each_epoch():
     [("--epochs", "0"), ("--learning-rates", "3:1e-4"), ("--learning-rates", "fast"),
      ("--zoom", "1.5"), ("--model", "resnet")],
 )  # fmt: skip
-def test_wrong_arguments_end_with_2(wrong, capsys):
+def test_invalid_arguments_end_with_2(wrong, capsys):
     with pytest.raises(SystemExit) as caught:
         parse(*wrong)
     assert caught.value.code == 2
@@ -93,7 +93,7 @@ def one_class(data: Path) -> None:
         (lambda data: data.rename(data.with_name("gone")), r"data does not exist"),
     ],
 )
-def test_what_is_wrong_with_the_data_is_named(data, spoil, says):
+def test_invalid_data_is_reported(data, spoil, says):
     spoil(data)
     with pytest.raises(ContractError, match=says) as caught:
         classes = image_files.class_names(data)
@@ -102,7 +102,7 @@ def test_what_is_wrong_with_the_data_is_named(data, spoil, says):
     assert caught.value.exit_code == 2
 
 
-def test_checkpoints_by_epoch_and_only_complete_ones(tmp_path):
+def test_checkpoints_by_epoch_without_incomplete_ones(tmp_path):
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     for name in ("ckpt-10.index", "ckpt-2.index", "ckpt-3.data-00000-of-00001", "checkpoint"):

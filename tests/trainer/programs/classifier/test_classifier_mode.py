@@ -1,4 +1,4 @@
-"""Which way of training the options and the tasks of a cluster mean."""
+"""Which way of training the options and the tasks of a cluster select."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COORDINATED = ("worker-0", "worker-1", "ps-0")
         ({}, (), mode.MIRRORED),
     ],
 )
-def test_auto_means_what_the_tasks_can_do(cluster, servers, means):
+def test_auto_selects_a_strategy_by_the_tasks(cluster, servers, means):
     assert mode.decide(mode.AUTO, cluster, servers) == means
     assert mode.decide(means, cluster, servers) == means
 
@@ -40,14 +40,14 @@ def test_auto_means_what_the_tasks_can_do(cluster, servers, means):
         (mode.MIRRORED, PEERS, (), "here are 2"),
     ],
 )
-def test_a_strategy_that_lacks_its_tasks_is_refused_with_a_cure(strategy, cluster, servers, says):
+def test_a_strategy_without_its_tasks_is_refused_with_a_fix(strategy, cluster, servers, says):
     with pytest.raises(ContractError, match=says):
         mode.decide(strategy, cluster, servers)
 
 
-def test_graph_mode_runs_alone_as_well():
+def test_graph_mode_also_runs_in_a_single_task():
     assert mode.decide(mode.GRAPH, ALONE, ()) == mode.GRAPH
 
 
-def test_a_master_trains_as_a_chief_does():
+def test_a_master_trains_like_a_chief():
     assert mode.trainers({"master": ("a:1",), **PEERS}) == 3

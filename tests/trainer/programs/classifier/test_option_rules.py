@@ -1,5 +1,7 @@
-"""Every option in every way of training: it does what it says, or is refused before anything
-starts. Without TensorFlow."""
+"""Every option works in every way of training, or is refused before anything starts.
+
+These tests do not use TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ WAYS = {
     "all-reduce": (("worker", {"worker": ["b:1", "c:1"]}, ""), ()),
     "mirrored": (("worker", {"worker": ["b:1"]}, ""), ()),
 }
-"""Mode to (role, cluster, servers) of a task and the arguments that it takes."""
+"""Mode to the (role, cluster, servers) of a task, and the arguments for the mode."""
 GRAPH = {"graph async", "graph sync"}
 KNOWN_IN = {
     ("--backup-workers", "1"): {"graph sync"},
@@ -50,7 +52,7 @@ OF_THE_MODEL = {
     "strategy", "model", "image_size", "batch_size", "epochs", "steps_per_epoch", "learning_rates",
     "dropout", "bn_momentum", "rotation", "shift", "zoom", "shear", "flip", "seed",
 }  # fmt: skip
-"""Options that say what is trained, and nothing of the way."""
+"""Options for the model and the data, which do not depend on the way of training."""
 
 
 def task_of(way: str) -> Task:
@@ -84,11 +86,11 @@ def test_an_option_works_or_is_refused(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_was_not_given_is_not_refused(way: str) -> None:
+def test_options_that_were_not_given_are_not_refused(way: str) -> None:
     option_rules.check(parse(way), task_of(way))
 
 
-def test_every_option_is_of_the_model_or_tried_above() -> None:
+def test_every_option_is_for_the_model_or_tested_above() -> None:
     tried = {given[0].removeprefix("--").replace("-", "_") for given in KNOWN_IN}
     names = {field.name for field in fields(Options)} | {f.name for f in fields(GraphOptions)}
     decided = {"data", "output", "graph", "given", "steps"}
@@ -97,7 +99,7 @@ def test_every_option_is_of_the_model_or_tried_above() -> None:
     assert set(option_rules.MODES) == set(WAYS)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     chosen = parse("mirrored", "--save-secs", "1", "--keep", "2", "--peer-timeout", "3",
                    "--num-clones", "3")  # fmt: skip
     with pytest.raises(ContractError) as caught:
@@ -115,14 +117,14 @@ def test_a_model_without_batch_norm_has_no_momentum_for_it() -> None:
         option_rules.check(parse("mirrored", "--model", "cnn", *given), task_of("mirrored"))
 
 
-def test_what_the_command_line_gave_is_known_also_if_it_is_the_default() -> None:
+def test_an_option_that_was_given_with_its_default_value_is_known() -> None:
     assert options.parse([], Path("/d"), Path("/o")).given == frozenset()
     given = options.parse(["--num-clones", "1", "--no-flip"], Path("/d"), Path("/o"))
     assert given.given == {"num_clones", "flip"}
     assert (given.clones, parse("mirrored").clones) == (1, None)
 
 
-def test_hyperparameters_are_what_was_chosen_and_no_places():
+def test_hyperparameters_are_the_given_options_without_paths():
     given = ["--epochs", "3", "--num-clones", "2", "--learning-rates", "0:0.1", "2:0.01"]
     told = options.parse(given, Path("/data"), Path("/output")).hyperparameters
     assert (told["epochs"], told["num_clones"], told["learning_rates"]) == (3, 2, "0:0.1 2:0.01")

@@ -1,4 +1,4 @@
-"""With TensorFlow: the input pipeline's promises, and a short training in one task."""
+"""With TensorFlow: properties of the input pipeline, and a short training in one task."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def still(given: options.Options, **more: object) -> options.Options:
     return dataclasses.replace(given, rotation=0, shift=0, zoom=0, shear=0, flip=False, **more)
 
 
-def test_without_augmentation_a_batch_stays_as_it_is(pictures):
+def test_without_augmentation_a_batch_is_unchanged(pictures):
     images = tf.random.uniform((5, 8, 8, 3), 0, 255)
     same = input_pipeline.augment(images, still(chosen(pictures)), 3)
     assert float(tf.reduce_max(tf.abs(same - images))) < 1e-3
@@ -72,13 +72,13 @@ def test_the_worker_index_of_this_process():
     assert int(worker_index()) == 0
 
 
-def test_the_cnn_has_a_kernel_worth_splitting(pictures):
+def test_the_cnn_has_a_kernel_that_is_large_enough_to_split(pictures):
     for size in ("8", "16", "28", "32"):
         network = classifier_model.build(chosen(pictures, "--image-size", size), 10)
         assert max(weight.shape.num_elements() * 4 for weight in network.weights) >= 512 << 10
 
 
-def test_a_lone_task_trains_resumes_and_knows_when_it_is_done(run_task, events, pictures):
+def test_a_single_task_trains_resumes_and_detects_that_it_has_finished(run_task, events, pictures):
     def run(epochs: int, *more: str) -> str:
         task = run_task(
             "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SMALL,
@@ -103,7 +103,7 @@ def test_a_lone_task_trains_resumes_and_knows_when_it_is_done(run_task, events, 
     assert {**again, "time": 0} == {**told, "time": 0}
 
 
-def test_a_lone_task_trains_on_all_its_devices_and_resumes(run_task, events, pictures):
+def test_a_single_task_trains_on_all_its_devices_and_resumes(run_task, events, pictures):
     for epochs in (1, 2):
         task = run_task(
             "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SMALL,

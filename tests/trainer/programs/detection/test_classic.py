@@ -1,4 +1,5 @@
-"""The Object Detection API's command line: its options, its configuration in parts, its claims."""
+"""The Object Detection API's command line: its options, its configuration in parts, its claims
+about the cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def inside(section: str) -> str:
-    """What CLASSIC has between the braces of a section."""
+    """Returns the text between the braces of a section of CLASSIC."""
     start = CLASSIC.index("{", CLASSIC.index(f"\n{section}")) + 1
     depth, at = 1, start
     while depth:
@@ -47,7 +48,7 @@ def parse(data: Path, *arguments: str) -> options.Options:
     return options.parse(arguments, data, data / "output")
 
 
-def test_the_classic_command_line_is_taken(data):
+def test_the_classic_command_line_is_accepted(data):
     found = parse(
         data, "--logtostderr", "--train_dir=ssd", "--pipeline_config_path=pipeline.config",
         "--num_clones=2", "--clone_on_cpu=true", "--stderrthreshold=INFO",
@@ -64,7 +65,7 @@ def test_the_classic_command_line_is_taken(data):
     )
 
 
-def test_a_configuration_in_parts_is_the_whole_one(data):
+def test_a_configuration_in_parts_equals_the_whole_one(data):
     whole = parse(data, "--pipeline_config_path=pipeline.config").pipeline
     parts = (*THE_TRIO, "--eval_config_path=eval.config", "--eval_input_config_path=eval_in.config")
     assert parse(data, *parts).pipeline == whole
@@ -76,7 +77,7 @@ def test_a_configuration_in_parts_is_the_whole_one(data):
     assert "eval_input_reader" not in pipeline_file.to_toml(without)
 
 
-def test_paths_in_a_part_are_seen_from_it(data):
+def test_paths_in_a_part_are_relative_to_its_file(data):
     (data / "deep").mkdir()
     (data / "in.config").rename(data / "deep" / "in.config")
     found = parse(data, *THE_TRIO[:2], "--input_config_path=deep/in.config").pipeline
@@ -97,7 +98,7 @@ def test_paths_in_a_part_are_seen_from_it(data):
         (("--pipeline_config_path=pipeline.config", "--train_dir=../elsewhere"), "keep only"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_it_is_said_with_the_cure(data, arguments, said):
+def test_errors_come_with_a_fix(data, arguments, said):
     with pytest.raises(ContractError, match=said):
         parse(data, *arguments)
 
@@ -116,7 +117,7 @@ TRUE = {
 }  # fmt: skip
 
 
-def test_what_it_says_of_the_cluster_may_be_true(data):
+def test_claims_about_the_cluster_may_be_true(data):
     said = [f"--{name.replace('-', '_')}={value}" for name, value in TRUE.items()]
     found = parse(data, "--pipeline_config_path=pipeline.config", *said)
     assert found.claims == TRUE
@@ -127,7 +128,7 @@ def test_what_it_says_of_the_cluster_may_be_true(data):
 
 
 @pytest.mark.parametrize("name", TRUE)
-def test_what_is_not_so_is_refused_with_the_template_that_fills_it(name):
+def test_a_wrong_claim_is_refused_with_the_template_to_use(name):
     wrong = {"type": "ps", "master": "grpc://elsewhere:1"}.get(name, "7")
     with pytest.raises(ContractError) as refused:
         classic.check({**TRUE, name: wrong}, task())
@@ -137,7 +138,7 @@ def test_what_is_not_so_is_refused_with_the_template_that_fills_it(name):
     assert template == "the same" or f"write {template}" in str(refused.value)
 
 
-def test_an_evaluator_is_asked_only_what_it_can_know():
+def test_an_evaluators_claims_are_checked_only_as_far_as_it_knows_the_cluster():
     evaluator = read_task({"TF_CONFIG": json.dumps(
         {"cluster": {"evaluator": ["10.0.9.9:1"]}, "task": {"type": "evaluator", "index": 0}}
     )})  # fmt: skip

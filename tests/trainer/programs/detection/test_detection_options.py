@@ -1,4 +1,4 @@
-"""The program's arguments over a pipeline configuration, and who is to train."""
+"""The program's arguments, which override a pipeline configuration, and which tasks train."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parse(data: Path, *arguments: str) -> options.Options:
     return options.parse(arguments, data, data / "output")
 
 
-def test_the_configuration_of_the_data_set_is_the_default(data):
+def test_the_data_sets_configuration_is_the_default(data):
     found = parse(data)
     assert found.graph.steps == found.pipeline.train_config.num_steps == 100
     assert found.graph.loss_threshold is None
@@ -31,7 +31,7 @@ def test_the_configuration_of_the_data_set_is_the_default(data):
     assert found.pipeline.train_input_reader.label_map_path == f"{data}/map.pbtxt"
 
 
-def test_arguments_lie_over_it(data):
+def test_arguments_override_the_configuration(data):
     found = parse(
         data, "--steps", "7", "--loss-threshold", "0.5", "--update", "sync", "--num-clones", "2",
         "--set", "train_config.batch_size=4", "--set", "model.image_size=64",
@@ -43,7 +43,7 @@ def test_arguments_lie_over_it(data):
     assert found.pipeline.model.image_size == 64
 
 
-def test_the_configurations_number_of_steps_goes_before_the_manifests(data):
+def test_the_configurations_number_of_steps_overrides_the_manifests(data):
     assert parse(data, "--default-steps", "7").graph.steps == 100
     (data / "classic.config").write_text(CLASSIC)
     classic = ("--pipeline-config", "classic.config", "--default-steps", "7")
@@ -52,7 +52,7 @@ def test_the_configurations_number_of_steps_goes_before_the_manifests(data):
         assert parse(data, "--default-steps", "7", *given).graph.steps == 9
 
 
-def test_a_configuration_without_a_number_of_steps_takes_the_manifests(data):
+def test_a_configuration_without_a_number_of_steps_uses_the_manifests(data):
     pipeline = data / "pipeline.toml"
     pipeline.write_text(SMALLEST.replace("num_steps = 100\n", ""))
     assert parse(data).graph.steps == 1200
@@ -63,13 +63,13 @@ def test_a_configuration_without_a_number_of_steps_takes_the_manifests(data):
         parse(data, "--default-steps", "7")
 
 
-def test_another_configuration_is_seen_from_the_data(data):
+def test_another_configuration_is_relative_to_the_data(data):
     (data / "other.toml").write_text(SMALLEST.replace("100", "200"))
     for path in ("other.toml", str(data / "other.toml")):
         assert parse(data, "--pipeline-config", path).graph.steps == 200
 
 
-def test_what_is_wrong_is_named_with_its_place(data):
+def test_problems_are_named_with_their_key(data):
     with pytest.raises(ContractError, match=r"train_config\.batch_sise") as problem:
         parse(data, "--set", "train_config.batch_sise=4", "--set", "model.num_classes=0")
     assert "model.num_classes" in str(problem.value)

@@ -1,4 +1,4 @@
-"""Every option in every mode: it works there, or is refused with the way out."""
+"""Every option works in every mode, or is refused with a fix."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_style_decides_the_mode():
     assert decide("auto", read_task({})) == "graph"
 
 
-def test_a_coordinator_needs_workers_that_serve():
+def test_a_coordinator_needs_workers_that_run_servers():
     with pytest.raises(ContractError, match='style = "coordinator"'):
         decide("coordinator", ALL_TASKS)
 
@@ -73,8 +73,8 @@ WORKS_IN = {
     **{name: {} for name in ("type", "index", "task", "master", "worker_replicas", "ps_tasks",
                              "worker_job_name", "ps_job_name")},
 }  # fmt: skip
-"""Argument → value → the modes in which it has an effect. Those without a value here are the mode
-itself, what test_classic.py tries in all of its forms, and claims that only have to be true."""
+"""Argument → value → the modes in which it has an effect. Without a value here: the mode itself,
+the arguments that test_classic.py tests in all forms, and claims that only have to be true."""
 SETTINGS = {
     "sync_replicas": {True: ("sync",), False: ("async", "coordinator")},
     "replicas_to_aggregate": {1: ("sync",)},
@@ -89,7 +89,7 @@ def test_the_table_has_every_argument():
 
 
 def tried(how: str, arguments: list[str], train: TrainConfig = PLAIN) -> str:
-    """What refuses it, in the words of the error; "" if nothing does. Two replicas train."""
+    """Returns the error message that refuses it; "" if nothing does. Two replicas train."""
     where, kind = (SERVED, "coordinator") if how == "coordinator" else (ALL_TASKS, "graph")
     given = options.names_given(arguments)
     base = options.parser().parse_args(arguments)
@@ -106,7 +106,7 @@ def tried(how: str, arguments: list[str], train: TrainConfig = PLAIN) -> str:
     return ""
 
 
-def test_an_option_works_or_is_refused_with_the_way_out(subtests):
+def test_an_option_works_or_is_refused_with_a_fix(subtests):
     for how, (name, values) in itertools.product(BOTH, WORKS_IN.items()):
         for value in values:
             with subtests.test(how=how, name=name, value=value):
@@ -124,7 +124,7 @@ def test_an_option_works_or_is_refused_with_the_way_out(subtests):
                     )
 
 
-def test_a_setting_works_or_is_refused_with_the_way_out(subtests):
+def test_a_setting_works_or_is_refused_with_a_fix(subtests):
     for how, (name, values) in itertools.product(BOTH, SETTINGS.items()):
         for value in values:
             with subtests.test(how=how, name=name, value=value):
@@ -168,7 +168,7 @@ def test_the_configuration_decides_the_updates(train, given, expected):
         ({"replicas_to_aggregate": 2}, {"update": "sync", "backup_workers": 2}, "leaves 1"),
     ],
 )
-def test_what_contradicts_the_command_line_or_the_cluster_is_refused(train, given, said):
+def test_settings_that_contradict_the_command_line_or_the_cluster_are_refused(train, given, said):
     graph = replace(GraphOptions(), **given)
     with pytest.raises(ContractError, match=said):
         mode.decided(graph, PLAIN.model_copy(update=train), given, 3)

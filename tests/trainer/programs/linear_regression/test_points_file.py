@@ -1,4 +1,4 @@
-"""A CSV file in the place of made-up points: what is read, and what is wrong with one."""
+"""A CSV file instead of generated points: reading it, and its errors."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_the_line_of_least_squares_is_found():
         ("\n".join(f"{n},?" for n in range(12)), "and 1 more"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path, text, said):
+def test_errors_are_named_with_their_line(tmp_path, text, said):
     with pytest.raises(ContractError, match=said):
         points_file.read(written(tmp_path, text))
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_an_unreadable_file_is_named(tmp_path):
     with pytest.raises(ContractError, match=r"none\.csv: cannot be read: No such file"):
         points_file.read(tmp_path / "none.csv")
     with pytest.raises(ContractError, match="cannot be read"):
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         points_file.read(tmp_path / "latin.csv")
 
 
-def test_the_files_own_line_is_to_be_found(tmp_path):
+def test_the_goal_is_the_files_own_line(tmp_path):
     written(tmp_path, "x,y\n0,1\n1,3\n2,5\n")
     found = options.parse(["--csv", "points.csv", "--steps", "5"], tmp_path)
     assert (found.w, found.b, found.graph.steps) == (pytest.approx(2), pytest.approx(1), 5)

@@ -23,7 +23,7 @@ class Said:
 
 
 def summaries(folder) -> dict[str, str]:
-    """Tag to kind of all that is written for TensorBoard."""
+    """Returns the tag and the kind of everything that is written for TensorBoard."""
     (file,) = folder.glob("tensorboard/train/events.out.tfevents.*")
     return {
         value.tag: "histogram" if value.HasField("histo") else "scalar"

@@ -1,4 +1,4 @@
-"""Which task holds which variable."""
+"""Reports which task holds which variable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def variable(name: str, device: str, elements: int | None = 10, **more):
     return SimpleNamespace(name=name, device=device, dtype=FLOAT, shape=shape, **more)
 
 
-def test_a_variable_is_told_with_its_task_and_size():
+def test_a_variable_is_reported_with_its_task_and_size():
     found = placement.placement([
         variable("bias:0", "/job:ps/replica:0/task:1/device:CPU:0", 2),
         variable("kernel:0", "/job:ps/task:0", 100),
@@ -30,7 +30,7 @@ def test_a_variable_is_told_with_its_task_and_size():
     ]
 
 
-def test_one_that_is_divided_counts_by_its_parts():
+def test_parts_of_a_divided_variable_are_counted_separately():
     parts = [variable(f"table/part_{at}:0", f"/job:ps/task:{at}", 5) for at in (0, 1)]
     found = placement.placement([SimpleNamespace(variables=parts)])
     assert [(one["name"], one["on"], one["bytes"]) for one in found] == [
@@ -38,7 +38,7 @@ def test_one_that_is_divided_counts_by_its_parts():
     ]  # fmt: skip
 
 
-def test_of_very_many_the_small_ones_are_one(monkeypatch):
+def test_of_very_many_variables_the_small_ones_are_summed_up(monkeypatch):
     monkeypatch.setattr(injected, "MOST", 2)
     many = [variable(f"v{at}:0", f"/job:ps/task:{at % 2}", at + 1) for at in range(6)]
     assert placement.placement(many) == [
@@ -49,7 +49,7 @@ def test_of_very_many_the_small_ones_are_one(monkeypatch):
     ]
 
 
-def test_it_is_an_event_if_there_is_anything_to_tell(tmp_path):
+def test_an_event_is_written_if_there_is_something_to_report(tmp_path):
     file = tmp_path / "chief-0.jsonl"
     placement.tell(Progress(file), [variable("a:0", "")])
     placement.tell(None, [variable("a:0", "/job:ps/task:0")])

@@ -12,13 +12,13 @@ from trainer.programs.training import sidecar
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A job that goes on until its file is there."""
+    """A job that continues until its file exists."""
     monkeypatch.setenv(mailbox.VARIABLE, str(tmp_path))
     monkeypatch.setattr(sidecar, "POLL_S", 0.0)
     return tmp_path / mailbox.JOB_ENDED
 
 
-def test_what_appears_while_another_is_scored_is_scored_in_order(job: Path) -> None:
+def test_checkpoints_that_appear_during_scoring_are_scored_in_order(job: Path) -> None:
     waiting, scored = [["one"], [], ["two", "three"]], []
 
     def look() -> list[str]:
@@ -30,14 +30,14 @@ def test_what_appears_while_another_is_scored_is_scored_in_order(job: Path) -> N
     assert scored == ["one", "two", "three"]
 
 
-def test_the_checkpoint_that_comes_with_the_jobs_end_is_still_scored(job: Path) -> None:
+def test_the_checkpoint_at_the_jobs_end_is_still_scored(job: Path) -> None:
     job.touch()
     waiting, scored = [["last"]], []
     sidecar.score_each(lambda: waiting.pop() if waiting else [], scored.append)
     assert scored == ["last"]
 
 
-def test_outside_a_cluster_what_is_there_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_cluster_existing_checkpoints_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(mailbox.VARIABLE, raising=False)
     waiting, scored = [["one"]], []
     sidecar.score_each(lambda: waiting.pop() if waiting else [], scored.append)

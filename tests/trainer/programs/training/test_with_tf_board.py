@@ -1,4 +1,4 @@
-"""With TensorFlow: what is left for TensorBoard, as its own readers find it."""
+"""With TensorFlow: the files for TensorBoard, as its own readers find them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from trainer.programs.training.board import TRAIN, VALIDATION, Board  # noqa: E4
 
 
 def found(folder) -> list:
-    """All values in the event files of one folder, below it none."""
+    """Returns all values in the event files of one folder, which has no subfolders with event
+    files."""
     return [
         (event.step, value)
         for file in sorted(folder.glob("events.out.tfevents.*"))
@@ -36,7 +37,7 @@ def test_training_and_validation_have_the_same_tags_in_two_runs(tmp_path):
     assert [(step, value.tag) for step, value in validation] == [(7, "loss")]
 
 
-def test_a_model_is_shown_by_its_layers_and_one_that_cannot_be_told_is_left_out(tmp_path):
+def test_a_models_layers_are_shown_and_an_unserializable_model_is_omitted(tmp_path):
     class Own(tf.keras.Model):
         def __init__(self, _needed):
             super().__init__()
@@ -54,14 +55,14 @@ def test_a_model_is_shown_by_its_layers_and_one_that_cannot_be_told_is_left_out(
     assert b'"last"' in tf.make_ndarray(shown.tensor).item()
 
 
-def test_pictures_are_there_with_their_size(tmp_path):
+def test_pictures_have_their_size(tmp_path):
     Board(tmp_path, VALIDATION).pictures(3, "detections", [b"one", b"two"], (320, 200))
     ((step, shown),) = found(tmp_path / "tensorboard" / "validation")
     assert (step, plugin(shown)) == (3, "images")
     assert list(tf.make_ndarray(shown.tensor)) == [b"320", b"200", b"one", b"two"]
 
 
-def test_each_writer_of_one_second_has_an_event_file_of_its_own(tmp_path):
+def test_writers_of_the_same_second_have_separate_event_files(tmp_path):
     for step in range(3):
         summary = tf.compat.v1.Summary()
         summary.value.add(tag="loss", simple_value=0.5)
@@ -70,7 +71,7 @@ def test_each_writer_of_one_second_has_an_event_file_of_its_own(tmp_path):
     assert sorted(step for step, _ in found(tmp_path)) == [0, 1, 2]
 
 
-def test_hyperparameters_are_told_as_the_plugin_reads_them(tmp_path):
+def test_hyperparameters_are_written_as_the_plugin_reads_them(tmp_path):
     from tensorboard.plugins.hparams import plugin_data_pb2
 
     cluster = {"worker": ("a:1", "b:1"), "ps": ("c:1",)}

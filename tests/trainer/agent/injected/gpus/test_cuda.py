@@ -1,4 +1,4 @@
-"""Asking the CUDA driver, against a library of our own that answers as the real one."""
+"""Queries of the CUDA driver, against a test library that answers like the real one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ INVALID_DEVICE = 101
 
 
 def driver(init: int = 0, pci: int = 0) -> Any:
-    """A libcuda with two devices; `init` and `pci` are what those calls return (0: success)."""
+    """Build a libcuda with two devices; `init` and `pci` are what those calls return (0:
+    success)."""
 
     def count(pointer: Any) -> int:
         pointer._obj.value = 2
@@ -44,16 +45,16 @@ def test_each_device_has_a_bus_id_and_a_uuid() -> None:
     assert found == [CudaDevice(p.lower(), str(u)) for p, u in zip(PCI, UUIDS, strict=True)]
 
 
-def test_a_driver_that_does_not_start_shows_none() -> None:
+def test_a_driver_that_does_not_start_shows_no_gpus() -> None:
     assert gpu_promises.cuda_devices(driver(init=100)) == []
 
 
-def test_what_an_old_driver_does_not_say_stays_unknown() -> None:
+def test_values_that_an_old_driver_lacks_stay_unknown() -> None:
     old = driver(pci=INVALID_DEVICE)
     del old.cuDeviceGetUuid_v2
     assert gpu_promises.cuda_devices(old) == [CudaDevice("", "")] * 2
 
 
-def test_a_machine_without_a_driver_shows_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_driver_shows_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_promises, "CUDA_LIBRARY", "libcuda-that-is-not-there.so")
     assert gpu_promises.cuda_devices() == []

@@ -1,4 +1,4 @@
-"""The promise: as many GPUs, and the same ones."""
+"""A promise of GPUs: the right number, and the right ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLICES = [
 
 
 def at(pci: str) -> Gpu:
-    """A GPU as a server shows it: product name and bus id."""
+    """Returns a GPU as a server describes it: product name and bus id."""
     return Gpu("NVIDIA H200", pci)
 
 
@@ -40,7 +40,7 @@ def at(pci: str) -> Gpu:
          "nothing known of what was promised", "the slice", "a slice by its GPU",
          "a slice that NVML names by its GPU"],
 )  # fmt: skip
-def test_what_keeps_it(promised: list[Gpu], sees: list[Gpu]) -> None:
+def test_promises_that_are_kept(promised: list[Gpu], sees: list[Gpu]) -> None:
     assert broken_promise("worker-1", promised, sees) == ""
 
 
@@ -66,12 +66,12 @@ def test_what_keeps_it(promised: list[Gpu], sees: list[Gpu]) -> None:
     ids=["another GPU", "one of two is another", "the UUID decides", "another slice of the GPU",
          "none", "one too many"],
 )  # fmt: skip
-def test_what_breaks_it(promised: list[Gpu], sees: list[Gpu], message: str) -> None:
+def test_promises_that_are_broken(promised: list[Gpu], sees: list[Gpu], message: str) -> None:
     assert broken_promise("worker-1", promised, sees) == message
 
 
 def test_all_workers_on_the_first_gpu_are_found() -> None:
-    """Right by number, wrong by identity: each sees one."""
+    """The number is right, the identity is wrong: each worker sees one GPU."""
     said = [
         broken_promise(f"worker-{i}", [gpu], [at("0000:3b:00.0")])
         for i, gpu in enumerate((FIRST, SECOND))
@@ -79,7 +79,7 @@ def test_all_workers_on_the_first_gpu_are_found() -> None:
     assert [bool(text) for text in said] == [False, True]
 
 
-def test_what_is_written_is_read() -> None:
+def test_a_written_promise_can_be_read() -> None:
     assert read("") == ()
     assert read(json.dumps(["GPU 0", FIRST._asdict()])) == (Gpu("GPU 0"), FIRST)
     assert shown(Gpu("/device:GPU:0")) == "/device:GPU:0"
@@ -88,7 +88,7 @@ def test_what_is_written_is_read() -> None:
 OWN = "5c1d6a2e-1111-2222-3333-4444444444aa"
 OTHER = "77ab01c3-1111-2222-3333-4444444444bb"
 TWO = (Gpu("GPU 1 of 2 of its node"), Gpu("GPU 2 of 2 of its node"))
-"""What a task on a swarm is promised: a number."""
+"""The promise for a task on a swarm: only a number."""
 
 
 def given(promised: Sequence[Gpu], value: str) -> tuple[Gpu, ...]:
@@ -96,7 +96,7 @@ def given(promised: Sequence[Gpu], value: str) -> tuple[Gpu, ...]:
 
 
 def seen(*uuids: str) -> list[Gpu]:
-    """GPUs as the CUDA driver names them."""
+    """Returns GPUs as the CUDA driver names them."""
     return [Gpu("NVIDIA H200", f"0000:{at}b:00.0", uuid) for at, uuid in enumerate(uuids, 1)]
 
 
@@ -106,7 +106,7 @@ def seen(*uuids: str) -> list[Gpu]:
      f"gpu-{OWN.upper()},GPU-7"],
     ids=["UUIDs", "in any order", "abbreviated", "without a prefix", "in capitals"],
 )  # fmt: skip
-def test_gpus_that_a_swarm_gave_are_known_by_their_uuids(value: str) -> None:
+def test_gpus_that_a_swarm_assigned_are_compared_by_uuid(value: str) -> None:
     promised = given(TWO, value)
     assert broken_promise("worker-1", promised, seen(OWN, OTHER)) == ""
     others = broken_promise("worker-1", promised, seen(OWN, OWN))
@@ -121,19 +121,19 @@ def test_gpus_that_a_swarm_gave_are_known_by_their_uuids(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "2", "GPU-5c1d", "gpu0,gpu1", f"GPU-{OWN},1", "GPU-,GPU-"])
-def test_nothing_is_compared_where_a_swarm_gave_a_number(value: str) -> None:
-    """Nor by names that are no UUIDs, nor if it gave another number than was promised."""
+def test_nothing_is_compared_if_a_swarm_assigned_a_number(value: str) -> None:
+    """Nor if the names are not UUIDs, or the number differs from the promised one."""
     assert given(TWO, value) == TWO
 
 
-def test_what_was_promised_by_its_identity_stays() -> None:
+def test_a_promise_with_identities_is_not_replaced() -> None:
     assert given([FIRST], f"GPU-{OTHER}") == (FIRST,)
     assert given([Gpu("GPU 0", "0000:3b:00.0")], f"GPU-{OTHER}")[0].uuid == ""
     assert given((), "GPU-5c1d") == ()
 
 
-def test_the_longer_of_two_abbreviations_chooses_first() -> None:
-    """`GPU-5` begins both, `GPU-5c` one of them."""
+def test_the_longer_of_two_uuid_prefixes_is_matched_first() -> None:
+    """`GPU-5` is a prefix of both UUIDs, `GPU-5c` of one."""
     near = "5d000000" + OWN[8:]
     promised = given(TWO, "GPU-5,GPU-5c")
     assert broken_promise("worker-0", promised, seen(OWN, near)) == ""

@@ -1,4 +1,4 @@
-"""Images of one's own: the layouts that are understood, what is divided, and sizes."""
+"""Users' images: the supported layouts, how they are divided, and sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def png(width: int, height: int) -> bytes:
 
 
 def jpeg(width: int, height: int) -> bytes:
-    """With what cameras put before the size: a long segment, and fill bytes."""
+    """Returns a JPEG with what cameras put before the size: a long segment, and fill bytes."""
     segment = b"\xff\xe1" + struct.pack(">H", 302) + b"\xff\xc0" * 150
     frame = b"\xff\xff\xc2" + struct.pack(">HBHHB", 11, 8, height, width, 3)
     return b"\xff\xd8" + segment + frame
@@ -66,7 +66,9 @@ def test_plain_class_folders_are_divided_by_class(flowers: Path) -> None:
     )
 
 
-def test_all_tasks_divide_alike_and_another_seed_otherwise(flowers: Path) -> None:
+def test_all_tasks_divide_the_images_in_the_same_way_and_another_seed_differently(
+    flowers: Path,
+) -> None:
     assert read(flowers) == read(flowers)
     assert read(flowers, seed=2) != read(flowers)
     moved = flowers.rename(flowers.with_name("elsewhere"))
@@ -93,7 +95,7 @@ def test_only_a_part_without_a_folder_is_taken_from_train(
     )
 
 
-def test_nothing_is_said_of_parts_that_have_folders(tmp_path: Path) -> None:
+def test_nothing_is_printed_about_parts_that_have_folders(tmp_path: Path) -> None:
     for part in PARTS:
         for name in ("cat", "dog"):
             fill(tmp_path / part / name, 2)
@@ -101,7 +103,7 @@ def test_nothing_is_said_of_parts_that_have_folders(tmp_path: Path) -> None:
     assert [len(split.paths) for split in read(tmp_path).values()] == [4, 4, 4]
 
 
-def test_what_cannot_be_divided_is_named(flowers: Path) -> None:
+def test_data_that_cannot_be_divided_is_reported(flowers: Path) -> None:
     fill(flowers / "violet", 2)
     with pytest.raises(ContractError, match=r"violet holds 2 images: too few .* add images"):
         read(flowers)
@@ -111,7 +113,7 @@ def test_what_cannot_be_divided_is_named(flowers: Path) -> None:
         read(flowers)
 
 
-def test_parts_without_train_are_no_classes(tmp_path: Path) -> None:
+def test_folders_of_parts_without_train_are_no_classes(tmp_path: Path) -> None:
     for part in ("Trian", "Validate", "Test"):
         fill(tmp_path / part / "cat", 2)
     with pytest.raises(ContractError, match=r"has Test/, but no Train/; the layout is"):
@@ -119,7 +121,7 @@ def test_parts_without_train_are_no_classes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("head", [png, jpeg])
-def test_the_size_is_read_from_the_head(tmp_path: Path, head) -> None:
+def test_the_size_is_read_from_the_header(tmp_path: Path, head) -> None:
     (tmp_path / "one").write_bytes(head(640, 480))
     assert image_files.size_of(str(tmp_path / "one")) == (640, 480)
 
@@ -127,7 +129,7 @@ def test_the_size_is_read_from_the_head(tmp_path: Path, head) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"\xff\xd8", PNG, b"GIF89a", jpeg(9, 9)[:-6], b"\xff" * 9]
 )
-def test_a_head_that_does_not_say_it_is_no_size(tmp_path: Path, content: bytes) -> None:
+def test_a_header_without_a_size_gives_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "one").write_bytes(content)
     assert image_files.size_of(str(tmp_path / "one")) is None
     assert image_files.remark([str(tmp_path / "one")], 8) == ""
@@ -138,7 +140,7 @@ def test_a_head_that_does_not_say_it_is_no_size(tmp_path: Path, content: bytes) 
     [((64, 64), 8, 64), ((64, 48), 32, 48), ((64, 64), 64, 0), ((64, 64), 50, 0), ((8, 8), 224, 0),
      ((4000, 3000), 96, 224), ((4000, 3000), 224, 0)],
 )  # fmt: skip
-def test_most_of_an_image_is_not_thrown_away_without_a_remark(
+def test_a_warning_is_printed_if_most_of_an_image_is_discarded(
     tmp_path: Path, size: tuple[int, int], image_size: int, proposed: int
 ) -> None:
     paths = [tmp_path / f"{index}.png" for index in range(5)]

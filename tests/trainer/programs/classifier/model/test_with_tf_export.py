@@ -1,4 +1,4 @@
-"""With TensorFlow: what a training leaves is loaded by Keras 3, tf_keras and TensorFlow alone."""
+"""With TensorFlow: the trained model can be loaded by Keras 3, tf_keras and TensorFlow alone."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def found(model):
 
 
 def export_one(folder: Path, model: str, images: np.ndarray) -> np.ndarray:
-    """Export a model to folder/model with weights that matter; what it finds in the images."""
+    """Export a model to folder/model with random weights; returns its output for the images."""
     given = options.parse(
         ["--model", model, "--image-size", "32", "--bn-momentum", "0.9"], folder, folder
     )
     network = classifier_model.new_model(given, len(CLASSES))
     random = np.random.default_rng(3)
-    for weight in network.weights:  # variances, too: above 0
+    for weight in network.weights:  # variances, too, which must be above 0
         noise = random.uniform(0.5, 1.5, weight.shape)
         weight.assign(weight + 0.1 * noise)
     export(network, folder / "model", given, CLASSES)
@@ -65,7 +65,7 @@ def export_one(folder: Path, model: str, images: np.ndarray) -> np.ndarray:
     return expected
 
 
-def test_the_result_is_loaded_without_the_kit(tmp_path: Path) -> None:
+def test_the_model_can_be_loaded_without_the_kit(tmp_path: Path) -> None:
     images = np.random.default_rng(4).uniform(0, 255, (4, 32, 32, 3)).astype(np.float32)
     np.save(tmp_path / "images.npy", images)
     for model in MODELS:

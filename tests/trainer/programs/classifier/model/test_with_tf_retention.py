@@ -1,4 +1,4 @@
-"""Which checkpoints of epochs are removed. With TensorFlow, whose files they are."""
+"""With TensorFlow, whose files they are: which checkpoints of epochs are removed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_without_an_evaluator_only_the_newest_stay(output: Path) -> None:
     assert prune(output, 2) == prune(output, 9) == []
 
 
-def test_what_an_evaluator_has_yet_to_score_stays(output: Path) -> None:
+def test_checkpoints_that_an_evaluator_has_not_scored_stay(output: Path) -> None:
     alive(output)
     assert prune(output, 1) == []
     remember(output, 1, 2, 4, best=2)
@@ -59,7 +59,7 @@ def test_what_an_evaluator_has_yet_to_score_stays(output: Path) -> None:
     assert left(output) == [2, 6], "the best and the newest"
 
 
-def test_one_that_was_written_again_is_scored_again(output: Path) -> None:
+def test_a_checkpoint_that_was_rewritten_is_scored_again(output: Path) -> None:
     alive(output)
     remember(output, 1, 2, best=2)
     os.utime(output / "checkpoints" / "ckpt-1.index", times=(1, 1))

@@ -1,4 +1,4 @@
-"""The other trainers of an all-reduce, and how many images a step takes; without TensorFlow."""
+"""The other trainers of an all-reduce, and the number of images per step; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_a_chief_that_is_called_master_is_one_of_the_others():
     assert other_trainers.others(master) == {"worker-0": "127.0.0.1:2", "worker-1": "127.0.0.1:3"}
 
 
-def test_the_others_are_all_trainers_but_this_one():
+def test_the_others_are_all_trainers_except_this_one():
     task = read_task({"TF_CONFIG": TF_CONFIG})
     assert other_trainers.others(task) == {"worker-0": "127.0.0.1:1", "worker-2": "127.0.0.1:3"}
 
 
-def test_who_is_silent_or_started_again_is_missing():
+def test_a_silent_or_restarted_trainer_is_missing():
     began = {"worker-0": 7, "worker-2": 8, "worker-3": 9}
     answers = [
         Answer("worker-0", "a:1", "worker-0", incarnation=7),
@@ -51,7 +51,7 @@ def test_who_is_silent_or_started_again_is_missing():
     assert other_trainers.missing(answers, began) == ["worker-2", "worker-3"]
 
 
-def test_a_trainer_that_never_comes_ends_the_program_and_is_named(tmp_path):
+def test_a_trainer_that_never_starts_ends_the_program_and_is_named(tmp_path):
     pytest.importorskip("grpc", reason="grpc is in the image, not here")
     program = textwrap.dedent("""
         import time
@@ -87,7 +87,7 @@ def trainer_path() -> str:
         (mode.GRAPH, "async", 10, 31),
     ],
 )
-def test_a_step_takes_a_batch_of_everyone_who_takes_part(how, update, images_per_step, steps):
+def test_a_step_uses_a_batch_of_each_trainer_that_takes_part(how, update, images_per_step, steps):
     given = options.parse(["--batch-size", "10", "--update", update], Path("/d"), Path("/o"))
     task = read_task({"TF_CONFIG": TF_CONFIG})
     cluster = {"worker": ("a:1", "b:1")} if how == mode.PARAMETER_SERVER else task.cluster

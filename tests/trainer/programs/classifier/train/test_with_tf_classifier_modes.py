@@ -1,4 +1,4 @@
-"""With TensorFlow: what staleness counts, and that synchronous ways are one big batch."""
+"""With TensorFlow: what staleness counts; synchronous ways equal one large batch."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def figures(staleness: Staleness) -> tuple[float, float]:
     return float(found["staleness_mean"]), float(found["staleness_max"])
 
 
-def test_staleness_is_the_pushes_of_others_between_pull_and_push():
+def test_staleness_is_the_number_of_other_pushes_between_pull_and_push():
     staleness = Staleness()
     for pulled in (0, 0, 0, 3, LIMIT * -2):
         staleness.update_state(tf.constant(pulled, tf.int64))
-    # pushes were 0, 1, 2, 3, 4 before each
+    # there were 0, 1, 2, 3, 4 pushes before each
     assert figures(staleness) == pytest.approx(((0 + 1 + 2 + 0 + LIMIT - 1) / 5, LIMIT - 1))
     staleness.reset_state()
     assert figures(staleness) == (0.0, 0.0)
 
 
-def test_the_asynchronous_model_trains_as_any_other():
+def test_the_asynchronous_model_trains_like_any_other():
     def trained(kind: type[keras.Model]) -> list:
         keras.utils.set_random_seed(1)
         image = keras.Input((4,))
@@ -125,7 +125,7 @@ sys.exit(0 if worst < 1e-5 else 9)
 """
 
 
-def test_rounds_are_the_mean_of_all_gradients_applied_once(run_task, tmp_path, free_port):
+def test_a_round_applies_the_mean_of_all_gradients_once(run_task, tmp_path, free_port):
     cluster = cluster_of(free_port, "chief", "worker", "worker", "ps", "ps")
     shared = {
         "CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}",

@@ -1,4 +1,4 @@
-"""With TensorFlow: clones of one task are one big batch, and train in every way."""
+"""With TensorFlow: the clones of one task equal one large batch, and train in every way."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ WAYS = {
     "async, devices": (("chief-0", *SERVED), (), {"CLUSTER_KIT_SIMULATE_GPUS": 2}),
     "sync": (("chief-0", *SERVED), ("--update", "sync"), {}),
 }
-"""The first task leads. Without devices of their own, clones share one: so it is under `sync`."""
+"""The first task leads. Without separate devices the clones share one, as under `sync`."""
 
 
-def test_clones_make_the_step_of_a_plain_model() -> None:
+def test_a_step_of_clones_equals_that_of_a_plain_model() -> None:
     def trained(devices: tuple[str, ...]) -> list:
         keras.utils.set_random_seed(1)
         image = keras.Input((4,))
@@ -78,7 +78,7 @@ def test_clones_train_in_every_way(run_task, events, pictures: Path, free_port, 
     assert losses[1] < losses[0]
 
 
-def test_too_few_gpus_are_refused_with_a_way_out() -> None:
+def test_too_few_gpus_are_refused_with_a_fix() -> None:
     def chosen(*arguments: str) -> options.Options:
         return options.parse(arguments, Path("/d"), Path("/o"))
 
@@ -92,7 +92,9 @@ def test_too_few_gpus_are_refused_with_a_way_out() -> None:
     assert clones.devices_in_a_task(chosen("--clone-on-cpu"), "w", 4, 1) == ("/device:CPU:0",)
 
 
-def test_a_loss_that_is_low_enough_ends_it_and_keep_counts(run_task, events, pictures) -> None:
+def test_a_low_loss_ends_the_training_and_keep_limits_checkpoints(
+    run_task, events, pictures
+) -> None:
     task = run_task(
         "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SHORT, "--epochs", "40",
         "--learning-rates", "0:1e-4", "--keep", "2", "--loss-threshold", "0.2",
@@ -109,7 +111,7 @@ def test_a_loss_that_is_low_enough_ends_it_and_keep_counts(run_task, events, pic
     assert re.search(rf"epoch {len(losses)}/40 ", said)
 
 
-def test_an_option_that_does_nothing_ends_the_program_before_it_starts(run_task, events, pictures):
+def test_an_option_without_effect_ends_the_program_before_it_starts(run_task, events, pictures):
     task = run_task(
         "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SHORT, "--save-secs", "3",
         CLUSTER_KIT_DATA=pictures,

@@ -1,6 +1,6 @@
-"""With TensorFlow: SIGTERM within an epoch costs no step.
+"""With TensorFlow: SIGTERM within an epoch loses no step.
 
-The way `async` is stopped in containers: tests/e2e/test_resume.py.
+The way `async` is tested in containers: tests/e2e/test_resume.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not h
 
 GIVEN = ("--learning-rates", "0:1e-3", "--model", "cnn", "--image-size", "8", "--no-flip")
 QUICK, SLOW = 8, 128
-"""Sizes of batches: whoever is to be stopped within an epoch is slow, on any machine."""
+"""Batch sizes: a task that is to be stopped within an epoch must be slow on any machine."""
 SERVED = ("worker-0", "worker-1", "ps-0")
 WAYS = {
     "alone": (200, ("worker-0",), (), {}),
@@ -29,11 +29,11 @@ WAYS = {
     "all-reduce": (60, ("worker-0", "worker-1"), ("--strategy", "all-reduce"), {}),
     "sync": (100, ("chief-0", *SERVED), ("--update", "sync"), {}),
 }
-"""Steps of an epoch, seconds of slow ones; the tasks, the first of which leads."""
+"""Steps of an epoch, seconds of slow steps; the tasks, the first of which leads."""
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_stop_within_an_epoch_costs_no_step(
+def test_a_stop_within_an_epoch_loses_no_step(
     run_task, events, pictures: Path, free_port, way: str
 ) -> None:
     steps, names, more, variables = WAYS[way]
@@ -86,7 +86,7 @@ def test_a_stop_within_an_epoch_costs_no_step(
 
 
 def within_an_epoch(leader: subprocess.Popen, read) -> int:
-    """Wait until a step of the first epoch was reported; the step."""
+    """Wait until a step of the first epoch was reported; returns the step."""
     until = time.monotonic() + 90
     while time.monotonic() < until:
         try:
@@ -100,7 +100,7 @@ def within_an_epoch(leader: subprocess.Popen, read) -> int:
     raise AssertionError(f"no step within 90 s:\n{leader.communicate()[0]}")
 
 
-def test_a_damaged_snapshot_costs_only_the_epoch(run_task, events, pictures: Path) -> None:
+def test_a_damaged_snapshot_loses_only_the_epoch(run_task, events, pictures: Path) -> None:
     def start(steps: int, batch: int) -> subprocess.Popen:
         return run_task("worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *GIVEN,
                         "--epochs", "2", "--steps-per-epoch", str(steps),

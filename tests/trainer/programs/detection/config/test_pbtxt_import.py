@@ -1,4 +1,4 @@
-"""Pipeline configurations in the classic form: the same fields, and what has no effect there."""
+"""Pipeline configurations in the classic form: the same fields, and fields without effect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_classic_form_gives_the_same_fields(tmp_path: Path) -> None:
     assert loaded.pipeline.eval_config.num_examples == 8000
 
 
-def test_what_has_no_effect_in_a_classic_pipeline_is_named_once_with_its_line(
+def test_fields_without_effect_are_reported_once_with_their_line(
     tmp_path: Path,
 ) -> None:
     aside = load(tmp_path, CLASSIC, "p.config").left_aside
@@ -54,13 +54,13 @@ def test_what_has_no_effect_in_a_classic_pipeline_is_named_once_with_its_line(
 
 
 @pytest.mark.parametrize("block", ["graph_rewriter", "graph_rewriter_config"])
-def test_a_graph_rewriter_is_left_aside_with_the_reason(tmp_path: Path, block: str) -> None:
+def test_a_graph_rewriter_is_ignored_with_the_reason(tmp_path: Path, block: str) -> None:
     text = CLASSIC + block + " { quantization { delay: 48000 weight_bits: 8 activation_bits: 8 } }"
     (line,) = (said for said in load(tmp_path, text, "p.config").left_aside if block in said)
     assert line.startswith(f"line 42: {block}: ") and "not rewritten" in line
 
 
-def test_the_zoos_fields_of_updates_and_averages_are_taken(tmp_path: Path) -> None:
+def test_the_zoos_fields_of_updates_and_averages_are_used(tmp_path: Path) -> None:
     text = CLASSIC.replace(
         "batch_size: 24",
         "batch_size: 24 sync_replicas: true replicas_to_aggregate: 8 startup_delay_steps: 15.0"
@@ -84,13 +84,13 @@ def test_the_zoos_fields_of_updates_and_averages_are_taken(tmp_path: Path) -> No
     assert not load(tmp_path, raw, "p.config").pipeline.averaged
 
 
-def test_averages_that_nobody_keeps_cannot_be_scored(tmp_path: Path) -> None:
+def test_averages_that_the_optimizer_does_not_keep_cannot_be_scored(tmp_path: Path) -> None:
     text = CLASSIC.replace("max_evals: 10", "use_moving_averages: true")
     (said,) = problems(tmp_path, text, "p.config").values()
     assert "the optimizer keeps none" in said and "use_moving_average = true" in said
 
 
-def test_classic_learning_rates_by_hand_and_by_cosine(tmp_path: Path) -> None:
+def test_classic_learning_rates_manual_and_cosine(tmp_path: Path) -> None:
     start, end = CLASSIC.index("optimizer {"), CLASSIC.index("  fine_tune")
     by_hand = """optimizer { momentum_optimizer { learning_rate { manual_step_learning_rate {
       initial_learning_rate: 0.1 schedule { step: 10 learning_rate: 0.01 }
@@ -113,7 +113,7 @@ def test_classic_learning_rates_by_hand_and_by_cosine(tmp_path: Path) -> None:
     assert train.train_config.optimizer.type == "adam"
 
 
-def test_problems_of_a_classic_file_are_said_with_its_lines_and_names(tmp_path: Path) -> None:
+def test_problems_of_a_classic_file_have_its_lines_and_names(tmp_path: Path) -> None:
     text = (
         CLASSIC.replace("num_classes: 10", "num_classes: 0 num_clases: 3")
         .replace("width: 300", "width: 320")

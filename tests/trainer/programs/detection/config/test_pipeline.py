@@ -1,4 +1,4 @@
-"""Pipeline configurations: defaults, overrides, and what is written is read again."""
+"""Pipeline configurations: defaults, overrides, and reading a written configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_pipeline_cannot_be_changed(tmp_path: Path) -> None:
     assert isinstance(pipeline.model.anchors.aspect_ratios, tuple)
 
 
-def test_overrides_are_laid_over_the_file(tmp_path: Path) -> None:
+def test_overrides_replace_values_of_the_file(tmp_path: Path) -> None:
     pipeline = load(
         tmp_path,
         SMALLEST,
@@ -49,7 +49,7 @@ def test_one_value_of_a_table_is_overridden_without_the_others(tmp_path: Path) -
     assert rate.pipeline.train_config.learning_rate == expected
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_a_written_pipeline_can_be_read_again(tmp_path: Path) -> None:
     for name, text in (("p.toml", SMALLEST), ("p.config", CLASSIC)):
         pipeline = load(tmp_path, text, name).pipeline
         copy = tmp_path / "elsewhere" / "copy.toml"
@@ -58,7 +58,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         assert pipeline_file.read(copy, {}) == pipeline
 
 
-def test_a_schedule_of_steps_is_written_and_read_again(tmp_path: Path) -> None:
+def test_a_written_schedule_of_steps_can_be_read_again(tmp_path: Path) -> None:
     steps = "[{step=10, learning_rate=0.1}, {step=20, learning_rate=0.01}]"
     rate = f"{{type='manual_step', learning_rate=1.0, schedule={steps}}}"
     pipeline = load(tmp_path, SMALLEST, "p.toml", f"train_config.learning_rate={rate}").pipeline
@@ -67,7 +67,7 @@ def test_a_schedule_of_steps_is_written_and_read_again(tmp_path: Path) -> None:
     assert again == pipeline
 
 
-def test_every_field_says_what_it_is() -> None:
+def test_every_field_has_a_description() -> None:
     schema = Pipeline.model_json_schema()
     silent = [
         f"{name}.{key}"
@@ -78,7 +78,7 @@ def test_every_field_says_what_it_is() -> None:
     assert silent == ["RateStep.learning_rate"]
 
 
-def test_the_sample_sets_own_pipeline_is_right() -> None:
+def test_the_sample_sets_own_pipeline_is_valid() -> None:
     folder = Path(pipeline_file.__file__).parents[1] / "scenes"
     pipeline = pipeline_file.read(folder / "pipeline.toml", PLACES)
     assert pipeline.model.num_classes == 10

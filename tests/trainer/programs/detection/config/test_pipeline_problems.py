@@ -1,4 +1,5 @@
-"""What is wrong with a pipeline configuration is said at once, with place, value, rule and cure."""
+"""All problems of a pipeline configuration are reported together, with key, value, rule and
+hint."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from trainer.programs.detection.config import pipeline_file
 from trainer.programs.detection.config.errors import PipelineError
 
 
-def test_every_problem_of_a_toml_file_is_said_at_once(tmp_path: Path) -> None:
+def test_all_problems_of_a_toml_file_are_reported_together(tmp_path: Path) -> None:
     text = """
     [model]
     num_clases = 3
@@ -72,18 +73,18 @@ def test_every_problem_of_a_toml_file_is_said_at_once(tmp_path: Path) -> None:
         ("p.toml", b"model = 3", "must be a table"),
     ],
 )
-def test_what_is_no_pipeline_at_all(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_files_that_are_no_pipeline(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(PipelineError, match=said):
         pipeline_file.read(tmp_path / name, PLACES)
 
 
-def test_a_pipeline_that_is_not_there(tmp_path: Path) -> None:
+def test_a_pipeline_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match=r"none.toml: cannot be read: No such file"):
         pipeline_file.read(tmp_path / "none.toml", PLACES)
 
 
-def test_thresholds_strides_and_schedules_must_hang_together(tmp_path: Path) -> None:
+def test_thresholds_strides_and_schedules_must_be_consistent(tmp_path: Path) -> None:
     steps = "[{step=20, learning_rate=0.1}, {step=10, learning_rate=0.01}]"
     found = problems(
         tmp_path,

@@ -1,4 +1,4 @@
-"""Images with annotations of COCO and of Pascal VOC."""
+"""Images with annotations in COCO's and Pascal VOC's formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def picture(form: str = "PNG", size: tuple[int, int] = (WIDTH, HEIGHT)) -> bytes
 
 
 def coco_file(tmp_path: Path, **changes: object) -> Path:
-    """Two images, one without objects; `changes` replace whole lists."""
+    """Write two images, one without objects; `changes` replace whole lists."""
     (tmp_path / "images").mkdir(exist_ok=True)
     (tmp_path / "images" / "a.png").write_bytes(picture())
     (tmp_path / "images" / "b.jpg").write_bytes(picture("JPEG"))

@@ -1,4 +1,4 @@
-"""COCO's annotations: what they mean, and what is refused by name."""
+"""COCO's annotations: their meaning, and errors that name the invalid one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_coco_boxes_become_fractions_with_their_ids(tmp_path: Path) -> None:
     assert not all_problems(source)
 
 
-def test_another_label_map_gives_the_numbers(tmp_path: Path) -> None:
+def test_another_label_map_sets_the_numbers(tmp_path: Path) -> None:
     labels = label_map.of_names(["dog", "cat"])
     source = sources.read_coco(coco_file(tmp_path), tmp_path / "images", labels)
     image, _ = labelled(source.images[0], source.labels)
@@ -56,7 +56,7 @@ def test_another_label_map_gives_the_numbers(tmp_path: Path) -> None:
         ({"bbox": [float("nan"), 5, 20, 10]}, "not a number"),
     ],
 )
-def test_a_wrong_coco_annotation_is_named(tmp_path: Path, entry: dict, said: str) -> None:
+def test_an_invalid_coco_annotation_is_named(tmp_path: Path, entry: dict, said: str) -> None:
     right = {"id": 1, "image_id": 7, "category_id": 3, "bbox": [10, 5, 20, 10]}
     file = coco_file(tmp_path, annotations=[{**right, **entry}])
     (problem,) = all_problems(sources.read_coco(file, tmp_path / "images", None))
@@ -73,7 +73,7 @@ def test_a_wrong_coco_annotation_is_named(tmp_path: Path, entry: dict, said: str
         ({"file_name": "../instances.json"}, "is not a PNG or JPEG"),
     ],
 )
-def test_a_wrong_coco_image_is_named(tmp_path: Path, entry: dict, said: str) -> None:
+def test_an_invalid_coco_image_is_named(tmp_path: Path, entry: dict, said: str) -> None:
     right = {"id": 7, "file_name": "a.png", "height": HEIGHT, "width": WIDTH}
     file = coco_file(tmp_path, images=[{**right, **entry}], annotations=[])
     (problem,) = all_problems(sources.read_coco(file, tmp_path / "images", None))
@@ -88,7 +88,7 @@ def test_a_wrong_coco_image_is_named(tmp_path: Path, entry: dict, said: str) -> 
         ('{"images": [], "categories": {}}', "has no list annotations, categories"),
     ],
 )
-def test_a_file_that_is_no_coco_file(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_not_a_coco_file(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "x.json"
     file.write_text(text)
     with pytest.raises(ContractError, match=said):
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_coco_file(tmp_path: Path, text: str, said: str) -> No
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG"])
-def test_an_image_that_breaks_off_is_named(tmp_path: Path, form: str) -> None:
+def test_a_truncated_image_is_named(tmp_path: Path, form: str) -> None:
     file = coco_file(tmp_path)
     (tmp_path / "images" / "a.png").write_bytes(picture(form)[:-12])
     (problem,) = all_problems(sources.read_coco(file, tmp_path / "images", None))

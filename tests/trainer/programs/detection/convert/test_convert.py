@@ -1,4 +1,4 @@
-"""Converters: the size of images, and that nothing wrong or mixed is written."""
+"""Converters: the size of images; nothing invalid or mixed is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.programs.detection.convert import __main__ as command
 from trainer.programs.detection.data.annotation import image_size
 
 
-def test_nothing_is_written_when_something_is_wrong(
+def test_nothing_is_written_if_there_are_problems(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = voc_directory(tmp_path)
@@ -34,7 +34,7 @@ def test_the_size_is_read_from_the_header(form: str, size: tuple[int, int]) -> N
     assert image_size(picture(form, size)) == (size[1], size[0])
 
 
-def test_the_size_of_what_is_no_image_or_cut_off() -> None:
+def test_the_size_of_invalid_or_truncated_images() -> None:
     assert image_size(b"") is None
     assert image_size(b"GIF89a" + bytes(50)) is None
     assert image_size(picture("JPEG")[:30]) is None
@@ -43,7 +43,7 @@ def test_the_size_of_what_is_no_image_or_cut_off() -> None:
     assert image_size(progressive.getvalue()) == (4, 9)
 
 
-def test_files_of_another_conversion_would_be_read_together(tmp_path: Path) -> None:
+def test_files_of_another_conversion_are_refused(tmp_path: Path) -> None:
     (tmp_path / "train-00000-of-00002.tfrecord").touch()
     (tmp_path / "train-extra-00000-of-00009.tfrecord").touch()
     command.no_others(tmp_path, "train", 2)

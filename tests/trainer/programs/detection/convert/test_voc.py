@@ -1,4 +1,4 @@
-"""Pascal VOC's annotations: what they mean, and what is refused by name."""
+"""Pascal VOC's annotations: their meaning, and errors that name the invalid one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_voc_split_keeps_the_numbers_of_the_whole_directory(tmp_path: Path) ->
         ("<width>40</width>", "<width>41</width>", "annotated as 41 wide"),
     ],
 )
-def test_a_wrong_voc_annotation_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_an_invalid_voc_annotation_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
     root = voc_directory(tmp_path)
     file = root / "Annotations" / "one.xml"
     file.write_text(file.read_text().replace(old, new))
@@ -47,7 +47,7 @@ def test_a_wrong_voc_annotation_is_named(tmp_path: Path, old: str, new: str, sai
     assert said in problem and "one.xml" in problem
 
 
-def test_voc_directories_that_are_none(tmp_path: Path) -> None:
+def test_directories_that_are_no_voc_directory(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="Annotations is not a directory"):
         sources.read_voc(tmp_path, None, None)
     root = voc_directory(tmp_path)

@@ -1,4 +1,4 @@
-"""With TensorFlow: images with a cat or a dog, and their records, some of them wrong."""
+"""With TensorFlow: images with a cat or a dog, and their records, some of them invalid."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DOG = Box(0.0, 0.5, 1.0, 1.0, "dog", 2, difficult=True, crowd=True)
 
 
 def changed(**features: list) -> bytes:
-    """The record of an image with a cat, some features replaced; None takes one out."""
+    """Returns the record of an image with a cat, with some features replaced; None removes one."""
     example = tf.train.Example.FromString(records.to_example(image(CAT)))
     for key, values in features.items():
         name = key.replace("__", "/")

@@ -1,4 +1,4 @@
-"""Label maps and the text format they are written in."""
+"""Label maps, and the text format in which they are written."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def test_blocks_nest_with_and_without_colon_and_in_angles() -> None:
         ("a {" * 60, "nested more than 50 deep"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
+def test_errors_have_their_line(text: str, said: str) -> None:
     with pytest.raises(TextFormatError, match=said):
         text_format.parse(text)
 
 
-def test_a_label_map_is_read_as_coco_writes_it(tmp_path: Path) -> None:
+def test_a_label_map_of_coco_is_read(tmp_path: Path) -> None:
     file = tmp_path / "map.pbtxt"
     file.write_text(
         'item { name: "/m/01g317" id: 1 display_name: "person" }\n'
@@ -77,7 +77,7 @@ def test_a_label_map_is_read_as_coco_writes_it(tmp_path: Path) -> None:
     assert labels.largest == 3
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_a_written_label_map_can_be_read_again() -> None:
     labels = label_map.LabelMap({1: 'a "b"\n', 7: "c\\d\t"}, {7: "Größe"})
     assert label_map.parse(labels.to_text()) == labels
 
@@ -99,7 +99,7 @@ def test_what_is_written_is_read_again() -> None:
         ("item { id: 1", "line 1: the file ends inside the block"),
     ],
 )
-def test_a_wrong_label_map_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_label_map_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "map.pbtxt"
     file.write_text(text)
     with pytest.raises(ContractError, match=r"map\.pbtxt: ") as found:
@@ -107,12 +107,12 @@ def test_a_wrong_label_map_is_refused_by_name(tmp_path: Path, text: str, said: s
     assert said in str(found.value)
 
 
-def test_all_problems_of_a_label_map_are_said_at_once() -> None:
+def test_all_problems_of_a_label_map_are_reported_together() -> None:
     with pytest.raises(ValueError, match=r"line 1: .* line 2: .* line 3: "):
         label_map.parse("item { id: 0 name: 'a' }\nitem { id: 1 }\nthing {}")
 
 
-def test_a_label_map_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+def test_a_label_map_that_is_missing_or_not_text(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="cannot be read: No such file"):
         label_map.read(tmp_path / "none.pbtxt")
     (tmp_path / "binary.pbtxt").write_bytes(b"\xff\xfe\x00")

@@ -1,4 +1,4 @@
-"""With TensorFlow: what augmentation does to boxes and colours."""
+"""With TensorFlow: the effect of augmentation on boxes and colours."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from trainer.programs.detection.data import input_pipeline  # noqa: E402
 
 
 def block(size: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    """A white block on black, and where it is."""
+    """Returns a white block on black, and its position."""
     pixels = np.zeros((size, size, 3), np.uint8)
     pixels[16:32, 20:48] = 255
     return pixels, np.array([[16, 20, 32, 48]], np.float32) / size
 
 
 def around_white(image: np.ndarray) -> np.ndarray:
-    """The box of what is bright, in fractions."""
+    """Returns the box of the bright pixels, in fractions."""
     rows, columns = np.nonzero(image.mean(-1) > 190)
     size = image.shape[0]
     return np.array([rows.min(), columns.min(), rows.max() + 1, columns.max() + 1]) / size
@@ -39,7 +39,7 @@ def around_white(image: np.ndarray) -> np.ndarray:
         Augmentation(random_crop=Crop(probability=0.5, min_scale=0.9), random_horizontal_flip=0.5),
     ],
 )
-def test_boxes_stay_around_what_they_were_around(options: Augmentation, seed: int) -> None:
+def test_boxes_stay_around_their_objects(options: Augmentation, seed: int) -> None:
     pixels, boxes = block()
     image, moved, classes = input_pipeline.augmented(
         tf.constant(pixels), tf.constant(boxes), tf.constant([5]), options, 64, tf.constant(seed)
@@ -49,7 +49,7 @@ def test_boxes_stay_around_what_they_were_around(options: Augmentation, seed: in
     np.testing.assert_allclose(moved[0], around_white(image.numpy()), atol=2.5 / 64)
 
 
-def test_the_same_seed_gives_the_same_and_mirroring_does_happen() -> None:
+def test_the_same_seed_gives_the_same_result_and_some_images_are_mirrored() -> None:
     pixels, boxes = block()
     options = Augmentation(random_horizontal_flip=0.5, hue=0.1, saturation=0.5, brightness=0.2)
 
@@ -64,7 +64,7 @@ def test_the_same_seed_gives_the_same_and_mirroring_does_happen() -> None:
     assert lefts == {round(20 / 64, 3), round(16 / 64, 3)}
 
 
-def test_boxes_that_hardly_show_go_and_those_at_the_edge_are_cut() -> None:
+def test_hardly_visible_boxes_are_dropped_and_boxes_at_the_edge_are_clipped() -> None:
     boxes = tf.constant([[0.0, 0.0, 0.2, 0.2], [0.4, 0.4, 0.6, 0.6], [0.6, 0.6, 0.9, 0.9]])
     window = tf.constant([0.3, 0.3, 0.8, 0.8])
     cut, classes = input_pipeline.seen_through(window, boxes, tf.constant([1, 2, 3]), 0.4)

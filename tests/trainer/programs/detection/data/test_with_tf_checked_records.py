@@ -1,4 +1,5 @@
-"""With TensorFlow: good records are counted, every bad one is named with its file and number."""
+"""With TensorFlow: valid records are counted, and every invalid one is named with file and
+number."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 def spoil(tmp_path: Path, *made: bytes | LabelledImage) -> Path:
-    """Put these in place of the second training file."""
+    """Replace the second training file by these records."""
     file = tmp_path / "train-00001-of-00002.tfrecord"
     with tf.io.TFRecordWriter(str(file)) as writer:
         for one in made:
@@ -50,7 +51,7 @@ def spoil(tmp_path: Path, *made: bytes | LabelledImage) -> Path:
     return file
 
 
-def test_good_records_are_counted(pipeline: Pipeline) -> None:
+def test_valid_records_are_counted(pipeline: Pipeline) -> None:
     checked = record_check.check(pipeline)
     assert checked.labels == LABELS
     assert (checked.train.images, checked.train.boxes, checked.train.most_boxes) == (4, 4, 2)
@@ -83,10 +84,10 @@ def test_good_records_are_counted(pipeline: Pipeline) -> None:
         (changed(image__object__bbox__xmin=[0.1, 0.2]), "image/object/bbox/xmin has 2 entries"),
         (changed(image__object__class__label=None), "image/object/class/label has 0 entries"),
     ],
-    # Not by the bytes: an example's features are written in another order by every process.
+    # Not by bytes: every process writes the features of an example in a different order.
     ids=lambda value: value if isinstance(value, str) else "record",
 )
-def test_a_bad_record_is_named_with_its_file_and_number(
+def test_an_invalid_record_is_named_with_its_file_and_number(
     pipeline: Pipeline, tmp_path: Path, record: LabelledImage | bytes, said: str
 ) -> None:
     file = spoil(tmp_path, image(CAT), record)
@@ -97,7 +98,7 @@ def test_a_bad_record_is_named_with_its_file_and_number(
     assert "train_input_reader: 1 problem" in str(found.value)
 
 
-def test_all_bad_records_of_all_files_are_said_and_many_are_counted(
+def test_all_invalid_records_of_all_files_are_reported_and_many_are_counted(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
     spoil(tmp_path, *[image(dataclasses.replace(CAT, number=9))] * 30)
@@ -136,7 +137,7 @@ def test_a_damaged_file_is_named_with_the_record(
     assert f"{file}, record {index}: damaged" in str(found.value)
 
 
-def test_a_pattern_that_matches_nothing_says_what_is_there(
+def test_a_pattern_without_a_match_lists_the_existing_files(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
     reader = pipeline.train_input_reader.model_copy(update={"input_path": (f"{tmp_path}/x-*",)})
@@ -150,7 +151,9 @@ def test_a_pattern_that_matches_nothing_says_what_is_there(
         record_check.check(pipeline.model_copy(update={"eval_input_reader": reader}))
 
 
-def test_classes_boxes_and_label_maps_must_go_together(pipeline: Pipeline, tmp_path: Path) -> None:
+def test_classes_boxes_and_label_maps_must_be_consistent(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
     few = pipeline.model.model_copy(update={"num_classes": 1})
     with pytest.raises(ContractError, match=r"goes up to id 2 \(dog\); write num_classes = 2"):
         record_check.check(pipeline.model_copy(update={"model": few}))
@@ -169,7 +172,8 @@ def test_classes_boxes_and_label_maps_must_go_together(pipeline: Pipeline, tmp_p
 
 
 def mutated(octets: bytes, draw: random.Random) -> bytes:
-    """A few places overwritten, cut out or doubled: nearly valid, which is where mistakes are."""
+    """Returns the bytes with a few places overwritten, removed or doubled: nearly valid inputs find
+    most bugs."""
     for _ in range(draw.randint(1, 4)):
         at, length = draw.randrange(len(octets) + 1), draw.randrange(9)
         piece = draw.choice([b"", b"\0", b"\xff" * 8, draw.randbytes(5), octets[:20]])
@@ -177,14 +181,14 @@ def mutated(octets: bytes, draw: random.Random) -> bytes:
     return octets
 
 
-def test_any_record_is_an_image_or_a_problem_in_words():
+def test_any_record_is_an_image_or_a_described_problem():
     draw, valid = random.Random(11), records.to_example(image(CAT, DOG))
     found = [record_check.looked_at(mutated(valid, draw), LABELS) for _ in range(400)]
     assert any(wrong for _, wrong in found)
     assert all(isinstance(what, str) and what for _, wrong in found for what in wrong)
 
 
-def test_any_file_is_read_or_named_with_its_record(pipeline, tmp_path):
+def test_any_file_is_read_or_its_invalid_record_is_named(pipeline, tmp_path):
     file, draw = tmp_path / "train-00001-of-00002.tfrecord", random.Random(12)
     valid = file.read_bytes()
     for _ in range(100):

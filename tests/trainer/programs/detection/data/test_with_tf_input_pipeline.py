@@ -30,7 +30,7 @@ def encoded(pixels: np.ndarray, form: str = PNG) -> bytes:
 
 
 def with_number(index: int) -> LabelledImage:
-    """A grey image of brightness 10 · index; as many boxes as index says, modulo 3."""
+    """Returns a grey image of brightness 10 · index, with index modulo 3 boxes."""
     pixels = np.full((24, 48), 10 * index, np.uint8)
     boxes = tuple(
         Box(0.0, 0.1 * k, 0.5, 0.1 * k + 0.25, "cat", k + 1, difficult=k == 1)
@@ -68,11 +68,11 @@ def changed(tmp_path: Path, train: dict) -> Pipeline:
 
 
 def numbers(batch: object) -> list[int]:
-    """Which images are in a batch, by their brightness."""
+    """Returns the numbers of the images in a batch, by their brightness."""
     return [round(float(b) / 10) for b in tf.reduce_mean(batch.images, (1, 2, 3))]
 
 
-def test_a_batch_is_padded_and_says_how_many_boxes_are_real(pipeline: Pipeline) -> None:
+def test_a_batch_is_padded_and_has_the_number_of_real_boxes(pipeline: Pipeline) -> None:
     (batch,) = input_pipeline.training(pipeline, 0, 1).take(1)
     assert batch.images.shape == (4, SIZE, SIZE, 3) and batch.images.dtype == tf.float32
     assert batch.boxes.shape == (4, 3, 4) and batch.boxes.dtype == tf.float32
@@ -98,7 +98,7 @@ def test_replicas_share_the_images_without_overlap(pipeline: Pipeline, replicas:
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
-def test_the_replica_may_be_a_tensor_known_only_where_it_runs(pipeline: Pipeline) -> None:
+def test_the_replica_may_be_a_tensor_that_is_known_only_on_its_worker(pipeline: Pipeline) -> None:
     @tf.function
     def first(replica: tf.Tensor) -> tf.Tensor:
         batches = input_pipeline.training(pipeline, replica, 3, batch_size=4)
@@ -108,7 +108,7 @@ def test_the_replica_may_be_a_tensor_known_only_where_it_runs(pipeline: Pipeline
     assert set.union(*seen) == set(range(12))
 
 
-def test_the_same_batches_come_in_a_graph_of_compat_v1(pipeline: Pipeline) -> None:
+def test_a_graph_of_compat_v1_gives_the_same_batches(pipeline: Pipeline) -> None:
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         iterator = tf.compat.v1.data.make_initializable_iterator(
             input_pipeline.training(pipeline, 0, 1)
@@ -123,7 +123,7 @@ def test_the_same_batches_come_in_a_graph_of_compat_v1(pipeline: Pipeline) -> No
     assert scored.names.tolist() == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_another_order_every_time_round_and_the_same_in_every_run(pipeline: Pipeline) -> None:
+def test_the_order_differs_between_epochs_but_not_between_runs(pipeline: Pipeline) -> None:
     def order() -> list[int]:
         batches = input_pipeline.training(pipeline, 0, 1).take(9)
         return [number for batch in batches for number in numbers(batch)]
@@ -148,7 +148,7 @@ def test_scoring_shows_every_image_once_in_order(pipeline: Pipeline) -> None:
     assert [len(batch.names) for batch in input_pipeline.scoring(limited)] == [3]
 
 
-def test_crowds_are_no_examples_to_train_on(tmp_path: Path, pipeline: Pipeline) -> None:
+def test_crowds_are_not_trained_on(tmp_path: Path, pipeline: Pipeline) -> None:
     one = with_number(2)
     crowd = LabelledImage(
         one.encoded, PNG, 24, 48, "x", "x",
@@ -162,8 +162,9 @@ def test_crowds_are_no_examples_to_train_on(tmp_path: Path, pipeline: Pipeline) 
     assert scored.crowd.numpy().tolist() == [[True, False, False]]
 
 
-def test_records_of_others_and_grey_jpegs_are_read(tmp_path: Path, pipeline: Pipeline) -> None:
-    """Without difficult, is_crowd, source_id; one channel; larger than twice the model's size."""
+def test_records_of_other_tools_and_grey_jpegs_are_read(tmp_path: Path, pipeline: Pipeline) -> None:
+    """They lack difficult, is_crowd and source_id; one channel; larger than twice the model's
+    size."""
     pixels = np.full((100, 300), 90, np.uint8)
     example = tf.train.Example.FromString(
         records.to_example(
@@ -183,7 +184,7 @@ def test_records_of_others_and_grey_jpegs_are_read(tmp_path: Path, pipeline: Pip
 
 
 @pytest.mark.skipif("TRAINER_PATH" not in os.environ, reason="the sample set is in the image")
-def test_the_sample_set_in_the_image_is_right_and_of_the_promised_size() -> None:
+def test_the_sample_set_in_the_image_is_valid_and_has_the_documented_size() -> None:
     pipeline = pipeline_file.read(SAMPLE / "pipeline.toml", {})
     checked = record_check.check(pipeline)
     assert (checked.train.images, checked.evaluation.images) == (2000, 250)

@@ -1,4 +1,4 @@
-"""With TensorFlow: records there and back, those of others, and converters to the end."""
+"""With TensorFlow: writing and reading records, records of other tools, and whole conversions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_features_are_those_of_the_object_detection_api() -> None:
     assert tf.io.decode_png(found["image/encoded"]).shape == (HEIGHT, WIDTH, 3)
 
 
-def test_records_that_others_wrote_need_not_have_everything() -> None:
+def test_records_of_other_tools_may_lack_features() -> None:
     record = changed(
         **{
             "image__object__class__text": None,
@@ -72,7 +72,7 @@ def test_records_that_others_wrote_need_not_have_everything() -> None:
     assert found.source_id == ""
 
 
-def test_shards_take_turns_and_are_there_only_when_complete(tmp_path: Path) -> None:
+def test_shards_are_filled_in_turn_and_appear_only_when_complete(tmp_path: Path) -> None:
     files = records.write([image(source_id=str(i)) for i in range(5)], tmp_path / "d" / "x", 2)
     assert [file.name for file in files] == [
         "x-00000-of-00002.tfrecord",
@@ -90,7 +90,7 @@ def test_shards_take_turns_and_are_there_only_when_complete(tmp_path: Path) -> N
     assert list((tmp_path / "e").iterdir()) == []
 
 
-def test_converted_annotations_are_right_records(
+def test_converted_annotations_are_valid_records(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     images = tmp_path / "images"
@@ -118,5 +118,5 @@ def test_converted_annotations_are_right_records(
     assert label_map.read(tmp_path / "out" / "label_map.pbtxt") == LABELS
     content["categories"][0]["name"] = "cow"
     file.write_text(json.dumps(content))
-    assert command.main(arguments) == 2  # another set's numbers are in that directory already
+    assert command.main(arguments) == 2  # Another set's label map is already in that directory.
     assert "label_map.pbtxt is there and has other classes" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""In the image, which has pycocotools: average precision against cases worked out by hand."""
+"""In the image, which has pycocotools: average precision, compared with cases computed by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def found(boxes: list, classes: list[int], scores: list[float]) -> Detected:
     )
 
 
-def test_finding_everything_exactly_is_one() -> None:
+def test_exact_detections_of_all_objects_give_one() -> None:
     figures = average_precision(
         [truth([ONE, TWO], [1, 3]), truth([], [])],
         [found([TWO, ONE], [3, 1], [0.2, 0.9]), found([], [], [])],
@@ -38,14 +38,14 @@ def test_finding_everything_exactly_is_one() -> None:
     assert (figures.images, figures.boxes) == (2, 2)
 
 
-def test_finding_nothing_is_zero() -> None:
+def test_no_detections_give_zero() -> None:
     figures = average_precision([truth([ONE], [1])], [found([], [], [])], NAMES)
     assert (figures.map, figures.map_50, figures.recall) == (0, 0, 0)
     assert figures.per_class == {"cat": 0.0}
 
 
 def test_a_wrong_box_counts_by_its_score() -> None:
-    """Two cats. By score: right, wrong, right. Precision up to recall .5 is 1, beyond it 2/3."""
+    """Two cats. By score: correct, wrong, correct. Precision up to recall .5 is 1, then 2/3."""
     figures = average_precision(
         [truth([ONE, TWO], [1, 1])],
         [found([ONE, FAR, TWO], [1, 1, 1], [0.9, 0.8, 0.7])],
@@ -76,7 +76,7 @@ def test_a_second_box_on_the_same_object_is_wrong() -> None:
     assert figures.map_50 == pytest.approx((51 + 50 * 2 / 3) / 101, abs=1e-6)
 
 
-def test_the_class_must_be_right_and_classes_without_boxes_are_left_out() -> None:
+def test_the_class_must_be_correct_and_classes_without_boxes_are_omitted() -> None:
     figures = average_precision([truth([ONE], [1])], [found([ONE], [3], [0.9])], NAMES)
     assert figures.map_50 == 0 and figures.per_class_50 == {"cat": 0.0}
     half = average_precision(
@@ -85,7 +85,7 @@ def test_the_class_must_be_right_and_classes_without_boxes_are_left_out() -> Non
     assert half.per_class_50 == {"cat": 1.0, "dog": 0.0} and half.map_50 == 0.5
 
 
-def test_boxes_of_other_images_are_not_found_here() -> None:
+def test_boxes_of_other_images_do_not_count() -> None:
     figures = average_precision(
         [truth([ONE], [1]), truth([TWO], [1])],
         [found([TWO], [1], [0.9]), found([ONE], [1], [0.9])],
@@ -95,21 +95,21 @@ def test_boxes_of_other_images_are_not_found_here() -> None:
 
 
 @pytest.mark.parametrize("flag", ["difficult", "crowd"])
-def test_difficult_boxes_and_crowds_count_neither_way(flag: str) -> None:
+def test_difficult_boxes_and_crowds_do_not_affect_the_score(flag: str) -> None:
     wanted = truth([ONE, TWO], [1, 1], **{flag: [False, True]})
     for boxes, scores in (([ONE], [0.5]), ([TWO, ONE], [0.9, 0.5])):
         figures = average_precision([wanted], [found(boxes, [1] * len(boxes), scores)], NAMES)
         assert (figures.map_50, figures.recall) == (1, 1)
 
 
-def test_many_in_a_crowd_are_no_mistake() -> None:
+def test_several_detections_in_a_crowd_are_no_mistake() -> None:
     crowd = truth([ONE, [0.5, 0.5, 1.0, 1.0]], [1, 1], crowd=[False, True])
     inside = [[0.5, 0.5, 0.7, 0.7], [0.7, 0.7, 0.9, 0.9], ONE]
     figures = average_precision([crowd], [found(inside, [1] * 3, [0.9, 0.8, 0.7])], NAMES)
     assert figures.map_50 == 1
 
 
-def test_without_anything_to_find_it_says_so() -> None:
+def test_without_any_object_there_is_an_error() -> None:
     with pytest.raises(ContractError, match="1 images, and not one box"):
         average_precision([truth([], [])], [found([ONE], [1], [0.9])], NAMES)
     only = truth([ONE], [1], difficult=[True])

@@ -1,6 +1,7 @@
-"""With TensorFlow: matching, box coding and the multibox loss, against numbers worked out by hand.
+"""With TensorFlow: matching, box coding and the multibox loss, compared with values computed by
+hand.
 
-ln 3 is the cross entropy of a background and two classes that are all equally likely.
+ln 3 is the cross entropy of a background and two classes that are equally likely.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from trainer.programs.detection.model.loss import MultiboxLoss  # noqa: E402
 LEFT, RIGHT = (0.0, 0.0, 0.5, 0.5), (0.0, 0.5, 0.5, 1.0)
 BELOW, CORNER = (0.5, 0.0, 1.0, 0.5), (0.5, 0.5, 1.0, 1.0)
 QUARTERS = (LEFT, RIGHT, BELOW, CORNER)
-"""Four anchors that share out the image."""
+"""Four anchors that divide the image."""
 LN2 = math.log(2)
 
 
@@ -62,14 +63,14 @@ def test_anchors_match_by_their_overlap_and_every_box_gets_one():
     assert [box[0], box[1], box[3]] == [0, 2, 1]
 
 
-def test_without_the_best_anchor_a_small_box_is_left_out():
+def test_without_forced_matches_a_small_box_has_no_anchor():
     boxes = [LEFT, SMALL_ON_THE_RIGHT]
     _, matched, background = match(boxes, [True, True], force_match_for_each_row=False)
     assert matched == [True, False, False, False]
     assert background == [False, True, True, True]
 
 
-def test_between_the_thresholds_an_anchor_is_neither():
+def test_between_the_thresholds_an_anchor_is_neither_positive_nor_background():
     boxes = [(0.0, 0.0, 0.5, 0.2), CORNER]
     options = {"matched_threshold": 0.5, "unmatched_threshold": 0.3}
     _, matched, background = match(boxes, [True] * 2, force_match_for_each_row=False, **options)
@@ -77,7 +78,7 @@ def test_between_the_thresholds_an_anchor_is_neither():
     assert background == [False, True, True, False]
 
 
-def test_of_two_boxes_that_want_one_anchor_the_closer_gets_it():
+def test_of_two_boxes_with_the_same_best_anchor_the_closer_gets_it():
     box, matched, _ = match([(0.1, 0.1, 0.2, 0.2), (0.1, 0.1, 0.4, 0.4)], [True, True])
     assert matched == [True, False, False, False]
     assert box[0] == 1
@@ -91,7 +92,7 @@ def test_an_image_without_boxes_is_all_background():
     assert background == [False] * 4
 
 
-def test_codes_are_scaled_offsets_and_decode_gives_the_box_back():
+def test_codes_are_scaled_offsets_and_decode_inverts_them():
     factors = box_targets.factors(BoxCoder())
     anchor, box = tf.constant([0.2, 0.2, 0.6, 0.6]), tf.constant([0.3, 0.2, 0.5, 1.0])
     code = box_targets.encode(box, anchor, factors)
@@ -99,7 +100,7 @@ def test_codes_are_scaled_offsets_and_decode_gives_the_box_back():
     assert numbers(box_targets.decode(code, anchor, factors)) == near([0.3, 0.2, 0.5, 1.0])
 
 
-def test_padding_has_finite_codes_and_wild_codes_a_finite_box():
+def test_padding_has_finite_codes_and_extreme_codes_give_finite_boxes():
     factors = box_targets.factors(BoxCoder())
     padding = box_targets.encode(tf.zeros([4]), tf.constant(LEFT), factors)
     assert bool(tf.reduce_all(tf.math.is_finite(padding)))
@@ -111,7 +112,7 @@ def test_smooth_l1_is_square_near_zero_and_linear_beyond_one():
     assert float(loss.smooth_l1(tf.constant([0.5, 0.0, -2.0, 1.0]))) == near(0.125 + 1.5 + 0.5)
 
 
-def test_the_hardest_are_chosen_of_the_candidates_only():
+def test_the_hardest_are_chosen_only_from_the_candidates():
     found = loss.hardest(
         tf.constant([[5.0, 1.0, 3.0, 2.0]] * 2),
         tf.constant([[False, True, True, True]] * 2),
@@ -125,7 +126,8 @@ def two_classes(**options: object) -> MultiboxLoss:
 
 
 def predictions(code_of_left: tuple, backgrounds: tuple) -> tf.Tensor:
-    """[1, 4, 7]: a code for the first anchor, each one's background logit; classes have 0."""
+    """Returns [1, 4, 7]: a code for the first anchor, and each anchor's background logit; class
+    logits are 0."""
     codes = [code_of_left] + [(0.0,) * 4] * 3
     return tf.constant(
         [[[*code, background, 0.0, 0.0] for code, background in zip(codes, backgrounds)]]  # noqa: B905
@@ -135,7 +137,7 @@ def predictions(code_of_left: tuple, backgrounds: tuple) -> tf.Tensor:
 ONE_OBJECT = [[(*LEFT, 2.0), (0.0,) * 5]]
 NO_OBJECT = [[(0.0,) * 5] * 2]
 ODD = predictions((0.5, 0.0, -2.0, 0.0), (0.0, LN2, 0.0, -LN2))
-"""Cross entropies: ln 3 of the object, and of background ln 2, ln 3 and ln 5."""
+"""The cross entropies: ln 3 for the object, and ln 2, ln 3 and ln 5 for background."""
 
 
 def test_one_object_and_its_hardest_negatives():
@@ -160,14 +162,14 @@ def test_an_image_without_objects_learns_background_from_its_hardest_anchors():
     assert numbers(parts.classification) == near([math.log(3) + math.log(5)])
 
 
-def test_loss_is_shared_by_the_objects_of_each_image():
+def test_the_loss_is_divided_by_the_objects_of_each_image():
     both = tf.constant([[(*LEFT, 2.0), (*RIGHT, 1.0)]])
     still = predictions((0.0,) * 4, (0.0,) * 4)
     parts = two_classes(max_negatives_per_positive=1.0).parts(both, still)
     assert numbers(parts.total) == near([4 * math.log(3) / 2])
 
 
-def test_a_batch_is_the_mean_of_its_images():
+def test_the_loss_of_a_batch_is_the_mean_of_its_images():
     truth = tf.constant(ONE_OBJECT + NO_OBJECT)
     both = tf.concat([ODD, ODD], 0)
     together = two_classes()(truth, both)
@@ -179,13 +181,13 @@ def test_a_batch_is_the_mean_of_its_images():
     )
 
 
-def test_focal_loss_counts_every_anchor_by_how_wrong_it_is():
+def test_focal_loss_counts_every_anchor_by_its_error():
     focal = two_classes(classification_loss="focal", focal_alpha=0.25, focal_gamma=2.0)
     found = focal.parts(tf.constant(ONE_OBJECT), ODD).classification
     assert numbers(found) == near([LN2 * 0.25 * (0.25 + 7 * 0.75)])
 
 
-def test_gradients_are_finite_also_where_there_is_nothing():
+def test_gradients_are_finite_without_any_object():
     for truth in (ONE_OBJECT, NO_OBJECT):
         wanted = tf.Variable(tf.concat([ODD], 0))
         with tf.GradientTape() as tape:

@@ -22,7 +22,7 @@ def options(**more: object) -> Model:
 
 
 V1 = {"feature_extractor": "mobilenet_v1"}
-"""Half as many layers as version 2, which takes half of the time."""
+"""Half as many layers as version 2, which takes half the time."""
 
 
 def seeded(seed: int) -> tf.keras.Model:
@@ -31,7 +31,7 @@ def seeded(seed: int) -> tf.keras.Model:
 
 @pytest.fixture(scope="module")
 def made() -> tf.keras.Model:
-    """A network of its seed 1, which tests leave as it is."""
+    """A network with seed 1, which tests do not change."""
     return seeded(1)
 
 
@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_weights(made):
     assert not bool(tf.reduce_all(made.weights[0] == other.weights[0]))
 
 
-def test_batch_norm_follows_as_configured(made):
+def test_batch_norm_has_the_configured_momentum(made):
     layers = [x for x in made.layers if isinstance(x, tf.keras.layers.BatchNormalization)]
     assert layers and {layer.momentum for layer in layers} == {0.5}
 
@@ -79,11 +79,11 @@ def test_weight_decay_counts_kernels_only(made):
 
 
 def logits(classes: list[tuple[float, ...]]) -> tf.Tensor:
-    """[1, 4, 4 + 1 + 3]: no shift of the four anchors, and these logits."""
+    """Returns [1, 4, 4 + 1 + 3]: unshifted anchors, and these logits."""
     return tf.constant([[(0.0, 0.0, 0.0, 0.0, *values) for values in classes]])
 
 
-def test_detections_are_decoded_and_the_weaker_of_two_that_overlap_goes():
+def test_detections_are_decoded_and_of_two_that_overlap_the_better_is_kept():
     overlapping = (QUARTERS[0], (0.0, 0.05, 0.5, 0.5), QUARTERS[3], QUARTERS[2])
     made = MultiboxLoss(overlapping, options())
     given = logits([(0, 0, 4, 0), (0, 0, 6, 0), (0, 5, 0, 0), (9, 0, 0, 0)])
@@ -98,7 +98,7 @@ def test_detections_are_decoded_and_the_weaker_of_two_that_overlap_goes():
     ]  # fmt: skip
 
 
-def test_boxes_of_two_classes_may_overlap_and_are_cut_at_the_image():
+def test_boxes_of_two_classes_may_overlap_and_are_clipped_to_the_image():
     made = MultiboxLoss(((-0.2, -0.2, 0.5, 0.5),) * 2, options())
     given = logits([(0, 9, 0, 0), (0, 0, 9, 0)])
     found = ssd.detect(given, made, PostProcessing(score_threshold=0.5))
@@ -106,7 +106,7 @@ def test_boxes_of_two_classes_may_overlap_and_are_cut_at_the_image():
     assert found.boxes.numpy()[0, 0].tolist() == pytest.approx([0.0, 0.0, 0.5, 0.5])
 
 
-def test_sigmoid_scores_leave_the_background_out():
+def test_sigmoid_scores_omit_the_background():
     made = MultiboxLoss(QUARTERS, options(loss=Loss(classification_loss="focal")))
     given = logits([(9, 0, -9, -9)] + [(9, -9, -9, -9)] * 3)
     found = ssd.detect(given, made, PostProcessing(score_threshold=0.3))
@@ -115,7 +115,7 @@ def test_sigmoid_scores_leave_the_background_out():
 
 
 def scenes() -> tuple[tf.Tensor, tf.Tensor]:
-    """Four grey images with two squares each: red (class 1) and blue (class 2)."""
+    """Returns four grey images with two squares each: red (class 1) and blue (class 2)."""
     images, truth = [], []
     for index in range(4):
         image = tf.Variable(tf.fill([64, 64, 3], 110.0))
@@ -130,7 +130,7 @@ def scenes() -> tuple[tf.Tensor, tf.Tensor]:
     return tf.stack(images), tf.constant(truth, tf.float32)
 
 
-def test_it_learns_a_few_scenes_by_heart():
+def test_the_network_can_learn_a_few_scenes_by_heart():
     anchors = Anchors(feature_strides=(8, 16), scales=(0.3, 0.5), aspect_ratios=(1.0,))
     given = options(
         num_classes=2, anchors=anchors, batch_norm_momentum=0.7, depth_multiplier=0.25, **V1
@@ -138,7 +138,7 @@ def test_it_learns_a_few_scenes_by_heart():
     made = ssd.build(given, 1)
     images, truth = scenes()
     optimizer = tf.keras.optimizers.Adam(3e-3)
-    optimizer.build(made.network.trainable_variables)  # else the function is traced twice
+    optimizer.build(made.network.trainable_variables)  # otherwise the function is traced twice
     made.network.compile(optimizer, made.loss)
     fitted = made.network.fit(images, truth, batch_size=4, epochs=40, verbose=0)
     history = fitted.history["loss"]

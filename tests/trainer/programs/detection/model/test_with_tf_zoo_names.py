@@ -40,7 +40,7 @@ SOME = {
 
 @functools.cache
 def network(kind: str) -> tf.keras.Model:
-    """Made once: tests only look at the names and shapes of its weights, or write those out."""
+    """Returns a network that is made once: tests only read its weights."""
     options = Model(
         num_classes=3, feature_extractor=kind, depth_multiplier=0.5, image_size=64,
         anchors=Anchors(feature_strides=(16, 32)),
@@ -58,7 +58,7 @@ def starting_from(path: Path, kind: str = "detection") -> TrainConfig:
 
 
 def written(path: Path, values: dict[str, np.ndarray]) -> Path:
-    """A checkpoint by names, with what a training leaves beside the variables."""
+    """Write a checkpoint by names, with the further entries that a training writes."""
     tf.raw_ops.SaveV2(
         prefix=str(path),
         tensor_names=list(values),
@@ -70,7 +70,7 @@ def written(path: Path, values: dict[str, np.ndarray]) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("above", ["", "FeatureExtractor/"])
-def test_every_variable_of_the_backbone_is_found_under_slims_name(tmp_path, capsys, kind, above):
+def test_every_variable_of_the_backbone_has_a_name_in_slim(tmp_path, capsys, kind, above):
     made = network(kind)
     names = {weights.name_of(v): v for v in made.weights}
     backbone = [name for name in names if ssd.is_of_backbone(name)]
@@ -100,7 +100,7 @@ def test_every_variable_of_the_backbone_is_found_under_slims_name(tmp_path, caps
     )
 
 
-def test_names_with_a_model_before_them_are_found(tmp_path):
+def test_names_with_a_model_prefix_are_found(tmp_path):
     made = network("mobilenet_v2")
     values = {f"ssd/model/{weights.name_of(v)}": v.numpy() for v in made.weights}
     values["Adam/m/Conv1/kernel"] = values["ssd/model/Conv1/kernel"] * 0

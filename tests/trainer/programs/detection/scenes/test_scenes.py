@@ -1,4 +1,4 @@
-"""The sample set's scenes: tight boxes, readable digits, the same every time. And drawing."""
+"""The sample set's scenes: tight boxes, readable digits, reproducible. And drawing."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def made(seed: int, count: int = 20) -> list[Scene]:
     return [scenes.scene(random, stock()) for _ in range(count)]
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_one_others() -> None:
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
     one, same, other = made(1, 5), made(1, 5), made(2, 5)
     assert [jpeg(s.pixels, QUALITY) for s in one] == [jpeg(s.pixels, QUALITY) for s in same]
     assert [s.digits for s in one] == [s.digits for s in same]
     assert jpeg(one[0].pixels, QUALITY) != jpeg(other[0].pixels, QUALITY)
 
 
-def test_digits_are_inside_of_sensible_size_and_hide_each_other_little() -> None:
+def test_digits_are_inside_have_a_sensible_size_and_hardly_overlap() -> None:
     counts = []
     for found in made(3, 60):
         assert found.pixels.shape == (SIDE, SIDE, 3)
@@ -65,13 +65,13 @@ def test_a_box_is_tight_around_the_ink() -> None:
         assert (inked.max(0) + 1).tolist() == [bottom, right]
 
 
-def test_ink_stands_out_from_any_ground() -> None:
+def test_ink_contrasts_with_any_background() -> None:
     random = np.random.default_rng(5)
     for ground in range(0, 256, 5):
         assert abs(scenes.ink_on(ground, random) @ LUMINANCE - ground) >= LEAST_CONTRAST
 
 
-def test_common_parts_of_boxes() -> None:
+def test_overlap_of_boxes() -> None:
     assert scenes.hidden((0, 0, 10, 10), (10, 0, 20, 10)) == 0
     assert scenes.hidden((0, 0, 10, 10), (5, 0, 10, 10)) == 1
     assert scenes.hidden((0, 0, 10, 10), (8, 5, 40, 40)) == 0.1
@@ -82,7 +82,7 @@ def colours(image: object, box: tuple[int, int, int, int]) -> set[tuple[int, ...
     return set(map(tuple, pixels.reshape(-1, 3).tolist()))
 
 
-def test_detections_and_truth_are_drawn_in_colours_of_their_own() -> None:
+def test_detections_and_ground_truth_have_different_colours() -> None:
     ground = np.full((160, 160, 3), 128, np.uint8)
     truth = Truth(np.array([[0.1, 0.1, 0.4, 0.4]]), np.array([1]))
     detected = Detected(
@@ -99,7 +99,7 @@ def test_detections_and_truth_are_drawn_in_colours_of_their_own() -> None:
     assert colours(nothing, (0, 0, 320, 320)) == {(128, 128, 128)}
 
 
-def test_boxes_outside_or_inside_out_are_drawn_as_far_as_they_go() -> None:
+def test_boxes_outside_or_with_swapped_corners_are_drawn_as_far_as_possible() -> None:
     ground = np.zeros((400, 500, 3), np.uint8)
     wild = Detected(
         np.array([[-1.0, -1.0, 2.0, 2.0], [0.9, 0.9, 0.1, 0.1], [0.0, 0.98, 0.02, 1.0]]),
@@ -109,7 +109,7 @@ def test_boxes_outside_or_inside_out_are_drawn_as_far_as_they_go() -> None:
     assert draw.drawn(ground, wild, None, {1: "a name that is rather long" * 9}).size == (500, 400)
 
 
-def test_a_sheet_holds_all_images_in_rows() -> None:
+def test_a_sheet_contains_all_images_in_rows() -> None:
     image = draw.drawn(
         np.zeros((320, 320, 3), np.uint8),
         Detected(np.zeros((0, 4)), np.zeros(0, int), np.zeros(0)),

@@ -1,5 +1,5 @@
-"""With TensorFlow: what the coordinator's loop prints and writes, and how often; the strategy's
-part is played."""
+"""With TensorFlow: what the coordinator's loop prints and writes, and how often, with a double of
+the strategy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCENES = Path("/opt/datasets/digit-scenes")
 
 
 class Coordinator:
-    """Makes a step as soon as it is scheduled."""
+    """A double that makes a step as soon as it is scheduled."""
 
     def __init__(self, optimizer: SimpleNamespace) -> None:
         self.optimizer = optimizer
@@ -41,7 +41,7 @@ class Coordinator:
 
 
 class Manager:
-    """Notes the steps at which it is asked to save."""
+    """Records the steps at which it is asked to save."""
 
     def __init__(self, *arguments: object) -> None:
         self.saved: list[int] = []
@@ -58,7 +58,8 @@ class Manager:
 
 @pytest.fixture
 def rounds(tmp_path, monkeypatch):
-    """Run the loop with these arguments: how long each round was, and where summaries lie."""
+    """Returns a function that runs the loop with these arguments: the length of each round, and the
+    folder of summaries."""
     monkeypatch.setattr(async_rounds, "CheckpointManager", Manager)
 
     def run(*arguments: str) -> tuple[list[int], Path]:
@@ -76,7 +77,7 @@ def rounds(tmp_path, monkeypatch):
 
 
 def steps_in(folder: Path) -> list[int]:
-    """The steps of which there are summaries of the loss."""
+    """Returns the steps with summaries of the loss."""
     (file,) = folder.glob("events.out.tfevents.*")
     return [event.step for event in tf.compat.v1.train.summary_iterator(str(file))
             for value in event.summary.value if value.tag == "loss"]  # fmt: skip
@@ -93,7 +94,7 @@ def steps_in(folder: Path) -> list[int]:
         (("--summary-steps", "0", "--round-steps", "10"), [10, 10], [20], []),
     ],
 )
-def test_lines_and_summaries_come_as_often_as_asked_for(
+def test_lines_and_summaries_appear_as_often_as_configured(
     rounds, capsys, arguments, lengths, printed, summarized
 ):
     found, folder = rounds("--steps", "20", *arguments)

@@ -1,4 +1,4 @@
-"""With TensorFlow: moving averages of the variables, kept, found in checkpoints, and loaded."""
+"""With TensorFlow: moving averages of the variables: kept, saved in checkpoints, and loaded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DECAY = 0.5
 
 
 def trained(output, steps: int, kept: bool) -> dict[str, np.ndarray]:
-    """What the checkpoint holds after these steps at a constant gradient's learning rate."""
+    """Returns the contents of the checkpoint after these steps with a constant gradient."""
     options = Momentum(use_moving_average=kept, moving_average_decay=DECAY)
     job = small_job(
         optimizer=lambda step: optimizers.kept_by(tf1.train.GradientDescentOptimizer(0.01), options)
@@ -40,7 +40,7 @@ def trained(output, steps: int, kept: bool) -> dict[str, np.ndarray]:
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
-def test_each_update_moves_the_averages(tmp_path):
+def test_each_update_updates_the_averages(tmp_path):
     values = [trained(tmp_path / str(steps), steps, True) for steps in (1, 2, 3)]
     average = f"v{weights.AVERAGE}"
     for before, after in pairwise(values):
@@ -52,7 +52,7 @@ def test_each_update_moves_the_averages(tmp_path):
     np.testing.assert_allclose(plain["v"], values[-1]["v"], rtol=1e-5)
 
 
-def test_averages_are_loaded_where_they_are_asked_for(tmp_path):
+def test_averages_are_loaded_if_requested(tmp_path):
     options = Model(num_classes=3, depth_multiplier=0.35, image_size=32,
                     anchors=Anchors(feature_strides=(8, 16)))  # fmt: skip
     network = ssd.build(options, 1).network

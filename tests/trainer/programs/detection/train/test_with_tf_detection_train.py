@@ -1,4 +1,4 @@
-"""With TensorFlow: the program alone in one task, on the sample set; checkpoints by name."""
+"""With TensorFlow: the program in a single task, on the sample set; checkpoints by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = (
 
 @pytest.fixture
 def detection(run_task: Callable) -> Callable[..., str]:
-    """Run it to its end as a lone worker; what it said."""
+    """Run the program to its end as a single worker; returns its output."""
 
     def run(*arguments: str, code: int = 0, data: Path = SCENES) -> str:
         task = run_task(
@@ -41,7 +41,9 @@ def detection(run_task: Callable) -> Callable[..., str]:
     return run
 
 
-def test_alone_it_trains_to_a_threshold_saves_its_model_and_resumes(detection, events, tmp_path):
+def test_a_single_task_trains_to_a_threshold_saves_its_model_and_resumes(
+    detection, events, tmp_path
+):
     detection("--steps", "500", "--loss-threshold", "1000")
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["reached"] == "loss-threshold"
@@ -60,7 +62,8 @@ def test_alone_it_trains_to_a_threshold_saves_its_model_and_resumes(detection, e
 
 
 def check_model(saved: Path) -> None:
-    """Images of any size and number in, detections in fractions of them out."""
+    """Check that the model takes any number of images of any size, and returns boxes in fractions
+    of them."""
     served = tf.saved_model.load(str(saved)).signatures["serving_default"]
     found = served(images=tf.zeros([2, 50, 70, 3], tf.uint8))
     assert found["boxes"].shape[::2] == (2, 4)
@@ -68,7 +71,7 @@ def check_model(saved: Path) -> None:
     assert (saved / "label_map.pbtxt").read_text() == (SCENES / "label_map.pbtxt").read_text()
 
 
-def test_a_loss_that_is_no_number_ends_it(detection, events):
+def test_a_loss_that_is_not_finite_ends_the_training(detection, events):
     said = detection(
         "--steps", "50", "--set", "train_config.learning_rate.learning_rate=1e30",
         "--set", "train_config.learning_rate.warmup_steps=0", code=5,
@@ -77,7 +80,7 @@ def test_a_loss_that_is_no_number_ends_it(detection, events):
     assert "try a lower learning rate" in events("worker-0")[-1]["message"]
 
 
-def test_a_record_that_is_broken_is_named(detection, events, tmp_path):
+def test_a_broken_record_is_named(detection, events, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     for file in SCENES.iterdir():
@@ -133,7 +136,7 @@ def starting_from(path: Path, kind: str = "detection") -> TrainConfig:
     )
 
 
-def test_a_fine_tune_checkpoint_gives_what_fits(tmp_path, capsys):
+def test_variables_of_a_fine_tune_checkpoint_are_loaded_if_they_fit(tmp_path, capsys):
     saved_in_graph_mode(tmp_path / "old.ckpt-1")
     other = small_model(classes=5).network.weights
     names = {
@@ -150,7 +153,7 @@ def test_a_fine_tune_checkpoint_gives_what_fits(tmp_path, capsys):
     assert not any(v.name.startswith("predictions") for v in only.values())
 
 
-def test_a_fine_tune_checkpoint_that_is_none_is_named(tmp_path):
+def test_an_invalid_fine_tune_checkpoint_is_named(tmp_path):
     variables = small_model().network.weights
     with pytest.raises(ContractError, match="no checkpoint can be read there"):
         weights.to_start_from(starting_from(tmp_path / "nothing"), variables)

@@ -1,4 +1,5 @@
-"""With TensorFlow: learning rates worked out by hand, and optimizers in graph mode and for fit."""
+"""With TensorFlow: learning rates, compared with values computed by hand; optimizers in graph mode
+and for fit."""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ def rates(given: object, *steps: int, num_steps: int = 100) -> list[float]:
     return [float(optimizers.rate_at(tf.constant(s, tf.int64), given, num_steps)) for s in steps]
 
 
-def test_a_warm_up_rises_in_a_line_to_the_rate():
+def test_a_warm_up_rises_linearly_to_the_rate():
     given = ConstantRate(learning_rate=0.8, warmup_steps=10, warmup_learning_rate=0.2)
     assert rates(given, 0, 5, 10, 99) == pytest.approx([0.2, 0.5, 0.8, 0.8])
 
 
-def test_exponential_decay_in_steps_or_smooth():
+def test_exponential_decay_in_steps_or_continuous():
     stairs = ExponentialRate(learning_rate=1.0, decay_steps=10, decay_factor=0.25)
     assert rates(stairs, 0, 9, 10, 25) == pytest.approx([1.0, 1.0, 0.25, 0.0625])
     smooth = ExponentialRate(learning_rate=1.0, decay_steps=10, decay_factor=0.25, staircase=False)
@@ -46,7 +47,7 @@ def test_a_cosine_falls_from_the_end_of_the_warm_up_to_zero():
     assert rates(shorter, 25, 50) == pytest.approx([0.5, 0.0], abs=1e-6)
 
 
-def test_rates_by_hand_begin_at_their_step():
+def test_manual_rates_begin_at_their_step():
     steps = (RateStep(step=10, learning_rate=0.5), RateStep(step=20, learning_rate=0.1))
     given = ManualStepRate(learning_rate=1.0, schedule=steps)
     assert rates(given, 9, 10, 19, 20) == pytest.approx([1.0, 0.5, 0.5, 0.1])
@@ -54,9 +55,9 @@ def test_rates_by_hand_begin_at_their_step():
 
 @pytest.mark.parametrize("optimizer", [Momentum(momentum=0.5), Adam(beta_1=0.8)], ids=["m", "a"])
 @pytest.mark.parametrize("norm", [0.0, 1.0])
-def test_graph_mode_and_fit_move_a_weight_alike(optimizer, norm):
-    """Three steps down the gradient (3, 4) of norm 5, at one rate: with momentum fit's velocity
-    holds the rate, the graph's does not."""
+def test_graph_mode_and_fit_change_a_weight_alike(optimizer, norm):
+    """Three steps down the gradient (3, 4) of norm 5, at one rate: with momentum, fit's velocity
+    includes the rate, the graph's does not."""
     given = config(optimizer, norm)
     weight = tf.Variable([1.0, 1.0])
     of_fit = optimizers.keras_optimizer(given, 10)
@@ -65,8 +66,8 @@ def test_graph_mode_and_fit_move_a_weight_alike(optimizer, norm):
     assert in_graph_mode(given) == pytest.approx(weight.numpy().tolist(), rel=1e-4)
 
 
-def test_rmsprop_moves_by_the_mean_square():
-    """Fit begins the mean square at 0: the first step is rate · g / √(0.1 g² + 1)."""
+def test_rmsprop_divides_by_the_root_of_the_mean_square():
+    """Fit begins with a mean square of 0: the first step is rate · g / √(0.1 g² + 1)."""
     given = config(RmsProp(momentum=0.0, decay=0.9, epsilon=1.0))
     weight = tf.Variable([1.0, 1.0])
     optimizers.keras_optimizer(given, 10).apply_gradients([(tf.constant([3.0, 4.0]), weight)])

@@ -1,4 +1,5 @@
-"""Graph mode without TensorFlow: who is which replica, on which devices, by which arguments."""
+"""Graph mode without TensorFlow: which task is which replica, on which devices, by which
+arguments."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def test_one_replica_ignores_the_ps_settings():
     assert config.caching_device() is None
 
 
-def test_several_replicas_demand_a_ps():
+def test_several_replicas_require_a_ps():
     with pytest.raises(ContractError, match="At least 1 ps task is needed for distributed train"):
         DeploymentConfig(num_replicas=2)
 
@@ -41,12 +42,12 @@ def test_several_replicas_demand_a_ps():
         ({"num_replicas": 2, "num_ps_tasks": 1, "replica_id": 2}, "replica_id = 2"),
     ],
 )
-def test_configurations_that_cannot_be(keys, named):
+def test_impossible_configurations(keys, named):
     with pytest.raises(ContractError, match=named):
         DeploymentConfig(**keys)
 
 
-def test_where_everything_is_with_clones_and_ps():
+def test_devices_with_clones_and_ps():
     config = DeploymentConfig(
         num_clones=2, clone_on_cpu=True, replica_id=1, num_replicas=3, num_ps_tasks=2
     )
@@ -88,13 +89,13 @@ def test_without_a_chief_worker_0_leads():
     assert replica.others == {"worker-1": "b:1"}
 
 
-def test_a_task_alone_is_one_replica():
+def test_a_single_task_is_one_replica():
     for found in (task("worker-0", {"worker": ["a:1"]}), read_task({})):
         replica = replica_of(found, GraphOptions(update="sync"), gpus=0)
         assert (replica.count, replica.is_chief, replica.gradients_per_round) == (1, True, 0)
 
 
-def test_workers_that_only_serve_are_refused():
+def test_workers_that_only_run_servers_are_refused():
     served = {"chief": ["c:1"], "worker": ["a:1"], **PS}
     with pytest.raises(ContractError, match=r"worker-0 only serve.*all-tasks"):
         replica_of(task("chief-0", served, CLUSTER_KIT_SERVERS="ps-0,worker-0"), GraphOptions(), 0)
@@ -105,7 +106,7 @@ def test_a_ps_does_not_train():
         replica_of(task("ps-0", {"worker": ["a:1"], **PS}), GraphOptions(), 0)
 
 
-def test_clones_need_a_gpu_each_or_the_cpu():
+def test_each_clone_needs_a_gpu_or_the_cpu():
     alone = task("worker-0", {"worker": ["a:1"]})
     with pytest.raises(ContractError, match="num_clones = 3, but worker-0 sees 2 GPUs"):
         replica_of(alone, GraphOptions(num_clones=3), gpus=2)
@@ -127,7 +128,7 @@ def test_backup_workers():
         replica_of(three, GraphOptions(backup_workers=1), 0)
 
 
-def test_arguments_become_options_and_a_program_may_have_its_own():
+def test_arguments_become_options_and_a_program_may_have_different_defaults():
     parser = argparse.ArgumentParser()
     add_arguments(parser, without=("steps",), keep=3)
     given = parser.parse_args(["--num-clones", "2", "--update", "sync", "--no-clone-on-cpu"])
@@ -138,7 +139,7 @@ def test_arguments_become_options_and_a_program_may_have_its_own():
 @pytest.mark.parametrize(
     "wrong", [["--steps", "0"], ["--save-secs", "-1"], ["--update", "both"], ["--keep", "x"]]
 )
-def test_wrong_arguments_are_refused(wrong, capsys):
+def test_invalid_arguments_are_refused(wrong, capsys):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     with pytest.raises(SystemExit):

@@ -1,4 +1,4 @@
-"""With TensorFlow: `run` of graph mode by a task alone: clones, checkpoints, and its end."""
+"""With TensorFlow: `run` of graph mode in a single task: clones, checkpoints, and its end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from trainer.programs.training.program import CheckpointError, Diverged  # noqa:
 tf1 = tf.compat.v1
 
 
-def test_a_task_alone_trains_and_resumes_where_it_stopped(alone, capsys):
+def test_a_single_task_trains_and_resumes_where_it_stopped(alone, capsys):
     first = run(alone, small_job(), QUICK, None)
     assert (first.step, first.reached, first.steps_of) == (20, program.STEPS, {"worker-0": 20})
     assert first.staleness_max == 0
@@ -55,7 +55,7 @@ def test_a_task_alone_trains_and_resumes_where_it_stopped(alone, capsys):
 
 
 @pytest.mark.parametrize("clones", [2, 3])
-def test_clones_in_a_task_are_one_big_batch(tmp_path, clones):
+def test_clones_in_a_task_equal_one_large_batch(tmp_path, clones):
     def train(inputs, number):
         task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path / str(number))})
         made = small_job(inputs=inputs)
@@ -64,7 +64,7 @@ def test_clones_in_a_task_are_one_big_batch(tmp_path, clones):
     assert_same(train(numbers, clones), train(whole_rounds(clones), 1))
 
 
-def test_a_loss_that_is_no_number_stops_and_leaves_the_last_good_checkpoint(alone):
+def test_a_loss_that_is_not_finite_ends_the_training_and_the_last_good_checkpoint_stays(alone):
     run(alone, small_job(), QUICK, None)
     with pytest.raises(Diverged, match=r"after step 2\d; model.ckpt-20, the last good checkpoint"):
         run(alone, small_job(rate=1e30), replace(QUICK, steps=40), None)
@@ -73,7 +73,7 @@ def test_a_loss_that_is_no_number_stops_and_leaves_the_last_good_checkpoint(alon
     assert all(np.isfinite(value).all() for value in values(saved.path).values())
 
 
-def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(alone, capsys):
+def test_a_damaged_checkpoint_is_named_and_an_older_one_is_used(alone, capsys):
     options = replace(QUICK, keep=2)
     run(alone, small_job(), options, None)
     run(alone, small_job(), replace(options, steps=30), None)
@@ -110,7 +110,7 @@ def test_milestones_stay_and_are_numbered(alone):
     assert [saved.step for saved in checkpoint_saver.find(folder)] == [24]
 
 
-def test_batch_norms_averages_follow_the_first_clone(alone):
+def test_averages_of_batch_norm_follow_the_first_clone(alone):
     def build():
         image = tf.keras.Input((SIZE,))
         return tf.keras.Model(image, tf.keras.layers.BatchNormalization(momentum=0.5)(image))
@@ -129,7 +129,7 @@ def test_batch_norms_averages_follow_the_first_clone(alone):
     np.testing.assert_allclose(mean, np.full(SIZE, 3.0), rtol=1e-6)
 
 
-def test_a_file_asks_for_a_checkpoint_that_stays(alone):
+def test_a_checkpoint_that_a_file_requests_stays(alone):
     def ask() -> None:
         until = time.monotonic() + 120
         while '"step"' not in alone.progress_file.read_text() and time.monotonic() < until:
@@ -159,7 +159,7 @@ def test_sigterm_saves_and_ends_at_once(run_task, events, tmp_path):
     assert saved.step > 0
 
 
-def test_linear_regression_finds_its_line_or_says_how_far_off_it_is(run_task, events):
+def test_linear_regression_finds_its_line_or_reports_the_error(run_task, events):
     def run(*arguments: str) -> tuple[int, str]:
         task = run_task("worker-0", {"worker": ["127.0.0.1:1"]}, "run", "linear_regression",
                         *arguments)  # fmt: skip

@@ -1,4 +1,5 @@
-"""With TensorFlow: `run` of graph mode by replicas, as threads of this process, on a ps."""
+"""With TensorFlow: `run` of graph mode by several replicas, as threads of this process, with a
+ps."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ from trainer.programs.training.program import Diverged  # noqa: E402
 
 @pytest.fixture
 def together(tmp_path, free_port):
-    """Run a job on several replicas of one cluster with a ps; their results, chief first."""
+    """Run a job on several replicas of one cluster with a ps; returns their results, the chief's
+    first."""
 
     def run_together(replicas: int, made: GraphJob, *options: GraphOptions) -> list:
         cluster = {
@@ -57,7 +59,7 @@ def together(tmp_path, free_port):
 
 
 @pytest.mark.parametrize("replicas", [2, 3])
-def test_sync_replicas_are_one_big_batch(together, tmp_path, replicas):
+def test_sync_replicas_equal_one_large_batch(together, tmp_path, replicas):
     results = together(replicas, small_job(), replace(QUICK, update="sync"))
     assert [result.step for result in results] == [20] * replicas
     assert results[0].steps_of == {f"worker-{i}": 20 for i in range(replicas)}
@@ -67,7 +69,7 @@ def test_sync_replicas_are_one_big_batch(together, tmp_path, replicas):
     assert_same(results[0].checkpoint, whole.checkpoint)
 
 
-def test_async_shares_are_the_global_step(together):
+def test_steps_of_async_replicas_add_up_to_the_global_step(together):
     results = together(2, small_job(0.005), replace(QUICK, steps=300))
     shares = results[0].steps_of
     assert sum(shares.values()) == results[0].step
@@ -93,7 +95,7 @@ def test_sync_waits_for_the_slowest_and_async_does_not(together, tmp_path):
     assert synchronous.updates_per_second < 20
 
 
-def test_a_backup_worker_is_not_waited_for(together):
+def test_a_round_does_not_wait_for_a_backup_worker(together):
     fast = replace(QUICK, update="sync", backup_workers=1, steps=40)
     result = together(3, small_job(), fast, fast, replace(fast, pause_ms=100))[0]
     assert result.step == 40
@@ -110,7 +112,7 @@ def test_replicas_end_together_at_the_loss_threshold(together):
 
 
 @pytest.mark.parametrize("update", ["async", "sync"])
-def test_a_loss_that_is_no_number_stops_all_replicas(together, update):
+def test_a_loss_that_is_not_finite_stops_all_replicas(together, update):
     def poisoned(replica: int, replicas: int) -> tf.data.Dataset:
         bad = tf.data.Dataset.from_tensors((tf.fill((BATCH, SIZE), np.nan), tf.ones((BATCH, 1))))
         good = numbers(replica, replicas)
@@ -121,14 +123,14 @@ def test_a_loss_that_is_no_number_stops_all_replicas(together, update):
         together(2, small_job(0.005, inputs=poisoned), options)
 
 
-def test_more_replicas_than_before_go_on_from_the_same_checkpoint(alone, together):
+def test_more_replicas_than_before_continue_from_the_same_checkpoint(alone, together):
     run(alone, small_job(0.005), QUICK, None)
     result = together(2, small_job(0.005), replace(QUICK, steps=60))[0]
     assert result.steps_of["worker-0"] > 20
     assert sum(result.steps_of.values()) == result.step >= 60
 
 
-def test_all_but_the_leader_begin_at_the_startup_delay(together, capsys):
+def test_all_replicas_except_the_leader_begin_at_the_startup_delay(together, capsys):
     late = small_job(0.005, startup_delay_steps=60)
     result = together(2, late, replace(QUICK, steps=80, pause_ms=5))[0]
     assert result.steps_of["worker-0"] >= 60

@@ -1,4 +1,4 @@
-"""With TensorFlow: the session of a server is not closed behind the training's back."""
+"""With TensorFlow: a session of a server is not closed when the training drops it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainer.programs.training.graph_mode import training_session
 
 
 class Session:
-    """As TensorFlow's: it closes when it is let go of."""
+    """A double of TensorFlow's session, which closes when it is deleted."""
 
     closed: ClassVar[list[str]] = []
 

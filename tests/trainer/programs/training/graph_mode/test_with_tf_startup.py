@@ -1,4 +1,4 @@
-"""With TensorFlow: whom a chief waits for when it begins, or begins again."""
+"""With TensorFlow: which replicas a chief waits for when it starts or restarts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from trainer.programs.training.graph_mode import session_start
 
 
 @pytest.mark.parametrize(("step", "waited"), [(0, ["replicas"]), (359, ["replicas"]), (360, [])])
-def test_nobody_is_waited_for_when_nothing_is_left_to_do(monkeypatch, step, waited) -> None:
-    """A chief that was lost while it scored: the others have made their last step, and left."""
+def test_the_chief_does_not_wait_if_nothing_is_left_to_do(monkeypatch, step, waited) -> None:
+    """A chief that was lost while it scored: the others have made their last step and ended."""
     seen = []
     monkeypatch.setattr(session_start, "wait_for_others", seen.append)
     restored = SimpleNamespace(step=step, name=f"model.ckpt-{step}")

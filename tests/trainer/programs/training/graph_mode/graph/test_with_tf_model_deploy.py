@@ -1,4 +1,4 @@
-"""With TensorFlow: clones are one big batch; sums, means, summaries; where everything lies."""
+"""With TensorFlow: clones equal one large batch; sums, means, summaries, and devices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def session(clones: int) -> tf1.Session:
 
 
 def batches(clones: int):
-    """Element i of the sequence is the same data, however many clones share it."""
+    """Returns batches whose element i is the same data, however many clones share it."""
     numbers = np.random.default_rng(3)
     x = numbers.normal(size=(STEPS * BATCH * 4, SIZE)).astype(np.float32)
     y = (x**2).sum(1, keepdims=True)
@@ -39,7 +39,7 @@ def batches(clones: int):
 
 
 def two_layers(iterator, scale: float = 0.0):
-    """A model function: a loss, an update, and weights with a penalty of `scale`."""
+    """A model function with a loss, an update, and weights with a penalty of `scale`."""
     x, y = iterator.get_next()
     penalty = (lambda w: scale * tf.nn.l2_loss(w)) if scale else None
     layer = x
@@ -76,7 +76,7 @@ def after_training(clones: int, optimizer: str, scale: float) -> dict[str, np.nd
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("scale", [0.0, 0.3])
-def test_clones_are_one_big_batch(optimizer, scale):
+def test_clones_equal_one_large_batch(optimizer, scale):
     whole = after_training(1, optimizer, scale)
     for clones in (2, 4):
         shared = after_training(clones, optimizer, scale)
@@ -86,7 +86,7 @@ def test_clones_are_one_big_batch(optimizer, scale):
     assert whole["global_step"] == STEPS
 
 
-def test_regularization_matters_and_is_counted_once():
+def test_regularization_has_an_effect_and_is_counted_once():
     plain, penalized = after_training(2, "sgd", 0.0), after_training(2, "sgd", 0.3)
     name = "layer_0/kernel"
     assert np.abs(plain[name] - penalized[name]).max() > 0.01
@@ -146,7 +146,7 @@ def test_without_an_optimizer_there_are_only_clones():
     assert [clone.scope for clone in model.clones] == [""]
 
 
-def test_only_the_first_clones_updates_run():
+def test_only_the_updates_of_the_first_clone_run():
     def counting():
         count = tf1.get_variable("count", (), initializer=tf1.zeros_initializer())
         weight = tf1.get_variable("weight", ())
