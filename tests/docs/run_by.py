@@ -69,7 +69,7 @@ RUN_BY = {
     "cluster-kit report": TWICE,
     "cluster-kit metrics quickstart": TWICE,
     "cluster-kit metrics --dashboard > cluster-kit.json": (
-        "tests/unit/metrics/test_dashboard.py::test_it_is_printed"
+        "tests/unit/metrics/test_dashboard.py::test_the_dashboard_is_printed"
     ),
     "cluster-kit serve --token-file token --port 9412": (
         "tests/prometheus/test_scrape.py::"
@@ -143,7 +143,7 @@ RUN_BY = {
     ),
     "cluster-kit image sbom": CONTENTS,
     "cluster-kit image sbom --licences": (
-        "tests/unit/image/test_contents.py::test_the_verb_prints_either"
+        "tests/unit/image/test_contents.py::test_the_verb_prints_both_forms"
     ),
     "cluster-kit image check": CHECKED,
     "cd portable/smoke": PORTABLE,

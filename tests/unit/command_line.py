@@ -1,4 +1,4 @@
-"""What a command of the kit's said, and how to call one: see the fixture `cli`."""
+"""The output of a command of the kit, and how tests call one: see the fixture `cli`."""
 
 from __future__ import annotations
 

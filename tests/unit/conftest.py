@@ -1,6 +1,6 @@
-"""Unit tests cannot reach Docker, nor start a program: both fail with a message that says so.
+"""Fails every unit test that uses Docker or starts a program, with a message that says so.
 
-`cli` calls the command line in a workspace of its own.
+`cli` calls the command line in a temporary workspace.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", _refuse("starts a program"))
 
 
-app.load_all()  # not by each process of tests: those of `make test-unit` are forked from this one
+app.load_all()  # Once for all: the test processes of `make test-unit` are forked from this one.
 
 
 @pytest.fixture(scope="session", autouse=True)
 def commands_made_once() -> Iterator[None]:
-    """Typer makes all commands anew from the functions' signatures each time it is called."""
+    """Caches Typer's commands, which it otherwise builds again from the functions' signatures at
+    each call."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         yield
@@ -63,7 +64,7 @@ image_tag = functools.cache(kit_image.image_tag)
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """What the doors (command line, Python API, pytest plugin) take for this machine."""
+    """The machine that the command line, the Python API and the pytest plugin use."""
     made = Machine(replace(fake_host(), image_tag=image_tag))
     monkeypatch.setattr(this_host, "this_host", lambda: made.host)
     return made
@@ -85,7 +86,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> P
 
 @pytest.fixture
 def cli(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    """Calls `cluster-kit` with these words, in this process."""
+    """Returns a function that calls `cluster-kit` with these words, in this process."""
 
     def call(*arguments: str) -> Said:
         monkeypatch.setattr(sys, "argv", ["cluster-kit", *arguments])

@@ -1,4 +1,4 @@
-"""Made-up hosts: 0, 1, 2 or 8 GPUs of mixed models, some divided by MIG with holes in between."""
+"""Simulated hosts: 0, 1, 2 or 8 GPUs of mixed models, some divided by MIG with gaps in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROFILES = (("1g.10gb", 10 * GIB), ("2g.20gb", 20 * GIB), ("3g.40gb", 40 * GIB))
 
 
 def gpu(index: int, *slices: int, mig: bool = False, memory: int = 80 * GIB) -> Gpu:
-    """A GPU, or one in MIG mode with slices at these indexes."""
+    """Returns a GPU, or one in MIG mode with slices at these indexes."""
     parts = tuple(
         Slice(i, f"MIG-{index:04d}-{i}-aaaa", "1g.10gb", 10 * GIB) for i in sorted(slices)
     )

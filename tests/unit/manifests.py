@@ -1,4 +1,4 @@
-"""Any valid manifest, as keys for `tests.make.cluster`, and any text that one may hold."""
+"""Random valid manifests, as keys for `tests.make.cluster`, and random texts for them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TEMPLATES = ("--job={{ role }}", "--index={{ index }}", "{{ name }}@{{ ip }}:{{ 
 """Arguments that differ between tasks."""
 HOST_GPUS = 8
 FREE = range(150, 250)
-"""Offsets in a /24 that none of these small clusters uses by itself."""
+"""Offsets in a /24 that none of these small clusters uses by default."""
 
 plain_arguments = texts.filter(lambda text: "{{" not in text and "{%" not in text)
 WORDS = ("true", "False", "null", "NULL", "on", "No", "y", "_", "NCCL_SOCKET_IFNAME", "no_proxy")
-"""Names that YAML takes for something else, and those of variables that the kit sets as well."""
+"""Names that YAML reads as another type, and those of variables that the kit also sets."""
 variables = st.sampled_from(WORDS) | st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
 environments = st.dictionaries(
     variables.filter(lambda name: not RESERVED.fullmatch(name)), texts, max_size=3
@@ -58,7 +58,7 @@ GIVEN: dict[str, Any] = {
     "nodes": "disk==ssd",
     "gpus": ["1"],
 }
-"""One value of every key of `[role.…]`: a key that is added to the schema needs one here."""
+"""One value for every key of `[role.…]`: a key that is added to the schema needs one here."""
 OTHERS: dict[str, Any] = {
     "cpus": 4.0,
     "memory": "2g",
@@ -123,7 +123,7 @@ images = st.sampled_from(
 
 @st.composite
 def manifests(draw: st.DrawFn) -> dict[str, Any]:
-    """The keys of a manifest that a host with eight GPUs can keep."""
+    """Draw the keys of a manifest that is valid on a host with eight GPUs."""
     keys: dict[str, Any] = draw(coordinated | all_tasks | reduced)
     keys |= draw(rest) | draw(images) | draw(_gpus(keys["worker"]))
     roles = ("chief", "worker", "ps", "evaluator")

@@ -36,7 +36,7 @@ def test_a_staleness_where_there_can_be_none_is_not_printed(
         (0, "chief-0 was late", "failed after 2.0 s, blame chief-0"),
     ],
 )
-def test_the_exit_code_of_the_task_to_blame_is_told_once(
+def test_the_exit_code_of_the_task_to_blame_is_printed_once(
     code: int | None, message: str, first: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks = [
@@ -52,7 +52,7 @@ def test_the_exit_code_of_the_task_to_blame_is_told_once(
     assert capsys.readouterr().out.splitlines()[:2] == [first, f"  {message}"]
 
 
-def test_an_error_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(
         "demo", False, 5, "failed", "chief-0", "\x1b[2JValueError: \x1b[31mno", "\x1b]0;x\x07f.py",
         ["\x1b[1Anote"], [], {"total": 2.0}, {"\x1b[2Jx": 1}, "", "/r",

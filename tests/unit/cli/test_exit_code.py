@@ -1,4 +1,4 @@
-"""`--exit-code program`: what becomes of a program's own exit code, end by end."""
+"""`--exit-code program`: the exit code of `up` for each way in which a run can end."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def test_the_programs_own_exit_code_is_returned(story: str, cli: Cli, stage: Sta
     stage.engine.acting, kits, own = ENDS[story]
     assert cli("up", NAME, *OWN).code == own
     assert stage.saved()["exit_code"] == kits
-    assert cli("attach", NAME, *OWN).code == own  # judged already: told once more
+    assert cli("attach", NAME, *OWN).code == own  # already judged: the verdict is printed again
     assert cli("wait", NAME, *OWN, "--json").code == own
     assert cli("wait", NAME).code == kits
 
 
-def test_a_program_that_never_started_has_none(cli: Cli, stage: Stage) -> None:
+def test_a_program_that_never_started_has_no_exit_code(cli: Cli, stage: Stage) -> None:
     stage.engine.refuses["chief-0"] = "no such device"
     assert cli("up", NAME, *OWN).code == 4
     (stage.workspace.manifests / f"{NAME}.toml").write_text("format = 2\n")
     assert cli("up", NAME, *OWN).code == 2
 
 
-def test_it_is_for_who_waits_for_the_end(cli: Cli, stage: Stage) -> None:
+def test_the_option_is_refused_with_detach(cli: Cli, stage: Stage) -> None:
     said = cli("up", NAME, "--detach", *OWN)
     assert said.code == 2 and "cluster-kit wait NAME --exit-code program" in said.err
     assert not stage.ran

@@ -1,4 +1,4 @@
-"""`gpus` shows what uses each GPU, also what is not of the kit."""
+"""`gpus` shows what uses each GPU, including processes that are not the kit's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_table_names_clusters_processes_and_containers(cli: Cli) -> None:
     ]  # fmt: skip
 
 
-def test_and_so_does_json(cli: Cli) -> None:
+def test_json_names_clusters_processes_and_containers(cli: Cli) -> None:
     found = json.loads(cli("gpus", "--json").out)["gpus"]
     assert [gpu["clusters"] for gpu in found] == [["mine"], [], []]
     assert [gpu["used_by"] for gpu in found] == [

@@ -1,4 +1,5 @@
-"""`image check --gpu`: the GPU variant, with this host's GPUs, by the way that the engine has."""
+"""`image check --gpu` runs the GPU variant with this host's GPUs, in the way that the engine
+supports."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def test_the_container_gets_all_gpus_and_trains_on_one(
     assert any(word.startswith("cluster-kit/trainer:gpu-") for word in command)
 
 
-def test_without_the_option_no_gpu_is_asked_for(cli: Cli, ran: list[tuple[str, ...]]) -> None:
+def test_without_the_option_no_gpu_is_requested(cli: Cli, ran: list[tuple[str, ...]]) -> None:
     assert cli("image", "check").code == 0
     (command,) = ran
     assert command[-1] == "/opt/trainer/check_image.py"
@@ -65,7 +66,7 @@ def test_without_the_option_no_gpu_is_asked_for(cli: Cli, ran: list[tuple[str, .
     ],
     ids=["no GPU", "a refusal"],
 )
-def test_a_host_that_has_none_to_give_is_told_what_to_do(
+def test_a_host_without_gpus_gets_an_error_with_a_fix(
     facts: HostFacts, why: str, cli: Cli, ran: list[tuple[str, ...]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-"""`image tag`: the name of the image that a manifest runs on, its requirements included."""
+"""`image tag` prints the name of a manifest's image, requirements included."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provision, "image_present", lambda *_: False)
 
 
-def test_it_is_the_kits_own_or_the_manifests(cli: Cli, root: Path) -> None:
+def test_the_tag_is_that_of_the_kits_or_the_manifests_image(cli: Cli, root: Path) -> None:
     assert cli("image", "tag", "demo").out == f"{image_tag('cpu')}\n"
     (root / "train.py").write_text("print(1)\n")
     (root / "requirements.txt").write_text("tqdm\n")
@@ -27,12 +27,12 @@ def test_it_is_the_kits_own_or_the_manifests(cli: Cli, root: Path) -> None:
     assert facts["image"].startswith(f"{image_tag('cpu')}-") and facts["present"] is False
 
 
-def test_an_invalid_manifest_has_none(cli: Cli) -> None:
+def test_an_invalid_manifest_has_no_tag(cli: Cli) -> None:
     said = cli("image", "tag", "demo", "--workers", "0")
     assert (said.code, said.out) == (2, "") and "--workers" in said.err
 
 
-def test_an_image_that_is_built_has_the_registrys_name_too(
+def test_the_tag_of_a_built_image_includes_the_registry(
     root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = 'format = 1\nname = "demo"\nengine = "kubernetes"\n'

@@ -1,4 +1,4 @@
-"""exec, shell and ps: which cluster and task are meant, and what becomes of the command."""
+"""exec, shell and ps: which cluster and task they use, and how the command runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.stories import container
 
 @dataclass
 class FakeEngine(ClustersUp):
-    """Clusters by name; what is handed over to `docker exec` ends with `code`."""
+    """Clusters by name; a command that `docker exec` runs ends with `code`."""
 
     ran: list[list[str]] = field(default_factory=list)
     asked: list[tuple[str, ...]] = field(default_factory=list)
@@ -73,7 +73,7 @@ def test_options_of_the_command_need_no_dashes_before_them(cli: Cli, engine: Fak
     assert engine.ran[0][-4:] == ["id-chief-0", "ls", "-la", "/output"]
 
 
-def test_a_terminal_is_given_if_there_is_one(
+def test_the_command_gets_a_terminal_if_there_is_one(
     cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.up["demo"] = [running("chief-0")]
@@ -84,9 +84,7 @@ def test_a_terminal_is_given_if_there_is_one(
     assert engine.ran[0][-3:-1] == ["sh", "-c"]
 
 
-def test_a_task_that_gives_up_roots_rights_is_entered_as_its_own_user(
-    cli: Cli, engine: FakeEngine
-) -> None:
+def test_a_task_that_drops_root_is_entered_as_its_own_user(cli: Cli, engine: FakeEngine) -> None:
     engine.up["demo"] = [running("chief-0", user="1000:1000")]
     cli("exec", "chief-0", "id")
     assert engine.ran[0][engine.ran[0].index("--user") + 1] == "1000:1000"
@@ -124,7 +122,7 @@ def test_ctrl_c_reaches_the_command_in_the_container(cli: Cli, engine: FakeEngin
         (("shell", "worker-3"), 3, ("is created",)),
     ],
 )
-def test_what_cannot_be_entered_is_told(
+def test_tasks_that_cannot_be_entered_are_reported(
     words: tuple[str, ...], code: int, told: tuple[str, ...], cli: Cli, engine: FakeEngine
 ) -> None:
     engine.up["demo"] = [
@@ -140,7 +138,7 @@ def test_what_cannot_be_entered_is_told(
         assert words_ in said.err
 
 
-def test_without_a_name_several_clusters_are_asked_for_one(cli: Cli, engine: FakeEngine) -> None:
+def test_with_several_clusters_a_name_is_required(cli: Cli, engine: FakeEngine) -> None:
     engine.up = {"demo": [running("chief-0")], "other": [running("chief-0")]}
     said = cli("exec", "chief-0", "--", "ls")
     assert said.code == 2 and "name one by `--name`: demo, other" in said.err
@@ -150,6 +148,6 @@ def test_without_a_name_several_clusters_are_asked_for_one(cli: Cli, engine: Fak
     assert said.code == 3 and "no task of demo is running" in said.err
 
 
-def test_ps_is_status(cli: Cli, engine: FakeEngine) -> None:
+def test_ps_equals_status(cli: Cli, engine: FakeEngine) -> None:
     engine.up["demo"] = [running("chief-0", output="")]
     assert cli("ps", "demo").out == cli("status", "demo").out != ""

@@ -35,7 +35,7 @@ def test_logs_of_an_ended_cluster_are_those_of_its_newest_run(cli: Cli, root: Pa
     assert "there are: chief-0, ps-0" in cli("logs", "demo", "worker-0").err
 
 
-def test_a_task_needs_no_clusters_name_before_it(cli: Cli, engine: FakeEngine) -> None:
+def test_a_task_needs_no_cluster_name_before_it(cli: Cli, engine: FakeEngine) -> None:
     engine.up["demo"] = [container("chief-0", id="a"), container("ps-0", id="b")]
     assert {line.split()[0] for line in cli("logs", "ps-0").out.splitlines()} == {"ps-0"}
     assert "did you mean `chief-0`?" in cli("logs", "chief").err
@@ -49,9 +49,7 @@ def test_a_cluster_that_never_ran_has_no_logs(cli: Cli) -> None:
     assert cli("logs", "demo", "--json").out == "[]\n"
 
 
-def test_followed_logs_are_json_a_line_each_where_json_was_asked_for(
-    cli: Cli, root: Path, engine: FakeEngine
-) -> None:
+def test_followed_logs_are_json_lines_with_json(cli: Cli, root: Path, engine: FakeEngine) -> None:
     engine.up["demo"] = [container("chief-0", id="a"), container("ps-0", id="b")]
     said = cli("logs", "demo", "ps-0", "--follow", "--json")
     assert said.code == 0
@@ -72,14 +70,14 @@ def test_followed_logs_are_json_a_line_each_where_json_was_asked_for(
     }
 
 
-def test_a_name_that_is_given_is_meant_whatever_is_up(cli: Cli, engine: FakeEngine) -> None:
+def test_a_given_name_is_used_whatever_is_up(cli: Cli, engine: FakeEngine) -> None:
     engine.up = {"other": [], "demo": [container("chief-0", id="a")]}
     said = cli("logs", "demo")
     assert said.out.split() == ["chief-0", "a", "says"]
     assert "only cluster" not in said.err
 
 
-def test_following_ends_with_the_tasks_though_a_sidecar_goes_on(
+def test_following_ends_with_the_tasks_while_a_sidecar_continues(
     cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beside = replace(container("x-0"), id="beside", name="cache", role=SIDECAR)

@@ -1,4 +1,5 @@
-"""Which cluster status, logs and down mean: one that is up, that has ended, that never was."""
+"""Which cluster status, logs and down use: one that is up, one that has ended, or an unknown
+one."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ __all__ = ["engine"]
         *(("logs", name) for name in ("", ".", "older/latest")),
     ],
 )
-def test_a_name_that_never_was_is_refused_with_those_there_are(
+def test_an_unknown_name_is_refused_with_the_known_ones(
     verb: str, name: str, cli: Cli, root: Path, engine: FakeEngine
 ) -> None:
     ran(root, "older", success=True)
@@ -47,7 +48,7 @@ def test_a_cluster_is_known_by_its_manifest_its_runs_and_its_compose_file(
         assert "nothing to remove" in cli("down", name).err
 
 
-def test_an_ended_cluster_is_known_though_its_manifest_is_broken_or_gone(
+def test_an_ended_cluster_is_known_if_its_manifest_is_invalid_or_removed(
     cli: Cli, root: Path
 ) -> None:
     ran(root, success=True)
@@ -76,7 +77,7 @@ def test_an_ended_cluster_is_known_though_its_manifest_is_broken_or_gone(
         ({}, "has no verdict: it was interrupted"),
     ],
 )
-def test_status_of_an_ended_cluster_tells_of_its_newest_run(
+def test_status_of_an_ended_cluster_shows_its_newest_run(
     outcome: dict[str, Any], verdict: str, cli: Cli, root: Path
 ) -> None:
     ran(root, success=False, message="an older one")
@@ -97,12 +98,12 @@ def test_status_of_an_ended_cluster_tells_of_its_newest_run(
 
 
 @pytest.mark.parametrize("outcome", ["", "{", "[]", "null"])
-def test_an_outcome_that_cannot_be_read_is_no_verdict(outcome: str, cli: Cli, root: Path) -> None:
+def test_an_unreadable_outcome_is_no_verdict(outcome: str, cli: Cli, root: Path) -> None:
     ran(root).outcome.write_text(outcome)
     assert "has no verdict" in cli("status", "demo").err
 
 
-def test_a_cluster_that_is_up_shows_itself_and_not_its_last_run(
+def test_status_of_a_cluster_that_is_up_does_not_show_its_last_run(
     cli: Cli, root: Path, engine: FakeEngine
 ) -> None:
     ran(root, success=True)
@@ -116,7 +117,7 @@ def test_a_cluster_that_is_up_shows_itself_and_not_its_last_run(
     assert cli("logs", "demo", "ps-1").code == 2
 
 
-def test_status_without_a_name_shows_what_is_up(cli: Cli, engine: FakeEngine) -> None:
+def test_status_without_a_name_shows_all_clusters_that_are_up(cli: Cli, engine: FakeEngine) -> None:
     assert "no cluster is up" in cli("status").err
     assert cli("status", "--json").out == "{}\n"
     engine.up["demo"] = [container("chief-0", output="")]
@@ -142,7 +143,7 @@ def test_status_names_a_straggler_and_has_its_figures(
     assert worker["straggler"] == {"since": 30.0, "by": "chief-0", **figures}
 
 
-def test_a_manifest_means_the_cluster_that_it_names(cli: Cli, root: Path) -> None:
+def test_a_manifest_stands_for_the_cluster_that_it_names(cli: Cli, root: Path) -> None:
     (root / "compose" / "file.toml").write_text(MANIFEST)
     assert "no task of demo is running" in cli("status", "file").err
 
@@ -153,7 +154,7 @@ def test_a_cluster_that_never_ran_has_no_newest_run(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("verb", ["logs", "down", "stacks"])
-def test_without_a_name_the_only_cluster_that_is_up_is_meant(
+def test_without_a_name_the_only_cluster_that_is_up_is_used(
     verb: str, cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meant: list[str] = []

@@ -1,4 +1,4 @@
-"""The verb metrics: one run, several, into a file, and what it cannot tell."""
+"""The verb metrics: one run, several, a file, and its errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def saved(root: Path, name: str = "demo") -> Path:
     return run.path
 
 
-def test_the_newest_run_is_meant_where_none_is_named(cli: Cli, root: Path) -> None:
+def test_without_a_name_the_newest_run_is_used(cli: Cli, root: Path) -> None:
     saved(root)
     said = cli("metrics")
     assert (said.code, said.err) == (0, "")
@@ -25,7 +25,7 @@ def test_the_newest_run_is_meant_where_none_is_named(cli: Cli, root: Path) -> No
     assert Read(said.out)("run_success", cluster="demo") == 1
 
 
-def test_several_are_told_together(cli: Cli, root: Path) -> None:
+def test_several_runs_are_printed_together(cli: Cli, root: Path) -> None:
     path = saved(root, "one")
     saved(root, "two")
     told = Read(cli("metrics", str(path), "two", "one").out)
@@ -51,7 +51,9 @@ def test_a_file_for_node_exporter(cli: Cli, root: Path) -> None:
         (("demo", "-o", "compose/file/x.prom"), "compose/file/x.prom cannot be written"),
     ],
 )
-def test_what_cannot_be_told(words: tuple[str, ...], says: str, cli: Cli, root: Path) -> None:
+def test_invalid_arguments_are_refused(
+    words: tuple[str, ...], says: str, cli: Cli, root: Path
+) -> None:
     saved(root)
     (root / "compose" / "file").write_text("")
     said = cli("metrics", *words)
@@ -59,6 +61,6 @@ def test_what_cannot_be_told(words: tuple[str, ...], says: str, cli: Cli, root: 
     assert said.out == "" and not (root / "x.txt").exists()
 
 
-def test_without_a_run_it_says_what_makes_one(cli: Cli) -> None:
+def test_without_a_run_the_error_says_how_to_make_one(cli: Cli) -> None:
     said = cli("metrics")
     assert said.code == 2 and "run `cluster-kit up quickstart` first" in said.err

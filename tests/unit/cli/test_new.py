@@ -1,4 +1,4 @@
-"""new and init: which files they write, for Make and CI, too; all of them or none."""
+"""new and init: the files they write, also for Make and CI; all of them or none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_new_and_init_are_the_same(cli: Cli, root: Path) -> None:
     assert one.replace("first", "other") == two
 
 
-def test_without_a_name_it_is_made_from_the_directorys(
+def test_without_a_name_the_directorys_name_is_used(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = root / "My Project"
@@ -45,24 +45,24 @@ def test_without_a_name_it_is_made_from_the_directorys(
     assert files(project) == {"compose/my-project.toml", "programs/my-project/train.py"}
 
 
-def test_outside_of_the_clone_it_writes_where_one_is(
+def test_outside_of_the_clone_it_writes_into_the_current_directory(
     cli: Cli, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also into an empty directory, with the command of a clone."""
+    """The directory may be empty, and the command that of a clone."""
     empty = tmp_path_factory.mktemp("empty")
     monkeypatch.chdir(empty)
     assert cli("new", "mine").code == 0
     assert files(empty) == {"compose/mine.toml", "programs/mine/train.py"}
 
 
-def test_make_is_told_of_only_where_there_is_a_makefile(cli: Cli, root: Path) -> None:
+def test_make_is_mentioned_only_if_there_is_a_makefile(cli: Cli, root: Path) -> None:
     said = cli("new", "mine").out
     texts = [said, *((root / path).read_text() for path in files(root))]
     assert "`cluster-kit up mine`" in said
     assert not any("make cluster" in text for text in texts)
 
 
-def test_a_part_for_a_makefile_is_told_and_written_once(cli: Cli, root: Path) -> None:
+def test_the_part_for_a_makefile_is_written_once_and_mentioned(cli: Cli, root: Path) -> None:
     (root / "Makefile").write_text("mine:\n")
     said = cli("new", "one", "--make")
     assert "write `include cluster-kit.mk` into your Makefile" in said.out
@@ -97,7 +97,9 @@ def test_files_for_github_are_in_the_repositorys_root(
     assert read["jobs"]["cluster"]["steps"][1]["with"]["manifest"] == "1e5"
 
 
-def test_files_for_gitlab_leave_a_pipeline_as_it_is(cli: Cli, root: Path, kit: str) -> None:
+def test_files_for_gitlab_do_not_change_an_existing_pipeline(
+    cli: Cli, root: Path, kit: str
+) -> None:
     assert cli("new", "one", "--ci", "gitlab", "--kit", kit).code == 0
     pipeline = (root / ".gitlab-ci.yml").read_text()
     assert yaml.safe_load(pipeline) == {"include": [{"local": ".gitlab/cluster-one.yml"}]}
@@ -157,7 +159,7 @@ def test_json_names_every_file(cli: Cli, root: Path, kit: str) -> None:
         ((), "compose/one.toml", "exists already"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_written_leaves_nothing_half_made(
+def test_a_file_that_cannot_be_written_leaves_no_other_file(
     words: tuple[str, ...], there: str, told: str, cli: Cli, root: Path
 ) -> None:
     if there:
@@ -171,7 +173,7 @@ def test_what_cannot_be_written_leaves_nothing_half_made(
         assert (root / there).read_text() == "mine"
 
 
-def test_a_full_disk_takes_everything_back(
+def test_a_full_disk_leaves_no_file(
     cli: Cli, root: Path, kit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, opened = sorted(root.rglob("*")), Path.open

@@ -10,11 +10,11 @@ from cluster_kit.cli.manifest_options import values
 from cluster_kit.errors import UsageError
 
 
-def test_what_is_not_given_overrides_nothing() -> None:
+def test_options_that_are_not_given_override_nothing() -> None:
     assert values({}) == {}
 
 
-def test_counts_and_names_are_taken_as_they_are() -> None:
+def test_counts_and_names_are_used_unchanged() -> None:
     assert values({"worker": "3", "ps": "0", "name": "other"}) == {
         "worker": 3,
         "ps": 0,
@@ -22,7 +22,7 @@ def test_counts_and_names_are_taken_as_they_are() -> None:
     }
 
 
-def test_another_program_drops_the_arguments_and_the_evaluator_of_the_first() -> None:
+def test_another_program_drops_the_manifests_arguments_and_evaluator() -> None:
     here = str(Path.cwd() / "train.py")
     assert values({"program": "train.py"}) == {
         "program": here,
@@ -34,11 +34,11 @@ def test_another_program_drops_the_arguments_and_the_evaluator_of_the_first() ->
     assert values({"program": "train.py", "tf1": "True"})["tf1"] is True
 
 
-def test_an_evaluator_can_be_asked_for_all_the_same() -> None:
+def test_an_evaluator_can_be_requested_nevertheless() -> None:
     assert values({"program": "train.py"}, ["evaluator=1"])["evaluator"] == 1
 
 
-def test_paths_are_seen_from_the_current_directory(
+def test_paths_are_relative_to_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "train.py").touch()
@@ -52,7 +52,7 @@ def test_paths_are_seen_from_the_current_directory(
     assert asked == str(tmp_path / "more.txt")
 
 
-def test_a_home_directory_that_the_shell_has_left_is_found(
+def test_a_home_directory_that_the_shell_did_not_expand_is_expanded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`make cluster DATA="~/images"`."""
@@ -91,12 +91,12 @@ def test_a_template_stays_one_word(args: str, words: list[str] | None) -> None:
     assert values({"args": args})["extra_args"] == [word for word in expected if word]
 
 
-def test_counts_and_style_of_another_program_are_given_beside_it() -> None:
+def test_counts_and_style_can_be_given_with_another_program() -> None:
     given = values({"chief": "0", "ps": "1", "style": "all-tasks"})
     assert given == {"chief": 0, "ps": 1, "style": "all-tasks"}
 
 
-def test_an_open_quote_is_refused_without_a_secret_before_it() -> None:
+def test_an_open_quote_is_refused_without_printing_a_secret() -> None:
     with pytest.raises(UsageError) as refused:
         values({"args": "--api-token in-clear-1 'x"})
     assert "--api-token *** 'x" in refused.value.message
@@ -131,7 +131,7 @@ def test_gpus_are_a_word_or_a_list(text: str, wish: object) -> None:
         ("port=" + "9" * 5000, {"port": "9" * 5000}),
     ],
 )
-def test_set_takes_a_value_as_toml_or_else_as_a_text(text: str, found: object) -> None:
+def test_set_parses_a_value_as_toml_or_else_as_a_text(text: str, found: object) -> None:
     assert values({}, [text]) == found
 
 
@@ -165,5 +165,7 @@ def test_a_value_cannot_be_a_table_too() -> None:
         ("no.such.key=3", {"no": {"such": {"key": 3}}}),
     ],
 )
-def test_a_number_is_a_text_for_a_key_that_takes_one(given: str, taken: dict[str, object]) -> None:
+def test_a_number_becomes_a_text_for_a_key_that_takes_one(
+    given: str, taken: dict[str, object]
+) -> None:
     assert values({}, [given]) == taken

@@ -1,4 +1,4 @@
-"""`profile`: who is asked, what is shown, and what is told if it cannot be."""
+"""`profile`: which task takes the trace, what is printed, and its errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def engine(machine: Machine) -> FakeEngine:
     return fake
 
 
-def test_all_with_a_server_are_traced_and_the_leader_is_asked(cli: Cli, engine: FakeEngine) -> None:
+def test_all_servers_are_traced_by_the_leader(cli: Cli, engine: FakeEngine) -> None:
     said = cli("profile", "demo", "--seconds", "2")
     assert said.code == 0, said.err
     ((asked, command),) = engine.asked
@@ -70,33 +70,33 @@ def test_all_with_a_server_are_traced_and_the_leader_is_asked(cli: Cli, engine: 
     assert "ui.perfetto.dev" in said.err and "chrome://tracing" in said.err
 
 
-def test_as_json(cli: Cli) -> None:
+def test_output_as_json(cli: Cli) -> None:
     said = cli("profile", "demo", "--json")
     assert json.loads(said.out)["path"] == "/runs/demo/1/output/profile/now/trace.json.gz"
     assert said.err == ""
 
 
-def test_only_the_tasks_that_are_named(cli: Cli, engine: FakeEngine) -> None:
+def test_only_the_named_tasks_are_traced(cli: Cli, engine: FakeEngine) -> None:
     assert cli("profile", "demo", "ps-0", "ps-0").code == 0
     assert engine.asked[0][1][-2:] == ("2", "ps-0")
 
 
-def test_another_one_is_asked_if_the_leader_does_not_run(cli: Cli, engine: FakeEngine) -> None:
+def test_another_task_takes_the_trace_if_the_leader_does_not_run(
+    cli: Cli, engine: FakeEngine
+) -> None:
     engine.up["demo"][0] = replace(engine.up["demo"][0], state="paused")
     assert cli("profile", "demo").code == 0
     assert engine.asked[0][0] == "worker-0"
 
 
-def test_a_task_that_is_missing_is_named_and_the_others_are_kept(
-    cli: Cli, engine: FakeEngine
-) -> None:
+def test_a_missing_task_is_named_and_the_others_are_kept(cli: Cli, engine: FakeEngine) -> None:
     engine.says = json.dumps({**FACTS, "missing": {"ps-0": "it did not answer in time"}})
     said = cli("profile", "demo")
     assert said.code == 0
     assert "ps-0 is missing in the trace: it did not answer in time" in said.err
 
 
-def test_no_step_in_that_time_is_told(cli: Cli, engine: FakeEngine) -> None:
+def test_a_trace_without_a_step_is_reported(cli: Cli, engine: FakeEngine) -> None:
     engine.says = json.dumps({**FACTS, "tasks": {"worker-0": {**ROW, "runs": 0}}})
     said = cli("profile", "demo")
     assert "no step was made in these 2 s: profile while it trains, or for longer" in said.err
@@ -115,7 +115,7 @@ def test_no_step_in_that_time_is_told(cli: Cli, engine: FakeEngine) -> None:
         (("demo", "--seconds", "nan"), 2, "--seconds nan: ", "at most 60"),
     ],
 )
-def test_what_cannot_be(
+def test_invalid_arguments_are_refused(
     cli: Cli, engine: FakeEngine, arguments: Sequence[str], code: int, message: str, hint: str
 ) -> None:
     engine.up["ended"] = []
@@ -125,14 +125,14 @@ def test_what_cannot_be(
     assert not engine.asked
 
 
-def test_nobody_runs(cli: Cli, engine: FakeEngine) -> None:
+def test_no_running_task_is_an_error(cli: Cli, engine: FakeEngine) -> None:
     engine.up["demo"] = [replace(one, state="exited") for one in engine.up["demo"]]
     said = cli("profile", "demo")
     assert said.code == 3
     assert "no task of demo is running: nothing can be traced" in said.err
 
 
-def test_none_could_be_traced(cli: Cli, engine: FakeEngine) -> None:
+def test_a_trace_without_any_task_is_an_error(cli: Cli, engine: FakeEngine) -> None:
     engine.says = "error: no task could be traced: ps-0: no TensorFlow server answers there"
     said = cli("profile", "demo")
     assert said.code == 3
@@ -141,7 +141,7 @@ def test_none_could_be_traced(cli: Cli, engine: FakeEngine) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "usage: python3 -m trainer serve", "{broken", "{}"])
-def test_an_answer_that_is_none(cli: Cli, engine: FakeEngine, answer: str) -> None:
+def test_an_invalid_answer_is_an_error(cli: Cli, engine: FakeEngine, answer: str) -> None:
     engine.says = answer
     said = cli("profile", "demo")
     assert said.code == 4

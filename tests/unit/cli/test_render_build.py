@@ -1,4 +1,4 @@
-"""`render --portable`: which images Compose builds, where the folder is copied to."""
+"""`render --portable`: which images Compose builds after the folder was copied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.cli.rendering import PORTABLE, manifest, stale
 from tests.unit.command_line import Cli
 
 
-def test_the_image_is_built_by_compose_where_its_source_is_there(
+def test_compose_builds_the_image_if_its_source_exists(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without = cli("render", "demo", "--portable", "--dry-run").out
@@ -41,7 +41,7 @@ def test_the_image_is_built_by_compose_where_its_source_is_there(
     assert "`cluster-kit image build compose/demo` builds it" in extra
 
 
-def test_a_dockerfile_is_built_by_compose_elsewhere(cli: Cli, root: Path) -> None:
+def test_compose_builds_a_dockerfile_elsewhere(cli: Cli, root: Path) -> None:
     manifest(root, 'build = "../image"\n')
     (root / "image").mkdir()
     (root / "image/Dockerfile").write_text("FROM cluster-kit/trainer:cpu-0\n")
@@ -58,7 +58,7 @@ def test_a_dockerfile_is_built_by_compose_elsewhere(cli: Cli, root: Path) -> Non
     assert stale(cli, "--portable") == "the manifest has changed"
 
 
-def test_a_dockerfile_outside_of_the_folder_is_refused_elsewhere(
+def test_a_dockerfile_outside_of_the_folder_is_refused(
     cli: Cli, root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     outside = tmp_path_factory.mktemp("image")

@@ -17,7 +17,7 @@ from tests.unit.command_line import Cli
 __all__ = ["mine"]
 
 
-def test_check_says_which_of_manifest_kit_and_host_has_changed(
+def test_check_says_whether_manifest_kit_or_host_has_changed(
     cli: Cli, mine: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     before = (mine / "compose/demo.toml").read_text()
@@ -43,7 +43,7 @@ def test_check_says_which_of_manifest_kit_and_host_has_changed(
     monkeypatch.undo()
 
 
-def test_check_tells_a_file_that_was_edited_or_is_of_an_older_kit(cli: Cli, root: Path) -> None:
+def test_check_recognizes_an_edited_file_and_one_of_an_older_kit(cli: Cli, root: Path) -> None:
     cli("render", "demo", "--portable")
     assert cli("render", "demo", "--portable", "--check").code == 0
     text = (root / PORTABLE).read_text()
@@ -56,7 +56,7 @@ def test_check_tells_a_file_that_was_edited_or_is_of_an_older_kit(cli: Cli, root
     assert stale(cli, "--portable") == "the kit has changed"
 
 
-def test_gpus_that_others_take_are_the_hosts_change(
+def test_gpus_in_use_by_others_are_a_change_of_the_host(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest(root, 'gpus = "auto"\n')
@@ -67,7 +67,7 @@ def test_gpus_that_others_take_are_the_hosts_change(
     assert stale(cli) == "the host (gpus) has changed"
 
 
-def test_a_file_that_cannot_be_written_is_told(cli: Cli, root: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(cli: Cli, root: Path) -> None:
     (root / "compose" / "demo").write_text("not a folder")
     said = cli("render", "demo")
     assert said.code == 3 and "demo/compose.yaml cannot be written" in said.err, said.err

@@ -1,4 +1,4 @@
-"""The verb render for Kubernetes and Slurm: what it refuses, without writing anything."""
+"""`render` for Kubernetes and Slurm: what it refuses, without writing anything."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENGINES = {"kubernetes.yaml": "kubernetes", "sbatch.sh": "slurm"}
         ("sbatch.sh", ("--set", "slurm.options=[1]"), "slurm.options.0"),
     ],
 )
-def test_what_cannot_be_said_is_refused(
+def test_unsupported_keys_are_refused(
     root: Path, cli: Cli, file: str, words: tuple[str, ...], said: str
 ) -> None:
     (root / "compose" / "demo.toml").write_text(

@@ -1,4 +1,4 @@
-"""The verb render for Kubernetes: what it writes, what it calls stale, what it refuses."""
+"""`render` for Kubernetes: what it writes, when a file is stale, and what it refuses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _manifest(root: Path) -> None:
     (root / "compose" / "demo.toml").write_text('format = 1\nname = "demo"\n')
 
 
-def test_it_writes_one_file_that_says_how_it_starts(root: Path, cli: Cli) -> None:
+def test_it_writes_one_file_with_the_commands_to_start_it(root: Path, cli: Cli) -> None:
     said = cli(*RENDER, "--json")
     assert json.loads(said.out)["file"] == str(root / FILE)
     text = (root / FILE).read_text()
@@ -35,21 +35,21 @@ def test_it_writes_one_file_that_says_how_it_starts(root: Path, cli: Cli) -> Non
     assert not (root / FILE.parent / "compose.yaml").exists()
 
 
-def test_the_file_of_a_set_names_its_own_objects(root: Path, cli: Cli) -> None:
+def test_the_file_of_a_jobset_names_its_objects(root: Path, cli: Cli) -> None:
     assert cli(*RENDER, "--set", "kubernetes.jobset=true").code == 0
     text = (root / FILE).read_text()
     assert "kubectl logs -f job/ck-demo-chief-0" in text
     assert "kubectl delete jobset,svc,cm,netpol -l cluster-kit.cluster=demo" in text
 
 
-def test_a_stale_file_is_told(root: Path, cli: Cli) -> None:
+def test_a_stale_file_is_reported(root: Path, cli: Cli) -> None:
     assert "is missing" in cli(*RENDER, "--check").err
     cli(*RENDER)
     assert cli(*RENDER, "--check").code == 0
     assert "manifest has changed" in cli(*RENDER, "--workers", "3", "--check").err
 
 
-def test_values_of_secrets_are_never_in_it(
+def test_the_file_has_no_values_of_secrets(
     root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "very-secret")
@@ -72,7 +72,7 @@ PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY----
 
 @pytest.fixture
 def own(root: Path) -> Path:
-    """The directory of a program, with a secret and a rendered cluster in it."""
+    """Returns the directory of a program, with a secret and a rendered cluster in it."""
     folder = root / "own"
     for name, text in {
         "train.py": "print('hello')\n", "lib/credentials.py": "NAMES = 1\n",
@@ -94,7 +94,7 @@ def own(root: Path) -> Path:
     return folder
 
 
-def test_files_that_hold_secrets_are_left_out_and_named(cli: Cli, root: Path, own: Path) -> None:
+def test_files_with_secrets_are_left_out_and_named(cli: Cli, root: Path, own: Path) -> None:
     said = cli(*RENDER, *OWN)
     assert said.code == 0, said.err
     text = (root / FILE).read_text()
@@ -107,7 +107,7 @@ def test_files_that_hold_secrets_are_left_out_and_named(cli: Cli, root: Path, ow
     assert "credentials.py" not in line
 
 
-def test_a_secret_of_a_role_beside_the_program_is_warned_of(cli: Cli, own: Path) -> None:
+def test_a_roles_secret_next_to_the_program_leads_to_a_warning(cli: Cli, own: Path) -> None:
     said = cli(*RENDER, *OWN)
     assert "secret.hf.roles" in said.err and "every task sees as /program" in said.err
     assert "secret.hf.roles" not in cli(*RENDER).err
@@ -126,7 +126,7 @@ def test_a_file_with_a_known_value_stops_it(
 
 
 @pytest.mark.parametrize("engine", ["kubernetes", "swarm", "slurm", "compose"])
-def test_a_known_value_in_the_text_stops_it(
+def test_a_known_secret_in_the_text_is_refused(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
     monkeypatch.setenv("MINE", "it's$ MIIEvQIBADANBgkq")
@@ -146,7 +146,7 @@ HOOK = "https://hooks.slack.com/services/T0/B0/XXXX0123456789abcdef"
 
 @pytest.mark.parametrize("value", [AWS, HOOK, "~wJalrXUtnFEMIK7MDENG", "https://intern.example/"])
 @pytest.mark.parametrize("engine", ["kubernetes", "swarm", "slurm", "compose"])
-def test_a_declared_value_that_looks_like_a_path_or_an_address_stops_it(
+def test_a_declared_secret_that_looks_like_a_path_or_an_address_is_refused(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch, engine: str, value: str
 ) -> None:
     monkeypatch.setenv("MINE", value)
@@ -159,7 +159,7 @@ def test_a_declared_value_that_looks_like_a_path_or_an_address_stops_it(
 
 
 @pytest.mark.parametrize("value", [AWS, HOOK])
-def test_a_file_with_a_declared_value_that_looks_like_a_path_or_an_address_stops_it(
+def test_a_file_with_a_declared_secret_that_looks_like_a_path_or_an_address_is_refused(
     cli: Cli, root: Path, own: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("MINE", value)
@@ -171,7 +171,7 @@ def test_a_file_with_a_declared_value_that_looks_like_a_path_or_an_address_stops
     assert value not in said.err
 
 
-def test_what_only_looks_like_a_secret_by_its_name_may_be_a_path_or_an_address(
+def test_a_value_that_only_its_name_makes_a_secret_may_be_a_path_or_an_address(
     root: Path,
 ) -> None:
     (root / "key.pem").write_text("")
@@ -191,7 +191,7 @@ def test_what_only_looks_like_a_secret_by_its_name_may_be_a_path_or_an_address(
     assert [value for value in secrets if refused(value)] == [*secrets]
 
 
-def test_a_declared_value_that_is_the_path_of_a_file_may_be_mounted_too(
+def test_a_declared_secret_that_is_a_files_path_may_also_be_mounted(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "credentials.json").write_text("{}")
@@ -200,7 +200,7 @@ def test_a_declared_value_that_is_the_path_of_a_file_may_be_mounted_too(
     assert not refused_secrets(made)
 
 
-def test_a_program_that_is_too_large_is_refused_and_a_small_one_carried(
+def test_a_program_that_is_too_large_is_refused_and_a_small_one_included(
     root: Path, cli: Cli
 ) -> None:
     (root / "own").mkdir()

@@ -1,4 +1,5 @@
-"""`render --portable`: the same bytes on every machine, and only what can be copied with it."""
+"""`render --portable`: the same bytes on every machine, and only files that can be copied with
+it."""
 
 from __future__ import annotations
 
@@ -48,9 +49,7 @@ def test_hosts_users_and_folders_give_the_same_bytes(
         assert of_this_host not in here.out
 
 
-def test_what_it_mounts_is_relative_and_runs_as_whoever_owns_the_output(
-    cli: Cli, mine: Path
-) -> None:
+def test_mounts_are_relative_and_tasks_run_as_the_owner_of_the_output(cli: Cli, mine: Path) -> None:
     assert cli("render", "demo", "--portable").code == 0
     text = (mine / PORTABLE).read_text()
     chief = yaml.safe_load(text)["services"]["chief-0"]
@@ -68,13 +67,15 @@ def test_what_it_mounts_is_relative_and_runs_as_whoever_owns_the_output(
     assert chief["cap_add"] == ["SETUID", "SETGID", "SETPCAP", "KILL"]
 
 
-def test_the_output_directory_is_committed_and_its_content_is_not(cli: Cli, root: Path) -> None:
+def test_the_output_directory_is_committed_without_its_contents(cli: Cli, root: Path) -> None:
     cli("render", "demo", "--portable")
     ignored = (root / "portable/demo/output/.gitignore").read_text().splitlines()
     assert ignored[1:] == ["*", "!.gitignore"]
 
 
-def test_a_task_with_a_bandwidth_limit_starts_as_root_whoever_calls(cli: Cli, root: Path) -> None:
+def test_a_task_with_a_bandwidth_limit_starts_as_root_for_every_caller(
+    cli: Cli, root: Path
+) -> None:
     manifest(root, "[role.ps]\nbandwidth = '10mbit'\n")
     services = yaml.safe_load(cli("render", "demo", "--portable", "--dry-run").out)["services"]
     assert services["ps-0"]["user"] == "0:0"
@@ -100,7 +101,7 @@ def test_gpus_that_only_one_host_has_are_refused(
     assert key_path in said.err and hint in said.err
 
 
-def test_indexes_are_kept_and_auto_is_the_cpu_and_says_so(cli: Cli, root: Path) -> None:
+def test_indexes_are_kept_and_auto_means_the_cpu_with_a_note(cli: Cli, root: Path) -> None:
     manifest(root, 'gpus = ["1", "0"]\n')
     services = yaml.safe_load(cli("render", "demo", "--portable", "--dry-run").out)["services"]
     device = services["worker-0"]["deploy"]["resources"]["reservations"]["devices"][0]
@@ -115,7 +116,7 @@ def test_indexes_are_kept_and_auto_is_the_cpu_and_says_so(cli: Cli, root: Path) 
     assert "device_ids" not in said.out
 
 
-def test_what_lies_outside_of_the_folder_cannot_be_copied_with_it(
+def test_files_outside_of_the_folder_are_refused(
     cli: Cli, root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     outside = tmp_path_factory.mktemp("outside")
@@ -135,7 +136,7 @@ def test_what_lies_outside_of_the_folder_cannot_be_copied_with_it(
     assert "every host that runs the file must have it" in said.err
 
 
-def test_the_header_names_the_command_that_makes_exactly_this_file(
+def test_the_header_names_the_command_that_makes_this_file(
     cli: Cli, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = (
@@ -156,7 +157,7 @@ def test_the_header_names_the_command_that_makes_exactly_this_file(
         assert (mine / folder / "its-name/compose.yaml").read_text() == written
 
 
-def test_a_portable_file_is_known_by_its_name(root: Path, cli: Cli) -> None:
+def test_a_portable_file_is_recognized_by_its_name(root: Path, cli: Cli) -> None:
     cli("render", "demo", "--portable", "--name", "committed")
     assert "committed" in workspace.Workspace(root).known()
     assert verb.platform_of("compose").changed("", "") == ("kit",)

@@ -1,4 +1,4 @@
-"""Slurm on the command line: what `render` writes and refuses, and that nothing else runs a job."""
+"""Slurm on the command line: what `render` writes and refuses; no other command runs a job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _manifest(root: Path) -> None:
     (root / "compose" / "demo.toml").write_text('format = 1\nname = "demo"\n')
 
 
-def test_it_writes_a_script_that_says_how_it_is_submitted(
+def test_it_writes_a_script_with_the_commands_to_submit_it(
     root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert json.loads(cli(*RENDER, "--json").out)["file"] == str(root / FILE)
@@ -47,7 +47,7 @@ def test_it_writes_a_script_that_says_how_it_is_submitted(
     assert Workspace(root).known() == ["demo"]
 
 
-def test_without_an_image_no_image_is_asked_for(root: Path, cli: Cli) -> None:
+def test_without_an_image_no_image_is_needed(root: Path, cli: Cli) -> None:
     said = cli(*RENDER[:4], "--set", "slurm.datasets=/shared/datasets")
     assert (said.code, said.err) == (0, "compose/demo/sbatch.sh: 5 tasks on Slurm\n")
 
@@ -62,7 +62,7 @@ def test_a_password_in_the_requirements_is_in_no_file(root: Path, cli: Cli) -> N
     assert "needs: --extra-index-url https://me:***@pip.example" in (root / FILE).read_text()
 
 
-def test_a_stale_script_is_told(root: Path, cli: Cli) -> None:
+def test_a_stale_script_is_reported(root: Path, cli: Cli) -> None:
     assert "is missing" in cli(*RENDER, "--check").err
     cli(*RENDER)
     assert cli(*RENDER, "--check").code == 0
@@ -85,7 +85,7 @@ def test_a_stale_script_is_told(root: Path, cli: Cli) -> None:
         ("doctor", "--engine", "slurm"),
     ],
 )
-def test_nothing_else_runs_a_job_of_slurm(root: Path, cli: Cli, words: tuple[str, ...]) -> None:
+def test_no_other_command_runs_a_slurm_job(root: Path, cli: Cli, words: tuple[str, ...]) -> None:
     found = cli(*words)
     assert found.code == 2
     assert 'engine = "slurm": the kit writes a script for Slurm and does not run it' in found.err
@@ -98,7 +98,7 @@ def no_engine() -> NoReturn:
 
 
 @pytest.mark.parametrize("connect", [no_engine, lambda: None], ids=["no engine", "an engine"])
-def test_up_refuses_a_manifest_that_names_slurm(
+def test_up_refuses_a_manifest_for_slurm(
     connect: Callable[[], None], root: Path, cli: Cli, machine: Machine
 ) -> None:
     machine.connects(connect)
@@ -109,7 +109,7 @@ def test_up_refuses_a_manifest_that_names_slurm(
     assert not (root / "runs").exists()
 
 
-def test_values_of_secrets_are_never_in_it(
+def test_the_script_has_no_values_of_secrets(
     root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "very-secret")
@@ -121,7 +121,9 @@ def test_values_of_secrets_are_never_in_it(
     assert "WANDB_API_KEY is not set, which tasks are to have" in (root / FILE).read_text()
 
 
-def test_a_secret_in_the_setup_is_for_its_owner_and_in_no_other_file(root: Path, cli: Cli) -> None:
+def test_a_script_with_a_secret_in_the_setup_is_readable_only_by_its_owner(
+    root: Path, cli: Cli
+) -> None:
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write('[slurm]\nsetup = ["module load cuda"]\n')
     assert cli(*RENDER).code == 0
@@ -142,7 +144,7 @@ def test_a_debugger_is_refused() -> None:
         Slurm().render(made)
 
 
-def test_characters_of_the_script_s_own_are_refused() -> None:
+def test_special_characters_of_the_script_are_refused() -> None:
     made = cluster(engine="slurm", program="train.py", args=["a\ue000b"])
     with pytest.raises(UsageError, match=r"U\+E000"):
         Slurm().render(made)

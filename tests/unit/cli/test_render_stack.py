@@ -1,4 +1,4 @@
-"""The verb render for a swarm: which files it writes, what it calls stale, what it refuses."""
+"""`render` for a swarm: the files it writes, when they are stale, and what it refuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _manifest(root: Path) -> None:
     (root / "compose" / "demo.toml").write_text('format = 1\nname = "demo"\n')
 
 
-def test_it_writes_the_stack_file_and_what_all_tasks_are_given(root: Path, cli: Cli) -> None:
+def test_it_writes_the_stack_file_and_the_shared_values(root: Path, cli: Cli) -> None:
     said = cli("render", "demo", "--engine", "swarm", "--json")
     facts = json.loads(said.out)
     assert facts["file"] == str(root / FOLDER / "stack.yaml")
@@ -29,7 +29,7 @@ def test_it_writes_the_stack_file_and_what_all_tasks_are_given(root: Path, cli: 
     assert "cluster-kit render demo --engine swarm" in first
 
 
-def test_a_stale_file_is_told(root: Path, cli: Cli) -> None:
+def test_a_stale_file_is_reported(root: Path, cli: Cli) -> None:
     render = ("render", "demo", "--engine", "swarm")
     assert "is missing" in cli(*render, "--check").err
     cli(*render)
@@ -49,7 +49,7 @@ def test_a_stack_file_is_not_portable(root: Path, cli: Cli) -> None:
     assert not (root / "portable").exists()
 
 
-def test_an_engine_that_is_none_is_refused(cli: Cli) -> None:
+def test_an_unknown_engine_is_refused(cli: Cli) -> None:
     said = cli("render", "demo", "--engine", "swam")
     assert said.code == 2
     assert "compose" in said.err

@@ -1,4 +1,4 @@
-"""The verb report: one run, several, and what it cannot show."""
+"""The verb report: one run, several, and its errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.command_line import Cli
 
 
 def saved(root: Path, name: str = "demo", hour: int = 10) -> RunDirectory:
-    """A run that has left what a real one leaves."""
+    """Write a run with the files of a real one."""
     from datetime import datetime
 
     run = new_run(root / "runs" / name, datetime(2026, 11, 22, hour))
@@ -27,7 +27,7 @@ def saved(root: Path, name: str = "demo", hour: int = 10) -> RunDirectory:
     return run
 
 
-def test_the_newest_run_is_meant_where_none_is_named(cli: Cli, root: Path) -> None:
+def test_without_a_name_the_newest_run_is_used(cli: Cli, root: Path) -> None:
     run = saved(root)
     said = cli("report")
     assert (said.code, said.err) == (0, "written: runs/demo/20261122-100000/report.html\n")
@@ -43,21 +43,21 @@ def test_a_run_is_named_by_its_cluster_or_its_directory(cli: Cli, root: Path) ->
 
 
 def test_a_directory_with_the_clusters_name_does_not_hide_its_runs(cli: Cli, root: Path) -> None:
-    """As the program's own may have."""
+    """The program may have a directory with this name."""
     run = saved(root, hour=9)
     (root / "demo").mkdir()
     assert cli("report", "demo").code == 0 and run.report.is_file()
     assert cli("summary", "demo").code == cli("summary", str(run.path)).code
 
 
-def test_several_are_one_page_here(cli: Cli, root: Path) -> None:
+def test_several_runs_are_written_to_one_page_here(cli: Cli, root: Path) -> None:
     saved(root, "one"), saved(root, "two")
     assert cli("report", "one", "two").err == "written: report.html\n"
     assert cli("report", "one", "two", "-o", "both.html").err == "written: both.html\n"
     assert (root / "both.html").read_text().count('"cluster":"demo"') == 2
 
 
-def test_an_outcome_of_the_run_before_is_not_shown(cli: Cli, root: Path) -> None:
+def test_an_outcome_of_an_earlier_run_is_not_shown(cli: Cli, root: Path) -> None:
     run = saved(root)
     run.outcome.write_text(json.dumps({"id": "another", "success": True}))
     assert cli("report").code == 0
@@ -74,14 +74,16 @@ def test_an_outcome_of_the_run_before_is_not_shown(cli: Cli, root: Path) -> None
         (("demo", "-o", "compose/file/x.html"), "the report cannot be written"),
     ],
 )
-def test_what_cannot_be_shown(words: tuple[str, ...], says: str, cli: Cli, root: Path) -> None:
+def test_invalid_arguments_are_refused(
+    words: tuple[str, ...], says: str, cli: Cli, root: Path
+) -> None:
     saved(root)
     (root / "compose" / "file").write_text("")
     said = cli("report", *words)
     assert said.code in (2, 3) and says in said.err.replace("\n", " ")
 
 
-def test_without_a_run_it_says_what_makes_one(cli: Cli) -> None:
+def test_without_a_run_the_error_says_how_to_make_one(cli: Cli) -> None:
     said = cli("report")
     assert said.code == 2 and "run `cluster-kit up quickstart` first" in said.err
 

@@ -1,4 +1,4 @@
-"""The command line without an engine: render, schema, and how it fails."""
+"""The command line without an engine: render, schema, and its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_kit.run.outcome import Outcome
 from tests.unit.command_line import MANIFEST, Cli
 
 
-def test_render_writes_the_file_and_says_where(cli: Cli, root: Path) -> None:
+def test_render_writes_the_file_and_prints_its_path(cli: Cli, root: Path) -> None:
     said = cli("render", "demo")
     assert (said.code, said.out) == (0, "")
     assert "compose/demo/compose.yaml: 6 tasks on " in said.err
@@ -25,7 +25,7 @@ def test_render_writes_the_file_and_says_where(cli: Cli, root: Path) -> None:
     assert (root / "compose/demo/output").is_dir(), "or Docker would make it, as root"
 
 
-def test_a_manifest_is_named_by_its_path_too(cli: Cli, root: Path) -> None:
+def test_a_manifest_can_be_given_by_its_path(cli: Cli, root: Path) -> None:
     assert cli("render", "compose/demo.toml").code == 0
     assert (root / "compose/demo/compose.yaml").exists()
 
@@ -52,7 +52,7 @@ def test_dry_run_prints_and_writes_nothing(cli: Cli, root: Path) -> None:
     assert (root / "compose/demo/compose.yaml").read_text() == said.out
 
 
-def test_check_fails_where_the_file_is_missing_or_stale_and_names_the_hint(
+def test_check_fails_if_the_file_is_missing_or_stale_and_prints_a_hint(
     cli: Cli, root: Path
 ) -> None:
     missing = cli("render", "demo", "--check")
@@ -69,7 +69,7 @@ def test_check_fails_where_the_file_is_missing_or_stale_and_names_the_hint(
     assert (root / "compose/demo/compose.yaml").read_text() == before
 
 
-def test_diff_shows_what_would_change_and_changes_nothing(cli: Cli, root: Path) -> None:
+def test_diff_shows_changes_and_makes_none(cli: Cli, root: Path) -> None:
     cli("render", "demo")
     assert cli("render", "demo", "--diff").out == ""
     said = cli("render", "demo", "--diff", "--workers", "3")
@@ -86,7 +86,7 @@ def test_render_prints_facts_as_json(cli: Cli, root: Path) -> None:
     assert facts["subnet"].endswith("/24")
 
 
-def test_render_warns_of_what_the_program_would_stumble_over(cli: Cli, root: Path) -> None:
+def test_render_warns_about_problems_of_the_program(cli: Cli, root: Path) -> None:
     (root / "train.py").write_text(
         "import tensorflow as tf\nif flag:\n    tf.distribute.MultiWorkerMirroredStrategy()\n"
     )
@@ -98,7 +98,7 @@ def test_render_warns_of_what_the_program_would_stumble_over(cli: Cli, root: Pat
     )
 
 
-def test_a_program_of_all_reduce_runs_on_all_tasks_without_ps(cli: Cli, root: Path) -> None:
+def test_an_all_reduce_program_runs_on_all_tasks_without_ps(cli: Cli, root: Path) -> None:
     (root / "train.py").write_text(
         "import tensorflow as tf\ntf.distribute.MultiWorkerMirroredStrategy()\n"
     )
@@ -111,7 +111,7 @@ def test_a_program_of_all_reduce_runs_on_all_tasks_without_ps(cli: Cli, root: Pa
     assert "→ write `--ps 0`" in refused.err
 
 
-def test_an_unknown_manifest_is_a_usage_error_with_the_names_there_are(cli: Cli) -> None:
+def test_an_unknown_manifest_is_a_usage_error_with_the_known_names(cli: Cli) -> None:
     said = cli("render", "dmo")
     assert said.code == 2
     assert "no manifest `dmo`" in said.err
@@ -128,20 +128,20 @@ def test_every_problem_of_a_manifest_is_printed_with_its_hint(cli: Cli, root: Pa
     assert "Traceback" not in said.err
 
 
-def test_an_error_is_json_where_json_was_asked_for(cli: Cli) -> None:
+def test_an_error_is_json_with_json(cli: Cli) -> None:
     said = cli("render", "demo", "--workers", "0", "--json")
     told = json.loads(said.out)
     assert (said.code, told["success"], told["error"]["exit_code"]) == (2, False, 2)
     assert "--workers = 0" in told["error"]["message"]
 
 
-def test_brackets_and_colons_of_a_manifest_are_printed_as_they_are(cli: Cli) -> None:
+def test_brackets_and_colons_of_a_manifest_are_printed_unchanged(cli: Cli) -> None:
     said = cli("render", "demo", "--set", "image=[bold]A:smile:")
     assert said.code == 2
     assert '"[bold]A:smile:"' in said.err
 
 
-def test_git_leaves_out_what_is_rendered_and_nothing_else(cli: Cli, root: Path) -> None:
+def test_git_ignores_rendered_files_and_nothing_else(cli: Cli, root: Path) -> None:
     (root / "compose" / "demo").mkdir()
     (root / "compose" / "demo" / "compose.override.yaml").write_text("services: {}\n")
     assert cli("render", "demo").code == 0
@@ -150,7 +150,7 @@ def test_git_leaves_out_what_is_rendered_and_nothing_else(cli: Cli, root: Path) 
     assert written - ignored == {"compose.override.yaml"}
 
 
-def test_new_says_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> None:
+def test_new_prints_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> None:
     said = cli("new", "mine", "--style", "all-tasks")
     assert said.code == 0
     assert said.out.splitlines() == [
@@ -164,14 +164,14 @@ def test_new_says_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> None:
     assert "nothing is overwritten" in again.err
 
 
-def test_a_style_of_new_that_there_is_not_is_answered_with_the_nearest(cli: Cli) -> None:
+def test_an_unknown_style_of_new_is_answered_with_the_nearest(cli: Cli) -> None:
     said = cli("new", "mine", "--style", "alltasks")
     assert said.code == 2
     assert "--style 'alltasks' is not a style of a new cluster" in said.err
     assert "did you mean `all-tasks`?" in said.err
 
 
-def test_up_tells_a_message_line_by_line_and_once(
+def test_up_prints_a_message_line_by_line_and_once(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = "/home/you/pipeline.toml: 1 problem\n  steps = 0: must be 1 or more\n    → write 1"
@@ -227,7 +227,7 @@ def test_the_versions_are_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
         "engine",
     ],
 )
-def test_every_verb_explains_itself(cli: Cli, verb: str) -> None:
+def test_every_verb_has_help(cli: Cli, verb: str) -> None:
     said = cli(verb, "--help")
     assert said.code == 0
     assert "Usage: cluster-kit" in said.out

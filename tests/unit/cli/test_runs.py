@@ -1,4 +1,4 @@
-"""The verbs of past runs: list, diff, prune; and the archive for a bug report."""
+"""The verbs for past runs: list, diff, prune; and the archive for a bug report."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     assert refused.code == 2 and "write it after `cluster-kit runs prune`" in refused.out
 
 
-def test_a_verdict_whose_first_line_announces_the_next_has_both(cli: Cli, root: Path) -> None:
+def test_a_verdict_with_a_two_line_summary_is_shown_in_full(cli: Cli, root: Path) -> None:
     message = "docker compose up failed (exit 1):\n  no such device\nmore"
     saved(root, 9, success=False, message=message)
     saved(root, 8, success=False, message="ValueError:")
@@ -69,7 +69,7 @@ def test_a_verdict_whose_first_line_announces_the_next_has_both(cli: Cli, root: 
     assert lines[2].endswith("failed: ValueError:")
 
 
-def test_one_long_verdict_cuts_nothing_but_itself(
+def test_a_long_verdict_shortens_no_other_column(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = "the program ended with" + " a long story" * 30
@@ -95,7 +95,7 @@ def test_one_long_verdict_cuts_nothing_but_itself(
         (False, "exited", "stop", "stopped: `cluster-kit start demo` continues it"),
     ],
 )
-def test_a_run_whose_containers_are_there_says_what_they_do(
+def test_a_run_with_containers_shows_their_state(
     watched: bool,
     state: str,
     request_of: str,
@@ -117,7 +117,7 @@ def test_a_run_whose_containers_are_there_says_what_they_do(
     assert cli("runs").out.splitlines()[1].endswith(f"  {told}"), "no command is cut off"
 
 
-def test_two_runs_differ_in_what_was_asked_and_what_came_of_it(cli: Cli, root: Path) -> None:
+def test_diff_shows_changes_of_the_manifest_and_the_results(cli: Cli, root: Path) -> None:
     saved(root, 9, metrics={"loss": 0.5}, timings_s={"total": 10.0})
     saved(root, 10, worker=4, metrics={"loss": 0.25}, timings_s={"total": 20.0})
     facts = json.loads(cli("runs", "diff", "demo/20261122-090000", "demo", "--json").out)
@@ -130,7 +130,7 @@ def test_two_runs_differ_in_what_was_asked_and_what_came_of_it(cli: Cli, root: P
     assert "metric" in said and "0.50" in said and "+worker = 4" in said
 
 
-def test_two_runs_differ_in_their_programs(cli: Cli, root: Path) -> None:
+def test_diff_shows_changes_of_the_program(cli: Cli, root: Path) -> None:
     for hour, rate, digits in ((9, 0.1, "0" * 64), (10, 0.5, "f" * 64)):
         run = saved(root, hour)
         files = {"train.py": digits, "same.py": "a" * 64}
@@ -147,7 +147,7 @@ def test_two_runs_differ_in_their_programs(cli: Cli, root: Path) -> None:
     assert "+rate = 0.5" in said and "+++ demo/20261122-100000/program/train.py" in said
 
 
-def test_old_runs_go_and_new_ones_stay(cli: Cli, root: Path) -> None:
+def test_prune_removes_old_runs_and_keeps_new_ones(cli: Cli, root: Path) -> None:
     for hour in (8, 9, 10, 11):
         saved(root, hour, kept=hour == 9)
     other = saved(root, 7, name="other")
@@ -161,10 +161,10 @@ def test_old_runs_go_and_new_ones_stay(cli: Cli, root: Path) -> None:
     assert cli("runs", "prune", "--keep", "1").err == "nothing to remove\n"
 
 
-def test_what_cannot_be_removed_is_named_and_the_others_go(
+def test_runs_that_cannot_be_removed_are_named_and_the_others_removed(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`rmtree` is as it is for a user who is not root."""
+    """`rmtree` fails as it does for a user who is not root."""
     closed, foreign, plain, _ = (saved(root, hour) for hour in (7, 8, 9, 10))
     (closed.output / "tight" / "tighter").mkdir(parents=True)
     (closed.output / "tight" / "tighter").chmod(0)
@@ -185,7 +185,9 @@ def test_what_cannot_be_removed_is_named_and_the_others_go(
     assert f"can remove their files: `sudo rm -rf {foreign.path}`" in said.err
 
 
-def test_a_run_that_containers_have_mounted_stays(cli: Cli, root: Path, machine: Machine) -> None:
+def test_a_run_whose_directory_is_mounted_in_containers_is_kept(
+    cli: Cli, root: Path, machine: Machine
+) -> None:
     used = saved(root, 8)
     saved(root, 9)
 
@@ -221,7 +223,9 @@ def test_dry_run_removes_nothing(cli: Cli, root: Path) -> None:
         (("bug-report", "demo", "-o", "no/where.tar.gz"), "cannot be written: No such file"),
     ],
 )
-def test_what_cannot_be_done(words: tuple[str, ...], says: str, cli: Cli, root: Path) -> None:
+def test_invalid_arguments_are_refused(
+    words: tuple[str, ...], says: str, cli: Cli, root: Path
+) -> None:
     saved(root, 9)
     (root / "demo.tar.gz").write_text("mine")
     said = cli(*words)
@@ -229,7 +233,7 @@ def test_what_cannot_be_done(words: tuple[str, ...], says: str, cli: Cli, root: 
     assert (root / "demo.tar.gz").read_text() == "mine"
 
 
-def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
+def test_an_archive_has_the_evidence_but_no_results_and_no_secrets(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = saved(root, 9)
@@ -249,7 +253,7 @@ def test_an_archive_has_the_evidence_and_neither_results_nor_secrets(
 
 
 def archived(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What is in the archive of a run, by name."""
+    """Returns the contents of a run's archive, by name."""
     monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda *_: ["cluster-kit 1"])
     said = cli("bug-report")
     assert said.code == 0, said.err
@@ -259,7 +263,7 @@ def archived(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
                 for name in made.getnames()}  # fmt: skip
 
 
-def test_an_archive_follows_no_link_and_waits_for_no_fifo(
+def test_an_archive_follows_no_link_and_does_not_block_on_a_fifo(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = saved(root, 9)
@@ -284,7 +288,7 @@ def test_a_long_file_is_cut_at_a_line(
     assert archived(cli, root, monkeypatch)["logs/chief-0.log"] == "last\n"
 
 
-def test_of_very_many_files_some_are_in_an_archive(
+def test_of_very_many_files_only_some_are_archived(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = saved(root, 9)
@@ -302,7 +306,7 @@ def test_of_very_many_files_some_are_in_an_archive(
     ]  # fmt: skip
 
 
-def test_without_the_values_of_secrets_what_tasks_wrote_is_left_out(
+def test_without_the_values_of_secrets_files_of_tasks_are_left_out(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = saved(root, 9)
@@ -319,7 +323,7 @@ def test_without_the_values_of_secrets_what_tasks_wrote_is_left_out(
     assert "left out: 2 files" in said.err and "no secrets" not in said.err
 
 
-def test_of_an_archive_that_fails_nothing_is_left(
+def test_a_failed_archive_leaves_no_file(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved(root, 9)
@@ -334,7 +338,7 @@ def test_of_an_archive_that_fails_nothing_is_left(
     assert not (root / "x.tar.gz").exists()
 
 
-def test_a_run_that_was_cut_off_goes_once_no_container_has_it(
+def test_an_unfinished_run_is_pruned_when_no_container_uses_it(
     cli: Cli, root: Path, machine: Machine
 ) -> None:
     cut_off = saved(root, 8)
@@ -352,7 +356,9 @@ def test_a_run_that_was_cut_off_goes_once_no_container_has_it(
 
 
 @pytest.mark.parametrize("verb", [("report",), ("runs", "diff", "demo")])
-def test_a_run_is_found_as_the_list_names_it(cli: Cli, root: Path, verb: tuple[str, ...]) -> None:
+def test_a_run_is_found_by_its_name_in_the_list(
+    cli: Cli, root: Path, verb: tuple[str, ...]
+) -> None:
     saved(root, 9)
     saved(root, 10)
     assert cli(*verb, "demo/20261122-090000").code == 0
@@ -368,7 +374,7 @@ def test_runs_that_were_copied_without_links_are_found(cli: Cli, root: Path) -> 
     assert (root / "runs" / "demo" / "20261122-100000" / "report.html").exists()
 
 
-def test_a_run_and_itself_do_not_differ_and_that_is_told(cli: Cli, root: Path) -> None:
+def test_diff_of_a_run_with_itself_reports_no_difference(cli: Cli, root: Path) -> None:
     saved(root, 9)
     saved(root, 10)
     assert cli("runs", "diff", "demo", "demo/20261122-090000").err == ("they do not differ\n")

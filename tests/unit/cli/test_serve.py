@@ -1,4 +1,4 @@
-"""The verb serve, and `up --serve`: what they say, and what they refuse."""
+"""The verb serve, and `up --serve`: what they print, and what they refuse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIVE = re.compile(r"live page: (http://127\.0\.0\.1:(\d+))(/\S*)")
 
 @pytest.fixture
 def asks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
-    """Instead of waiting for Ctrl-C, the command asks its own page."""
+    """Instead of waiting for Ctrl-C, the command requests its own page."""
     found: list[tuple[str, int, str]] = []
     printed: list[str] = []
     say = cli_serve.say
@@ -44,7 +44,7 @@ def ask(port: int, path: str) -> tuple[int, str]:
     return response.status, page
 
 
-def test_all_is_shown_without_a_name_until_ctrl_c(
+def test_without_a_name_everything_is_served_until_ctrl_c(
     cli: Cli, root: Path, asks: list[tuple[str, int, str]]
 ) -> None:
     saved(root)
@@ -54,7 +54,7 @@ def test_all_is_shown_without_a_name_until_ctrl_c(
     assert path.startswith("/?token=") and status == 200 and '"cluster":"demo"' in page
 
 
-def test_a_cluster_is_named_by_itself_or_its_manifest(
+def test_a_cluster_can_be_given_by_name_or_manifest(
     cli: Cli, root: Path, asks: list[tuple[str, int, str]]
 ) -> None:
     saved(root)
@@ -63,13 +63,13 @@ def test_a_cluster_is_named_by_itself_or_its_manifest(
     assert all(status == 200 for _, status, _ in asks)
 
 
-def test_a_name_of_nothing_is_refused_with_the_nearest(cli: Cli, root: Path) -> None:
+def test_an_unknown_name_is_refused_with_the_nearest(cli: Cli, root: Path) -> None:
     saved(root)
     said = cli("serve", "demoo")
     assert said.code == 2 and "no cluster `demoo`" in said.err and "did you mean `demo`" in said.err
 
 
-def test_a_port_that_is_taken_is_told(cli: Cli) -> None:
+def test_a_port_in_use_is_reported(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = cli("serve", "--port", str(port))
@@ -85,12 +85,12 @@ def test_a_port_that_is_taken_is_told(cli: Cli) -> None:
         (("--host", "192.0.2.1"), "192.0.2.1 is not an address of this machine"),
     ],
 )
-def test_what_is_no_address_is_refused(words: tuple[str, ...], says: str, cli: Cli) -> None:
+def test_an_invalid_address_is_refused(words: tuple[str, ...], says: str, cli: Cli) -> None:
     said = cli("serve", *words)
     assert said.code in (2, 3) and says in said.err.replace("\n", " ")
 
 
-def test_up_shows_the_cluster_while_it_runs(
+def test_up_serves_the_cluster_while_it_runs(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
@@ -110,13 +110,13 @@ def test_up_shows_the_cluster_while_it_runs(
     assert "/cluster/other?token=" in told[0]
 
 
-def test_what_is_left_alone_is_not_served(cli: Cli) -> None:
+def test_serve_is_refused_with_detach(cli: Cli) -> None:
     said = cli("up", "demo", "--serve", "--detach")
     assert said.code == 2 and "--serve with --detach" in said.err
     assert "`cluster-kit serve NAME`" in said.err
 
 
-def test_other_commands_do_not_pay_for_the_server(root: Path) -> None:
+def test_other_commands_do_not_import_the_server(root: Path) -> None:
     import ast
 
     from tests.make import ROOT

@@ -1,4 +1,4 @@
-"""status, logs, exec and restart know the sidecars of a cluster that is up."""
+"""status, logs, exec and restart for the sidecars of a cluster that is up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIDECARS = '[sidecar.cache]\nimage = "redis:7"\n[sidecar.board]\nimage = "board"
 def stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, cli: Cli, machine: Machine
 ) -> Iterator[Stage]:
-    """A cluster that is up, and that nobody watches; one of its sidecars has crashed."""
+    """A cluster that is up, and that no process watches; one of its sidecars has crashed."""
     monkeypatch.setattr(prepare, "gather", host_facts.gather)
     for made in set_up(tmp_path, machine):
         (root / "compose" / f"{NAME}.toml").write_text(MANIFEST + SIDECARS)
@@ -34,7 +34,7 @@ def stage(
         yield made
 
 
-def test_status_has_a_line_for_each(cli: Cli, stage: Stage) -> None:
+def test_status_has_a_line_for_each_sidecar(cli: Cli, stage: Stage) -> None:
     shown = cli("status", NAME).out
     assert "sidecar board at " in shown and ": ended (exit code 3)" in shown
     assert "sidecar cache at " in shown and ": running" in shown
@@ -45,19 +45,19 @@ def test_status_has_a_line_for_each(cli: Cli, stage: Stage) -> None:
     assert cache["ip"].endswith(".12") and board["ip"].endswith(".13")
 
 
-def test_logs_has_their_lines(cli: Cli, stage: Stage) -> None:
+def test_logs_has_the_lines_of_sidecars(cli: Cli, stage: Stage) -> None:
     assert "board no such file" in cli("logs", NAME).out
     only = cli("logs", NAME, "cache").out
     assert "cache listening" in only and "board" not in only
 
 
-def test_one_is_restarted(cli: Cli, stage: Stage) -> None:
+def test_a_sidecar_is_restarted(cli: Cli, stage: Stage) -> None:
     assert "demo: board was restarted\n" in cli("restart", "board").err
     assert "exit code" not in cli("status", NAME).out.split("sidecar board")[1].split("\n")[0]
     assert "there are: " in (said := cli("restart", "bord").err) and "`board`" in said
 
 
-def test_a_command_is_run_in_one_but_not_where_it_has_ended(
+def test_a_command_runs_in_a_sidecar_unless_it_has_ended(
     cli: Cli, stage: Stage, machine: Machine
 ) -> None:
     ran: list[list[str]] = []
@@ -68,6 +68,6 @@ def test_a_command_is_run_in_one_but_not_where_it_has_ended(
     assert said.code == 3 and "board of demo has ended (exit code 3)" in said.err
 
 
-def test_down_removes_them(cli: Cli, stage: Stage) -> None:
+def test_down_removes_sidecars(cli: Cli, stage: Stage) -> None:
     assert cli("down", NAME).code == 0
     assert not stage.engine.boxes

@@ -1,4 +1,4 @@
-"""`stacks`: each running task is asked, each other one is told of."""
+"""`stacks` asks each running task, and reports the others."""
 
 from __future__ import annotations
 
@@ -50,14 +50,12 @@ def test_every_task_is_shown(cli: Cli, engine: FakeEngine) -> None:
     assert len(engine.asked) == 2
 
 
-def test_some_tasks_as_facts(cli: Cli) -> None:
+def test_the_stacks_of_some_tasks_as_json(cli: Cli) -> None:
     said = cli("stacks", "demo", "chief-0", "--json")
     assert json.loads(said.out) == {"chief-0": IN}
 
 
-def test_a_task_that_is_not_there_and_a_cluster_that_is_not_up(
-    cli: Cli, engine: FakeEngine
-) -> None:
+def test_an_unknown_task_and_a_cluster_that_is_not_up(cli: Cli, engine: FakeEngine) -> None:
     said = cli("stacks", "demo", "worker-9")
     assert said.code == 2 and "task worker-9 was not found" in said.err
     engine.up.clear()

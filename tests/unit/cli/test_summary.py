@@ -34,7 +34,7 @@ def test_a_verdict_stays_short_however_long_the_error_is(cli: Cli, root: Path) -
     assert "layer 59" in cli("summary", "demo", "--json").out
 
 
-def test_a_run_that_never_started_is_told_as_well(cli: Cli, root: Path) -> None:
+def test_a_run_that_never_started_has_a_summary(cli: Cli, root: Path) -> None:
     (root / "said.json").write_text(json.dumps(NEVER_STARTED))
     said = cli("summary", "said.json")
     assert said.out.splitlines() == ["failed", "  worker = 0: a job", "  → set `worker = 1`"]
@@ -48,7 +48,7 @@ def test_markdown_values_and_json(cli: Cli, root: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("--markdown", "--json"), ("nope",), ("compose",)])
-def test_what_cannot_be_told(words: tuple[str, ...], cli: Cli) -> None:
+def test_invalid_arguments_are_refused(words: tuple[str, ...], cli: Cli) -> None:
     said = cli("summary", *words)
     assert said.code == 2 and (said.err.startswith("error: ") or "error" in said.out)
 

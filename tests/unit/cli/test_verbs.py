@@ -1,4 +1,5 @@
-"""A command imports the module of its verb only; help groups the verbs, and imports none."""
+"""A command imports only the module of its verb; help groups the verbs, and imports no such
+module."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from tests.unit.command_line import Cli
 
 
 def modules_of(command: object) -> Iterator[str]:
-    """Where the functions of a command, and of those below it, are written."""
+    """Returns the modules of the functions of a command and of its subcommands."""
     if callback := getattr(command, "callback", None):
         yield inspect.unwrap(callback).__module__
     for one in getattr(command, "commands", {}).values():
         yield from modules_of(one)
 
 
-def test_each_verb_is_in_the_module_that_is_named() -> None:
+def test_each_verb_is_in_the_module_of_the_table() -> None:
     app.load_all()
     made = typer.main.get_command(app.app)
     assert isinstance(made, TyperGroup)
@@ -55,7 +56,7 @@ def test_no_other_module_is_imported(
     assert asked == [f"cluster_kit.cli.{module}" for module in imported]
 
 
-def test_help_has_the_groups_of_a_day_the_most_used_first_and_no_twins(cli: Cli) -> None:
+def test_help_has_groups_by_purpose_and_lists_no_synonyms(cli: Cli) -> None:
     said = cli("--help").out
     groups = [said.index(f"─ {group} ─") for group in app.GROUPS]
     assert next(iter(app.GROUPS)) == "Run" and groups == sorted(groups)
@@ -68,7 +69,7 @@ def test_help_has_the_groups_of_a_day_the_most_used_first_and_no_twins(cli: Cli)
 
 @pytest.fixture
 def silent_afterwards() -> Iterator[None]:
-    """The log has no handlers but those that it had before."""
+    """Remove the handlers that the test has added to the log."""
     before = [*debug_log.KIT.handlers]
     yield
     debug_log.KIT.handlers[:] = before
@@ -79,7 +80,7 @@ def silent_afterwards() -> Iterator[None]:
 @pytest.mark.parametrize(
     "words", [("--verbose", "schema"), ("schema", "-v"), ("runs", "list", "-v")]
 )
-def test_verbose_is_taken_before_and_after_a_verb(words: tuple[str, ...], cli: Cli) -> None:
+def test_verbose_is_accepted_before_and_after_a_verb(words: tuple[str, ...], cli: Cli) -> None:
     assert not logging.getLogger("cluster_kit.docker").isEnabledFor(logging.DEBUG)
     assert cli(*words).code == 0
     assert logging.getLogger("cluster_kit.docker").isEnabledFor(logging.DEBUG)

@@ -1,4 +1,4 @@
-"""`up --watch`: run, run again when files change, tell what is wrong and wait for a change."""
+"""`up --watch`: runs, runs again when files change, reports errors, and waits for a change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), ends(300.0, 0, "
 
 
 class FakeChanges:
-    """Files change `during` runs, at these seconds, and `between` them; then comes Ctrl-C."""
+    """Files change `during` runs, at these seconds, and `between` them; then Ctrl-C is pressed."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -103,7 +103,7 @@ def test_it_runs_again_after_each_change_until_ctrl_c(
     assert stage.is_clean()
 
 
-def test_a_dockerfiles_directory_is_watched_too(
+def test_the_directory_of_a_dockerfile_is_watched_too(
     cli: Cli, stage: Stage, changes: FakeChanges
 ) -> None:
     (stage.workspace.root / "image").mkdir()
@@ -134,7 +134,7 @@ def test_a_run_ends_when_its_files_change(cli: Cli, stage: Stage, changes: FakeC
     assert stage.is_clean()
 
 
-def test_a_broken_program_is_told_and_waited_on(
+def test_after_an_invalid_program_it_waits_for_a_change(
     cli: Cli, stage: Stage, changes: FakeChanges
 ) -> None:
     (stage.workspace.root / "mine" / "train.py").write_text("print(")
@@ -146,7 +146,9 @@ def test_a_broken_program_is_told_and_waited_on(
     assert len(runs(stage)) == 1
 
 
-def test_a_failed_run_is_waited_on(cli: Cli, stage: Stage, changes: FakeChanges) -> None:
+def test_after_a_failed_run_it_waits_for_a_change(
+    cli: Cli, stage: Stage, changes: FakeChanges
+) -> None:
     stage.engine.acting = {"chief-0": [Life((ends(1.0, 1, "failed", "NameError: x"),))]}
     said = cli("up", NAME, "--watch", "--json")
     assert said.code == 130
@@ -154,7 +156,7 @@ def test_a_failed_run_is_waited_on(cli: Cli, stage: Stage, changes: FakeChanges)
     assert "waiting for a change" in said.err
 
 
-def test_ctrl_c_in_a_run_ends_all(cli: Cli, stage: Stage, changes: FakeChanges) -> None:
+def test_ctrl_c_during_a_run_ends_everything(cli: Cli, stage: Stage, changes: FakeChanges) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
@@ -167,9 +169,7 @@ def test_ctrl_c_in_a_run_ends_all(cli: Cli, stage: Stage, changes: FakeChanges) 
     assert stage.is_clean()
 
 
-def test_an_engine_that_is_lost_is_not_waited_on(
-    cli: Cli, stage: Stage, changes: FakeChanges
-) -> None:
+def test_a_lost_engine_ends_the_watch(cli: Cli, stage: Stage, changes: FakeChanges) -> None:
     stage.engine.refuses["chief-0"] = "no such device"
     assert cli("up", NAME, "--watch").code == 4
     changes.error = OSError("OS file watch limit reached")
@@ -181,14 +181,14 @@ def test_an_engine_that_is_lost_is_not_waited_on(
 
 
 @pytest.mark.parametrize("other", [("--keep",), ("--detach",), ("--exit-code", "program")])
-def test_what_cannot_go_with_it(other: Sequence[str], cli: Cli, stage: Stage) -> None:
+def test_conflicting_options_are_refused(other: Sequence[str], cli: Cli, stage: Stage) -> None:
     said = cli("up", NAME, "--watch", *other)
     assert said.code == 2
     assert f"{' '.join(other)} with --watch" in said.err
     assert cli("up", "dmo", "--watch").code == 2
 
 
-def test_the_files_are_those_that_containers_see(stage: Stage) -> None:
+def test_the_watched_files_are_those_that_containers_see(stage: Stage) -> None:
     root = stage.workspace.root.resolve()
     found = files_of(Request(NAME, {}), Workspace(root))
     assert found.folders == (root / "mine",)

@@ -1,4 +1,5 @@
-"""Which cluster is meant without a name; a name is a word or an option alike, in every verb."""
+"""Which cluster a command uses without a name; a name can be an argument or an option, in every
+verb."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.unit.stories import container
 
 
 class Engine(ClustersUp):
-    """What it was asked to do, and to which container."""
+    """Records what it was asked to do, and with which container."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +33,7 @@ class Engine(ClustersUp):
         return 1
 
     def runs(self, cluster: str, below: Path) -> None:
-        """A cluster is up whose run lies below this directory."""
+        """Add a running cluster whose run is below this directory."""
         output = str(below / "runs" / cluster / "20250301-100000" / "output")
         given: dict[str, Any] = {"state": "running", "exit_code": None, "cluster": cluster}
         self.up[cluster] = [container("chief-0", id=f"id-{cluster}", output=output, **given)]
@@ -51,7 +52,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Engine:
     return one
 
 
-def test_a_strangers_cluster_is_not_meant_where_one_of_this_directory_is_up(
+def test_a_cluster_of_this_directory_is_preferred_to_others(
     cli: Cli, engine: Engine, root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     engine.runs("theirs", tmp_path_factory.mktemp("elsewhere"))
@@ -61,7 +62,7 @@ def test_a_strangers_cluster_is_not_meant_where_one_of_this_directory_is_up(
     assert "ours: the only cluster of this directory that is up" in said.err
 
 
-def test_down_says_whose_cluster_it_was(
+def test_down_prints_the_owner_of_the_cluster(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
@@ -74,7 +75,7 @@ def test_down_says_whose_cluster_it_was(
     assert told in cli("down").err
 
 
-def test_a_link_to_this_directory_is_this_directory(
+def test_a_link_to_this_directory_counts_as_this_directory(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     engine.runs("ours", root)
@@ -85,7 +86,7 @@ def test_a_link_to_this_directory_is_this_directory(
     assert engine.done == ["exec id-ours"]
 
 
-def test_a_strangers_cluster_is_entered_without_a_name_and_not_ended(
+def test_a_cluster_of_another_directory_is_entered_without_a_name_but_not_ended(
     cli: Cli, engine: Engine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     engine.runs("theirs", tmp_path_factory.mktemp("elsewhere"))
@@ -100,7 +101,7 @@ def test_a_strangers_cluster_is_entered_without_a_name_and_not_ended(
     assert engine.done == ["exec id-theirs"]
 
 
-def test_what_is_left_of_a_cluster_without_containers_is_ours_if_it_ran_here(
+def test_the_rest_of_a_cluster_without_containers_belongs_to_the_directory_in_which_it_ran(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
@@ -126,23 +127,23 @@ def test_what_is_left_of_a_cluster_without_containers_is_ours_if_it_ran_here(
         ("bug-report", "--name", "other"), ("restart", "other", "chief-0"),
     ],
 )  # fmt: skip
-def test_a_name_is_a_word_or_an_option_alike(
+def test_a_name_is_an_argument_or_an_option(
     words: tuple[str, ...], cli: Cli, engine: Engine
 ) -> None:
-    """Nothing of that name is there: that is said of it in each case, and of no option."""
+    """No cluster of that name exists: each command reports that, and no error about the option."""
     said = cli(*words)
     assert "no such option" not in said.err.lower(), said.err
     assert "other" in said.err and "cluster" in said.err, said.err
     assert engine.done == []
 
 
-def test_what_follows_two_dashes_is_the_commands(cli: Cli, engine: Engine, root: Path) -> None:
+def test_words_after_two_dashes_belong_to_the_command(cli: Cli, engine: Engine, root: Path) -> None:
     engine.runs("ours", root)
     assert cli("exec", "chief-0", "--", "echo", "worker-1").code == 0
     assert engine.done == ["exec echo"]
 
 
-def test_a_key_is_as_good_an_option_as_its_plural(cli: Cli) -> None:
+def test_a_keys_singular_is_accepted_like_its_plural(cli: Cli) -> None:
     one, other = (
         cli("render", "demo", option, "3", "--dry-run") for option in ("--worker", "--workers")
     )
@@ -151,7 +152,7 @@ def test_a_key_is_as_good_an_option_as_its_plural(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("pu", "up"), ("stpo", "stop"), ("rnder", "render")])
-def test_a_verb_that_is_mistyped_is_proposed(typed: str, meant: str, cli: Cli) -> None:
+def test_a_mistyped_verb_is_answered_with_a_suggestion(typed: str, meant: str, cli: Cli) -> None:
     said = cli(typed)
     assert said.code == 2
     assert f"no such verb: {typed}\n  → did you mean `{meant}`?" in said.err

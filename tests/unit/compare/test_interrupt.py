@@ -1,4 +1,4 @@
-"""Ctrl-C ends a measurement in every one of its runs, not only in the first."""
+"""Ctrl-C ends a measurement in each of its runs, not only in the first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fakes.hosts import fake_host
 
 @pytest.fixture
 def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """What SIGTERM would do at the start of each run; a run ends as those of the kit do."""
+    """Records the handler of SIGTERM at the start of each run; a run ends as the kit's runs do."""
     seen: list[Any] = []
 
     def launch(*_: object, **__: object) -> SimpleNamespace:

@@ -1,4 +1,4 @@
-"""From made-up outcomes and progress files to figures, tables and facts."""
+"""Turns simulated outcomes and progress files into figures, tables and facts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def entries(tmp_path: Path) -> list[Any]:
     return ProgressReader(tmp_path, since=0).poll()
 
 
-def test_time_runs_from_the_first_step_to_the_writing_of_the_checkpoint(entries: Any) -> None:
+def test_time_counts_from_the_first_step_to_the_writing_of_the_checkpoint(entries: Any) -> None:
     found = result(ASYNC, outcome(), entries, 0.95).measured
     assert found is not None
     assert found.curve == ((3.5, 0.91), (6.0, 0.97), (9.0, 0.94))
@@ -91,7 +91,7 @@ def test_time_runs_from_the_first_step_to_the_writing_of_the_checkpoint(entries:
     assert never.seconds_to_accuracy is None
 
 
-def test_traffic_is_of_all_containers_of_a_role_by_update(entries: Any) -> None:
+def test_traffic_is_the_sum_of_a_roles_containers_per_update(entries: Any) -> None:
     found = result(ASYNC, outcome(), entries, 0.95).measured
     assert found is not None
     assert found.bytes_per_update == {"chief": 100.0, "worker": 4000.0}
@@ -115,7 +115,7 @@ def written(results: list[Result]) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_the_table_shows_figures_failures_and_what_makes_no_sense(entries: Any) -> None:
+def test_the_table_shows_figures_failures_and_impossible_cells(entries: Any) -> None:
     clones = next(r for r in RUNS if r.skipped)
     text = written([
         result(ASYNC, outcome(), entries, 0.95),
@@ -127,7 +127,7 @@ def test_the_table_shows_figures_failures_and_what_makes_no_sense(entries: Any) 
         assert shown in text, text
 
 
-def test_facts_hold_every_cell_as_json(entries: Any) -> None:
+def test_facts_have_every_cell_as_json(entries: Any) -> None:
     results = [result(ASYNC, outcome(), entries, 0.95), Result(SYNC, failed="no")]
     facts = json.loads(json.dumps(measure.facts(results, 0.95, Length(40, 6), 2.0)))
     assert facts["images"] == 7680
@@ -138,14 +138,14 @@ def test_facts_hold_every_cell_as_json(entries: Any) -> None:
 
 @pytest.fixture(scope="session")
 def fonts() -> None:
-    """On a new machine matplotlib asks a program for the fonts, which a unit test may not."""
+    """On a new machine matplotlib starts a program to list fonts, which a unit test must not do."""
     importlib.import_module("matplotlib.font_manager")
 
 
 @pytest.mark.xdist_group("pictures")
 @pytest.mark.draws
 @pytest.mark.usefixtures("fonts")
-def test_the_picture_is_drawn_from_whatever_there_is(entries: Any, tmp_path: Path) -> None:
+def test_the_picture_is_drawn_from_incomplete_results(entries: Any, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     results = [result(ASYNC, outcome(), entries, 0.95), Result(SYNC, failed="no")]
     assert draw(results, 0.95, tmp_path / "made" / "compare.png")
@@ -160,7 +160,7 @@ def test_the_picture_is_drawn_from_whatever_there_is(entries: Any, tmp_path: Pat
         (False, "(no picture: nothing was measured)"),
     ],
 )
-def test_a_picture_that_is_missing_says_why_and_what_to_do(
+def test_a_missing_picture_is_reported_with_a_fix(
     measured: bool, words: str, entries: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = result(ASYNC, outcome(), entries, 0.95) if measured else Result(ASYNC, failed="no")
@@ -174,7 +174,8 @@ class QuietView:
 
 
 def launcher(monkeypatch: pytest.MonkeyPatch, run_directory: Path) -> list[str]:
-    """In place of `launch`: the first fails before it starts, the second fails, others do well."""
+    """Replaces `launch`: the first run fails before it starts, the second fails, the others
+    succeed."""
     names: list[str] = []
 
     def launch(_host: object, order: Any, *_: object, **__: object) -> dict[str, Any]:
@@ -189,7 +190,7 @@ def launcher(monkeypatch: pytest.MonkeyPatch, run_directory: Path) -> list[str]:
     return names
 
 
-def test_what_fails_is_reported_and_the_rest_goes_on(
+def test_failures_are_reported_and_the_other_runs_continue(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     names = launcher(monkeypatch, tmp_path)
@@ -218,7 +219,7 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
     assert [one.key for one in verb._chosen(VARIANTS, ["clones"], "--only")] == ["clones"]
 
 
-def test_every_run_has_a_key_of_its_own() -> None:
+def test_every_run_has_a_unique_key() -> None:
     keys: list[str] = [run.key for run in RUNS]
     assert len(set(keys)) == len(keys) == 18
     assert isinstance(RUNS[0], Run)

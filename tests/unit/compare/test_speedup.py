@@ -1,4 +1,4 @@
-"""What the speed-up is measured on, and how its table is made."""
+"""The machines on which the speed-up is measured, and its table."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_all_machines_fit_on_the_host_at_once(cpus: int, memory_gb: float) -> No
         assert max(kilobits) == pytest.approx(50_000, rel=0.01), "as 100 Mbit/s to 2 CPUs"
 
 
-def test_a_host_that_is_big_enough_has_whole_machines() -> None:
+def test_a_large_host_has_full_size_machines() -> None:
     assert speedup.machines(4, 16, 128) == Machines(1.0, 8.0)
     assert speedup.machines(4, 2, 128).scale == pytest.approx(0.15)
 
 
-def test_every_replica_makes_as_many_steps_whatever_their_number() -> None:
+def test_every_replica_makes_the_same_number_of_steps() -> None:
     def steps(workers: int, update: str) -> str:
         arguments = speedup.overrides(workers, Machines(1.0, 8.0), 30, update)["extra_args"]
         return str(arguments[arguments.index("--steps") + 1])
@@ -51,7 +51,7 @@ def test_every_replica_makes_as_many_steps_whatever_their_number() -> None:
     assert [steps(n, "sync") for n in (1, 4)] == ["30", "30"]
 
 
-def test_speed_ups_are_of_the_first_run() -> None:
+def test_speed_ups_are_relative_to_the_first_run() -> None:
     assert speedup.speedups(SPEEDS) == [1.0, 1.6, None]
     assert speedup.speedups([Speed(1, failed="x"), Speed(2, 4.0)]) == [None, None]
 

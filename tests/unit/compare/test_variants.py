@@ -1,4 +1,4 @@
-"""What a comparison runs: equal budgets, equal data, and manifests that can be planned."""
+"""The runs of a comparison: equal budgets, equal data, and valid manifests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def runs(cpus: float = 2.0) -> list[Run]:
 
 
 def option(run: Run, name: str) -> str:
-    """The value of an argument; the last one counts."""
+    """Returns the value of an argument; the last one counts."""
     arguments = [*load(BASE).manifest.args, *run.overrides["extra_args"]]
     return arguments[len(arguments) - arguments[::-1].index(name)]
 
@@ -51,7 +51,7 @@ def test_all_ways_see_the_same_number_of_images() -> None:
         assert steps * per_worker * together == LENGTH.images(), run.key
 
 
-def test_a_straggler_is_slow_and_nobody_else_is() -> None:
+def test_only_the_straggler_is_slow() -> None:
     for slow in (run for run in runs() if run.scenario == STRAGGLER):
         even = next(r for r in runs() if (r.variant, r.scenario) == (slow.variant, EVEN))
         assert slow.overrides["role"] == even.overrides["role"]
@@ -64,7 +64,7 @@ def test_a_straggler_is_slow_and_nobody_else_is() -> None:
         )
 
 
-def test_system_a_is_a_machine_for_each_task() -> None:
+def test_small_machines_have_one_machine_per_task() -> None:
     for run in (run for run in runs(64.0) if run.scenario == SYSTEM_A):
         for role, limit in run.overrides["role"].items():
             if role != "evaluator":

@@ -1,4 +1,4 @@
-"""The stage on which whole drills play."""
+"""The stage on which whole drills are played."""
 
 from tests.fakes.stage import stage
 

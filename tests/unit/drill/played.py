@@ -1,4 +1,4 @@
-"""Whole drills of a job of ten seconds, with an engine in memory."""
+"""Whole drills with a job of ten seconds and an engine in memory."""
 
 from __future__ import annotations
 

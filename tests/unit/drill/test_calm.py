@@ -1,4 +1,4 @@
-"""When a cluster has got over its faults: the moment `calm`."""
+"""When a cluster has recovered from its faults: the moment `calm`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ READY = entry(100, "ready")
               entry(105, "step", step=7), entry(106, "step", step=8)), 106),
     ],
 )  # fmt: skip
-def test_all_is_well_since_the_first_step_after_the_last_trouble(
+def test_a_cluster_is_calm_from_the_first_step_after_its_last_trouble(
     state: RunState, since: float | None
 ) -> None:
     assert calm_since(state, []) == since
@@ -88,7 +88,7 @@ def test_a_fault_has_to_be_over() -> None:
         (injected("cut", 60), [event(112, "start"), event(121, "kill"), event(122, "start")], 122),
     ],
 )
-def test_a_fault_is_over_by_itself_or_when_its_task_is_whole_again(
+def test_a_fault_ends_by_itself_or_when_its_task_has_recovered(
     fault: Injected, events: list[Event], over: float
 ) -> None:
     assert over_at(fault, seen(*events)) == over

@@ -1,4 +1,4 @@
-"""`cluster-kit drill` as it is called, with an engine in memory."""
+"""The command `cluster-kit drill`, with an engine in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ CRASH = '[[fault]]\nkind = "crash"\ntask = "worker-1"\nat = {{ {at} }}\n'
 
 @pytest.fixture
 def drill(stage: Stage, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
-    """Calls `cluster-kit drill` with these words; (exit code, stdout, stderr)."""
+    """Returns a function that calls `cluster-kit drill` with these words; it returns (exit code,
+    stdout, stderr)."""
     (stage.workspace.manifests / "drills").mkdir()
     monkeypatch.setattr(result, "draw", lambda *_: True)
     monkeypatch.chdir(stage.workspace.root)
@@ -43,7 +44,7 @@ def write(stage: Stage, name: str, text: str) -> Path:
     return path
 
 
-def test_the_manifests_own_scenario_is_the_usual_one(stage: Stage, drill: Any) -> None:
+def test_the_scenario_of_the_manifests_name_is_the_default(stage: Stage, drill: Any) -> None:
     write(stage, "demo", CRASH.format(at="step = 1"))
     code, out, err = drill("demo")
     assert code == 0, err
@@ -64,7 +65,7 @@ def test_the_picture_is_in_the_runs_directory(
     assert (stage.directory.path / "drill.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_matplotlib_it_is_said_that_there_is_none(
+def test_without_matplotlib_a_message_says_that_there_is_no_picture(
     stage: Stage, drill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(result, "draw", DRAW)
@@ -75,7 +76,7 @@ def test_without_matplotlib_it_is_said_that_there_is_none(
     assert "no picture: matplotlib is not installed" in out
 
 
-def test_what_is_not_as_expected_is_told_and_ends_with_5(stage: Stage, drill: Any) -> None:
+def test_an_unmet_expectation_is_reported_and_ends_with_5(stage: Stage, drill: Any) -> None:
     write(stage, "late", CRASH.format(at="step = 900"))
     code, out, _ = drill("demo", "late")
     assert code == 5
@@ -93,7 +94,7 @@ def test_a_seed_repeats_a_random_drill(stage: Stage, drill: Any) -> None:
     assert (len(shown[0]), facts[0]["seed"]) == (2, 7)
 
 
-def test_a_scenarios_seed_counts_unless_another_is_given(stage: Stage, drill: Any) -> None:
+def test_a_scenarios_seed_applies_unless_another_is_given(stage: Stage, drill: Any) -> None:
     text = "seed = 3\n" + CRASH.format(at="step = 1").replace("worker-1", "random")
     write(stage, "demo", text)
     assert json.loads(drill("demo", "--json")[1])["seed"] == 3
@@ -111,7 +112,9 @@ def test_a_scenarios_seed_counts_unless_another_is_given(stage: Stage, drill: An
         (["demo", "broken"], "fault 1: task = \"worker-8\": the cluster demo has no such task"),
     ],
 )  # fmt: skip
-def test_bad_words_start_nothing(stage: Stage, drill: Any, words: list[str], said: str) -> None:
+def test_invalid_arguments_start_nothing(
+    stage: Stage, drill: Any, words: list[str], said: str
+) -> None:
     write(stage, "broken", CRASH.format(at="step = 1").replace("worker-1", "worker-8"))
     code, _, err = drill(*words)
     assert code == 2

@@ -1,4 +1,5 @@
-"""Whole drills with an engine in memory: what is injected when, measured, told and judged."""
+"""Whole drills with an engine in memory: what is injected and when, measured, reported and
+judged."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def test_the_report_of_the_run_has_the_faults(stage: Stage) -> None:
     assert "broken by the drill" in (stage.directory.path / "report.html").read_text()
 
 
-def test_a_leader_that_crashes_starts_again_and_what_it_repeats_is_lost(stage: Stage) -> None:
+def test_a_crashed_leader_restarts_and_repeated_steps_count_as_lost(stage: Stage) -> None:
     text = fault("crash", "chief-0", "step = 30") + "[expect]\nloses_at_most = 19"
     done = played(stage, text, {"chief-0": [Life(STEPS), LEADS]})
     (result,) = done.results
@@ -57,7 +58,7 @@ def test_a_leader_that_crashes_starts_again_and_what_it_repeats_is_lost(stage: S
     assert done.misses == (f"{result.fault}: at most 19 steps should be lost; 29 were",)
 
 
-def test_moments_of_every_sort(stage: Stage) -> None:
+def test_all_kinds_of_moments(stage: Stage) -> None:
     epochs = (says(2.5, "epoch", epoch=1, step=15), says(4.5, "epoch", epoch=2, step=35))
     text = (
         fault("freeze", "worker-0", "seconds = 1.5")
@@ -90,7 +91,7 @@ def test_a_fault_after_the_first_checkpoint(stage: Stage) -> None:
     assert done.results[0].injected_at == pytest.approx(2.6, abs=0.4)
 
 
-def test_a_cluster_that_is_not_there_yet_or_no_more_is_looked_at_again_later(stage: Stage) -> None:
+def test_a_cluster_that_does_not_exist_now_is_looked_for_again(stage: Stage) -> None:
     written = scenario_file.parse(
         tomllib.loads(fault("crash", "ps-0", 'after = "checkpoint"')), "mine.toml"
     )
@@ -101,14 +102,14 @@ def test_a_cluster_that_is_not_there_yet_or_no_more_is_looked_at_again_later(sta
     assert director.done == []
 
 
-def test_a_fault_whose_moment_never_came_is_told(stage: Stage) -> None:
+def test_a_fault_whose_moment_never_came_is_reported(stage: Stage) -> None:
     done = played(stage, fault("crash", "ps-0", "step = 500"))
     assert done.misses == (
         "fault 1 (crash of ps-0 at step 500) was not injected: the job ended before",
     )
 
 
-def test_a_fault_waits_for_a_task_that_does_not_run_and_for_an_engine_that_refuses(
+def test_a_fault_waits_for_a_task_that_does_not_run_and_an_engine_that_refuses(
     stage: Stage,
 ) -> None:
     refusals = iter([EngineError("refused: it is restarting")])
@@ -124,7 +125,7 @@ def test_a_fault_waits_for_a_task_that_does_not_run_and_for_an_engine_that_refus
     assert [result.restarts for result in done.results] == [1, 1]
 
 
-def test_nothing_is_started_for_a_scenario_that_is_wrong(stage: Stage) -> None:
+def test_an_invalid_scenario_starts_nothing(stage: Stage) -> None:
     with pytest.raises(ManifestError, match=r"mine\.toml: 1 problem\n.*worker-8"):
         played(stage, fault("crash", "worker-8", "step = 5"))
     assert not stage.ran and stage.is_clean()

@@ -1,4 +1,5 @@
-"""The process that uses a container's memory up: whom it names to the kernel, and when it stops."""
+"""The process that exhausts a container's memory: which process it lets the kernel kill, and when
+it stops."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_largest_process_is_named_to_the_kernel(
+def test_the_kernel_is_told_to_kill_the_largest_process(
     victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = iter([True, True, False])
@@ -27,7 +28,7 @@ def test_the_largest_process_is_named_to_the_kernel(
 
 
 class Clock:
-    """Time passes only where the process sleeps."""
+    """A clock on which only sleeping takes time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -45,7 +46,7 @@ def test_it_gives_up(victim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said == "3 MiB were taken within 10 s, and nothing happened"
 
 
-def test_a_process_is_dead_that_only_waits_for_its_parent(victim: Path) -> None:
+def test_a_process_that_only_waits_for_its_parent_counts_as_dead(victim: Path) -> None:
     assert exhaust_memory.is_alive(victim)
     (victim / "stat").write_text("7 (python3 (x)) Z 1 7")
     assert not exhaust_memory.is_alive(victim)

@@ -1,4 +1,4 @@
-"""Faults from a container beside the task's: what it is, and what is said if that is forbidden."""
+"""Faults from a helper container: how it is started, and the error if the host forbids it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def asked(fault: Planned) -> dict[str, Any]:
     return found
 
 
-def test_delay_and_loss_are_of_all_packets_between_it_and_the_others() -> None:
+def test_delay_and_loss_affect_all_packets_between_the_task_and_the_others() -> None:
     others = [ip for name, ip in IPS.items() if name != "worker-1"]
     assert asked(planned("delay", delay=0.2)) == {
         "peers": others, "seconds": 4.0, "loss": 0.0, "delay": 0.2,
@@ -42,14 +42,14 @@ def test_delay_and_loss_are_of_all_packets_between_it_and_the_others() -> None:
     }  # fmt: skip
 
 
-def test_bandwidth_knows_the_limit_that_comes_back() -> None:
+def test_a_bandwidth_fault_knows_the_limit_to_restore() -> None:
     of_worker = helper_of(DEMO, "id", planned("bandwidth", rate=10**6)).command
     assert of_worker[-4:] == (IPS["worker-1"], "1000000", "100000000", "4")
     of_ps = helper_of(DEMO, "id", planned("bandwidth", "ps-0", lasts=None)).command
     assert of_ps[-4:] == (IPS["ps-0"], "10000000", "-", "-")
 
 
-def test_each_works_where_it_has_to_and_has_no_other_rights() -> None:
+def test_each_helper_has_only_the_namespaces_and_rights_that_it_needs() -> None:
     for kind in ("delay", "loss", "bandwidth"):
         helper = helper_of(DEMO, "id", planned(kind))
         assert (helper.network_of, helper.processes_of) == ("id", "")
@@ -65,7 +65,7 @@ def test_a_trial_touches_no_task(program: str) -> None:
     assert {kind.beside for kind in KINDS.values()} >= {program}
 
 
-def test_what_a_host_cannot_do_is_told_all_at_once() -> None:
+def test_everything_that_a_host_cannot_do_is_reported_together() -> None:
     engine = FakeEngine(Clock())
     engine.facts["MemoryLimit"] = False
     engine.helper_says = "Operation not permitted"
@@ -83,7 +83,7 @@ def test_what_a_host_cannot_do_is_told_all_at_once() -> None:
     assert len(engine.helpers) == 2, "what several faults take is tried once"
 
 
-def test_an_engine_that_refuses_the_trial_is_told() -> None:
+def test_an_engine_that_refuses_the_trial_is_reported() -> None:
     class Refusing(FakeEngine):
         def start_helper(self, cluster: str, chosen: Helper) -> str:
             raise EngineError("the Docker engine refused: no privileged containers")
@@ -92,13 +92,13 @@ def test_an_engine_that_refuses_the_trial_is_told() -> None:
         refuse_if_unable(Refusing(Clock()), DEMO, [planned("disk-full")])
 
 
-def test_nothing_is_tried_for_faults_that_every_host_allows() -> None:
+def test_faults_that_work_on_every_host_need_no_trial() -> None:
     engine = FakeEngine(Clock())
     refuse_if_unable(engine, DEMO, [planned("crash"), planned("cut"), planned("memory")])
     assert engine.helpers == []
 
 
-def test_a_disk_is_full_when_no_inode_is_left(
+def test_a_disk_without_inodes_counts_as_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []

@@ -1,4 +1,4 @@
-"""What each kind of fault does to an engine in memory, and how it ends."""
+"""The effect of each kind of fault on an engine in memory, and how it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fakes.stage import Stage
 from tests.unit.drill.played import fault, played
 
 
-def test_a_cut_and_a_slow_task_are_mended_in_time(stage: Stage) -> None:
+def test_a_cut_and_a_slow_task_are_undone_in_time(stage: Stage) -> None:
     calls: list[tuple[str, float]] = []
     stage.engine.on_call = lambda name: calls.append((name, stage.clock.time()))
     text = fault("cut", "worker-1", "step = 10", 'for = "2s"') + fault(
@@ -24,7 +24,7 @@ def test_a_cut_and_a_slow_task_are_mended_in_time(stage: Stage) -> None:
     assert stage.engine.cpus == [("worker-0", 0.25), ("worker-0", 1.5)]
 
 
-def test_without_a_limit_a_slow_task_gets_the_whole_host_back(stage: Stage) -> None:
+def test_a_slow_task_without_a_limit_can_use_the_whole_host_again(stage: Stage) -> None:
     played(stage, fault("slow", "worker-0", "step = 10", "for = 1"))
     assert stage.engine.cpus == [("worker-0", 0.1), ("worker-0", 64.0)]
 
@@ -34,7 +34,7 @@ def test_without_a_limit_a_slow_task_gets_the_whole_host_back(stage: Stage) -> N
     ({"role": {"worker": {"memory": "2g"}}}, 564 << 20, 2 << 30),
     ({"role": {"worker": {"memory": "512m"}}}, 512 << 20, 512 << 20),
 ])  # fmt: skip
-def test_a_task_is_killed_for_its_memory_and_comes_back_with_its_limit(
+def test_a_task_is_killed_for_its_memory_and_restarts_with_its_limit(
     stage: Stage, limit: Any, lowered: int, usual: int
 ) -> None:
     moments: list[tuple[str, float]] = []
@@ -51,7 +51,9 @@ def test_a_task_is_killed_for_its_memory_and_comes_back_with_its_limit(
     assert done.outcome.tasks[2].oom
 
 
-def test_where_memory_is_not_limited_nobody_is_killed_and_that_is_told(stage: Stage) -> None:
+def test_an_engine_that_cannot_limit_memory_kills_no_task_and_this_is_reported(
+    stage: Stage,
+) -> None:
     stage.engine.heeds_limits = False
     done = played(stage, fault("memory", "worker-1", "step = 30"))
     (miss,) = done.misses
@@ -59,7 +61,7 @@ def test_where_memory_is_not_limited_nobody_is_killed_and_that_is_told(stage: St
     assert stage.engine.memory[-1] == ("worker-1", 2**38, True)
 
 
-def test_faults_from_beside_are_tried_first_and_keep_their_time_themselves(stage: Stage) -> None:
+def test_faults_from_helpers_are_tested_first_and_keep_their_time_themselves(stage: Stage) -> None:
     text = fault("delay", "worker-0", "step = 10", "for = 1") + fault(
         "cut", "worker-1", "step = 10", 'from = ["ps-0"]', "for = 1"
     )
@@ -71,14 +73,16 @@ def test_faults_from_beside_are_tried_first_and_keep_their_time_themselves(stage
     assert done.facts()["faults"][1]["from"] == ["ps-0"]
 
 
-def test_what_this_host_cannot_do_is_told_before_anything_starts(stage: Stage) -> None:
+def test_faults_that_this_host_cannot_inject_are_reported_before_anything_starts(
+    stage: Stage,
+) -> None:
     stage.engine.helper_says = "Operation not permitted"
     with pytest.raises(HostError, match=r"delay: Operation not permitted"):
         played(stage, fault("delay", "worker-0", "step = 10", "for = 1"))
     assert not stage.ran and stage.is_clean()
 
 
-def test_a_helper_that_fails_is_tried_again_once_a_second(stage: Stage) -> None:
+def test_a_failed_helper_is_retried_once_a_second(stage: Stage) -> None:
     def fail_once_started(name: str) -> None:
         if name == "containers" and stage.ran:
             stage.engine.helper_says = "Device or resource busy"
@@ -90,7 +94,7 @@ def test_a_helper_that_fails_is_tried_again_once_a_second(stage: Stage) -> None:
     assert 5 <= len(stage.engine.helpers) <= 11
 
 
-def test_a_stopped_follower_comes_back_and_a_stopped_leader_ends_the_job(stage: Stage) -> None:
+def test_a_stopped_follower_restarts_and_a_stopped_leader_ends_the_job(stage: Stage) -> None:
     done = played(stage, fault("stop", "worker-1", "step = 20", "grace = 2"))
     assert done.passed and done.results[0].restarts == 1
     assert stage.engine.executed == [("worker-1", f"{TELL}; sleep 2; kill -9 -1")]

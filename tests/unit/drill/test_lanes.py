@@ -1,4 +1,4 @@
-"""What the picture of a drill shows."""
+"""The contents of a drill's picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def event(time: float, action: str, task: str = "worker-0") -> Event:
     return Event(time, action, task, None)
 
 
-def test_spans_steps_and_faults_count_from_when_the_job_was_ready() -> None:
+def test_spans_steps_and_faults_count_from_when_all_tasks_answered() -> None:
     entries = (
         entry(99, "start"), entry(100, "ready"), entry(101, "step", step=1),
         entry(102, "step", step=5), entry(103, "silent", of="worker-0"),
@@ -50,7 +50,7 @@ def test_spans_steps_and_faults_count_from_when_the_job_was_ready() -> None:
     assert (made.faults, made.end) == ((came,), 10)
 
 
-def test_a_task_that_is_silent_to_the_end_is_so_to_the_end() -> None:
+def test_a_task_that_stays_silent_is_shown_as_silent_to_the_end() -> None:
     entries = (entry(100, "ready"), entry(103, "silent", of="worker-0"), entry(109, "end"))
     made = lanes_of(RunState(TASKS, "chief-0", entries=entries), [])
     assert made is not None

@@ -1,4 +1,4 @@
-"""The matrix: its cells, what of them is not as it should be, and runs with an engine in memory."""
+"""The matrix: its cells, how they are judged, and runs with an engine in memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def cell(role: str = "worker", kind: str = "crash", lasts: float | None = None) 
         ({"chief": 0, "worker": 1, "ps": 1}, ["leader", "ps"], ["worker-0", "ps-0"]),
     ],
 )  # fmt: skip
-def test_each_role_is_stood_for_by_a_task_of_its_own(
+def test_each_role_is_represented_by_a_different_task(
     keys: dict[str, Any], roles: list[str], tasks: list[str]
 ) -> None:
     keys = {"evaluator": 0, "style": "all-tasks"} | keys
@@ -68,25 +68,25 @@ def test_the_shipped_systems_have_every_cell() -> None:
     assert len({cell.key for cell in cells}) == len(cells) == 18 * len(BREAKS)
 
 
-def test_every_shipped_system_takes_its_overrides() -> None:
+def test_every_shipped_system_accepts_its_overrides() -> None:
     for system in SYSTEMS:
         path = ROOT / "compose" / f"{system.manifest}.toml"
         assert not load(path, system.overrides("ps", 9)).problems
 
 
-def test_a_run_is_longer_if_it_goes_on_while_a_task_is_away() -> None:
+def test_a_run_is_longer_if_training_continues_without_the_task() -> None:
     system = System("demo", "--steps", 10, 2, 5, ("worker",))
     lengths = [system.overrides(role, 3)["extra_args"] for role in ("ps", "worker")]
     assert lengths == [["--steps", "16"], ["--steps", "25"]]
     assert System("mine/own.toml").overrides("ps", 3)["extra_args"] == []
 
 
-def test_what_ends_the_job_has_a_run_of_its_own() -> None:
+def test_a_fault_that_ends_the_job_has_a_separate_run() -> None:
     cells = [cell("leader", "crash"), cell("leader", "stop"), cell("leader", "cut", 1), cell("ps")]
     assert groups(cells) == [[cells[0], cells[2]], [cells[1]], [cells[3]]]
 
 
-def test_each_fault_comes_when_the_one_before_it_is_over() -> None:
+def test_each_fault_comes_after_the_one_before_it_is_over() -> None:
     written = scenario([cell("ps", "crash"), cell("ps", "freeze", 60)], cluster(ps=1)).scenario
     assert [(f.kind, f.task, f.at.calm, f.lasts) for f in written.fault] == [
         ("crash", "ps-0", 3, None), ("freeze", "ps-0", 3, 60),
@@ -146,7 +146,7 @@ def test_a_cell_is_judged_by_its_values(
     assert (one.verdict, list(one.misses)) == (verdict, misses)
 
 
-def test_a_run_that_fails_does_so_by_its_last_fault_and_what_it_left_is_told() -> None:
+def test_a_failed_run_counts_against_its_last_fault_and_leftovers_are_reported() -> None:
     cells = [cell(), cell(kind="freeze", lasts=10), cell(kind="cut", lasts=1)]
     missed = replace(result(cells[2]), why_not="the job ended before", injected_at=None)
     done = drilled(result(cells[0]), result(cells[1], 40.0), missed, **SILENT)
@@ -166,7 +166,7 @@ def steps(*moments: float) -> tuple[Any, ...]:
 
 
 def play(stage: Stage, cells: list[Cell], seconds: float) -> list[Judged]:
-    """All of it, with a leader that reports steps for so long in each run."""
+    """Play the whole matrix, with a leader that reports steps for this many seconds in each run."""
     trains = steps(*(1 + i / 2 for i in range(round(2 * seconds))))
     life = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), *trains,
                  ends(seconds + 2, 0, "finished")))  # fmt: skip
@@ -183,14 +183,14 @@ def test_the_faults_of_a_role_follow_each_other_in_one_run(stage: Stage) -> None
     assert all(later - one > 3 for one, later in pairwise(moments))
 
 
-def test_what_a_run_did_not_come_to_is_run_again(stage: Stage) -> None:
+def test_faults_that_a_run_did_not_reach_are_run_again(stage: Stage) -> None:
     cells = [cell(kind="crash"), cell(kind="cut", lasts=1), cell(kind="freeze", lasts=2)]
     found = play(stage, cells, 6)
     assert [one.cell for one in found] == cells
     assert len({one.drill.outcome.run for one in found if one.drill}) > 1
 
 
-def test_a_run_that_is_too_short_for_a_single_fault_is_told(stage: Stage) -> None:
+def test_a_run_that_is_too_short_for_any_fault_is_reported(stage: Stage) -> None:
     (one,) = play(stage, [cell()], 2)
     assert one.verdict == "not reached"
     assert one.misses == ("the job ended before; the run succeeded",)
@@ -198,7 +198,7 @@ def test_a_run_that_is_too_short_for_a_single_fault_is_told(stage: Stage) -> Non
 
 
 def test_each_of_its_runs_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The end of the run before has ignored Ctrl-C."""
+    """The end of the previous run has ignored Ctrl-C."""
     calls: list[str] = []
     interrupts: Any = SimpleNamespace(interrupt_once=lambda: calls.append("armed"))
     host = replace(fake_host(), interrupts=interrupts)

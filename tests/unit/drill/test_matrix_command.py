@@ -1,4 +1,4 @@
-"""`cluster-kit matrix` as it is called: which cells, what is kept of them, how it goes on."""
+"""The command `cluster-kit matrix`: which cells it runs, what it keeps, and how it continues."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from tests.fakes.stage import Stage
 def command(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Any:
-    """Calls `cluster-kit matrix demo` with these words; (exit code, cells that were run, stderr).
+    """Returns a function that calls `cluster-kit matrix demo` with these words; it returns (exit
+    code, cells that were run, stderr).
 
-    The fault `cut 1 s` misses the aim.
+    The fault `cut 1 s` does not pass.
     """
     monkeypatch.chdir(stage.workspace.root)
     monkeypatch.setattr(process, "interrupt_once", lambda: None)
@@ -67,7 +68,7 @@ def test_cells_can_be_chosen(stage: Stage, command: Any) -> None:
     assert [(one["role"], one["fault"]) for one in together][-1] == ("ps", "freeze 10 s")
 
 
-def test_it_goes_on_where_it_was_and_does_all_again_if_asked_to(command: Any) -> None:
+def test_it_continues_where_it_stopped_or_repeats_everything(command: Any) -> None:
     command("--role", "ps", "--fault", "crash")
     _, ran, err = command("--role", "ps", "--fault", "crash", "--fault", "stop")
     assert ran == ["ps stop"]
@@ -76,7 +77,7 @@ def test_it_goes_on_where_it_was_and_does_all_again_if_asked_to(command: Any) ->
     assert ran == ["ps crash"]
 
 
-def test_a_miss_is_told_and_ends_with_5_also_later(command: Any) -> None:
+def test_a_miss_is_reported_and_ends_with_5_in_later_calls_too(command: Any) -> None:
     for expected in (["ps cut 1 s"], []):
         code, ran, err = command("--role", "ps", "--fault", "cut 1 s")
         assert (code, ran) == (5, expected)
@@ -92,7 +93,7 @@ def test_a_miss_is_told_and_ends_with_5_also_later(command: Any) -> None:
         (["other"], "no manifest `other`"),
     ],
 )
-def test_bad_words_start_nothing(command: Any, words: list[str], said: str) -> None:
+def test_invalid_arguments_start_nothing(command: Any, words: list[str], said: str) -> None:
     code, ran, err = command(*words)
     assert (code, ran) == (2, [])
     assert said in err

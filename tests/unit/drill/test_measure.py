@@ -1,4 +1,5 @@
-"""What became of faults, from made-up observations; and whether that is as expected."""
+"""The effects of faults, computed from simulated observations, and whether they meet the
+expectations."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def measured(state: RunState, *others: Injected) -> Result:
     return results([FAULT], [Injected(FAULT, 110.0), *others], {}, state)[0]
 
 
-def test_a_training_that_goes_on_without_the_task_loses_nothing() -> None:
+def test_training_that_continues_without_the_task_loses_nothing() -> None:
     result = measured(
         seen(step(109, 50), engine(110.2, "die"), step(110.1, 55), step(111.5, 60),
              engine(112, "start"))
@@ -59,7 +60,7 @@ def test_a_training_that_goes_on_without_the_task_loses_nothing() -> None:
     assert (result.going_on_after, result.steps_lost, result.restarts) == (1.5, 0, 1)
 
 
-def test_a_program_that_reports_where_it_begins_has_not_gone_on_yet() -> None:
+def test_a_report_of_the_start_step_is_not_yet_progress() -> None:
     result = measured(
         seen(step(109, 194), engine(110.2, "die"), entry(112, "start", attempt=2), step(115, 180),
              step(116, 180), step(117, 225))
@@ -73,21 +74,21 @@ def test_the_same_step_again_is_no_progress() -> None:
     assert result.going_on_after == 10.4
 
 
-def test_a_report_that_was_under_way_is_no_step_after_the_fault() -> None:
+def test_a_report_that_was_already_being_sent_is_no_step_after_the_fault() -> None:
     result = measured(seen(step(109, 50), step(110.3, 55), step(120.4, 56), step(121.4, 70)))
     assert (result.detected_after, result.going_on_after, result.steps_lost) == (None, 10.4, 0)
     result = measured(seen(step(109, 50), step(110.9, 55), step(111.9, 60), step(120, 61)))
     assert result.going_on_after == 0.9
 
 
-def test_a_fault_just_before_the_end_meets_no_step_any_more() -> None:
+def test_after_a_fault_just_before_the_end_there_is_no_step() -> None:
     state = seen(step(109, 50), entry(110.1, "end", exit_code=0))
     assert (measured(state).going_on_after, measured(state).at_end) == (0.1, True)
     state = seen(step(109, 50), step(110.5, 55), entry(111, "end", exit_code=0))
     assert not measured(state).at_end
 
 
-def test_what_is_at_risk_are_the_steps_since_the_last_checkpoint() -> None:
+def test_steps_at_risk_are_those_since_the_last_checkpoint() -> None:
     state = seen(step(107, 30), step(109, 50), engine(110.2, "die"), step(110.4, 55),
                  entry(112, "start", attempt=2), step(115, 31))  # fmt: skip
     one = Injected(FAULT, 110.0, saved_at=108.0)
@@ -97,7 +98,7 @@ def test_what_is_at_risk_are_the_steps_since_the_last_checkpoint() -> None:
     assert result.steps_at_risk == 55
 
 
-def test_a_leader_that_ends_its_job_is_detected_by_that() -> None:
+def test_the_end_of_the_job_counts_as_detection() -> None:
     fault = Planned(1, "stop", "chief-0", At(calm=3))
     state = seen(step(109, 50), entry(110.4, "end", exit_code=143),
                  Event(110.6, "die", "chief-0", 143))  # fmt: skip
@@ -105,12 +106,12 @@ def test_a_leader_that_ends_its_job_is_detected_by_that() -> None:
     assert (result.detected_after, result.detected_by) == (0.6, "die")
 
 
-def test_a_task_whose_work_is_done_is_no_loss() -> None:
+def test_a_task_that_has_finished_is_no_loss() -> None:
     state = seen(step(109, 50), step(111, 70), step(119, 99), Event(119.5, "die", "worker-1", 0))
     assert (measured(state).detected_after, measured(state).going_on_after) == (None, 1.0)
 
 
-def test_a_program_that_is_started_again_loses_what_it_repeats() -> None:
+def test_a_restarted_program_loses_the_steps_that_it_repeats() -> None:
     result = measured(
         seen(step(109, 50), engine(110.2, "die"), step(110.4, 55), entry(112, "start", attempt=2),
              step(115, 21), step(116, 70))
@@ -118,14 +119,14 @@ def test_a_program_that_is_started_again_loses_what_it_repeats() -> None:
     assert (result.going_on_after, result.steps_lost) == (5.0, 34)
 
 
-def test_a_program_that_goes_back_by_itself_loses_what_it_repeats() -> None:
+def test_a_program_that_goes_back_by_itself_loses_the_steps_that_it_repeats() -> None:
     result = measured(
         seen(step(109, 50), engine(110.2, "die"), step(110.5, 55), step(113, 41), step(114, 80))
     )
     assert (result.going_on_after, result.steps_lost) == (3.0, 14)
 
 
-def test_a_silent_task_is_detected_when_it_is_called_so() -> None:
+def test_a_silent_task_is_detected_when_it_is_reported() -> None:
     silent = entry(121, "silent", of="worker-1")
     about_another = entry(115, "silent", of="ps-0")
     result = measured(seen(step(109, 50), about_another, step(112, 60), silent, step(123, 90)))
@@ -133,14 +134,14 @@ def test_a_silent_task_is_detected_when_it_is_called_so() -> None:
 
 
 @pytest.mark.parametrize("pair", [("worker-1", "ps-0"), ("ps-0", "worker-1")])
-def test_a_cut_between_two_tasks_is_detected_when_either_is_not_answered(pair) -> None:
+def test_a_cut_between_two_tasks_is_detected_when_either_gets_no_answer(pair) -> None:
     of, by = pair
     told = entry(120, "unanswered", of=of, by=by, seconds=10.0)
     result = measured(seen(step(109, 50), told, step(121, 60), step(122, 90)))
     assert (result.detected_after, result.detected_by) == (10, "unanswered")
 
 
-def test_what_comes_after_the_next_fault_is_about_that_one() -> None:
+def test_events_after_the_next_fault_belong_to_that_one() -> None:
     later = Injected(OTHER, 120.0)
     state = seen(step(109, 50), step(111, 60), entry(121, "failure"), entry(122, "start"),
                  step(125, 30))  # fmt: skip
@@ -151,19 +152,19 @@ def test_what_comes_after_the_next_fault_is_about_that_one() -> None:
     assert same.detected_after is None
 
 
-def test_a_job_that_ends_well_went_on() -> None:
+def test_a_job_that_succeeds_has_continued() -> None:
     end = entry(115, "end", exit_code=0, reason="finished")
     assert measured(seen(step(109, 50), end)).going_on_after == 5.0
     bad = entry(115, "end", exit_code=6, reason="silent")
     assert measured(seen(step(109, 50), bad)).going_on_after is None
 
 
-def test_ends_after_the_jobs_end_are_no_consequence() -> None:
+def test_ends_after_the_jobs_end_are_no_effect_of_the_fault() -> None:
     end = entry(115, "end", exit_code=0, reason="finished")
     assert measured(seen(step(109, 50), end, engine(115.5, "die"))).detected_after is None
 
 
-def test_a_fault_that_never_came_says_why() -> None:
+def test_a_fault_that_was_not_injected_has_a_reason() -> None:
     one, two = results([FAULT, OTHER], [], {OTHER: "ps-0 was exited from its moment on"}, seen())
     assert one.why_not == "the job ended before"
     assert two.why_not == "ps-0 was exited from its moment on"
@@ -212,7 +213,7 @@ FAILED = {"success": False, "reason": "silent", "blame": "ps-0", "message": "ps-
          ["speed should be at most 5; it was not reported"]),
     ],
 )  # fmt: skip
-def test_each_miss_is_a_sentence(
+def test_each_unmet_expectation_is_a_sentence(
     expect: dict[str, Any], result: Result, ended: dict[str, Any], said: list[str]
 ) -> None:
     assert misses(Expect.model_validate(expect), [result], outcome(**ended)) == said

@@ -1,4 +1,4 @@
-"""The process to which the kernel hands packets: what becomes of each."""
+"""The process to which the kernel hands packets: its decision for each."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def packet(number: int) -> bytes:
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time passes by 5 ms each time that it is asked for, however busy the machine is."""
+    """Each reading of the clock advances it by 5 ms, however busy the machine is."""
     ticks = itertools.count(0.0, 0.005)
     monkeypatch.setattr(packets, "time", SimpleNamespace(monotonic=ticks.__next__))
     monkeypatch.setattr(packets, "LOOK_S", 0.02)
 
 
 def looks(number: int) -> Callable[[], bool]:
-    """Go on for so many looks."""
+    """Continue for this number of reads."""
     left = iter([True] * number)
     return lambda: next(left, False)
 
 
 def verdicts(kernel: socket.socket) -> list[tuple[int, int, int]]:
-    """(message, verdict, packet) of each that was sent so far."""
+    """Returns (message, verdict, packet) of each verdict so far."""
     found = []
     while True:
         try:
@@ -55,7 +55,7 @@ def verdicts(kernel: socket.socket) -> list[tuple[int, int, int]]:
         found.append((kind, *struct.unpack_from("!II", data, 24)))
 
 
-def test_packets_are_told_apart() -> None:
+def test_packets_are_distinguished() -> None:
     other = packets.message(packets.CONFIG, 0)
     assert packets.packets_in(packet(7) + other + packet(8)) == [7, 8]
 
@@ -69,7 +69,7 @@ def test_all_are_lost_or_none(pair: Pair) -> None:
     assert verdicts(kernel) == [(packets.VERDICT, 0, 1), (packets.VERDICT, 1, 2)]
 
 
-def test_delayed_ones_pass_together_and_not_earlier(pair: Pair) -> None:
+def test_delayed_packets_pass_in_batches_and_not_too_early(pair: Pair) -> None:
     kernel, process = pair
     kernel.send(packet(1) + packet(2))
     packets.hold(process, 0.0, 0.3, looks(2))
@@ -87,12 +87,12 @@ def test_the_rules_name_the_other_end_in_each_direction() -> None:
     assert all(len(message) % 4 == 0 for message in messages)
 
 
-def test_some_kernels_have_the_queue_as_a_target_only() -> None:
+def test_the_rules_fall_back_to_the_queue_target_of_older_kernels() -> None:
     assert b"queue\0" in packets.to_queue(natively=True)
     assert b"NFQUEUE\0" in packets.to_queue(natively=False)
 
 
-def test_what_the_kernel_refuses_is_raised(pair: Pair) -> None:
+def test_errors_of_the_kernel_are_raised(pair: Pair) -> None:
     kernel, process = pair
     answer = struct.pack("=IHHIIi", 36, packets.ERROR, 0, 1, 0, -1)
     kernel.send(answer + b"\0" * 16)

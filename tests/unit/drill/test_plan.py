@@ -1,4 +1,4 @@
-"""Which fault comes on which task: by the scenario, and by the seed."""
+"""Which fault hits which task: by the scenario, and by the seed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def planned(seed: int) -> tuple[Planned, ...]:
     return plan(scenario_file.parse(tomllib.loads(SCENARIO), "mine.toml").scenario, DEMO, seed)
 
 
-def test_a_role_is_all_of_its_tasks() -> None:
+def test_a_role_means_all_of_its_tasks() -> None:
     faults = planned(1)
     assert [(f.number, f.kind) for f in faults] == [
         (1, "crash"), (1, "crash"), (2, "freeze"), (3, "stop"),
@@ -44,7 +44,7 @@ def test_a_role_is_all_of_its_tasks() -> None:
     assert str(faults[2]).endswith(" for 10 s at epoch 1)")
 
 
-def test_the_seed_decides_what_is_random() -> None:
+def test_the_seed_decides_all_random_choices() -> None:
     assert planned(7) == planned(7)
     assert {planned(seed)[2].task for seed in range(60)} == {task.name for task in DEMO.tasks}
 
@@ -63,7 +63,7 @@ def test_random_drills_are_possible_repeatable_and_of_every_kind() -> None:
     assert random_scenario(DEMO, 1, 3) != random_scenario(DEMO, 2, 3)
 
 
-def test_a_task_is_not_chosen_to_be_cut_off_from_itself() -> None:
+def test_a_task_is_not_cut_off_from_itself() -> None:
     text = """
     [[fault]]
     kind = "cut"
@@ -77,13 +77,13 @@ def test_a_task_is_not_chosen_to_be_cut_off_from_itself() -> None:
     assert f"(cut of {faults[0].task} from ps-0, chief-0 at step 5)" in str(faults[0])
 
 
-def test_where_the_length_is_not_known_random_faults_come_by_the_clock() -> None:
+def test_if_the_length_is_unknown_random_faults_come_at_times() -> None:
     own = cluster(program="train.py")
     (fault,) = random_scenario(own, 1, 1).scenario.fault
     assert fault.at.seconds is not None
 
 
-def test_the_length_of_programs() -> None:
+def test_the_length_of_programs_from_their_arguments() -> None:
     assert (length_of(DEMO).steps, length_of(DEMO).epochs) == (60, 3)
     line = cluster(program="linear-regression", chief=0, style="all-tasks", args=["--steps=30"])
     assert length_of(line).steps == 30
@@ -91,7 +91,7 @@ def test_the_length_of_programs() -> None:
     assert length_of(cluster(program="train.py", args=["--epochs", "3"])).epochs is None
 
 
-def test_what_ends_by_itself_does_so_inside_the_container() -> None:
+def test_faults_that_end_by_themselves_are_timed_inside_the_container() -> None:
     def said(kind: str, lasts: float | None = None) -> str:
         return script(Planned(1, kind, "worker-0", At(step=1), lasts, 7.5))
 

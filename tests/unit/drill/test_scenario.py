@@ -1,4 +1,4 @@
-"""What is wrong with a scenario: all of it is told, with what could be meant, before the start."""
+"""All problems of a scenario are reported before the start, with suggestions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = {"args": ["--epochs", "9", "--epochs", "3", "--steps-per-epoch=20"]}
 
 
 def refused(text: str, **keys: object) -> str:
-    """What is said of a scenario on a cluster; "" if it is accepted."""
+    """Returns the error for a scenario on a cluster; "" if it is accepted."""
     written = scenario_file.parse(tomllib.loads(text), "mine.toml")
     try:
         fault_plan.refuse(written, cluster(**keys))
@@ -31,7 +31,7 @@ def fault(*lines: str) -> str:
     return "[[fault]]\n" + "\n".join(given.values()) + "\n"
 
 
-def test_a_good_one_is_accepted() -> None:
+def test_a_valid_scenario_is_accepted() -> None:
     assert refused(fault(), **STEPS) == ""
     assert refused(fault('task = "random"', "at = { after = 'checkpoint' }")) == ""
 
@@ -89,20 +89,20 @@ MISTAKES = [
     ]  # fmt: skip
 
 
-def test_a_mistake_is_told_with_its_hint(subtests: pytest.Subtests) -> None:
+def test_a_mistake_is_reported_with_its_hint(subtests: pytest.Subtests) -> None:
     for text, said in MISTAKES:
         with subtests.test(text=text, said=said):
             assert said in refused(text, **STEPS)
 
 
-def test_more_bandwidth_than_the_task_has_is_no_fault() -> None:
+def test_more_bandwidth_than_the_task_has_is_refused() -> None:
     limits = {"role": {"worker": {"bandwidth": "20mbit"}}}
     text = fault('kind = "bandwidth"', 'rate = "20mbit"')
     assert "worker-1 has only 20000000 bits per second as it is" in refused(text, **limits)
     assert refused(fault('kind = "bandwidth"'), **limits) == ""
 
 
-def test_all_mistakes_are_told_at_once_in_the_files_order() -> None:
+def test_all_mistakes_are_reported_together_in_the_order_of_the_file() -> None:
     text = fault('task = "ps-9"') + fault('kind = "x"') + "[expect]\nreason = 'y'"
     said = refused(text)
     key_paths = ["fault 1: task", "fault 2: kind", "expect: reason"]
@@ -111,12 +111,12 @@ def test_all_mistakes_are_told_at_once_in_the_files_order() -> None:
     assert positions == sorted(positions)
 
 
-def test_the_end_of_a_program_that_is_not_known_is_not_guessed() -> None:
+def test_moments_are_not_checked_if_the_programs_length_is_unknown() -> None:
     assert refused(fault("at = { step = 99999 }"), args=["--epochs", "3"]) == ""
     assert refused(fault("at = { after = 'my-own' }"), program="train.py") == ""
 
 
-def test_a_kind_that_is_not_there_is_told_with_all_that_are() -> None:
+def test_an_unknown_kind_is_reported_with_all_known_ones() -> None:
     assert f"there are: {', '.join(KINDS)}" in refused(fault('kind = "nonsense"'))
 
 
@@ -129,7 +129,7 @@ def test_a_scenario_is_found_by_its_path_or_its_name(tmp_path: Path) -> None:
     assert "did you mean `mine`" in caught.value.hint
 
 
-def test_a_file_that_is_not_toml_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_toml_is_reported(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("[[fault]")
     with pytest.raises(ManifestError, match="not valid TOML"):
         scenario_file.load(tmp_path / "mine.toml")

@@ -1,4 +1,4 @@
-"""The image's name, and what of this host's configuration a build may see."""
+"""The image's tag, and what of this host's configuration a build can see."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADDRESS = "https://someone:secret@mirror.example/simple"
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A small copy of images/trainer."""
+    """Returns a small copy of images/trainer."""
     shutil.copytree(
         kit_image.SOURCE, tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -54,13 +54,13 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
      "recipe/list_packages.py", "recipe/locked-digits.txt",
      "trainer/__main__.py", "trainer/programs/new.txt"],
 )  # fmt: skip
-def test_a_changed_input_is_a_new_tag(source: Path, changed: str) -> None:
+def test_a_changed_input_changes_the_tag(source: Path, changed: str) -> None:
     with (source / changed).open("a") as file:
         file.write("\n# changed\n")
     assert kit_image.tag_of("cpu", source) != kit_image.tag_of("cpu")
 
 
-def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None:
+def test_files_that_the_build_does_not_read_do_not_change_the_tag(source: Path) -> None:
     (source / "README.md").write_text("other words")
     (source / "recipe" / "locked-gpu.txt").write_text("other pins")
     (source / "trainer" / "__pycache__").mkdir()
@@ -69,7 +69,7 @@ def test_what_the_build_does_not_read_leaves_the_tag_alone(source: Path) -> None
     assert kit_image.tag_of("gpu", source) != kit_image.tag_of("gpu")
 
 
-def test_a_renamed_file_is_a_new_tag(source: Path) -> None:
+def test_a_renamed_file_changes_the_tag(source: Path) -> None:
     (source / "trainer/agent/task.py").rename(source / "trainer/agent/tasks.py")
     assert kit_image.tag_of("cpu", source) != kit_image.tag_of("cpu")
 
@@ -80,7 +80,7 @@ def test_every_requirement_is_pinned() -> None:
             assert not line or line.startswith(("#", "-r ")) or "==" in line, f"{path.name}: {line}"
 
 
-def test_the_build_names_no_host_and_no_frontend() -> None:
+def test_the_build_names_no_registry_and_no_frontend() -> None:
     for path in (
         *kit_image.SOURCE.glob("recipe/Dockerfile*"),
         *kit_image.SOURCE.glob("recipe/requirements-*.txt"),
@@ -90,7 +90,7 @@ def test_the_build_names_no_host_and_no_frontend() -> None:
         assert "syntax=" not in text  # it would be fetched from a registry
 
 
-def test_pip_access_keeps_remote_addresses_only() -> None:
+def test_only_remote_addresses_of_pips_configuration_are_used() -> None:
     listing = (
         f"global.index-url='{ADDRESS}'\n"
         "global.extra-index-url='file:///opt/simple https://more.example/simple'\n"
@@ -103,7 +103,7 @@ def test_pip_access_keeps_remote_addresses_only() -> None:
     assert "/opt" not in conf and "find-links" not in conf
 
 
-def test_the_environment_outranks_pips_files(tmp_path: Path) -> None:
+def test_the_environment_overrides_pips_files(tmp_path: Path) -> None:
     bundle = tmp_path / "ca.pem"
     bundle.write_text("certificate")
     environment = {"PIP_INDEX_URL": "https://b.example", "PIP_CERT": str(bundle)}
@@ -128,13 +128,13 @@ def test_the_environment_outranks_pips_files(tmp_path: Path) -> None:
         ("", {"CLUSTER_KIT_BUILD_NETWORK": "host"}, "host"),
     ],
 )
-def test_builds_see_the_loopback_of_the_host_only_if_what_they_need_is_there(
+def test_a_build_uses_the_hosts_loopback_only_if_a_proxy_or_index_is_there(
     listing: str, environment: dict[str, str], network: str
 ) -> None:
     assert pip_access(listing, environment).network == network
 
 
-def test_secrets_reach_the_build_by_file_and_variable_name_only(
+def test_secrets_reach_the_build_only_as_file_and_variable_names(
     monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     monkeypatch.setattr("cluster_kit.image.pip_config._pip_config_list", lambda *_: "")
@@ -171,7 +171,7 @@ Repo-URI: http://other.example/
 """
 
 
-def test_a_base_is_made_from_the_hosts_own_suite_only() -> None:
+def test_a_base_is_made_only_from_the_hosts_own_suite() -> None:
     assert base_image.sources_of("bookworm", TARGETS) == (
         "deb http://mirror.example/debian/ bookworm main",
         "deb http://mirror.example/security/ bookworm-security main",
@@ -205,7 +205,7 @@ def test_without_a_registry_a_base_is_made_from_the_hosts_system(
     assert (("docker", "image", "rm", tag) in commands) == (not is_kept)
 
 
-def test_apts_way_to_its_mirror_is_kept() -> None:
+def test_apts_proxy_configuration_is_kept() -> None:
     dump = (
         'Acquire "";\nAcquire::http "";\nAcquire::http::Proxy "http://p:1";\n'
         'Acquire::https::CaInfo "/ca.pem";\nAcquire::Check-Valid-Until "false";\n'
@@ -218,14 +218,14 @@ def test_apts_way_to_its_mirror_is_kept() -> None:
     )
 
 
-def test_a_named_base_is_taken_without_asking_docker(
+def test_a_named_base_is_used_without_asking_docker(
     monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     monkeypatch.setenv("CLUSTER_KIT_BASE", "registry.example/python:3.12")
     assert base_image.choose_base(machine.host, lambda _: None) == "registry.example/python:3.12"
 
 
-def test_digits_are_split_by_class_and_always_the_same_way() -> None:
+def test_digits_are_divided_by_class_and_always_in_the_same_way() -> None:
     split = build_time_script("export_digits").split
     images = [(index, []) for index in range(180)]
     parts = split(images)
@@ -252,14 +252,14 @@ def test_a_library_without_its_symbol_table_still_loads(tmp_path: Path) -> None:
     ctypes.CDLL(str(library))
 
 
-def test_other_files_keep_their_bytes(tmp_path: Path) -> None:
+def test_other_files_are_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(b"x" * 100)
     assert build_time_script("slim").drop_symbol_table(path) == 0
     assert path.read_bytes() == b"x" * 100
 
 
-def test_a_build_for_which_the_engine_has_no_room_is_told_with_what_frees_it(
+def test_a_build_without_disk_space_is_reported_with_a_fix(
     monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     words = "ERROR: failed to solve: write /usr/lib/x: no space left on device"

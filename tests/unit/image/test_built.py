@@ -1,4 +1,4 @@
-"""An image that a Dockerfile makes: when it is built, and what is told of a build that fails."""
+"""An image that a Dockerfile makes: when it is built, and what is reported if the build fails."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_same_files_give_the_same_tag_wherever_they_are(own: Dockerfile) -> 
         lambda root: (root / "link").symlink_to("src"),
     ],
 )
-def test_what_the_build_sees_changes_the_tag(
+def test_files_in_the_build_context_change_the_tag(
     change: Callable[[Path], object], own: Dockerfile
 ) -> None:
     (Path(own.context) / "src/a.py").chmod(0o644)
@@ -86,7 +86,7 @@ def test_what_the_build_sees_changes_the_tag(
     assert tag(own) != before
 
 
-def test_what_is_ignored_or_written_by_the_kit_does_not(own: Dockerfile) -> None:
+def test_ignored_files_and_files_of_the_kit_do_not_change_the_tag(own: Dockerfile) -> None:
     root = Path(own.context)
     (root / ".dockerignore").write_text("data\n")
     before = tag(own, [root / "runs"])
@@ -114,7 +114,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(
 def build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> Callable[[int, str], list[str]]:
-    """What is said by a build that ends so."""
+    """Returns the output of a build that ends in this way."""
     said: list[str] = []
 
     def run(code: int, says: str) -> list[str]:
@@ -137,7 +137,7 @@ def build(
     return run
 
 
-def test_it_is_built_with_the_hosts_access_as_secrets_and_says_all(
+def test_the_build_gets_the_hosts_access_as_secrets_and_shows_its_output(
     build: Callable[[int, str], list[str]],
 ) -> None:
     first, *lines, command = build(0, "#1 one\n#2 two")
@@ -158,7 +158,7 @@ def test_it_is_built_with_the_hosts_access_as_secrets_and_says_all(
         (FULL, EngineError, "no space left", "docker system df"),
     ],
 )
-def test_a_build_that_fails_is_told_in_its_own_words(
+def test_a_failed_build_is_reported_with_its_own_error(
     says: str,
     error: type[ManifestError | EngineError],
     words: str,
@@ -171,7 +171,7 @@ def test_a_build_that_fails_is_told_in_its_own_words(
     assert "#5 0.263" not in told.value.message and "#1" not in told.value.message
 
 
-def test_one_that_is_there_is_not_built(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+def test_an_existing_image_is_not_built(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     monkeypatch.setattr(user_image, "present", lambda *_: True)
     assert not user_image.build_dockerfile(machine.host, cluster(build="image"), print, print)
     assert not user_image.build_dockerfile(machine.host, cluster(), print, print)

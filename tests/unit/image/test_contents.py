@@ -1,4 +1,4 @@
-"""What is inside the image: its packages and their licences, as a table and as CycloneDX."""
+"""The contents of the image: its packages and their licences, as a table and as CycloneDX."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LISTED = "".join(json.dumps(vars(package)) + "\n" for package in PACKAGES)
 
 @pytest.fixture
 def asked(machine: Machine) -> list[tuple[str, ...]]:
-    """The commands that were run; a container of the image answers."""
+    """Records the commands that were run; a container of the image answers."""
     commands: list[tuple[str, ...]] = []
 
     def run(command: tuple[str, ...], **_: object) -> Completed:
@@ -42,7 +42,7 @@ def asked(machine: Machine) -> list[tuple[str, ...]]:
     return commands
 
 
-def test_a_container_without_a_network_is_asked(
+def test_the_query_runs_in_a_container_without_a_network(
     asked: list[tuple[str, ...]], machine: Machine
 ) -> None:
     assert packages_of(machine.host, TAG) == PACKAGES
@@ -57,7 +57,7 @@ def test_an_image_that_does_not_answer_is_an_error(machine: Machine) -> None:
 
 
 def test_the_bill_of_materials_is_valid_and_has_every_package() -> None:
-    # Each process of pytest reads this file, and one of them makes a bill of materials.
+    # Each process of pytest reads this file, but only one of them makes a bill of materials.
     from cyclonedx.schema import SchemaVersion
     from cyclonedx.validation.json import JsonStrictValidator
 
@@ -77,7 +77,7 @@ def test_the_bill_of_materials_is_valid_and_has_every_package() -> None:
     assert by_name["libc6"]["purl"].startswith("pkg:deb/debian/libc6@2.36-9")
 
 
-def test_the_verb_prints_either(
+def test_the_verb_prints_both_forms(
     cli: Cli, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(provision, "image_present", lambda *_: True)
@@ -114,11 +114,11 @@ APACHE = "License :: OSI Approved :: Apache Software License"
         ({}, ""),
     ],
 )  # fmt: skip
-def test_a_python_packages_licence(fields: dict[str, Any], licence: str) -> None:
+def test_the_licence_of_a_python_package(fields: dict[str, Any], licence: str) -> None:
     assert build_time_script("list_packages").licence_of(metadata(**fields)) == licence
 
 
-def test_without_a_word_in_the_metadata_the_licence_file_tells(tmp_path: Path) -> None:
+def test_without_metadata_the_licence_file_is_used(tmp_path: Path) -> None:
     file = tmp_path / "LICENSE"
     file.write_text("Copyright 2023 somebody\n\nLicensed under the Apache License, Version 2.0\n")
     script = build_time_script("list_packages")
@@ -187,7 +187,7 @@ def test_debians_packages_have_the_licences_of_their_copyright_files(tmp_path: P
     ]
 
 
-def test_copyright_files_are_all_that_stays_of_the_documents(tmp_path: Path) -> None:
+def test_only_copyright_files_stay_of_the_documentation(tmp_path: Path) -> None:
     for name in ("a/copyright", "a/changelog.gz", "b/README", "c/deep/notes"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

@@ -1,4 +1,4 @@
-"""The converter's container: what it is given, and how its words become the kit's."""
+"""The converter's container: its mounts, and how its messages become the kit's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_container_sees_the_named_paths_and_writes_to_one() -> None:
     )  # fmt: skip
 
 
-def test_what_lies_in_another_path_is_not_mounted_twice() -> None:
+def test_a_path_inside_another_one_is_not_mounted_twice() -> None:
     inside = Conversion("voc", (Path("/out/VOC"),), Path("/out"), Path("/out/label_map.pbtxt"))
     assert list(convert.mounts(inside)) == ['--mount=type=bind,"source=/out","target=/out"']
     same = Conversion("voc", (Path("/out"),), Path("/out"))
@@ -46,7 +46,7 @@ def test_what_lies_in_another_path_is_not_mounted_twice() -> None:
 
 @pytest.fixture
 def ended(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Completed]:
-    """What the container's command ends with; no image is built."""
+    """The result of the container's command; no image is built."""
     ends: list[Completed] = []
     monkeypatch.setattr(convert, "ensure_image", lambda *_: False)
     monkeypatch.setattr(convert, "caller_of", lambda _connect: "7:8")
@@ -60,7 +60,7 @@ def sources(folder: Path) -> Conversion:
     return Conversion("coco", (folder / "a.json", folder / "images"), folder / "deep" / "out")
 
 
-def test_a_path_that_is_not_there_is_named_before_anything_starts(
+def test_a_missing_path_is_named_before_anything_starts(
     tmp_path: Path, ended: list[Completed], machine: Machine
 ) -> None:
     for absent in (
@@ -76,7 +76,7 @@ def test_a_path_that_is_not_there_is_named_before_anything_starts(
         )
 
 
-def test_wrong_annotations_are_the_callers_error(
+def test_invalid_annotations_are_an_error_of_the_caller(
     tmp_path: Path, ended: list[Completed], machine: Machine
 ) -> None:
     said = "error: 1 problem in the annotations\n  image 3: bad\n    → repair them\n"

@@ -1,4 +1,4 @@
-"""debugpy is fetched once, whole or not at all, by exact version and hash."""
+"""debugpy is fetched once, completely or not at all, by exact version and hash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_PIP = Completed((), 1, "", "/usr/bin/python3: No module named pip\n")
 
 
 class Pip:
-    """Stands in for `process.run`."""
+    """Replaces `process.run`."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
@@ -56,13 +56,15 @@ def test_it_is_fetched_once_by_its_hashes(pip: Pip, tmp_path: Path, machine: Mac
     assert requirement.count("--hash=") == len(debugger.HASHES)
 
 
-def test_the_home_directory_has_it_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_cache_variable_the_home_directory_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", "/home/me")
     assert debugger.place() == Path("/home/me/.cache/cluster-kit/debugpy-1.8.22")
 
 
-def test_pip_that_fails_leaves_nothing(pip: Pip, machine: Machine) -> None:
+def test_a_failed_pip_leaves_nothing(pip: Pip, machine: Machine) -> None:
     pip.answers = [PIP_FAILS]
     with pytest.raises(HostError, match="No matching distribution") as refused:
         debugger.ensure(machine.host, lambda _: None)
@@ -86,7 +88,7 @@ def test_an_environment_without_pip(
     assert "-m ensurepip` installs pip" in refused.value.hint
 
 
-def test_a_cache_that_cannot_be_written_is_told(
+def test_a_cache_that_cannot_be_written_is_reported(
     pip: Pip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     (tmp_path / "file").touch()

@@ -1,4 +1,5 @@
-"""What the build installs has a hash, its base a digest; vulnerabilities are looked for."""
+"""Everything that the build installs has a hash, its base a digest; vulnerabilities are searched
+for."""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ ARM64 = {
     },
     "digits": {"scikit-learn": "4298fcc01b3d8fa9768d36894e99cce0747b3b2dd73bfd80779e393769d0afab"},
 }
-"""Of wheels for CPython 3.11, by SHA-256."""
+"""SHA-256 hashes of wheels for CPython 3.11."""
 
 
 def pins(path: Path) -> dict[str, str]:
-    """Versions by name, those of included files, too."""
+    """Returns versions by name, including those of included files."""
     text = path.read_text()
     found = {name.lower(): version for name, version in PIN.findall(text)}
     for other in re.findall(r"^-r (\S+)", text, re.MULTILINE):
@@ -51,7 +52,7 @@ def test_every_requirement_is_locked_by_hashes(part: str) -> None:
 @pytest.mark.parametrize(
     ("machine", "framework"), [("x86_64", "tensorflow-cpu"), ("aarch64", "tensorflow")]
 )
-def test_each_processor_has_one_tensorflow_and_all_else_in_common(
+def test_each_processor_has_one_tensorflow_and_everything_else_in_common(
     part: str, machine: str, framework: str
 ) -> None:
     environment = {"platform_machine": machine, "python_version": "3.11"}
@@ -78,7 +79,7 @@ def text_of(part: str) -> str:
     return (RECIPE / f"locked-{part}.txt").read_text()
 
 
-def test_pip_is_told_to_refuse_what_has_no_such_hash() -> None:
+def test_pip_refuses_files_without_such_a_hash() -> None:
     text = (RECIPE / "Dockerfile").read_text()
     installs = re.findall(r"install (?:.|\\\n)*?-r (\S+)", text)
     assert installs == ["/build/locked.txt", "/build/locked-digits.txt"]
@@ -101,17 +102,17 @@ def package(*ids: str) -> dict[str, Any]:
     return {"name": "keras", "version": "2.0", "vulns": found}
 
 
-def test_vulnerabilities_fail_and_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_vulnerability_fails_the_check_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit.main(said(1, [package("PYSEC-1"), {"name": "x", "skip_reason": "?"}])) == 1
     assert "keras 2.0: PYSEC-1, mended in 2.1" in capsys.readouterr().err
 
 
-def test_one_that_is_accepted_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_accepted_vulnerability_does_not_fail_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "ACCEPTED", {"PYSEC-1": "it needs a server that we do not start"})
     assert audit.main(said(1, [package("PYSEC-1")])) == 0
 
 
-def test_none_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_vulnerabilities_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit.main(said(0, [package()])) == 0
     assert capsys.readouterr().err == ""
 
@@ -131,7 +132,7 @@ def late(*_: object, **__: object) -> Any:
     ],
     ids=["no network", "an index without vulnerabilities", "a network that hangs", "silence"],
 )  # fmt: skip
-def test_without_a_service_it_is_said_and_nothing_fails(
+def test_without_a_service_a_message_is_printed_and_the_check_passes(
     run: Any, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert audit.main(run) == 0
@@ -150,7 +151,7 @@ def test_without_a_service_it_is_said_and_nothing_fails(
     ],
     ids=["pulled before", "pulled now", "pulled, though another one is there", "loaded"],
 )
-def test_the_base_is_the_pinned_one_wherever_it_can_be_had(
+def test_the_base_is_the_pinned_one_if_it_is_available(
     there: tuple[str, ...],
     pulls: bool,
     chosen: str,

@@ -1,4 +1,5 @@
-"""Another TensorFlow in the image: its lock file, its tag, and what is told if it cannot be had."""
+"""Another TensorFlow in the image: its lock file, its tag, and the errors if it is not
+available."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ NO_NIGHTLY = (
 
 
 def asked(version: str = "2.16") -> Cluster:
-    """A cluster as it is planned before its packages are resolved."""
+    """Returns a cluster as it is planned before its packages are resolved."""
     from dataclasses import replace
 
     made = cluster(tensorflow=version)
@@ -41,7 +42,8 @@ def asked(version: str = "2.16") -> Cluster:
 
 @pytest.fixture
 def pip(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Any]:
-    """The builds that were asked for; each leaves a lock file, or fails with `pip.append` text."""
+    """Records the requested builds; each writes a lock file, or fails with a text from
+    `pip.append`."""
     builds: list[Any] = []
     others = machine.host.processes
 
@@ -62,7 +64,7 @@ def pip(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Any]:
     return builds
 
 
-def test_a_lock_file_is_written_once_and_its_text_is_in_the_tag(
+def test_a_lock_file_is_written_once_and_is_part_of_the_tag(
     pip: list[Any], tmp_path: Path, machine: Machine
 ) -> None:
     assert kit_image.tag(tmp_path, "2.16", "cpu").endswith("-unlocked")
@@ -78,7 +80,7 @@ def test_a_lock_file_is_written_once_and_its_text_is_in_the_tag(
     assert len(pip) == 1
 
 
-def test_a_python_that_has_no_such_wheel_is_told_with_those_that_there_are(
+def test_a_version_without_a_wheel_is_reported_with_the_available_ones(
     pip: list[Any], tmp_path: Path, machine: Machine
 ) -> None:
     pip.append(NONE_FOR_IT)
@@ -90,7 +92,7 @@ def test_a_python_that_has_no_such_wheel_is_told_with_those_that_there_are(
     assert not list(tmp_path.iterdir()), "nothing half-made is left"
 
 
-def test_an_index_without_nightly_builds_is_told(
+def test_an_index_without_nightly_builds_is_reported(
     pip: list[Any], tmp_path: Path, machine: Machine
 ) -> None:
     pip.append(NO_NIGHTLY)
@@ -98,7 +100,7 @@ def test_an_index_without_nightly_builds_is_told(
         kit_image.ensure_lock(machine.host, asked("nightly"), tmp_path, print)
 
 
-def test_any_other_failure_has_pips_own_words(
+def test_any_other_failure_has_pips_own_message(
     pip: list[Any], tmp_path: Path, machine: Machine
 ) -> None:
     pip.append("#7 2.0 ERROR: no route to the index")
@@ -114,7 +116,7 @@ def test_a_folder_that_cannot_be_written_is_named(
         kit_image.ensure_lock(machine.host, asked(), tmp_path / "compose", print)
 
 
-def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
+def test_the_build_uses_the_lock_file_instead_of_the_kits_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: Machine
 ) -> None:
     built: dict[str, Any] = {}
@@ -132,14 +134,16 @@ def test_the_build_takes_the_lock_file_in_place_of_the_kits_own(
         assert none == ()
 
 
-def test_up_resolves_plans_anew_and_starts_what_was_locked(stage: Stage, pip: list[Any]) -> None:
+def test_up_resolves_and_plans_again_and_starts_the_locked_version(
+    stage: Stage, pip: list[Any]
+) -> None:
     assert stage.up(tensorflow="2.16").success
     (file,) = stage.docker.ups
     tag = kit_image.tag(stage.workspace.manifests, "2.16", "cpu")
     assert f"image: '{tag}'" in file.read_text() and "unlocked" not in tag
 
 
-def test_a_file_that_would_name_no_image_is_not_rendered(stage: Stage) -> None:
+def test_a_file_without_an_image_name_is_not_rendered(stage: Stage) -> None:
     from cluster_kit.run.prepare import prepare, refuse_unlocked
     from cluster_kit.run.request import Request
 
@@ -151,7 +155,7 @@ def test_a_file_that_would_name_no_image_is_not_rendered(stage: Stage) -> None:
 
 @pytest.fixture(scope="module")
 def lock() -> ModuleType:
-    """The script that runs in the build."""
+    """Returns the script that runs in the build."""
     spec = importlib.util.spec_from_file_location("lock", kit_image.SOURCE / "recipe" / "lock.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

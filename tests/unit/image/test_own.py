@@ -1,4 +1,4 @@
-"""An image of the user's own: what is asked of it, and what is told of what it lacks."""
+"""A user's image: the questions that the kit asks it, and the errors about what it lacks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Refused = Callable[..., str]
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Refused:
-    """The message about a cluster whose image says so; "" if it is fit."""
+    """Returns the error for a cluster whose image answers this; "" if the image is suitable."""
 
     def ask(keys: dict[str, Any] | None = None, **says: Any) -> str:
         line = json.dumps({**ALL_THERE, **says})
@@ -36,7 +36,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Refused:
     return ask
 
 
-def test_it_is_asked_as_a_task_runs_and_the_trainer_is_mounted() -> None:
+def test_the_query_runs_like_a_task_with_the_trainer_mounted() -> None:
     command = user_image.look_command(cluster(image="mine:1", program="train.py"), "/tmp/out")
     asked = {"--network=none", "--read-only", "--cap-drop=ALL", "--user=1000:1000"}
     assert asked <= set(command)
@@ -46,7 +46,7 @@ def test_it_is_asked_as_a_task_runs_and_the_trainer_is_mounted() -> None:
     assert command[command.index("mine:1") :] == ("mine:1", f"{TRAINER}/own_image/look.py", "grpc")
 
 
-def test_what_a_cluster_needs_of_it_depends_on_its_program_and_its_bandwidth() -> None:
+def test_the_requirements_depend_on_the_program_and_the_bandwidth() -> None:
     slow = {"worker": {"bandwidth": "100mbit"}}
     assert user_image.needs(cluster(image="a", program="train.py", role=slow)) == (
         "grpc",
@@ -64,17 +64,17 @@ def test_what_a_cluster_needs_of_it_depends_on_its_program_and_its_bandwidth() -
     )
 
 
-def test_an_image_that_has_all_is_fit(refused: Refused) -> None:
+def test_an_image_with_everything_is_suitable(refused: Refused) -> None:
     assert refused() == ""
     assert refused(native=False, tensorflow="") == ""
 
 
-def test_an_old_python_and_what_needs_a_newer_one_are_told(refused: Refused) -> None:
+def test_a_python_that_is_too_old_is_reported(refused: Refused) -> None:
     assert "it has Python 3.8.10; the trainer needs 3.9 or newer" in refused(python=[3, 8, 10])
     assert "detection needs 3.11 or newer" in refused({"program": "detection", "data": "../mine"})
 
 
-def test_no_tensorflow_and_an_old_one_are_told(refused: Refused) -> None:
+def test_a_missing_or_old_tensorflow_is_reported(refused: Refused) -> None:
     told = refused(tensorflow=None, native=False, lacks=["grpc", "numpy"])
     assert "its `python3` (Python 3.9.18) has no TensorFlow" in told
     assert "ENV PATH=" in told and "1 problem" in told
@@ -83,23 +83,23 @@ def test_no_tensorflow_and_an_old_one_are_told(refused: Refused) -> None:
     )
 
 
-def test_missing_modules_are_told_as_pip_calls_them(refused: Refused) -> None:
+def test_missing_modules_are_reported_by_their_names_in_pip(refused: Refused) -> None:
     told = refused(lacks=["grpc", "tf_keras"])
     assert "it lacks grpcio, tf_keras, which classifier needs" in told
     assert "RUN pip install grpcio tf_keras" in told
 
 
-def test_a_data_set_that_only_the_kits_image_has_is_told(refused: Refused) -> None:
+def test_a_data_set_that_only_the_kits_image_has_is_reported(refused: Refused) -> None:
     told = refused(lacks=["/opt/datasets/digits"])
     assert 'data = "digits": only the kit\'s own image has this data set' in told
 
 
-def test_a_user_that_cannot_write_is_told_with_the_systems_words(refused: Refused) -> None:
+def test_a_user_who_cannot_write_is_reported_with_the_systems_message(refused: Refused) -> None:
     told = refused(output="Permission denied")
     assert "its user 1000:1000 cannot write a directory of this host: Permission denied" in told
 
 
-def test_all_that_is_wrong_is_told_at_once(refused: Refused) -> None:
+def test_all_problems_are_reported_together(refused: Refused) -> None:
     assert "3 problems" in refused(python=[3, 7, 1], lacks=["grpc"], output="Permission denied")
 
 
@@ -111,7 +111,7 @@ def test_all_that_is_wrong_is_told_at_once(refused: Refused) -> None:
         (Completed((), 1, "", "SyntaxError: invalid syntax"), "did not say what is in it"),
     ],
 )
-def test_an_image_that_says_nothing_is_told_why(
+def test_an_image_that_does_not_answer_is_reported_with_the_reason(
     machine: Machine, ended: Completed, told: str
 ) -> None:
     machine.starts(run=lambda *_, **__: ended)
@@ -119,7 +119,7 @@ def test_an_image_that_says_nothing_is_told_why(
         user_image.look(machine.host, cluster(image="mine:1"))
 
 
-def test_an_image_that_is_nowhere_is_told_with_the_registrys_words(
+def test_an_image_that_does_not_exist_is_reported_with_the_registrys_message(
     monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     denied = Completed((), 1, "", "Error response from daemon: pull access denied for mine")

@@ -1,4 +1,5 @@
-"""`image push`: only what lacks, to each target; those that fail are named with a hint."""
+"""`image push` copies only what is missing, to each target; failed targets are named with a
+hint."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ NONE = "Error response from daemon: No such image: cluster-kit/trainer:cpu-1"
 
 
 class Engines:
-    """`docker` in front of engines: what each says of the image, "" is the one of this host."""
+    """`docker` for several engines: what each reports about the image; "" is this host's engine."""
 
     def __init__(self, **images: str) -> None:
         self.images = {"": OURS, **images}
@@ -57,7 +58,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Engines:
     return made
 
 
-def test_only_those_that_lack_it_get_it(engines: Engines, machine: Machine) -> None:
+def test_only_targets_without_the_image_get_it(engines: Engines, machine: Machine) -> None:
     said: list[str] = []
     done = push.push(machine.host, IMAGE, ["ssh://me@a", "b", "c", "old", "b"], said.append)
     assert [one.state for one in done] == ["loaded", "present", "present", "loaded"]
@@ -79,7 +80,7 @@ def test_only_those_that_lack_it_get_it(engines: Engines, machine: Machine) -> N
         ("unix:///s", "permission denied while trying to connect to the Docker daemon", "group"),
     ],
 )
-def test_one_that_does_not_answer_is_named_and_stops_no_other(
+def test_a_target_that_does_not_answer_is_named_and_the_others_continue(
     engines: Engines, target: str, said: str, hint: str, machine: Machine
 ) -> None:
     engines.images[target] = said
@@ -90,7 +91,9 @@ def test_one_that_does_not_answer_is_named_and_stops_no_other(
     assert f"{target}: {said}" in raised.value.message and hint in raised.value.hint
 
 
-def test_of_a_connection_by_ssh_what_ssh_said_is_told(engines: Engines, machine: Machine) -> None:
+def test_a_failed_ssh_connection_is_reported_with_sshs_message(
+    engines: Engines, machine: Machine
+) -> None:
     engines.images["ssh://me@x"] = (
         'error during connect: Get "http://docker.example.com/json": command [ssh x] has exited '
         "with exit status 255: stderr=ssh: connect to host x port 22: Connection refused"
@@ -103,13 +106,15 @@ def test_of_a_connection_by_ssh_what_ssh_said_is_told(engines: Engines, machine:
     assert "docker context ls" in gone.hint
 
 
-def test_a_full_disk_there_is_told_as_such(engines: Engines, machine: Machine) -> None:
+def test_a_full_disk_of_a_target_is_reported(engines: Engines, machine: Machine) -> None:
     engines.refuses["ssh://me@a"] = "Error processing tar file: no space left on device"
     (failed,) = push.push(machine.host, IMAGE, ["ssh://me@a"], lambda _line: None)
     assert failed.state == "failed" and "docker system prune" in failed.hint
 
 
-def test_what_is_not_here_cannot_be_brought(engines: Engines, machine: Machine) -> None:
+def test_an_image_that_does_not_exist_here_cannot_be_copied(
+    engines: Engines, machine: Machine
+) -> None:
     engines.images[""] = NONE
     with pytest.raises(EngineError, match="is not here"):
         push.push(machine.host, IMAGE, ["b"], lambda _line: None)
@@ -119,7 +124,7 @@ def test_what_is_not_here_cannot_be_brought(engines: Engines, machine: Machine) 
     assert "`docker info` has to work on this host" in raised.value.hint
 
 
-def test_what_cannot_be_saved_here_is_not_said_of_the_target(
+def test_an_image_that_cannot_be_saved_here_is_not_blamed_on_the_target(
     engines: Engines, machine: Machine
 ) -> None:
     engines.saved = Completed((), 1, "", "unexpected read: input/output error")
@@ -129,12 +134,14 @@ def test_what_cannot_be_saved_here_is_not_said_of_the_target(
 
 
 @pytest.mark.parametrize("target", ["http://a", "a b", "", "ssh://", "-x"])
-def test_what_is_no_target_is_refused_at_once(target: str) -> None:
+def test_an_invalid_target_is_refused_at_once(target: str) -> None:
     with pytest.raises(UsageError, match="neither an engine nor a context"):
         push.check_targets([target])
 
 
-def test_the_verb(cli: Cli, engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verb_passes_its_arguments(
+    cli: Cli, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = cli("image", "push", "demo", "--to", "ssh://me@a", "--to", "b", "--json")
     assert told.code == 0
     assert [one["state"] for one in json.loads(told.out)] == ["loaded", "present"]

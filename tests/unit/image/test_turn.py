@@ -20,7 +20,7 @@ LOCK = "cluster-kit-build-cluster-kit-trainer-cpu-0.lock"
 
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[str]:
-    """The images that are there; building one adds it."""
+    """The images that exist; building one adds it."""
     there: list[str] = []
     machine.locks_in(tmp_path)
     monkeypatch.setattr(user_image, "image_present", lambda _host, tag: tag in there)
@@ -33,13 +33,15 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> 
     return there
 
 
-def test_it_is_built_once_under_a_lock(built: list[str], tmp_path: Path, machine: Machine) -> None:
+def test_an_image_is_built_once_under_a_lock(
+    built: list[str], tmp_path: Path, machine: Machine
+) -> None:
     assert user_image.build_layer(machine.host, OWN, Path(), lambda _line: None)
     assert not user_image.build_layer(machine.host, OWN, Path(), lambda _line: None)
     assert built == [TAG] and not locks.is_locked(tmp_path / LOCK)
 
 
-def test_who_comes_second_waits_and_builds_nothing(
+def test_a_second_process_waits_and_builds_nothing(
     built: list[str], tmp_path: Path, machine: Machine
 ) -> None:
     said: list[str] = []
@@ -56,7 +58,7 @@ def test_who_comes_second_waits_and_builds_nothing(
     assert built == [TAG]
 
 
-def test_where_no_lock_can_be_made_it_is_built_all_the_same(
+def test_without_a_lock_the_image_is_built_nevertheless(
     built: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     machine.locks_in(tmp_path / "missing")

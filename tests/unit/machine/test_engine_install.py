@@ -1,4 +1,4 @@
-"""What is left of an engine that was killed does not keep the next one from starting."""
+"""Remains of an engine that was killed do not prevent the next one from starting."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tests.fakes.hosts import Machine
 
 
 @pytest.mark.parametrize("left", ["mine", "999999999", "", "x"])
-def test_a_pid_file_that_names_no_dockerd_is_forgotten(tmp_path: Path, left: str) -> None:
+def test_a_stale_pid_file_is_removed(tmp_path: Path, left: str) -> None:
     pid_file = tmp_path / "docker.pid"
     pid_file.write_text(str(os.getpid()) if left == "mine" else left)
     forget_dead_daemon(pid_file)
     assert not pid_file.exists()
 
 
-def test_there_need_be_no_pid_file(tmp_path: Path) -> None:
+def test_a_missing_pid_file_is_no_error(tmp_path: Path) -> None:
     forget_dead_daemon(tmp_path / "docker.pid")
 
 
-def test_a_user_who_may_not_use_the_engine_is_not_offered_another_one(
+def test_a_user_without_access_to_the_engine_is_not_offered_another_one(
     monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     words = "permission denied while trying to connect to the Docker daemon socket"
@@ -62,7 +62,7 @@ deb {security} bookworm-security main
      ("sources.list.d/x.list", ONE_LINE)],
 )  # fmt: skip
 @pytest.mark.parametrize("security", ["http://fixes.example/debian-security", ""])
-def test_the_next_suite_comes_from_the_hosts_own_mirrors_with_its_fixes(
+def test_the_next_suite_uses_the_hosts_own_mirrors_with_security_updates(
     tmp_path: Path, file: str, text: str, security: str
 ) -> None:
     (tmp_path / "sources.list.d").mkdir()
@@ -85,19 +85,19 @@ def test_a_disabled_source_is_no_mirror(tmp_path: Path, no: str) -> None:
     assert engine_install.debian_mirrors(tmp_path) == (mirror, "")
 
 
-def test_the_docker_packages_come_from_both_suites_and_nothing_else_does() -> None:
+def test_only_the_docker_packages_come_from_both_suites() -> None:
     others, docker = engine_install.PINNED.strip().split("\n\n")
     assert others.splitlines()[1:] == ["Pin: release n=trixie*", "Pin-Priority: 50"]
     assert docker.splitlines()[1:] == ["Pin: release n=trixie*", "Pin-Priority: 990"]
 
 
-def test_without_a_mirror_the_host_is_told_so(tmp_path: Path) -> None:
+def test_a_host_without_a_mirror_gets_an_error(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no Debian mirror"):
         engine_install.debian_mirrors(tmp_path)
 
 
 @pytest.mark.parametrize("has_fixes", [True, False])
-def test_a_mirror_without_the_fixes_does_not_stop_the_installation(
+def test_a_mirror_without_security_updates_does_not_stop_the_installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_fixes: bool, machine: Machine
 ) -> None:
     (tmp_path / "sources.list").write_text(
@@ -125,7 +125,7 @@ def test_a_mirror_without_the_fixes_does_not_stop_the_installation(
 
 
 @pytest.mark.parametrize(("version", "note"), [("26.1.5", True), ("28.0.1", False)])
-def test_it_says_which_engine_this_host_has(machine: Machine, version: str, note: bool) -> None:
+def test_it_prints_which_engine_this_host_has(machine: Machine, version: str, note: bool) -> None:
     ended = Completed(("docker",), 0, f"{version}\n", "")
     machine.starts(run=lambda *_, **__: ended)
     said = engine_install._given(machine.host)

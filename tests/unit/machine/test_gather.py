@@ -1,4 +1,4 @@
-"""What the engine and the routing table say, put together as one value."""
+"""Facts from the engine and from the routing table, combined into one value."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def machine_with(inventory: Sequence[Gpu] = ()) -> Host:
     return made.host
 
 
-def test_a_running_cluster_owns_its_network_and_its_bridges_route() -> None:
+def test_a_running_cluster_owns_its_network_and_the_route_of_its_bridge() -> None:
     found = {(net.owner, net.cluster) for net in host_facts.gather(machine_with(), ENGINE).networks}
     assert found == {
         ("Docker network bridge", ""),
@@ -53,12 +53,12 @@ def test_a_running_cluster_owns_its_network_and_its_bridges_route() -> None:
     }
 
 
-def test_the_engine_counts_cpus_and_memory() -> None:
+def test_cpus_and_memory_are_those_of_the_engine() -> None:
     facts = host_facts.gather(machine_with(), ENGINE)
     assert (facts.cpus, facts.memory, facts.gpus, facts.gpu_refusal) == (12, 34, (), "")
 
 
-def test_the_engine_is_asked_whether_it_hands_out_gpus() -> None:
+def test_the_engine_is_asked_whether_it_supports_gpus() -> None:
     inventory: tuple[Gpu, ...] = gpus(2)
     facts = host_facts.gather(machine_with(inventory), ENGINE)
     assert (facts.gpus, facts.gpu_refusal) == (inventory, "nvidia refuses 0")
@@ -74,12 +74,12 @@ class CdiEngine(FakeEngine):
         return "" if (driver, device_id) == ("cdi", "nvidia.com/gpu=0") else "no such driver"
 
 
-def test_an_engine_with_cdi_alone_hands_them_out_by_cdi() -> None:
+def test_an_engine_with_only_cdi_uses_cdi() -> None:
     facts = host_facts.gather(machine_with(gpus(1)), cast(Engine, CdiEngine()))
     assert (facts.gpu_driver, facts.gpu_refusal) == ("cdi", "")
 
 
-def test_without_an_engine_the_operating_system_tells() -> None:
+def test_without_an_engine_the_operating_systems_facts_are_used() -> None:
     facts = host_facts.gather(machine_with(), None)
     assert facts.cpus >= 1
     assert facts.memory > 2**20

@@ -1,4 +1,4 @@
-"""NVIDIA's library, asked through the tests' own stand-in for it."""
+"""Queries of NVIDIA's library, through a stand-in for it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def there(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Puts GPUs into the host."""
+    """Returns a function that adds GPUs to the host."""
     return lambda *gpus: monkeypatch.setenv("FAKE_NVML", json.dumps(gpus))
 
 
-def test_no_driver_means_no_gpu_and_says_why(fake: ModuleType) -> None:
+def test_without_a_driver_there_is_no_gpu_and_a_reason(fake: ModuleType) -> None:
     assert host_facts.gpu_inventory() == ()
     assert host_facts.driver_problem() == "NVML Shared Library Not Found"
 
@@ -53,7 +53,7 @@ def test_a_driver_without_gpus_is_no_problem(there: Any) -> None:
     assert host_facts.driver_problem() == ""
 
 
-def test_gpus_come_in_their_order_each_with_its_own_model_and_memory(there: Any) -> None:
+def test_gpus_are_in_order_each_with_its_own_model_and_memory(there: Any) -> None:
     there(T4, A100)
     found = host_facts.gpu_inventory()
     assert [(g.index, g.uuid, g.name, g.memory) for g in found] == [
@@ -63,14 +63,14 @@ def test_gpus_come_in_their_order_each_with_its_own_model_and_memory(there: Any)
     assert not any(gpu.mig for gpu in found)
 
 
-def test_a_bus_id_is_read_where_the_driver_knows_it(there: Any) -> None:
+def test_a_bus_id_is_read_if_the_driver_knows_it(there: Any) -> None:
     there(T4, {**A100, "pci": "00000000:3B:00.0", "slices": SLICES})
     found = host_facts.gpu_inventory()
     assert [gpu.pci for gpu in found] == ["", "00000000:3B:00.0"]
     assert [device.pci for device in devices(found)] == ["", *["00000000:3B:00.0"] * 2]
 
 
-def test_slices_keep_their_indexes_where_there_are_holes(there: Any) -> None:
+def test_slices_keep_their_indexes_if_there_are_gaps(there: Any) -> None:
     there(T4, {**A100, "slices": SLICES})
     plain, sliced = host_facts.gpu_inventory()
     assert (plain.mig, plain.slices) == (False, ())
@@ -83,31 +83,31 @@ def test_slices_keep_their_indexes_where_there_are_holes(there: Any) -> None:
     assert [d.name for d in devices((sliced,))] == ["NVIDIA A100 1g.5gb", "NVIDIA A100 3g.20gb"]
 
 
-def test_a_gpu_that_could_be_sliced_and_is_not_is_whole(there: Any) -> None:
+def test_a_gpu_that_is_not_in_mig_mode_is_whole(there: Any) -> None:
     there({**A100, "slices": None})
     assert [d.short for d in devices(host_facts.gpu_inventory())] == ["0"]
 
 
-def test_a_gpu_in_mig_mode_without_slices_has_nothing_to_hand_out(there: Any) -> None:
+def test_a_gpu_in_mig_mode_without_slices_offers_nothing(there: Any) -> None:
     there({**A100, "slices": {}}, T4)
     assert [d.short for d in devices(host_facts.gpu_inventory())] == ["1"]
 
 
-def test_a_gpu_that_does_not_answer_is_left_out_and_the_others_keep_their_indexes(
+def test_a_gpu_that_does_not_answer_is_omitted_and_the_others_keep_their_indexes(
     there: Any,
 ) -> None:
     there({**A100, "lost": True}, T4)
     assert [(gpu.index, gpu.uuid) for gpu in host_facts.gpu_inventory()] == [(1, "GPU-t")]
 
 
-def test_the_library_is_left_as_it_was_found(there: Any, fake: ModuleType) -> None:
+def test_the_library_is_shut_down_only_if_it_was_started_here(there: Any, fake: ModuleType) -> None:
     there(A100, {**T4, "lost": True})
     host_facts.gpu_inventory()
     host_facts.driver_problem()
     assert fake._users == 0
 
 
-def test_processes_that_compute_are_named_as_far_as_they_are_known(there: Any) -> None:
+def test_processes_that_compute_are_named_if_they_are_known(there: Any) -> None:
     busy = {"7": ["/usr/bin/python3 train.py", 3 * GIB], "5": ["", None]}
     on_slice = {"1": {**SLICES["1"], "processes": {"9": ["a.out", GIB // 2]}}}
     there({**T4, "processes": busy}, A100, {**A100, "slices": on_slice})
@@ -120,6 +120,6 @@ def test_processes_that_compute_are_named_as_far_as_they_are_known(there: Any) -
     ]  # fmt: skip
 
 
-def test_a_driver_that_does_not_tell_of_processes_is_no_problem(there: Any) -> None:
+def test_a_driver_that_does_not_list_processes_is_no_problem(there: Any) -> None:
     there({**T4, "processes": "unknown"})
     assert host_facts.gpu_inventory()[0].users == ()

@@ -1,4 +1,4 @@
-"""Routes of the host, which Docker itself never looks at."""
+"""Routes of the host, which Docker itself never checks."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def test_destination_and_mask_are_little_endian(tmp_path: Path) -> None:
     ]
 
 
-def test_the_default_route_whole_or_in_halves_is_nobodys_subnet(tmp_path: Path) -> None:
+def test_a_default_route_whole_or_in_halves_is_not_a_used_subnet(tmp_path: Path) -> None:
     whole = ("eth0", "00000000", "00000000")
     halves = (("tun0", "00000000", "00000080"), ("tun0", "00000080", "00000080"))
     assert routes_of(table(tmp_path, whole, *halves)) == []
 
 
-def test_a_vpns_private_range_counts(tmp_path: Path) -> None:
+def test_the_private_range_of_a_vpn_counts(tmp_path: Path) -> None:
     (route,) = routes_of(table(tmp_path, ("tun0", "0000000A", "000000FF")))
     assert str(route.subnet) == "10.0.0.0/8"
 
 
-def test_no_table_means_noroutes_of(tmp_path: Path) -> None:
+def test_without_a_table_there_are_no_routes(tmp_path: Path) -> None:
     assert routes_of(tmp_path / "absent") == []
 
 
-def test_a_docker_network_and_its_bridges_route_are_one_obstacle() -> None:
+def test_a_docker_network_and_the_route_of_its_bridge_count_once() -> None:
     bridge = network("172.17.0.0/16")
     route = network("172.17.0.0/16", "a route of this host (docker0)")
     (problem,) = problems(host(networks=(bridge, route)), subnet="172.17.5.0/24")

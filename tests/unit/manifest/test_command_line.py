@@ -1,4 +1,4 @@
-"""What is wrong with the command line is told in its own words, not in the file's."""
+"""Problems of the command line are reported by its options, not by keys of the file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tests.unit.command_line import MANIFEST, Cli
         ),
     ],
 )
-def test_an_overridden_key_is_told_as_its_option(
+def test_an_overridden_key_is_reported_as_its_option(
     cli: Cli, arguments: tuple[str, str], key_path: str, hint: str
 ) -> None:
     said = cli("render", "demo", *arguments)
@@ -62,9 +62,7 @@ def test_an_overridden_key_is_told_as_its_option(
     assert "demo.toml" not in said.err
 
 
-def test_a_fault_in_a_program_that_was_named_here_is_the_command_lines(
-    cli: Cli, root: Path
-) -> None:
+def test_a_problem_of_a_program_on_the_command_line_is_reported_there(cli: Cli, root: Path) -> None:
     (root / "bad.py").write_text("x = 1\ndef f(:\n")
     given = cli("render", "demo", "--program", "bad.py")
     assert given.err.startswith("error: the command line: 1 problem\n  bad.py:2 = "), given.err
@@ -73,7 +71,7 @@ def test_a_fault_in_a_program_that_was_named_here_is_the_command_lines(
     assert "demo.toml: 1 problem" in found.err and "the command line" not in found.err
 
 
-def test_what_stands_in_the_file_is_still_told_as_the_files(cli: Cli, root: Path) -> None:
+def test_a_problem_in_the_file_is_still_reported_by_its_key(cli: Cli, root: Path) -> None:
     (root / "compose" / "demo.toml").write_text(MANIFEST + "port = 1\n[task.worker-1]\ncpus = 1\n")
     said = cli("render", "demo", "--workers", "1", "--ps", "-1")
     assert "demo.toml and the command line: 3 problems" in said.err
@@ -85,7 +83,7 @@ def test_what_stands_in_the_file_is_still_told_as_the_files(cli: Cli, root: Path
     assert "demo.toml: 1 problem" in alone.err
 
 
-def test_an_argument_of_the_file_is_the_files_even_if_the_same_is_typed(
+def test_an_argument_in_the_file_belongs_to_the_file_even_if_the_same_is_typed(
     cli: Cli, root: Path
 ) -> None:
     (root / "compose" / "demo.toml").write_text(MANIFEST + 'args = ["{{ ro }}"]\n')
@@ -95,7 +93,7 @@ def test_an_argument_of_the_file_is_the_files_even_if_the_same_is_typed(
     assert '  --args = "{{ ro }}": ' in said.err
 
 
-def test_a_setting_whose_key_was_typed_is_told_as_its_option_wherever_the_problem_is() -> None:
+def test_a_setting_whose_key_was_typed_is_reported_as_its_option() -> None:
     problem = Problem(
         "ps", "0", "too few", ("write ", Setting("ps", 1), " or ", Setting("chief", 0))
     )
@@ -107,14 +105,12 @@ def test_a_setting_whose_key_was_typed_is_told_as_its_option_wherever_the_proble
     ]
 
 
-def test_a_table_that_was_typed_is_its_keys_and_added_arguments_have_their_numbers() -> None:
+def test_keys_of_a_typed_table_and_added_arguments_are_identified() -> None:
     given = CommandLine.of({"ps": 1, "deadline": {"start": 3}, "args": []}, range(2, 4))
     assert given.keys == {"ps", "deadline.start", "args", "args.2", "args.3"}
 
 
-def test_a_value_that_set_gave_is_not_told_as_the_option_that_its_key_has_too(
-    cli: Cli, root: Path
-) -> None:
+def test_a_value_of_set_is_not_reported_as_the_keys_own_option(cli: Cli, root: Path) -> None:
     said = cli("render", "demo", "--set", "worker=-1")
     assert "  --set worker = -1: " in said.err and "  --workers = " not in said.err
     assert "  --workers = -1: " in cli("render", "demo", "--workers", "-1").err
@@ -155,14 +151,14 @@ def test_a_value_that_set_gave_is_not_told_as_the_option_that_its_key_has_too(
         ),
     ],
 )
-def test_a_setting_is_told_as_the_caller_would_give_it(
+def test_a_setting_is_written_as_the_caller_would_give_it(
     setting: Setting, shell: str, make: str, python: str
 ) -> None:
     told = {caller: caller.setting(setting, "") for caller in Caller}
     assert list(told.values()) == [f"`{text}`" for text in (shell, make, python)]
 
 
-def test_make_is_told_of_its_variables_alone(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_callers_of_make_see_only_its_variables(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     typed = ("render", "demo", "--workers", "0", "--set", "port=1", "--data", "nosuch")
     shell = cli(*typed).err
     assert "`--workers 1`" in shell and "`--data DIR`" in shell and "N_WORKERS" not in shell
@@ -173,7 +169,7 @@ def test_make_is_told_of_its_variables_alone(cli: Cli, monkeypatch: pytest.Monke
     assert "--" not in make
 
 
-def test_a_hint_at_a_program_is_cured_by_what_has_named_it() -> None:
+def test_a_hint_about_a_program_names_the_place_that_has_named_it() -> None:
     """The file that has the program, or the command line."""
     hint = Hint("train.py:3", "old code", "", ("write ", Setting("tf1", True)))
     assert hint.told_by(CommandLine()).fix == "write `tf1 = true`"

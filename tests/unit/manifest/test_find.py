@@ -1,4 +1,4 @@
-"""A manifest is found by its path or its name, and a missing one with a proposal."""
+"""A manifest is found by its path or its name; an unknown one gets a suggestion."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_manifest_is_found_by_name_and_by_path(folder: Path) -> None:
     assert find("smoke", folder) == find(str(file), folder) == file
 
 
-def test_a_missing_manifest_proposes_a_near_name_and_lists_all(folder: Path) -> None:
+def test_a_missing_manifest_suggests_a_similar_name_and_lists_all(folder: Path) -> None:
     for reference in ("quikstart", "compose/quikstart.toml"):
         with pytest.raises(UsageError) as caught:
             find(reference, folder)
@@ -47,15 +47,13 @@ def test_a_missing_manifest_proposes_a_near_name_and_lists_all(folder: Path) -> 
 
 
 @pytest.mark.parametrize("reference", ["", ".", "x" * 5000, "no/such/folder", "a\0b", "~"])
-def test_a_reference_that_can_be_no_file_is_refused_like_any_other(
-    reference: str, folder: Path
-) -> None:
+def test_an_impossible_file_name_is_refused_like_any_other(reference: str, folder: Path) -> None:
     with pytest.raises(UsageError) as caught:
         find(reference, folder)
     assert "there are: mine, quickstart, smoke" in caught.value.hint
 
 
-def test_a_directory_is_called_one(folder: Path) -> None:
+def test_a_directory_is_reported_as_a_directory(folder: Path) -> None:
     with pytest.raises(UsageError) as caught:
         find(str(folder), folder)
     assert "this is a directory, and a manifest is a TOML file" in caught.value.message
@@ -63,16 +61,18 @@ def test_a_directory_is_called_one(folder: Path) -> None:
     assert "there are: mine, quickstart, smoke" in caught.value.hint
 
 
-def test_the_kits_own_are_found_anywhere_and_yours_come_first(folder: Path, kits: Path) -> None:
+def test_the_kits_own_manifests_are_found_anywhere_and_the_users_take_precedence(
+    folder: Path, kits: Path
+) -> None:
     assert find("quickstart", folder) == kits / "quickstart.toml"
     assert find("quickstart", folder / "none") == kits / "quickstart.toml"
     assert find("smoke", folder) == folder / "smoke.toml"
 
 
-def test_a_manifest_of_the_current_directory_needs_no_suffix(
+def test_a_manifest_in_the_current_directory_needs_no_suffix(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As its cluster is called by the kit's own messages: `cluster-kit up bert`."""
+    """The kit's own messages name its cluster in this way: `cluster-kit up bert`."""
     monkeypatch.chdir(tmp_path)
     for name in ("bert", "smoke"):
         Path(f"{name}.toml").write_text(f'format = 1\nname = "{name}"\n', encoding="utf-8")
@@ -81,7 +81,7 @@ def test_a_manifest_of_the_current_directory_needs_no_suffix(
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_who_names_a_program_is_told_how_to_give_one(
+def test_a_program_given_as_a_manifest_gets_a_hint(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)

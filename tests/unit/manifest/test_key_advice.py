@@ -1,4 +1,4 @@
-"""Where a key belongs, which one was meant, and what it is for."""
+"""In which table a key belongs, which one was meant, and its purpose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cluster_kit.platforms.slurm.slurm_table import SlurmTable
 MODEL = manifest_model()
 
 
-def test_every_key_has_a_home() -> None:
+def test_every_key_has_a_table() -> None:
     assert homes(MODEL).keys() == {
         *MODEL.model_fields,
         *DeadlineTable.model_fields,
@@ -39,7 +39,7 @@ def test_every_key_has_a_home() -> None:
     }
 
 
-def test_who_counts_a_roles_tasks_in_its_table_is_told_where_the_number_belongs() -> None:
+def test_a_count_in_a_roles_table_gets_a_hint_where_it_belongs() -> None:
     hint = nearest_key(("role", "worker", "count"), MODEL, 2)
     assert hint_text(hint) == "write `worker = 2` at the top, above the first [table]"
 
@@ -66,7 +66,7 @@ def test_who_counts_a_roles_tasks_in_its_table_is_told_where_the_number_belongs(
         (("deadline", "zzz"), "known keys: engine, evaluator_grace, job, silent, stall, start"),
     ],
 )
-def test_the_nearest_key_or_its_home(key_path: tuple[str, ...], hint: str) -> None:
+def test_the_nearest_key_or_its_table(key_path: tuple[str, ...], hint: str) -> None:
     assert nearest_key(key_path, MODEL) == hint
 
 
@@ -79,13 +79,13 @@ def test_the_nearest_key_or_its_home(key_path: tuple[str, ...], hint: str) -> No
         (("no", "such", "table"), ()),
     ],
 )
-def test_the_words_of_a_key_that_takes_few(
+def test_the_values_of_a_key_with_few_values(
     key_path: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     assert words_of(key_path, MODEL) == words
 
 
-def test_a_meaning_comes_with_an_example_that_can_be_told_as_an_option() -> None:
+def test_a_key_is_explained_with_an_example_in_the_callers_form() -> None:
     _, example, text = meaning(("deadline", "start"), MODEL)
     assert example == Setting("deadline.start", 120)
     assert "until every server answers" in str(text)

@@ -1,4 +1,4 @@
-"""A task's own limits lie over its role's: every field, those of tomorrow included."""
+"""A task's own limits override its role's: every field, including future ones."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from tests.unit.manifests import GIVEN, LIMITS, NOT_DRAWN, OTHERS
 
 
 class Tomorrow(Limits):
-    """Limits with a key that does not exist yet."""
+    """Limits with a further key."""
 
     priority: int | None = None
     labels: dict[str, str] = Field(default_factory=dict)
 
 
-def test_every_key_is_tried_here() -> None:
+def test_every_key_is_tested_here() -> None:
     assert GIVEN.keys() == OTHERS.keys() == Limits.model_fields.keys()
 
 
-def test_every_key_is_drawn_for_manifests_of_any_kind_or_known_not_to_be() -> None:
-    """`make fuzz` would not see a key that is left out there."""
+def test_every_key_is_generated_for_random_manifests_or_listed_as_an_exception() -> None:
+    """`make fuzz` would not test a key that is missing there."""
     assert sorted([*LIMITS, *NOT_DRAWN]) == sorted(Limits.model_fields)
 
 
 @pytest.mark.parametrize("key", GIVEN)
-def test_a_key_of_the_role_holds_where_the_task_says_nothing(key: str) -> None:
+def test_a_roles_key_applies_if_the_task_has_none(key: str) -> None:
     role = Limits.model_validate({key: GIVEN[key]})
     assert overlay(role, TaskLimits()) == role != Limits()
 
 
 @pytest.mark.parametrize("key", GIVEN)
-def test_a_key_of_the_task_holds_over_the_roles(key: str) -> None:
+def test_a_tasks_key_overrides_the_roles(key: str) -> None:
     role = Limits.model_validate(OTHERS)
     task = TaskLimits.model_validate({key: GIVEN[key]})
     assert overlay(role, task) == Limits.model_validate(OTHERS | {key: GIVEN[key]})
 
 
-def test_a_key_that_is_added_to_the_schema_is_not_forgotten() -> None:
+def test_a_new_key_of_the_schema_is_supported() -> None:
     role = Tomorrow(priority=1, labels={"a": "role", "b": "role"})
     assert overlay(role, Tomorrow()) == role
     assert overlay(role, Tomorrow(priority=0, labels={"a": "task"})) == Tomorrow(

@@ -1,4 +1,4 @@
-"""Reading and overriding manifests: whatever the file holds, a message, no traceback."""
+"""Reading and overriding manifests: any file gives a message, and no traceback."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_file_that_is_no_toml_is_one_problem_with_a_hint(what: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_toml_is_one_problem_with_a_hint(what: str, tmp_path: Path) -> None:
     content, rule, hint = BROKEN[what]
     file = tmp_path / "demo.toml"
     file.write_bytes(content)
@@ -42,7 +42,7 @@ def test_a_file_that_is_no_toml_is_one_problem_with_a_hint(what: str, tmp_path: 
     assert hint in problem.hint_text()
 
 
-def test_a_directory_or_a_vanished_file_cannot_be_read(tmp_path: Path) -> None:
+def test_a_directory_or_a_removed_file_cannot_be_read(tmp_path: Path) -> None:
     (directory,) = _problems(tmp_path)
     assert "cannot be read: Is a directory" in directory.rule
     (gone,) = _problems(tmp_path / "gone.toml")
@@ -56,13 +56,15 @@ def _problems(file: Path) -> tuple[Problem, ...]:
 
 
 @pytest.mark.parametrize("content", ["﻿format = 1\n", "format = 1\r\n", "\n\nformat=1 # 1\n"])
-def test_marks_and_line_ends_of_other_systems_are_welcome(content: str, tmp_path: Path) -> None:
+def test_byte_order_marks_and_line_ends_of_other_systems_are_accepted(
+    content: str, tmp_path: Path
+) -> None:
     file = tmp_path / "demo.toml"
     file.write_bytes((content + 'name = "demo"').encode())
     assert load(file).manifest.name == "demo"
 
 
-def test_overrides_lie_over_the_file_table_by_table(tmp_path: Path) -> None:
+def test_overrides_replace_values_of_the_file_table_by_table(tmp_path: Path) -> None:
     file = tmp_path / "demo.toml"
     file.write_text(
         'format = 1\nname = "demo"\nworker = 2\nargs = ["-a"]\n[deadline]\nstart = 9\njob = 99\n',
@@ -75,7 +77,7 @@ def test_overrides_lie_over_the_file_table_by_table(tmp_path: Path) -> None:
     assert given["extra_args"] == ["-b", "1"], "the caller's overrides stay as they were"
 
 
-def test_further_arguments_beside_broken_ones_are_no_unknown_key(tmp_path: Path) -> None:
+def test_additional_arguments_with_broken_ones_are_no_unknown_key(tmp_path: Path) -> None:
     file = tmp_path / "demo.toml"
     file.write_text('format = 1\nname = "demo"\nargs = "x"\n', encoding="utf-8")
     assert [p.key_path for p in load(file, {"extra_args": ["-b"]}).problems] == ["args"]
@@ -101,7 +103,7 @@ keys = st.sampled_from([*Manifest.model_fields, "other", "list[0]", "a.b"])
 
 
 @given(st.dictionaries(keys, anything, max_size=6))
-def test_no_nonsense_ever_ends_in_anything_but_a_cluster_or_problems(
+def test_any_input_gives_a_cluster_or_problems(
     nonsense: dict[str, Any],
 ) -> None:
     file = ROOT / "compose" / "quickstart.toml"
@@ -118,7 +120,9 @@ def test_no_nonsense_ever_ends_in_anything_but_a_cluster_or_problems(
 
 
 @pytest.mark.parametrize("value", ['["abcdefg-1"]', "[1234567890]", "1234567890.5", '"abcdefg-1"'])
-def test_a_problem_with_a_secret_of_a_wrong_kind_shows_none(tmp_path: Path, value: str) -> None:
+def test_a_problem_about_a_secret_of_a_wrong_type_does_not_show_it(
+    tmp_path: Path, value: str
+) -> None:
     path = tmp_path / "demo.toml"
     environment = f"role.worker.environment = {{ A_TOKEN = {value}, B = [1] }}\n"
     path.write_text(f'format = 1\nname = "demo"\n{environment}')
@@ -126,7 +130,7 @@ def test_a_problem_with_a_secret_of_a_wrong_kind_shows_none(tmp_path: Path, valu
     assert "environment.B" in shown and "abcdefg-1" not in shown and "1234567890" not in shown
 
 
-def test_a_problem_with_a_value_shows_no_secret_in_it(tmp_path: Path) -> None:
+def test_a_problem_about_a_value_does_not_show_a_secret_in_it(tmp_path: Path) -> None:
     path = tmp_path / "demo.toml"
     path.write_text(
         'format = 1\nname = "demo"\nenvironment = { A_TOKEN = "abcdefgh", B = "https://u:pw1@h" }\n'

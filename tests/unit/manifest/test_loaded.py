@@ -1,4 +1,5 @@
-"""Which of a plan's problems are told: those that no default in a broken place could explain."""
+"""Which problems of a plan are reported: those that a default in place of an invalid key does not
+explain."""
 
 from __future__ import annotations
 
@@ -26,18 +27,18 @@ LOADED = Loaded(manifest(), Path("demo.toml"), (BROKEN,), frozenset({"worker", "
         ("task.ps-0.cpus", (), True),
     ],
 )
-def test_a_rule_that_reads_a_broken_key_is_not_certain(
+def test_a_problem_of_a_rule_that_reads_an_invalid_key_is_not_reported(
     key_path: str, reads: tuple[str, ...], certain: bool
 ) -> None:
     assert LOADED.certain(Problem(key_path, "", "rule", "cure", reads)) is certain
 
 
-def test_all_is_told_once_and_in_the_manifests_order() -> None:
+def test_all_problems_are_reported_once_and_in_the_manifests_order() -> None:
     early, late, unknown = (Problem(key_path, "", "r", "c") for key_path in ("name", "port", "zzz"))
     with pytest.raises(ManifestError) as caught:
         LOADED.refuse([late, unknown, early, late])
     assert caught.value.problems == (early, BROKEN, late, unknown)
 
 
-def test_nothing_is_refused_if_nothing_is_wrong() -> None:
+def test_a_valid_manifest_is_not_refused() -> None:
     Loaded(manifest(), Path("demo.toml")).refuse([])

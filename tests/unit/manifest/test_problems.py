@@ -1,4 +1,4 @@
-"""What is wrong with a manifest's shape: required keys, formats, types, with an example."""
+"""Problems of a manifest's structure: required keys, formats, types, each with an example."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_format_and_name_are_required(tmp_path: Path) -> None:
     assert (name.key_path, name.hint_text()) == ("name", 'add `name = "my-cluster"`')
 
 
-def test_another_format_is_named_as_such(tmp_path: Path) -> None:
+def test_another_format_is_reported_as_such(tmp_path: Path) -> None:
     (problem,) = problems_of('format = 2\nname = "demo"', tmp_path)
     assert (problem.key_path, problem.value, problem.rule) == (
         "format",
@@ -30,7 +30,7 @@ def test_another_format_is_named_as_such(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["true", "1.0"])
-def test_a_format_that_only_equals_one_is_none(tmp_path: Path, value: str) -> None:
+def test_a_format_of_another_type_is_refused(tmp_path: Path, value: str) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(f'format = {value}\nname = "mine"\n')
     problem = load(file).problems[0]
@@ -45,7 +45,7 @@ def test_a_wrong_type_is_answered_with_an_example(tmp_path: Path) -> None:
     assert hints["deadline.start"].startswith("for example `start = 120`: ")
 
 
-def test_secrets_that_are_written_as_a_table_are_told_the_table_for_them(tmp_path: Path) -> None:
+def test_a_table_of_secrets_gets_a_hint_to_the_right_table(tmp_path: Path) -> None:
     """`secrets` is a list of variables, and a key of roles and tasks."""
     head = 'format = 1\nname = "mine"\n'
     (top,) = problems_of(head + '[secrets]\ntoken = "t.txt"\n', tmp_path)
@@ -56,8 +56,8 @@ def test_secrets_that_are_written_as_a_table_are_told_the_table_for_them(tmp_pat
     assert "under [role.worker]" in text.hint_text()
 
 
-def test_no_rule_about_an_argument_shows_a_secret_in_it(tmp_path: Path) -> None:
-    """Errors are printed, and are part of what CI keeps of a run that did not start."""
+def test_no_error_about_an_argument_shows_a_secret(tmp_path: Path) -> None:
+    """Errors are printed, and are part of the artifacts of a run that did not start."""
     password, text = "in-clear-1", 'format = 1\nname = "demo"\n'
     words = [
         *(

@@ -1,4 +1,4 @@
-"""The command in a file's header gives the same overrides as those it was made from."""
+"""The command in a file's header gives the same overrides as the original command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANIFEST = ROOT / "compose" / "demo.toml"
 
 
 def parsed(words: list[str]) -> dict[str, object]:
-    """What typer makes of options; each has a value, unless it is a switch."""
+    """Returns what typer makes of options; each has a value, unless it is a switch."""
     keys = {override.option: override.key for override in OVERRIDES}
     for override in OVERRIDES:
         if override.kind == "switch" and override.option in words:
@@ -41,14 +41,14 @@ def parsed(words: list[str]) -> dict[str, object]:
         ["--set", "role.worker={cpus = 1, environment = {A = 'it''s'}}"],
     ],
 )
-def test_it_gives_the_same_overrides(words: list[str]) -> None:
+def test_the_command_gives_the_same_overrides(words: list[str]) -> None:
     overrides = parsed(words)
     typed = shlex.split(render_command(MANIFEST, overrides, ROOT))
     assert typed[:3] == ["cluster-kit", "render", "demo"]
     assert parsed(typed[3:]) == overrides
 
 
-def test_paths_are_named_from_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_paths_are_relative_to_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     overrides = parsed(["--program", "mine/train.py", "--data", "/data", "--requirements", "r.txt"])
     other = tmp_path / "more" / "x.toml"
@@ -59,7 +59,7 @@ def test_paths_are_named_from_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert parsed(shlex.split(command)[3:]) == overrides
 
 
-def test_a_secret_is_not_written_down() -> None:
+def test_a_secret_is_not_written() -> None:
     overrides = parsed(["--set", "role.chief.environment.API_TOKEN=hush-hush"])
     command = render_command(MANIFEST, overrides, ROOT)
     assert "hush" not in command
@@ -90,13 +90,13 @@ def test_the_value_of_an_option_in_another_key_is_masked() -> None:
         assert render_command(MANIFEST, odd, ROOT, tables) == render_command(MANIFEST, odd, ROOT)
 
 
-def test_a_secret_in_a_line_for_a_shell_is_masked() -> None:
+def test_a_secret_in_a_shell_line_is_masked() -> None:
     lines = ["export WANDB_API_KEY='mine a' OTHER=1", "login --token mine-b7", "A_TOKEN=$A_TOKEN"]
     command = render_command(MANIFEST, {"slurm": {"setup": lines}}, ROOT)
     assert "mine" not in command and "A_TOKEN=$A_TOKEN" in command
 
 
-def test_it_has_no_secret_of_an_argument_or_an_address() -> None:
+def test_the_command_has_no_secret_of_an_argument_or_an_address() -> None:
     overrides = {
         "extra_args": ["--api-token", "mine-a7", "--db=postgres://me:mine-b7@db"],
         "sidecar": {"web": {"command": ["--password=mine-c7"], "environment": {"A_KEY": "mine-d"}}},
@@ -122,6 +122,6 @@ def test_a_typed_command_is_shown_without_secrets(typed: str, shown: str) -> Non
     assert masked_words(["render", f"--set={typed}"])[1].endswith(apart[3])
 
 
-def test_a_typed_command_without_secrets_is_shown_as_it_is() -> None:
+def test_a_typed_command_without_secrets_is_shown_unchanged() -> None:
     typed = ["render", "demo", "--set", 'role.worker.environment={A="b c"}', "--set", "x", "--set"]
     assert masked_words(typed) == typed

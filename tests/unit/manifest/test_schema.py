@@ -1,4 +1,4 @@
-"""The published JSON Schema agrees with the manifests and explains every key."""
+"""The published JSON Schema matches the manifests and describes every key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_it_is_a_valid_schema() -> None:
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
-def test_a_manifest_keeps_to_it(path: Path) -> None:
+def test_the_kits_manifests_match_the_schema(path: Path) -> None:
     written = tomllib.loads(path.read_text(encoding="utf-8"))
     VALIDATOR.validate(written)
 
@@ -41,17 +41,17 @@ def test_a_manifest_keeps_to_it(path: Path) -> None:
     [{"wrker": 1}, {"worker": "3"}, {"gpus": "all"}, {"format": 2}, {"role": {"boss": {}}}],
     ids=str,
 )
-def test_a_wrong_manifest_does_not(wrong: dict[str, Any]) -> None:
+def test_an_invalid_manifest_does_not_match_the_schema(wrong: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         VALIDATOR.validate({"format": 1, "name": "demo", **wrong})
 
 
-def test_every_property_says_what_it_is_for() -> None:
+def test_every_property_has_a_description() -> None:
     found = dict(properties(SCHEMA))
     assert {"worker", "DeadlineTable.start", "TaskLimits.ip", "RoleTable.ps"} <= found.keys()
     assert not [key_path for key_path, inner in found.items() if not inner.get("description")]
 
 
-def test_the_published_copy_is_the_present_one() -> None:
+def test_the_published_copy_is_up_to_date() -> None:
     published = json.loads((ROOT / "compose" / "schema.json").read_text(encoding="utf-8"))
     assert published == SCHEMA, "run `make schema`"

@@ -30,19 +30,19 @@ def test_a_bandwidth_is_in_powers_of_1000(written: object, bits: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [True, None, [], "", "1x", "-1", "nan", "1e3"])
-def test_what_is_neither_is_refused_by_all(wrong: object) -> None:
+def test_invalid_units_are_refused_by_all(wrong: object) -> None:
     for read in (size, duration, bandwidth):
         with pytest.raises(ValueError, match=r"^a (size|duration|bandwidth) is "):
             read(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["5m", "2000000t", 0])
-def test_a_size_beyond_what_the_engine_takes_is_refused(wrong: object) -> None:
+def test_a_size_that_is_too_large_for_the_engine_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match="at least 6 MiB"):
         size(wrong)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "9000h"])
-def test_a_duration_is_more_than_nothing_and_at_most_a_year(wrong: object) -> None:
+def test_a_duration_is_above_zero_and_at_most_a_year(wrong: object) -> None:
     with pytest.raises(ValueError, match="a duration is"):
         duration(wrong)

@@ -1,4 +1,4 @@
-"""A run that has begun."""
+"""A run that has started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories of runs, as `up` leaves them, and their metrics as Prometheus reads them."""
+"""Directories of runs as `up` writes them, and their metrics as Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OUTCOME = {
 
 def begun(root: Path, of: Cluster = CLUSTER, sizes: Mapping[str, int] | None = None,
           since: float = SINCE) -> RunDirectory:  # fmt: skip
-    """A run whose containers were started at `since`, and have told nothing yet."""
+    """Write a run whose containers were started at `since`, and which has reported nothing yet."""
     run = new_run(root / "runs" / of.name, datetime(2026, 11, 22, 10))
     write_record(run, Record("id", of, Moment(0.0, 0.0, ""), since, {}, sizes or {}))
     return run
@@ -38,7 +38,7 @@ def begun(root: Path, of: Cluster = CLUSTER, sizes: Mapping[str, int] | None = N
 
 def tells(run: RunDirectory, task: str, *lines: Mapping[str, Any] | str, suffix: str = ".jsonl"
           ) -> None:  # fmt: skip
-    """Append lines to a task's file; a text as it is."""
+    """Append lines to a task's file; a text is written unchanged."""
     with (run.progress / f"{task}{suffix}").open("a", encoding="utf-8") as file:
         file.writelines(one if isinstance(one, str) else json.dumps(one) + "\n" for one in lines)
 
@@ -81,7 +81,7 @@ class Read:
         ]
 
     def __call__(self, name: str, **labels: str) -> float | None:
-        """The only such value, None without one."""
+        """Returns the only such value; None if there is none."""
         found = self.all(name, **labels)
         assert len(found) < 2, found
         return found[0] if found else None
@@ -98,13 +98,14 @@ class Read:
 
 def read(metrics: RunMetrics | RunDirectory, at: float = 10.0,
          engine: Mapping[str, State] | None = None) -> Read:  # fmt: skip
-    """The metrics of a run so many seconds after its start."""
+    """Returns the metrics of a run at this number of seconds after its start."""
     metrics = RunMetrics(metrics) if isinstance(metrics, RunDirectory) else metrics
     return Read(text(metrics.values(engine, now=SINCE + at)))
 
 
 def trains(run: RunDirectory) -> None:
-    """Ten seconds of a run: all tasks are up, the chief has made 60 steps, one is scored."""
+    """Write ten seconds of a run: all tasks are up, the chief has made 60 steps, one checkpoint is
+    scored."""
     for task in CLUSTER.tasks:
         happens(run, 0, task.name, "start")
         uses(run, 1, task.name, 0.5, rx=100)

@@ -1,4 +1,4 @@
-"""What is counted of a run goes on over restarts and resumptions."""
+"""Counters of a run continue over restarts and resumptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.metrics.runs import (
 )
 
 
-def test_counts_go_on_over_restarts(run: RunDirectory) -> None:
+def test_counters_continue_over_restarts(run: RunDirectory) -> None:
     metrics = RunMetrics(run)
     trains(run)
     before = read(metrics)
@@ -49,7 +49,7 @@ def test_counts_go_on_over_restarts(run: RunDirectory) -> None:
             assert later[one.name, str(one.labels)] >= one.value
 
 
-def test_cpu_time_that_falls_a_little_is_no_restart(run: RunDirectory) -> None:
+def test_a_small_decrease_of_cpu_time_is_no_restart(run: RunDirectory) -> None:
     for at, cpu_s in enumerate((1.0, 8.0, 7.5, 8.5)):
         uses(run, at, "ps-0", cpu_s)
     assert read(run)("task_cpu_seconds_total", task="ps-0") == 8.5
@@ -62,7 +62,7 @@ def test_a_replica_counts_its_own_steps(run: RunDirectory) -> None:
     assert read(run)("task_step", task="worker-1") == 120
 
 
-def test_a_resumed_run_counts_from_where_it_goes_on(tmp_path: Path) -> None:
+def test_a_resumed_run_counts_from_where_it_continues(tmp_path: Path) -> None:
     run = begun(tmp_path, sizes={"chief-0.jsonl": 1})
     tells(run, "chief-0", "\n")
     for step in (501, 520):
@@ -70,7 +70,7 @@ def test_a_resumed_run_counts_from_where_it_goes_on(tmp_path: Path) -> None:
     assert read(run)("task_steps_total", task="chief-0") == 19
 
 
-def test_a_directory_that_is_resumed_meanwhile_begins_anew(tmp_path: Path) -> None:
+def test_a_directory_that_is_resumed_is_read_from_the_beginning(tmp_path: Path) -> None:
     run = begun(tmp_path)
     trains(run)
     ends(run)
@@ -84,7 +84,7 @@ def test_a_directory_that_is_resumed_meanwhile_begins_anew(tmp_path: Path) -> No
     assert now("run_success") is None and now.all("task_cpu_seconds_total") == []
 
 
-def test_a_server_that_nobody_watches_is_known_to_have_been_restarted(run: RunDirectory) -> None:
+def test_the_restart_of_an_unwatched_server_is_detected(run: RunDirectory) -> None:
     for at, received in ((1, 100), (2, 500), (3, 20), (4, 80)):
         uses(run, at, "ps-0", 1.0, rx=received)
     told = read(run, 5, {"ps-0": State.RUNNING})

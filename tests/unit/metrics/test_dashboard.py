@@ -1,4 +1,4 @@
-"""The Grafana dashboard asks for metrics that there are, by labels that they have."""
+"""The Grafana dashboard queries only existing metrics, by labels that they have."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SELECTOR = re.compile(r"(clusterkit_\w+)(?:\{([^}]*)\})?")
 
 
 def queries() -> Iterator[str]:
-    """Every query, those of variables included."""
+    """Returns every query, including those of variables."""
     for panel in PANELS:
         yield from (target["expr"] for target in panel["targets"])
     for variable in BOARD["templating"]["list"][1:]:
         yield variable["query"]["query"]
 
 
-def test_a_query_uses_what_there_is(subtests: pytest.Subtests) -> None:
+def test_every_query_uses_existing_metrics_and_labels(subtests: pytest.Subtests) -> None:
     for query in sorted(set(queries())):
         with subtests.test(query=query):
             found = SELECTOR.findall(query)
@@ -43,7 +43,7 @@ def test_a_query_uses_what_there_is(subtests: pytest.Subtests) -> None:
             assert asked <= set(FAMILIES[found[0][0]].all_labels)
 
 
-def test_a_panel_has_the_unit_of_its_metric(subtests: pytest.Subtests) -> None:
+def test_every_panel_has_the_unit_of_its_metric(subtests: pytest.Subtests) -> None:
     for panel in PANELS:
         with subtests.test(panel=panel["title"]):
             query = panel["targets"][0]["expr"]
@@ -54,7 +54,7 @@ def test_a_panel_has_the_unit_of_its_metric(subtests: pytest.Subtests) -> None:
                 assert (panel["fieldConfig"]["defaults"]["unit"] == unit) == name.endswith(end)
 
 
-def test_all_states_have_a_name_and_a_place() -> None:
+def test_all_states_have_a_name_and_a_value() -> None:
     (panel,) = (one for one in PANELS if one["title"] == "States")
     shown = panel["fieldConfig"]["defaults"]["mappings"][0]["options"]
     assert [shown[str(place)]["text"] for place in range(len(shown))] == list(STATES)
@@ -62,7 +62,7 @@ def test_all_states_have_a_name_and_a_place() -> None:
     assert asked == [(state, str(place)) for place, state in enumerate(STATES, 1)]
 
 
-def test_panels_have_places_of_their_own() -> None:
+def test_panels_do_not_overlap() -> None:
     ids = [panel["id"] for panel in BOARD["panels"]]
     assert len(set(ids)) == len(ids)
     for one, other in combinations([panel["gridPos"] for panel in BOARD["panels"]], 2):
@@ -72,15 +72,15 @@ def test_panels_have_places_of_their_own() -> None:
     assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in BOARD["panels"])
 
 
-def test_it_belongs_to_no_installation() -> None:
-    """No id of somebody's database; the data source is the variable's."""
+def test_the_dashboard_is_independent_of_an_installation() -> None:
+    """It has no database id; the data source is a variable."""
     assert BOARD["uid"] == "cluster-kit" and "id" not in BOARD and "__inputs" not in BOARD
     for panel in PANELS:
         sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
         assert all(one == {"type": "prometheus", "uid": "${datasource}"} for one in sources)
 
 
-def test_it_is_printed(cli: Cli) -> None:
+def test_the_dashboard_is_printed(cli: Cli) -> None:
     said = cli("metrics", "--dashboard")
     assert said.code == 0 and json.loads(said.out) == BOARD
     refused = cli("metrics", "demo", "--dashboard")

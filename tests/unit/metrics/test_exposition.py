@@ -1,4 +1,4 @@
-"""The text of metrics: names, units, help, and the file that a run leaves."""
+"""The text of metrics: names, units, help, and the file of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.make import cluster
 from tests.unit.metrics.runs import Read, begun, ends, read, says, trains
 
 
-def test_all_that_is_written_is_in_the_table_with_its_labels(run: RunDirectory) -> None:
+def test_all_written_metrics_are_in_the_table_with_their_labels(run: RunDirectory) -> None:
     trains(run)
     ends(run)
     for sample in read(run).samples:
@@ -21,7 +21,7 @@ def test_all_that_is_written_is_in_the_table_with_its_labels(run: RunDirectory) 
     assert len(read(run).all("task_state", task="ps-0")) == len(STATES)
 
 
-def test_names_and_units_are_as_prometheus_asks() -> None:
+def test_names_and_units_follow_prometheus_conventions() -> None:
     for name, family in FAMILIES.items():
         assert name.startswith("clusterkit_")
         assert name.endswith("_total") == (family.kind == "counter")
@@ -30,7 +30,7 @@ def test_names_and_units_are_as_prometheus_asks() -> None:
         assert not {"job", "instance", "le", "quantile"} & set(family.all_labels)
 
 
-def test_the_file_is_written_whole_without_secrets(run: RunDirectory) -> None:
+def test_the_file_is_complete_and_has_no_secrets(run: RunDirectory) -> None:
     says(run, 1, "chief-0", "metrics", **{"of hunter22": 1})
     path = write_metrics(run, Known(frozenset({"hunter22", "1"}), are_all=True))
     assert path == run.path / "metrics.prom"
@@ -40,19 +40,19 @@ def test_the_file_is_written_whole_without_secrets(run: RunDirectory) -> None:
     assert told.all("task_info", task="worker-1") == [1]
 
 
-def test_several_runs_are_told_together_each_once(tmp_path: Path) -> None:
+def test_several_runs_are_written_together_each_once(tmp_path: Path) -> None:
     one, other = begun(tmp_path), begun(tmp_path, cluster(worker=1, ps=1))
     told = Read(exposition([one, other, one]))
     assert sorted(told.all("run_info")) == [1, 1]
     assert exposition([one, other]).count("# TYPE clusterkit_run_up gauge") == 1
 
 
-def test_nothing_is_told_of_no_run() -> None:
+def test_without_a_run_nothing_is_written() -> None:
     assert text([]) == ""
 
 
 def test_all_runs_have_the_same_help(run: RunDirectory) -> None:
-    """node_exporter refuses files that differ in it."""
+    """node_exporter refuses files whose help differs."""
     written = write_metrics(run).read_text()
     for name, family in FAMILIES.items():
         if f"# TYPE {name} " in written:

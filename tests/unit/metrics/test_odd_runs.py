@@ -1,4 +1,4 @@
-"""The metrics of runs whose files are odd, damaged, old or not there."""
+"""The metrics of runs whose files are invalid, damaged, old or missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cluster_kit.workspace import RunDirectory
 from tests.unit.metrics.runs import ends, read, says, tells, uses
 
 
-def test_odd_figures_of_a_users_program_are_left_out(run: RunDirectory) -> None:
+def test_invalid_figures_of_a_users_program_are_left_out(run: RunDirectory) -> None:
     for odd in (None, "1", True, [1], {}, 1e40, 10**400):
         fields = dict.fromkeys(("step", "own_steps", "steps_per_s", "loss", "epoch"), odd)
         tells(run, "chief-0", {"time": 1001, "event": "step", **fields},
@@ -21,19 +21,19 @@ def test_odd_figures_of_a_users_program_are_left_out(run: RunDirectory) -> None:
     assert told.all("run_metric") == []
 
 
-def test_a_program_cannot_make_a_series_for_each_step(run: RunDirectory) -> None:
+def test_a_program_cannot_create_a_series_for_each_step(run: RunDirectory) -> None:
     says(run, 1, "chief-0", "metrics", **{"x" * 500: 1}, **{f"loss_{n}": n for n in range(300)})
     assert len(read(run).all("run_metric")) == 200
 
 
-def test_names_that_are_hard_to_write_are_escaped(run: RunDirectory) -> None:
+def test_special_characters_in_names_are_escaped(run: RunDirectory) -> None:
     name = 'a"b\\c\nd é'
     says(run, 1, "chief-0", "metrics", **{name: 1, "\ud800": 2})
     assert read(run)("run_metric", metric=name) == 1
     assert read(run)("run_metric", metric="?") == 2
 
 
-def test_halves_of_files_and_strangers_files_are_passed_over(run: RunDirectory) -> None:
+def test_incomplete_and_foreign_files_are_skipped(run: RunDirectory) -> None:
     metrics = RunMetrics(run)
     uses(run, 1, "ps-0", 1.0)
     tells(run, "ps-0", '{"time": 1002, "event": "usage", "cpu_', suffix=".usage")
@@ -47,7 +47,7 @@ def test_halves_of_files_and_strangers_files_are_passed_over(run: RunDirectory) 
     assert read(metrics)("task_cpu_seconds_total") == 3.0
 
 
-def test_a_run_without_usage_files_is_told_all_the_same(run: RunDirectory) -> None:
+def test_a_run_without_usage_files_has_metrics(run: RunDirectory) -> None:
     says(run, 1, "chief-0", "step", step=5)
     ends(run)
     told = read(run)
@@ -56,7 +56,7 @@ def test_a_run_without_usage_files_is_told_all_the_same(run: RunDirectory) -> No
 
 
 @pytest.mark.parametrize("record", ['{"id": "old"}', "{half", None])
-def test_a_run_of_an_earlier_version_is_told_by_its_outcome(
+def test_a_run_of_an_earlier_version_is_read_from_its_outcome(
     run: RunDirectory, record: str | None
 ) -> None:
     if record is None:
@@ -72,7 +72,7 @@ def test_a_run_of_an_earlier_version_is_told_by_its_outcome(
     assert told("run_start_time_seconds") is None and told("run_exit_code") is None
 
 
-def test_a_directory_with_nothing_to_tell_is_refused(run: RunDirectory) -> None:
+def test_a_directory_without_a_run_is_refused(run: RunDirectory) -> None:
     run.record.unlink()
     with pytest.raises(UsageError, match="has neither run"):
         RunMetrics(run).values()

@@ -1,4 +1,4 @@
-"""The metrics of a run, from its directory: while it goes on, and at its end."""
+"""The metrics of a run, from its directory: while it continues, and at its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.metrics.runs import (
 )
 
 
-def test_a_run_that_goes_on(run: RunDirectory) -> None:
+def test_a_run_that_continues(run: RunDirectory) -> None:
     trains(run)
     now = read(run)
     assert now("run_up") == 1 and now("run_success") is None and now("run_exit_code") is None
@@ -49,7 +49,7 @@ def test_a_run_that_goes_on(run: RunDirectory) -> None:
     assert now.all("task_exit_code") == []
 
 
-def test_labels_say_of_which_task_of_which_run(run: RunDirectory) -> None:
+def test_labels_identify_task_and_run(run: RunDirectory) -> None:
     (sample,) = (
         one
         for one in read(run).samples
@@ -96,14 +96,14 @@ def test_a_run_that_failed(run: RunDirectory, outcome: dict[str, Any], verdict: 
     assert told("run_verdict_info", verdict=verdict, reason=outcome["reason"], blame=blame) == 1
 
 
-def test_containers_that_were_kept_are_up_after_the_verdict(run: RunDirectory) -> None:
+def test_kept_containers_are_up_after_the_verdict(run: RunDirectory) -> None:
     trains(run)
     ends(run, kept=True)
     told = read(run)
     assert told("task_up", task="ps-0") == 1 and told("run_up") == 0
 
 
-def test_a_straggler_is_told_as_long_as_it_is_one(run: RunDirectory) -> None:
+def test_a_straggler_is_reported_as_long_as_it_is_one(run: RunDirectory) -> None:
     trains(run)
     says(run, 9.7, "chief-0", "straggling", of="worker-1", seconds=20, cause="unknown", message="")
     assert read(run)("task_straggler", task="worker-1") == 1
@@ -111,7 +111,7 @@ def test_a_straggler_is_told_as_long_as_it_is_one(run: RunDirectory) -> None:
     assert read(run).all("task_straggler") == [0] * 5
 
 
-def test_gpus_and_limits_are_told_where_there_are_any(tmp_path: Path) -> None:
+def test_gpus_and_limits_are_reported_if_there_are_any(tmp_path: Path) -> None:
     of = cluster(worker=1, ps=1, **{"role": {"worker": {"cpus": 2, "memory": "4g"}}})
     run = begun(tmp_path, of)
     gpus = [{"busy": 0.5, "memory": 100}, {"busy": 0.25, "memory": 50}]
@@ -135,7 +135,7 @@ def test_the_newest_checkpoint_has_its_step(run: RunDirectory) -> None:
     assert read(run)("run_checkpoint_step") == 58
 
 
-def test_a_loss_that_is_no_number_any_more_is_told(run: RunDirectory) -> None:
+def test_a_loss_that_is_not_finite_is_reported(run: RunDirectory) -> None:
     says(run, 1, "chief-0", "step", step=1, loss=0.5)
     says(run, 2, "chief-0", "step", step=2, loss=math.nan)
     loss = read(run)("task_loss", task="chief-0")

@@ -1,4 +1,4 @@
-"""In which state a task is, by what it wrote, what was heard and what the engine says."""
+"""The state of a task, by its reports, its heartbeats and the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.metrics.runs import (
 )
 
 
-def test_what_the_engine_says_counts_more_than_what_was_written(run: RunDirectory) -> None:
+def test_the_engine_takes_precedence_over_reports(run: RunDirectory) -> None:
     trains(run)
     engine = {"chief-0": State.RUNNING, "ps-0": State.PAUSED, "worker-0": State.ENDED}
     told = read(run, 60, engine)
@@ -24,7 +24,7 @@ def test_what_the_engine_says_counts_more_than_what_was_written(run: RunDirector
     assert read(run, 62, engine).states("chief-0") == ["running"]
 
 
-def test_a_task_that_wrote_nothing_for_long_is_silent(run: RunDirectory) -> None:
+def test_a_task_without_reports_for_long_is_silent(run: RunDirectory) -> None:
     trains(run)
     assert read(run, 24).states("ps-0") == ["ready"]
     late = read(run, 26)
@@ -32,7 +32,7 @@ def test_a_task_that_wrote_nothing_for_long_is_silent(run: RunDirectory) -> None
     assert late("run_up") == 0
 
 
-def test_a_task_that_is_frozen_is_paused(run: RunDirectory) -> None:
+def test_a_frozen_task_is_paused(run: RunDirectory) -> None:
     trains(run)
     happens(run, 10, "ps-0", "pause")
     assert read(run, 60).states("ps-0") == ["paused"]
@@ -41,7 +41,7 @@ def test_a_task_that_is_frozen_is_paused(run: RunDirectory) -> None:
     assert read(run, 62).states("ps-0") == ["ready"]
 
 
-def test_without_events_the_tasks_words_must_do(run: RunDirectory) -> None:
+def test_without_events_the_tasks_reports_are_used(run: RunDirectory) -> None:
     assert read(run).states("chief-0") == ["created"]
     says(run, 0, "chief-0", "start", attempt=1)
     assert read(run).states("chief-0") == ["running"]

@@ -1,7 +1,7 @@
-"""Mistakes in a manifest, by what they are about.
+"""Mistakes in a manifest, by subject.
 
-Each is what is written below the head, then the place, the value, a part of the rule and a part of
-the hint that the problem must name.
+Each entry is the text below the head, then the key, the value, a part of the rule and a part of the
+hint that the problem must have.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Options and arguments of the command line: what is typed, and the parts of what is said.
+"""Mistakes on the command line.
 
-Each is the words after `cluster-kit`, then parts of the place, the rule and the hint.
+Each entry is the words after `cluster-kit`, then parts of the place, the rule and the hint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Programs, requirements and data that are there, and cannot be used.
+"""Programs, requirements and data that exist, but cannot be used.
 
-Each is the files with their content (a path that ends in / is an empty directory), the manifest's
-text, then the place, the value, a part of the rule and a part of the hint.
+Each entry is the files with their contents (a path that ends in / is an empty directory), the
+manifest's text, then the key, the value, a part of the rule and a part of the hint.
 """
 
 from __future__ import annotations

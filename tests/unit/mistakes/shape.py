@@ -1,4 +1,4 @@
-"""What a key is called, and what kind of value it takes."""
+"""Names and types of keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services beside the tasks."""
+"""Sidecars."""
 
 from __future__ import annotations
 

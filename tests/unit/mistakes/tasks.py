@@ -1,4 +1,4 @@
-"""How many tasks of which role, what they run, and tables for tasks that are not there."""
+"""Numbers of tasks, what they run, and tables for tasks that do not exist."""
 
 from __future__ import annotations
 

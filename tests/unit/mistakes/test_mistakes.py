@@ -1,4 +1,4 @@
-"""Every kind of mistake in a manifest: where, what value, which rule, and what to do."""
+"""Every kind of mistake in a manifest: its key, its value, the rule, and the fix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NETWORKS = (
 HOST = host(cpus=8, memory=16 * GIB, gpus=gpus(2), networks=NETWORKS)
 
 
-def test_a_mistake_is_reported_alone_with_place_value_rule_and_hint(
+def test_a_mistake_is_reported_alone_with_key_value_rule_and_hint(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for name, (text, *expected) in MISTAKES:
@@ -69,7 +69,7 @@ def test_a_mistake_on_the_command_line_exits_with_2_place_rule_and_hint(
             assert not (root / "compose" / "demo").exists()
 
 
-def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path: Path) -> None:
+def test_problems_of_structure_and_meaning_are_reported_together_in_order(tmp_path: Path) -> None:
     text = HEAD + (
         'wrker = 3\nchief = 2\nworker = 0\nps = -1\nevaluator = 7\nprogram = "no.py"\n'
         'data = "nowhere"\nsubnet = "8.8.8.0/24"\nport = "x"\naddressing = "dns"\n'
@@ -104,13 +104,13 @@ def test_shape_and_meaning_are_reported_at_once_in_the_manifests_order(tmp_path:
         ('subnet = 5\n[task.ps-0]\nip = "172.28.0.7"\ngps = 1', ["subnet", "task.ps-0.gps"]),
     ],
 )
-def test_a_broken_key_starts_no_second_complaint_about_its_default(
+def test_an_invalid_key_causes_no_second_problem_about_its_default(
     text: str, key_paths: list[str], tmp_path: Path
 ) -> None:
     assert [p.key_path for p in problems_of(HEAD + text, tmp_path, HOST)] == key_paths
 
 
-def test_a_broken_key_hides_nothing_that_is_wrong_without_it(tmp_path: Path) -> None:
+def test_an_invalid_key_hides_no_independent_problem(tmp_path: Path) -> None:
     text = HEAD + (
         'wrker = 3\nworker = "3"\nstyle = 5\nprogram = 5\nchief = 2\nps = 3\nsubnet = "nonsense"\n'
         'gpus = ["0", "9"]\nshare_gpus = "yes"\ndata = "nowhere"\n[role.worker]\ncpus = 0\n'
@@ -141,8 +141,8 @@ def test_the_error_names_file_and_count_and_every_line(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_there_are_at_least_two_hundred() -> None:
-    """Distinct ones; scenarios, Make variables and the host's have tests of their own beside."""
+def test_there_are_at_least_two_hundred_mistakes() -> None:
+    """Different ones; scenarios, Make variables and the host's have separate tests."""
     inputs_of = {mistake[0] for _, mistake in MISTAKES}
     words = {mistake[0] for mistake in command_line.MISTAKES.values()}
     made = {(tuple(mistake[0].items()), mistake[1]) for mistake in files.MISTAKES.values()}

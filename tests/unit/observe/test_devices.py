@@ -1,4 +1,5 @@
-"""What a task has, beside what the engine was asked for: in the live table and in `status`."""
+"""The GPUs that a task sees, compared with what the engine was asked for: in the live table and in
+`status`."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def asked(task: str, broken: str = "", by: str = "chief-0") -> Entry:
     )
 
 
-def test_what_servers_show_is_their_own_whoever_asked_them() -> None:
+def test_devices_are_those_of_the_server_whichever_task_asked() -> None:
     state = RunState.of(MADE).with_entry(asked("worker-0")).with_entry(asked("worker-1", OTHER))
     first, second = state.tasks["worker-0"], state.tasks["worker-1"]
     assert (first.gpus_seen, first.gpu_problem) == (("NVIDIA H200 (pci 0000:3b:00.0)",), "")
@@ -37,7 +38,7 @@ def test_a_later_answer_replaces_an_earlier_one() -> None:
     assert state.tasks["worker-1"].gpu_problem == ""
 
 
-def test_both_stand_in_the_table_where_they_differ() -> None:
+def test_the_table_shows_both_if_they_differ() -> None:
     state = RunState.of(MADE).with_entry(asked("worker-0")).with_entry(asked("worker-1", OTHER))
     tasks = list(state.tasks.values())
     on = console()
@@ -49,13 +50,13 @@ def test_both_stand_in_the_table_where_they_differ() -> None:
     assert remarks(tasks) == [OTHER]
 
 
-def test_status_finds_the_same_in_the_files() -> None:
+def test_status_reads_the_same_from_the_files() -> None:
     found = by_task([asked("worker-1"), asked("worker-1", OTHER), asked("worker-0")])
     live = RunState.of(MADE).with_entry(asked("worker-1", OTHER)).tasks["worker-1"]
     assert found["worker-1"] == {"gpus_seen": live.gpus_seen, "gpu_problem": OTHER}
     assert found["worker-0"]["gpu_problem"] == ""
 
 
-def test_what_a_users_program_writes_under_that_name_breaks_nothing() -> None:
+def test_a_users_event_of_that_name_breaks_nothing() -> None:
     state = RunState.of(MADE).with_entry(as_entry("worker-0", 1.0, "devices", {"sees": 7, "of": 3}))
     assert state.tasks == RunState.of(MADE).tasks

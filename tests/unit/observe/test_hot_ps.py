@@ -1,4 +1,4 @@
-"""The ps that holds a job up because it has more to do than the others."""
+"""A ps that slows a job down because it has more work than the others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def run(
     program: str = "/program/train.py", says: tuple[tuple[float, str, dict[str, Any]], ...] = (),
     **keys: Any,
 ) -> tuple[RunState, Any]:  # fmt: skip
-    """A run of two workers with two ps, unless `keys` say more: its state, and its cluster."""
+    """Returns the state and the cluster of a run of two workers and two ps, unless `keys` say
+    otherwise."""
     made = own_program(cluster(**{"worker": 2, "ps": 2, **SHAPED, **keys}), program)
     seen = RunState.of(made)
     for task in seen.tasks:
@@ -53,7 +54,7 @@ def run(
 
 
 def used(seen: RunState, rates: Rates, seconds: int, since: int = 0) -> RunState:
-    """The state after so many seconds with these rates, one sample a second."""
+    """Returns the state after this number of seconds with these rates, one sample a second."""
     for second in range(since, since + seconds + 1):
         for task, (cpus, received, sent) in rates.items():
             counts = (cpus * second, 1.0, received * second, sent * second)
@@ -70,7 +71,7 @@ def said_of(rates: Rates, **more: Any) -> list[str]:
     return lines
 
 
-def test_a_fat_variable_is_named_with_what_to_change() -> None:
+def test_a_large_variable_is_named_with_a_fix() -> None:
     seen, made = run(HOT)
     [line] = remarks(seen.tasks.values())
     assert line == (
@@ -84,13 +85,13 @@ def test_a_fat_variable_is_named_with_what_to_change() -> None:
     assert note.startswith(f"{line} (from ") and note.endswith(", 39 s)")
 
 
-def test_an_even_one_is_not_named() -> None:
+def test_an_even_load_is_not_reported() -> None:
     assert said_of(EVEN) == []
     with_one_more = {**EVEN, "ps-0": (0.4, 60 * MBIT, 60 * MBIT)}
     assert said_of(with_one_more) == []
 
 
-def test_one_that_has_more_to_do_but_no_limit_reached_is_not_named() -> None:
+def test_an_uneven_load_without_a_reached_limit_is_not_reported() -> None:
     assert said_of({**HOT, "ps-0": (0.4, 30 * MBIT, 30 * MBIT)}) == []
     assert said_of(HOT, role={}) == []
     assert said_of(dict.fromkeys(HOT, (0.0, 0.0, 0.0))) == []
@@ -101,21 +102,21 @@ def test_a_worker_whose_own_link_is_full_would_gain_nothing() -> None:
     assert said_of(HOT, role=limits) == []
 
 
-def test_the_limit_of_cpus_counts_as_well() -> None:
+def test_a_cpu_limit_counts_as_well() -> None:
     rates = {**HOT, "ps-0": (0.48, MBIT, MBIT)}
     [line] = said_of(rates, role={"ps": {"cpus": 0.5}})
     assert "ps-0 holds the job up: its CPU limit of 0.5 is reached" in line
     assert said_of({**rates, "ps-1": (0.4, MBIT, MBIT)}, role={"ps": {"cpus": 0.5}}) == []
 
 
-def test_without_limits_it_must_be_the_busiest_task_of_all() -> None:
+def test_without_limits_the_ps_must_be_the_busiest_task() -> None:
     rates = {**HOT, "ps-0": (1.4, MBIT, MBIT)}
     [line] = said_of(rates, role={})
     assert "ps-0 holds the job up: no other task uses so much CPU" in line
     assert said_of({**rates, "worker-1": (1.5, MBIT, MBIT)}, role={}) == []
 
 
-def test_the_only_ps_is_named_if_its_limit_is_reached() -> None:
+def test_a_single_ps_is_named_if_its_limit_is_reached() -> None:
     rates = {task: rate for task, rate in HOT.items() if task != "ps-1"}
     [line] = said_of(rates, ps=1)
     assert line.startswith("ps-0 is the only ps: use 2 ps (`ps = 2`); ps-0 holds the job up: ")
@@ -123,7 +124,7 @@ def test_the_only_ps_is_named_if_its_limit_is_reached() -> None:
     assert said_of({**rates, "ps-0": (3.0, MBIT, MBIT)}, ps=1, role={}) == []
 
 
-def test_without_a_placement_the_share_of_the_traffic_is_said() -> None:
+def test_without_a_placement_the_message_has_the_share_of_the_traffic() -> None:
     [line] = said_of(HOT, placement=None)
     assert line.startswith("ps-0 moves 98% of the bytes of all ps: use 3 ps (`ps = 3`); ")
     assert line.endswith("ps-0: 12.0 MB/s, 0.40 CPUs; ps-1: 250.0 kB/s, 0.05 CPUs")
@@ -142,25 +143,25 @@ def test_without_a_placement_the_share_of_the_traffic_is_said() -> None:
         [{"name": "kernel", "on": "ps-0", "bytes": 0}],
     ],
 )  # fmt: skip
-def test_a_placement_that_makes_no_sense_names_no_variable(placement: Any) -> None:
+def test_an_invalid_placement_names_no_variable(placement: Any) -> None:
     [line] = said_of(HOT, placement=placement)
     assert line.startswith("ps-0 moves 98% of the bytes of all ps: ") and "kernel" not in line
 
 
-def test_a_name_of_a_variable_is_one_short_line() -> None:
+def test_the_name_of_a_variable_is_one_short_line() -> None:
     name = "\x1b[2J" + "layer/" * 50 + "a\nkernel"
     [line] = said_of(HOT, placement=[{"name": name, "on": "ps-0", "bytes": 5}])
     shown = line.partition(" is 100% of ps-0's bytes")[0]
     assert shown.startswith("…") and shown.endswith("/a kernel") and len(shown) <= 60
 
 
-def test_only_what_the_leader_says_of_placement_counts() -> None:
+def test_only_the_leaders_placement_counts() -> None:
     seen, _ = run(HOT, placement=None)
     seen = seen.with_entry(as_entry("worker-0", 2.0, "placement", {"variables": FAT}))
     assert seen.loads.variables == {}
 
 
-def test_what_the_program_can_do_about_it_differs() -> None:
+def test_the_fix_depends_on_the_program() -> None:
     only = [{"name": "kernel", "on": "ps-0", "bytes": 5}]
     split = [{"name": "kernel/part_0", "on": "ps-0", "bytes": 5}]
     assert said_of(HOT, placement=only)[0].startswith(
@@ -174,7 +175,7 @@ def test_what_the_program_can_do_about_it_differs() -> None:
     )
 
 
-def test_what_an_optimizer_keeps_beside_a_variable_is_not_counted() -> None:
+def test_the_optimizers_own_variables_are_not_counted() -> None:
     names = ("dense/kernel", "Adam/m/dense/kernel", "adam/dense_kernel_velocity")
     slots = dict.fromkeys(names, 8.0)
     assert hot_ps.fattest({**slots, "out/kernel": 2.0}) == ("dense/kernel", 0.8)
@@ -201,7 +202,7 @@ def test_before_and_after_training_nothing_is_named() -> None:
     assert len(said_of(HOT, says=trains)) == 1
 
 
-def test_a_program_that_reports_no_steps_trains_if_its_ps_get_and_send() -> None:
+def test_a_program_without_reported_steps_trains_if_its_ps_get_and_send() -> None:
     silent = ((0.0, "start", {"attempt": 1}),)
     assert len(said_of(HOT, says=silent)) == 1
     filled = {**HOT, "ps-0": (0.4, 96 * MBIT, MBIT)}
@@ -209,7 +210,7 @@ def test_a_program_that_reports_no_steps_trains_if_its_ps_get_and_send() -> None
     assert len(said_of(filled)) == 1
 
 
-def test_one_that_was_named_is_a_note_when_it_is_over() -> None:
+def test_a_reported_ps_becomes_a_note_when_it_is_over() -> None:
     seen, made = run(HOT, seconds=30)
     seen = used(seen, dict.fromkeys(HOT, (0.0, 0.0, 0.0)), 60, since=31)
     assert remarks(seen.tasks.values()) == []
@@ -217,7 +218,7 @@ def test_one_that_was_named_is_a_note_when_it_is_over() -> None:
     assert note.endswith(", 29 s)")
 
 
-def test_a_burst_is_no_evidence() -> None:
+def test_a_burst_is_not_reported() -> None:
     seen, made = run(dict.fromkeys(HOT, (0.0, 0.0, 0.0)), seconds=30)
     for second in range(31, 60):
         busy = max(0, min(second, 45) - 35)
@@ -228,14 +229,14 @@ def test_a_burst_is_no_evidence() -> None:
     assert notes_of(made, seen) == []
 
 
-def test_figures_that_are_missing_are_no_evidence() -> None:
+def test_missing_figures_are_not_reported() -> None:
     lacking = {task: rates for task, rates in HOT.items() if task != "ps-1"}
     assert said_of(lacking) == []
     assert hot_ps.variables_of(Placement(None), ("ps-0",)) == {}
     assert said_of(HOT, seconds=15) == []
 
 
-def test_many_ps_are_summed_up() -> None:
+def test_many_ps_are_summarized() -> None:
     rates = {**HOT, **{f"ps-{index}": (0.05, MBIT, MBIT) for index in range(1, 9)}}
     [line] = said_of(rates, ps=9)
     assert "use 10 ps" in line and line.endswith("; and 5 more ps") and "ps-4" not in line

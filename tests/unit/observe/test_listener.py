@@ -1,4 +1,4 @@
-"""An engine that knows when it has told all of the past is not waited for any longer."""
+"""The kit does not wait longer for an engine that has reported the whole past."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START = Event(1.0, "start", "ps-0", None)
 
 
 class Telling:
-    """Tells these events, and nothing more for as long as a test may take."""
+    """Yields these events, and then nothing for the length of a test."""
 
     def __init__(self, *events: Event) -> None:
         self._events = events
@@ -38,7 +38,7 @@ class Telling:
 
 @pytest.fixture
 def joined() -> Iterator[Callable[..., Listener]]:
-    """A function that listens to an engine that tells these events."""
+    """Returns a function that listens to an engine with these events."""
     engines = []
 
     def listen(*events: Event) -> Listener:
@@ -52,13 +52,15 @@ def joined() -> Iterator[Callable[..., Listener]]:
         engine.over.set()
 
 
-def test_all_that_it_has_told_is_enough(joined: Callable[..., Listener]) -> None:
+def test_listening_stops_when_the_past_is_complete(joined: Callable[..., Listener]) -> None:
     listener = joined(START, Event(2.0, Action.ALL_TOLD, "", None))
     assert listener.has_repeated and listener.is_behind
     assert listener.drain() == [START]
 
 
-def test_one_that_does_not_say_so_has_time_to_repeat(joined: Callable[..., Listener]) -> None:
+def test_an_engine_that_does_not_say_so_gets_time_to_repeat(
+    joined: Callable[..., Listener],
+) -> None:
     listener = joined(START)
     assert not listener.has_repeated
     assert listener.drain() == [START]

@@ -10,7 +10,7 @@ def event(time: float, action: str, code: int | None = None, said: str = "") -> 
     return Event(time, action, "ps-0", code, said)
 
 
-def test_each_start_begins_a_life_that_the_next_end_ends() -> None:
+def test_each_start_begins_a_life_and_the_next_end_ends_it() -> None:
     lives = lives_of([
         event(0.5, "create"), event(1, "start"), event(2, "oom"), event(3, "die", 137),
         event(4, "start"), event(5, "pause"), event(5.5, "unpause"), event(6, "kill"),
@@ -37,7 +37,7 @@ def test_a_node_that_refuses_a_task_gives_it_a_life_that_never_began() -> None:
     assert since_start((*own, Life(5))) == (Life(5),)
 
 
-def test_a_life_whose_end_nobody_heard_lasts_until_the_next_one() -> None:
+def test_a_life_without_an_end_event_lasts_until_the_next_one() -> None:
     lives = (Life(1), Life(None, 2), Life(3, 4), Life(5))
     assert [(begin, end) for begin, end, _ in ran(lives, until=9)] == [(1, 3), (3, 4), (5, 9)]
     assert list(ran((), until=9)) == []

@@ -1,4 +1,4 @@
-"""A node that goes down takes tasks with it: what is said of that."""
+"""A node that goes down with tasks: the messages about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def told(story: Story, *events: tuple[float, str, str, str]) -> RunState:
     return seen
 
 
-def test_tasks_that_came_back_are_a_note() -> None:
+def test_tasks_that_restarted_elsewhere_are_a_note() -> None:
     seen = told(
         Story.of(),
         (5.0, "lost", "worker-0", "big"), (5.0, "die", "worker-0", ""),
@@ -36,14 +36,14 @@ def test_tasks_that_came_back_are_a_note() -> None:
     assert absences.node_text(seen, "ps-0") == "its node big is down"
 
 
-def test_one_whose_new_nodes_clock_is_behind_came_back_too() -> None:
+def test_a_task_on_a_node_with_a_slow_clock_counts_as_restarted() -> None:
     seen = told(Story.of(), (5.0, "lost", "ps-0", "big"), (4.0, "start", "ps-0", ""))
     assert list(absences.node_notes(seen)) == [
         "the node big went down, with ps-0 on it; started again on other nodes: ps-0"
     ]
 
 
-def test_a_leader_that_no_other_node_takes_ends_the_run_with_the_node_named() -> None:
+def test_a_leader_that_no_other_node_accepts_ends_the_run_and_the_node_is_named() -> None:
     seen = told(
         Story.of(),
         (5.0, "lost", "chief-0", "big"), (5.0, "die", "chief-0", ""),
@@ -57,7 +57,7 @@ def test_a_leader_that_no_other_node_takes_ends_the_run_with_the_node_named() ->
     assert not absences.has_no_place(again, "chief-0")
 
 
-def test_a_leader_whose_node_is_drained_was_stopped_by_that() -> None:
+def test_a_leader_on_a_drained_node_was_stopped_by_that() -> None:
     seen = told(Story.of(), (5.0, "kill", "chief-0", "big")).with_event(
         Event(5.0, "die", "chief-0", 143)
     )
@@ -84,7 +84,7 @@ def test_a_leader_that_its_new_node_cannot_start_ends_the_run_with_the_reason() 
     assert not absences.has_no_place(again, "chief-0")
 
 
-def test_a_task_that_crashed_and_could_not_be_started_again_says_why() -> None:
+def test_a_crashed_task_that_could_not_be_restarted_has_a_reason() -> None:
     story = Story.of().dies(5, "worker-1", 137)
     seen = told(story, (9.0, "die", "worker-1", NO_IMAGE))
     assert absences.refusal(seen, "worker-1") == f"a node could not start it again: {NO_IMAGE}"
@@ -92,7 +92,7 @@ def test_a_task_that_crashed_and_could_not_be_started_again_says_why() -> None:
     assert verdict.blame == "worker-1" and NO_IMAGE in verdict.message
 
 
-def test_what_a_leader_says_that_is_cut_off_with_its_node_is_void() -> None:
+def test_the_verdict_of_a_leader_on_a_disconnected_node_is_ignored() -> None:
     seen = told(Story.of(), (15.0, "lost", "chief-0", "big"), (15.0, "die", "chief-0", ""))
     cut_off = Story(seen).ends(20.0, "chief-0", 6, "silent", "worker-0 was silent", "worker-0").seen
     assert cut_off.end_of("chief-0") is None
@@ -105,7 +105,7 @@ def test_what_a_leader_says_that_is_cut_off_with_its_node_is_void() -> None:
     assert Story(again).ends(60.0, "chief-0", 0, "finished").seen.end_of("chief-0") is not None
 
 
-def test_a_silent_task_is_said_to_be_on_a_lost_node() -> None:
+def test_a_silent_task_on_a_lost_node_is_reported_as_such() -> None:
     seen = told(Story.of(), (5.0, "lost", "ps-0", "big"), (5.0, "die", "ps-0", ""))
     story = Story(seen).ends(25.0, "chief-0", 6, "silent", "ps-0 was silent", "ps-0")
     verdict = judge(CLUSTER, story.dies(25.1, "chief-0", 6).seen, "ended")

@@ -1,4 +1,4 @@
-"""Events that nobody heard: what the containers show is enough to go on."""
+"""Missed events are reconstructed from the state of the containers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def started(name: str, at: float = 10.1) -> Event:
     "now", [alive("ps-0"), ended("ps-0", 3), alive("ps-0", state="paused"),
             ended("ps-0", 137, oom=True), alive("ps-0", restarts=2)],
 )  # fmt: skip
-def test_nothing_lacks_once_all_was_added(now: Container) -> None:
+def test_nothing_is_missing_after_everything_was_added(now: Container) -> None:
     seen = after()
     events = missed(seen, [now], ASKED)
     assert events
@@ -55,13 +55,13 @@ def test_nothing_lacks_once_all_was_added(now: Container) -> None:
     assert missed(seen, [now], ASKED) == []
 
 
-def test_what_was_heard_does_not_lack() -> None:
+def test_reported_events_are_not_added_again() -> None:
     seen = after(started("ps-0"), Event(50.1, "die", "ps-0", 0), started("ps-1"))
     assert missed(seen, [ended("ps-0"), alive("ps-1")], ASKED) == []
 
 
-def test_an_end_and_a_new_start_that_nobody_heard() -> None:
-    """The exit code of the life between is known to nobody."""
+def test_a_missed_end_and_start_are_reconstructed() -> None:
+    """The exit code of the life between them is unknown."""
     seen = after(started("ps-0"))
     now = alive("ps-0", started=60.0, finished=59.0, restarts=1)
     die, start = missed(seen, [now], ASKED)
@@ -70,7 +70,7 @@ def test_an_end_and_a_new_start_that_nobody_heard() -> None:
 
 
 def told(*lives: tuple[float, float, int], name: str = "worker-0") -> list[Entry]:
-    """What a task writes in these lives: (begin, end, exit code)."""
+    """Returns a task's reports in these lives: (begin, end, exit code)."""
     entries = []
     for begin, end, code in lives:
         entries.append(as_entry(name, begin + 0.5, "start", {"attempt": 1}))
@@ -90,8 +90,10 @@ HEARD = [Event(at, action, "worker-0", code) for at, action, code in (
 
 
 @pytest.mark.parametrize("remembered", range(6))
-def test_lives_that_the_engine_has_forgotten_are_told_by_the_task(remembered: int) -> None:
-    """Whatever the engine still knows of the end of the story, the whole of it is there."""
+def test_lives_that_the_engine_has_forgotten_are_read_from_the_tasks_reports(
+    remembered: int,
+) -> None:
+    """However much of the end the engine still knows, the result is complete."""
     seen = after(*HEARD[5 - remembered :])
     for entry in told(*LIVES):
         seen = seen.with_entry(entry)
@@ -107,7 +109,7 @@ def test_lives_that_the_engine_has_forgotten_are_told_by_the_task(remembered: in
     assert not is_told(Event(50.0, "die", "worker-0", 1), seen.events)
 
 
-def test_lives_that_ended_without_a_word_are_counted_by_the_engine() -> None:
+def test_lives_without_a_report_are_counted_by_the_engine() -> None:
     seen = after()
     for entry in told((41.0, 0.0, 0)):
         seen = seen.with_entry(entry)
@@ -123,7 +125,7 @@ def test_an_end_has_a_start_before_it() -> None:
     assert seen.tasks["worker-0"].restarts == 1
 
 
-def test_restarts_count_that_only_the_progress_file_tells_of() -> None:
+def test_restarts_that_only_the_progress_file_shows_are_counted() -> None:
     """`start_again` resets the engine's own count."""
     seen = after(started("chief-0"))
     for at in (10.2, 60.2):
@@ -140,7 +142,7 @@ def test_a_container_that_was_removed_has_ended() -> None:
     assert seen.with_event(events[0]).tasks["ps-0"].state is State.ENDED
 
 
-def test_a_container_that_goes_on_after_a_pause() -> None:
+def test_a_container_that_continues_after_a_pause() -> None:
     seen = after(started("ps-0"), Event(20.0, "pause", "ps-0", None))
     assert [event.action for event in missed(seen, [alive("ps-0")], ASKED)] == ["unpause"]
 
@@ -149,11 +151,11 @@ def test_a_container_that_goes_on_after_a_pause() -> None:
     "now", [alive("ps-0", started=ASKED + 1), ended("ps-0", finished=ASKED + 1),
             alive("ps-0", state="created", started=-6e10)],
 )  # fmt: skip
-def test_what_happens_after_the_question_is_left_to_the_engine(now: Container) -> None:
+def test_events_after_the_question_are_left_to_the_engine(now: Container) -> None:
     seen = after(started("ps-0")) if now.state == "exited" else after()
     assert missed(seen, [now], ASKED) == []
 
 
-def test_events_are_told_in_their_order() -> None:
+def test_events_are_in_order() -> None:
     events = missed(after(), [ended("ps-0"), alive("ps-1", started=5.0)], ASKED)
     assert [event.time for event in events] == sorted(event.time for event in events)

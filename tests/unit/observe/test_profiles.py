@@ -1,4 +1,4 @@
-"""What is noted of a trace that a manifest asks for."""
+"""The notes about a trace that a manifest asks for."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ def noted(story: Story) -> list[str]:
     return list(profile_notes(ASKED, story.seen))
 
 
-def test_one_that_was_taken_is_no_note() -> None:
+def test_a_successful_trace_is_no_note() -> None:
     story = Story.of().says(9, "chief-0", "profiled", folder="profile/now", missing=[], message="")
     assert noted(story) == []
     assert list(profile_notes(None, Story.of().seen)) == []
 
 
-def test_tasks_that_are_missing_are_named() -> None:
+def test_missing_tasks_are_named() -> None:
     story = Story.of().says(9, "chief-0", "profiled", folder="f", missing=["ps-0"], message="")
     assert noted(story) == ["the profile lacks ps-0: no trace came from there in time"]
 
 
-def test_a_step_that_was_never_reached() -> None:
+def test_a_step_that_was_never_reached_is_a_note() -> None:
     story = Story.of().says(3, "chief-0", "step", step=60)
     assert noted(story) == ["no profile: step 100 was never reached, the last reported one was 60"]
     assert noted(Story.of()) == [

@@ -1,4 +1,4 @@
-"""Progress files: every line once, half lines later, and whatever a user's program writes."""
+"""Progress files: every line once, incomplete lines later, and any text of a user's program."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def line(time: float, event: str, **fields: object) -> str:
     return json.dumps({"time": time, "event": event, **fields}) + "\n"
 
 
-def test_each_entry_is_handed_out_once_and_in_order_of_time(output: Path) -> None:
+def test_each_entry_is_returned_once_and_in_order_of_time(output: Path) -> None:
     (output / "progress" / "chief-0.jsonl").write_text(line(2, "start") + line(4, "step", step=1))
     (output / "progress" / "ps-0.jsonl").write_text(line(3, "ready"))
     reader = ProgressReader(output, since=0)
@@ -58,7 +58,7 @@ def test_each_entry_is_handed_out_once_and_in_order_of_time(output: Path) -> Non
     assert entry.event == End(exit_code=0)
 
 
-def test_half_a_line_waits_for_its_other_half(output: Path) -> None:
+def test_an_incomplete_line_waits_for_its_rest(output: Path) -> None:
     file, whole = output / "progress" / "chief-0.jsonl", line(1, "step", step=7)
     reader = ProgressReader(output, since=0)
     file.write_text(whole[:10])
@@ -67,12 +67,12 @@ def test_half_a_line_waits_for_its_other_half(output: Path) -> None:
     assert [entry.event for entry in reader.poll()] == [Step(step=7)]
 
 
-def test_an_earlier_runs_entries_are_left_out(output: Path) -> None:
+def test_entries_of_an_earlier_run_are_left_out(output: Path) -> None:
     (output / "progress" / "chief-0.jsonl").write_text(line(1, "end") + line(11, "start"))
     assert [name_of(entry.event) for entry in ProgressReader(output, since=10).poll()] == ["start"]
 
 
-def test_lines_in_another_form_are_passed_over(output: Path) -> None:
+def test_lines_in_another_form_are_skipped(output: Path) -> None:
     odd = [
         "",
         "hello",
@@ -91,7 +91,7 @@ def test_lines_in_another_form_are_passed_over(output: Path) -> None:
     assert [name_of(entry.event) for entry in ProgressReader(output, since=0).poll()] == ["step"]
 
 
-def test_what_is_no_file_and_what_is_not_there_yet_is_no_error(output: Path) -> None:
+def test_missing_files_and_other_objects_are_no_error(output: Path) -> None:
     assert ProgressReader(output / "later", since=0).poll() == []
     (output / "progress" / "folder.jsonl").mkdir()
     (output / "progress" / "gone.jsonl").symlink_to(output / "nowhere")
@@ -99,7 +99,7 @@ def test_what_is_no_file_and_what_is_not_there_yet_is_no_error(output: Path) -> 
     assert [entry.task for entry in ProgressReader(output, since=0).poll()] == ["ps-0"]
 
 
-def test_a_file_with_nothing_new_is_not_opened_again(
+def test_a_file_without_new_data_is_not_opened_again(
     output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (output / "progress" / "ps-0.jsonl").write_text(line(1.0, "step"))
@@ -146,7 +146,7 @@ def test_only_tasks_of_the_run_are_read_and_named(output: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["1e999", "-1", "NaN", "1e300", "null", "[]", '"x"', "9e9"])
-def test_times_are_within_the_run(output: Path, moment: str) -> None:
+def test_times_outside_the_run_are_corrected(output: Path, moment: str) -> None:
     found = read(output, f'{{"time": {moment}, "event": "step", "step": 1}}\n' + line(1, "ready"))
     assert [name_of(entry.event) for entry in found] == ["ready"]
 
@@ -170,7 +170,7 @@ def test_texts_can_be_written_to_a_file(output: Path) -> None:
     assert len(entry.event.message) == LONGEST_TEXT
 
 
-def test_a_secret_that_a_cut_goes_through_is_masked(output: Path) -> None:
+def test_a_secret_at_the_end_of_a_truncated_text_is_masked(output: Path) -> None:
     secret = "hunter2-0123456789-abcdefghi"
     for before in range(LONGEST_TEXT - 2 * len(secret), LONGEST_TEXT):
         (entry,) = read(output, line(1, "end", message="x" * before + secret))
@@ -199,7 +199,7 @@ def test_a_sparse_file_and_a_long_line_take_no_memory(output: Path) -> None:
     assert reader.left_out == 2
 
 
-def test_more_entries_than_anybody_needs_are_counted(output: Path) -> None:
+def test_entries_beyond_the_limit_are_counted(output: Path) -> None:
     text = "".join(line(1000 + i / 1e6, "step", step=i) for i in range(20_000))
     (output / "progress" / "chief-0.jsonl").write_text(text + line(1001, "end", exit_code=0))
     reader = ProgressReader(output, since=1000)
@@ -221,7 +221,7 @@ def test_a_program_that_writes_fast_for_long_is_read_to_its_end(output: Path) ->
     assert KEPT < len(found) < 10_000
 
 
-def test_values_are_masked_in_words_of_a_program_and_nothing_else() -> None:
+def test_only_texts_of_a_program_are_masked() -> None:
     mask = masker({"hunter22", "failed", "chief-0"})
     end = as_entry("chief-0", 1.0, "end", {"reason": "failed", "message": "hunter22 failed"})
     assert without_values(end, mask).event == End(reason="failed", message="*** ***")
@@ -240,14 +240,14 @@ def test_values_are_masked_in_words_of_a_program_and_nothing_else() -> None:
     )
 
 
-def test_words_have_no_characters_that_nobody_sees(output: Path) -> None:
+def test_texts_have_no_invisible_characters(output: Path) -> None:
     words = {"of\u202eof": "gpj\u202e.exe", "\u2066a": ["b\u200f"]}
     (output / "progress" / "chief-0.jsonl").write_text(line(1, "metrics", **words))
     (entry,) = ProgressReader(output).poll()
     assert entry.event.values == {"ofof": "gpj.exe", "a": ["b"]}
 
 
-def test_entries_that_are_heavy_together_are_left_out_and_the_end_is_read(output: Path) -> None:
+def test_too_many_large_entries_are_left_out_and_the_end_is_read(output: Path) -> None:
     began = 100.0
     heavy = {f"k{at}": [{}] * 150 for at in range(12)}
     lines = [line(began + 1, "metrics", **{f"{name}_{at}": value for name, value in heavy.items()})
@@ -262,7 +262,7 @@ def test_entries_that_are_heavy_together_are_left_out_and_the_end_is_read(output
     assert reader.left_out == len(lines) - len(entries) > 100
 
 
-def test_nothing_that_a_task_says_moves_a_terminal(output: Path) -> None:
+def test_no_text_of_a_task_can_control_a_terminal(output: Path) -> None:
     escape = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b31m\r\b"
     text = line(1.0, "evaluation", checkpoint=f"a\n{escape}", step=5)
     text += line(2.0, "devices", of="chief-0", sees=[escape], promised=[escape], broken=escape)
@@ -275,7 +275,7 @@ def test_nothing_that_a_task_says_moves_a_terminal(output: Path) -> None:
     )
 
 
-def test_a_line_of_the_future_is_none_when_that_has_come(
+def test_a_line_from_the_future_does_not_count_later(
     output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()
@@ -288,14 +288,14 @@ def test_a_line_of_the_future_is_none_when_that_has_come(
 
 
 def flood(output: Path, line: bytes, count: int, began: float) -> None:
-    """So many lines, and then the last word of a task that began then."""
+    """Write this number of lines, and then the end of a task that began then."""
     with (output / "progress" / "chief-0.jsonl").open("wb") as file:
         for _ in range(count // 1000):
             file.write(line * 1000)
         file.write(json.dumps({"time": began + 1, "event": "end", "exit_code": 0}).encode() + b"\n")
 
 
-def test_lines_without_end_are_read_in_bounded_time(output: Path) -> None:
+def test_a_line_without_an_end_is_read_in_bounded_time(output: Path) -> None:
     began = time.time() - 2
     tiny = json.dumps({"time": int(began + 1), "event": "x"}).encode() + b"\n"
     for text, count in ((b"1\n", 8_000_000), (b"\n", 16_000_000), (tiny, 400_000)):
@@ -349,7 +349,7 @@ def test_a_week_is_read_whole_in_little_memory(
     assert sum(1 for _ in ProgressReader(output, began, tasks=["chief-0"]).each()) == count + 2
 
 
-def test_functions_that_workers_have_finished_are_their_own_steps(output: Path) -> None:
+def test_finished_functions_of_workers_are_their_own_steps(output: Path) -> None:
     counts = {"worker-0": 30, "worker-1": 10, "worker-7": 1, "x": 2, "ps-0": "many", "ps-1": -1}
     worked = line(1, "worked", functions=counts, per_s={"worker-0": 3.5})
     (output / "progress" / "chief-0.jsonl").write_text(worked + line(2, "worked", functions=[1]))

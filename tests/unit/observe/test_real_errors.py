@@ -1,4 +1,4 @@
-"""Where in a program it failed, found in the logs of real TensorFlow and Keras programs."""
+"""The failing line of a program, found in the logs of real TensorFlow and Keras programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RAISED = sorted({path.stem for path in ERRORS.glob("*.words")} - {"says_and_exit
 FLOOD = "".join(f"step {step}: loss 0.5\n" for step in range(2000))
 
 
-def test_the_programs_own_line_is_among_the_last_words(subtests: pytest.Subtests) -> None:
+def test_the_programs_own_line_is_in_the_last_output(subtests: pytest.Subtests) -> None:
     for name, after in itertools.product(RAISED, ("", FLOOD)):
         with subtests.test(name=name, flood=bool(after)):
             log = (ERRORS / f"{name}.log").read_text() + after
@@ -28,8 +28,8 @@ def test_the_programs_own_line_is_among_the_last_words(subtests: pytest.Subtests
             assert len(said.splitlines()) <= 12
 
 
-def test_without_the_programs_own_words_its_error_is_whole(subtests: pytest.Subtests) -> None:
-    """As of a program that is not run by the kit's runner."""
+def test_without_the_runners_report_the_error_is_complete(subtests: pytest.Subtests) -> None:
+    """As for a program that the kit's runner does not run."""
     for name in RAISED:
         with subtests.test(name=name):
             log = (ERRORS / f"{name}.log").read_text()
@@ -38,7 +38,7 @@ def test_without_the_programs_own_words_its_error_is_whole(subtests: pytest.Subt
                 assert last.strip() in last_words(log)
 
 
-def test_an_error_that_the_outcome_tells_is_not_shown_in_pieces(subtests: pytest.Subtests) -> None:
+def test_an_error_in_the_outcome_is_not_also_shown_in_pieces(subtests: pytest.Subtests) -> None:
     for name in RAISED:
         with subtests.test(name=name):
             log = (ERRORS / f"{name}.log").read_text()
@@ -53,7 +53,7 @@ def stamped(text: str, second: int) -> str:
     return "".join(f"2026-03-01T10:00:{second:02}.5Z {line}\n" for line in text.splitlines())
 
 
-def test_what_was_said_on_stderr_at_the_end_is_not_lost_behind_stdout() -> None:
+def test_the_last_lines_of_stderr_are_not_lost_behind_stdout() -> None:
     early, late = stamped("warning: old", 1), stamped("usage: train\ntrain: error: no --data", 20)
     log = early + late + stamped(FLOOD, 20) + stamped("the program ended", 21)
     said = last_words(log, stderr=early + late).splitlines()

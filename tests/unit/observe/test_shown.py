@@ -1,4 +1,5 @@
-"""Which lines of a task's log are shown while it runs: a flood is counted, nothing comes twice."""
+"""Which lines of a task's log are shown while it runs: a flood is counted, and no line is shown
+twice."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from tests.fakes.clock import Clock
 
 
 class Screen:
-    """What is shown of `chief-0`."""
+    """Records the lines of `chief-0` that are shown."""
 
     def __init__(self, clock: Clock, since: float | None = None) -> None:
         self.lines: list[str] = []
@@ -30,12 +31,12 @@ def said(count: int, first: int = 1) -> list[str]:
 
 
 def log(texts: list[str]) -> str:
-    """As the engine hands it out: a line each second from 10:00:00 on."""
+    """Returns a log as the engine returns it: one line per second from 10:00:00 on."""
     stamps = (f"2026-03-01T10:{i // 60:02}:{i % 60:02}.123456789Z" for i in range(len(texts)))
     return "".join(f"{stamp} {text}\n" for stamp, text in zip(stamps, texts, strict=True))
 
 
-def test_lines_are_shown_as_they_come(clock: Clock) -> None:
+def test_lines_are_shown_as_they_arrive(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes("a", "  ", "", "b")
     assert screen.lines == ["a", "b"]
@@ -51,7 +52,7 @@ def test_of_a_flood_the_last_lines_are_shown_and_the_others_counted(clock: Clock
     assert screen.lines[MOST + 1 :] == said(LAST, 100_000 - LAST + 1)
 
 
-def test_a_program_that_is_quiet_again_is_shown_without_another_line_of_it(clock: Clock) -> None:
+def test_a_program_is_shown_again_after_a_flood_without_waiting_for_a_line(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes(*said(MOST + LAST + 1))
     screen.shown.settle()
@@ -64,21 +65,21 @@ def test_a_program_that_is_quiet_again_is_shown_without_another_line_of_it(clock
     assert screen.lines[-1] == "on we go"
 
 
-def test_a_few_lines_too_many_are_all_shown(clock: Clock) -> None:
+def test_a_few_lines_above_the_limit_are_all_shown(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes(*said(MOST + LAST))
     screen.shown.finish(())
     assert screen.lines == said(MOST + LAST)
 
 
-def test_lines_that_come_again_after_a_restart_are_shown_once(clock: Clock) -> None:
+def test_lines_that_repeat_after_a_restart_are_shown_once(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes("first life")
     screen.takes("first life", "second life")
     assert screen.lines == ["first life", "second life"]
 
 
-def test_the_end_shows_what_has_not_arrived_and_nothing_later(clock: Clock) -> None:
+def test_the_end_shows_lines_that_have_not_arrived_and_nothing_later(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes("a", "", "b")
     screen.shown.finish(log(["a", "", "b", "c", "d"]).split("\n"))
@@ -88,7 +89,7 @@ def test_the_end_shows_what_has_not_arrived_and_nothing_later(clock: Clock) -> N
     assert screen.lines == ["a", "b", "c", "d"]
 
 
-def test_the_end_counts_what_has_not_arrived_of_a_flood(clock: Clock) -> None:
+def test_the_end_counts_lines_of_a_flood_that_have_not_arrived(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes(*said(5))
     screen.shown.finish(log(said(3000)).split("\n"))
@@ -98,7 +99,7 @@ def test_the_end_counts_what_has_not_arrived_of_a_flood(clock: Clock) -> None:
     assert screen.lines[-1] == "line 3000"
 
 
-def test_lines_from_before_one_looked_are_neither_shown_nor_counted(clock: Clock) -> None:
+def test_lines_from_before_the_start_are_neither_shown_nor_counted(clock: Clock) -> None:
     screen = Screen(clock, since=1772359203.0)  # 10:00:03
     screen.shown.finish(log(said(6)).split("\n"))
     assert screen.lines == ["line 4", "line 5", "line 6"]
@@ -115,7 +116,7 @@ TOLD = '  File "/program/train.py", line 3, in <module>\nValueError: shapes diff
 
 
 @pytest.mark.parametrize("arrived", [0, 2, 5])
-def test_an_error_that_the_outcome_tells_is_not_shown_before(clock: Clock, arrived: int) -> None:
+def test_an_error_that_the_outcome_reports_is_not_shown_before(clock: Clock, arrived: int) -> None:
     screen = Screen(clock)
     screen.takes("step 1", *TRACEBACK[:arrived])
     screen.shown.settle()
@@ -123,7 +124,7 @@ def test_an_error_that_the_outcome_tells_is_not_shown_before(clock: Clock, arriv
     assert screen.lines == ["step 1", "goodbye"]
 
 
-def test_an_error_of_which_the_outcome_tells_nothing_is_shown(clock: Clock) -> None:
+def test_an_error_that_the_outcome_does_not_report_is_shown(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes("step 1", *TRACEBACK)
     assert screen.lines == ["step 1"]
@@ -131,7 +132,7 @@ def test_an_error_of_which_the_outcome_tells_nothing_is_shown(clock: Clock) -> N
     assert screen.lines == ["step 1", *TRACEBACK]
 
 
-def test_an_error_that_the_program_outlives_is_shown_soon(clock: Clock) -> None:
+def test_an_error_that_the_program_survives_is_shown_soon(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes(*TRACEBACK, "and on we go")
     clock.pass_by(HOLD_S - 0.1)
@@ -144,7 +145,7 @@ def test_an_error_that_the_program_outlives_is_shown_soon(clock: Clock) -> None:
     assert screen.lines[-1] == "step 2"
 
 
-def test_a_flood_after_an_error_lets_it_go(clock: Clock) -> None:
+def test_a_flood_after_an_error_releases_it(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes(*TRACEBACK, *said(MOST_HELD))
     assert screen.lines[: len(TRACEBACK)] == TRACEBACK
@@ -161,21 +162,23 @@ def test_a_flood_after_an_error_lets_it_go(clock: Clock) -> None:
         ),
     ],
 )
-def test_a_message_without_a_traceback_is_told_once_too(clock: Clock, line: str, told: str) -> None:
+def test_a_message_without_a_traceback_is_shown_only_once(
+    clock: Clock, line: str, told: str
+) -> None:
     screen = Screen(clock)
     screen.takes("reading", line)
     screen.shown.finish((), told)
     assert screen.lines == ["reading"]
 
 
-def test_what_a_supervisor_says_of_a_run_that_goes_on_is_shown_at_once(clock: Clock) -> None:
+def test_messages_of_a_supervisor_during_the_run_are_shown_at_once(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes("chief-0: worker-1 is a straggler: 2.1 steps/s", "chief-0: training waits")
     assert len(screen.lines) == 2
 
 
-def test_what_is_printed_around_an_error_is_shown_or_counted(clock: Clock) -> None:
-    """Lines of stdout may arrive after those of stderr that were printed later."""
+def test_output_around_an_error_is_shown_or_counted(clock: Clock) -> None:
+    """Lines of stdout may arrive after later lines of stderr."""
     screen = Screen(clock)
     lines = ["error: no class folders", *said(350)]
     screen.shown.finish(log(lines).split("\n"), "no class folders\n" + "\n".join(said(10, 341)))
@@ -188,7 +191,7 @@ def test_what_is_printed_around_an_error_is_shown_or_counted(clock: Clock) -> No
     assert within.lines == said(50)
 
 
-def test_the_lines_of_a_graphs_error_are_not_shown_piece_by_piece(clock: Clock) -> None:
+def test_the_lines_of_a_graph_error_are_not_shown_one_by_one(clock: Clock) -> None:
     inside = ["Detected at node 'a' defined at (most recent call last):", "Node: 'a'"]
     screen = Screen(clock)
     screen.shown.finish(log([*TRACEBACK[:3], *inside, *TRACEBACK[3:]]).split("\n"), TOLD)
@@ -207,8 +210,8 @@ Additional GRPC error information from remote target /job:worker/task:{0} while 
 :UNKNOWN:Error received from peer  {{grpc_status:3}} [Op:__inference_step_16]"""
 
 
-def test_an_error_that_each_worker_has_is_shown_once(clock: Clock) -> None:
-    """Its frames in the kit and in the image's packages, and what gRPC adds, never."""
+def test_an_error_of_every_worker_is_shown_once(clock: Clock) -> None:
+    """Frames in the kit and in the image's packages, and gRPC's additions, are never shown."""
     screen = Screen(clock)
     first, again = STACK.format(1, 10).splitlines(), STACK.format(0, 10).splitlines()
     screen.takes(*first, *again, *again, "step 1: loss nan")
@@ -238,8 +241,9 @@ def test_a_lost_worker_is_one_line(clock: Clock) -> None:
     assert screen.lines[2:] == ["… 4 lines of errors left out, all in logs/chief-0.log"]
 
 
-def test_of_a_long_error_of_tensorflows_the_beginning_is_shown(clock: Clock) -> None:
-    """What `enable_check_numerics` finds has a stack of a hundred lines, once for each worker."""
+def test_of_a_long_tensorflow_error_the_beginning_is_shown(clock: Clock) -> None:
+    """The errors of `enable_check_numerics` have a stack of a hundred lines, once for each
+    worker."""
     stack = [f"    + .../layer.py (L{i}) call\n  -> |" for i in range(40)]
     found = "\n".join(["!!! Detected Infinity or NaN", "  dtype: float32", *stack]).splitlines()
     screen = Screen(clock)
@@ -252,7 +256,7 @@ def test_of_a_long_error_of_tensorflows_the_beginning_is_shown(clock: Clock) -> 
     assert len(screen.lines) <= 15 and "lines of errors left out" in screen.lines[-1]
 
 
-def test_what_is_indented_and_comes_later_is_the_programs(clock: Clock) -> None:
+def test_later_indented_lines_are_the_programs(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes("ERROR:tensorflow:gone")
     steps = [f"  {step}/50 [==>...]" for step in range(50)]
@@ -261,7 +265,7 @@ def test_what_is_indented_and_comes_later_is_the_programs(clock: Clock) -> None:
     assert screen.lines == ["ERROR:tensorflow:gone", *steps]
 
 
-def test_what_a_program_prints_itself_is_never_a_repetition(clock: Clock) -> None:
+def test_repeated_lines_of_the_program_are_all_shown(clock: Clock) -> None:
     mine = ["E is 5", "loss is NaN", "  indented", "saved", "INFO: done", "File x", "1 root"] * 3
     screen = Screen(clock)
     screen.takes(*mine, "INFO:tensorflow:loss = 1, step = 1", "INFO:tensorflow:loss = 1, step = 2")
@@ -272,7 +276,7 @@ def test_what_a_program_prints_itself_is_never_a_repetition(clock: Clock) -> Non
 
 
 def test_a_line_that_tensorflow_logs_twice_is_shown_once(clock: Clock) -> None:
-    """By its own handler and by the root's, as soon as a program has set up `logging`."""
+    """Its own handler and the root's log it, as soon as a program has set up `logging`."""
     screen = Screen(clock)
     line = "WARNING:tensorflow:Using the default strategy"
     screen.takes(line, line, "step 1", "step 1")

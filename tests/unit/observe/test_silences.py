@@ -1,4 +1,4 @@
-"""Silences in words, whatever a program has written of them."""
+"""The messages about silent tasks, whatever a program has written about them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def sentence(entry: Entry) -> str:
     return str(heartbeats.silence(entry.time, entry.event))
 
 
-def test_how_long_and_since_when() -> None:
+def test_a_message_has_the_length_and_the_time() -> None:
     assert "ps-0 has been silent for 12 s" in sentence(heartbeats.entry("ps-0", 1000.0, 12.0))
 
 
-def test_of_a_task_that_was_killed_it_is_not_said_that_its_process_lives() -> None:
+def test_a_killed_task_is_not_said_to_have_a_living_process() -> None:
     fields = {"of": "ps-0", "last_heard": 979.0, "server": True, "gone": True}
     entry = as_entry("chief-0", 1000.0, "silent", fields)
     assert "has not answered for 21 s (its process has ended;" in sentence(entry)
 
 
 @pytest.mark.parametrize("odd", ["x", None, True, 10**400, 1e29, float("nan"), -5])
-def test_an_odd_time_is_no_error(odd: object) -> None:
+def test_an_invalid_time_is_no_error(odd: object) -> None:
     entry = as_entry("chief-0", 1000.0, "silent", {"of": "ps-0", "last_heard": odd})
     assert sentence(entry).startswith("ps-0 has been silent for ")

@@ -1,4 +1,4 @@
-"""What the engine and the tasks tell becomes states, restarts and figures of each task."""
+"""Reports of the engine and the tasks become states, restarts and figures of each task."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cluster_kit.platforms.docker.docker_engine import Event
 from tests.unit.stories import CLUSTER, Story
 
 
-def test_an_event_of_a_stranger_changes_nothing() -> None:
+def test_an_event_of_an_unknown_task_changes_nothing() -> None:
     seen = RunState.of(CLUSTER)
     assert seen.with_event(Event(1.0, "die", "worker-9", 1)) == seen
 
 
-def test_lines_read_after_the_end_do_not_wake_a_task() -> None:
+def test_lines_read_after_the_end_do_not_change_the_state() -> None:
     story = Story.of().ends(9, "chief-0", 0, "finished").says(8.9, "chief-0", "epoch", loss=0.5)
     task = story.seen.tasks["chief-0"]
     assert (task.state, task.exit_code, task.loss) == ("ended", 0, 0.5)
@@ -40,7 +40,7 @@ def test_a_task_goes_through_its_states_and_counts_its_restarts() -> None:
     assert (task.restarts, task.exit_code, task.step) == (1, None, 10)
 
 
-def test_figures_that_are_no_numbers_are_left_out() -> None:
+def test_invalid_figures_are_left_out() -> None:
     story = Story.of().says(1, "chief-0", "step", step="many", loss=True, accuracy=1e300)
     task = story.seen.tasks["chief-0"]
     assert (task.step, task.loss, task.accuracy) == (None, None, None)
@@ -56,10 +56,10 @@ def test_figures_that_are_no_numbers_are_left_out() -> None:
         (2, "worker-0", 5.0, False),
     ],
 )
-def test_who_comes_back_after_the_leaders_end_is_not_waited_for(
+def test_a_task_that_restarts_after_the_leaders_end_is_not_waited_for(
     leaders_code: int, task: str, died: float, over: bool
 ) -> None:
-    """The engine starts it again half a second after it died; the leader ends at 10."""
+    """The engine restarts it half a second after its end; the leader ends at 10."""
     story = Story.of().dies(died, task, 2).ends(10, "chief-0", leaders_code, "")
     still_scores = task == "evaluator-0" and leaders_code == 0
     assert story.seen.is_done(task) is not still_scores

@@ -1,4 +1,4 @@
-"""Stragglers as leaders report them: who is one now, and the times for the notes."""
+"""Stragglers as leaders report them: the present ones, and the times for the notes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def over(time: float = 140.0, **different: Any) -> Entry:
     return as_entry("chief-0", time, "straggled", fields | different)
 
 
-def test_a_straggler_has_what_its_leader_said() -> None:
+def test_a_straggler_has_the_values_of_its_leaders_report() -> None:
     found = task_view.current([begins()])["worker-1"]
     assert (found.since, found.by, found.steps_per_s) == (80.0, "chief-0", 3.1)
     assert (found.others_steps_per_s, found.share, found.cause, found.limit) == (
@@ -48,7 +48,7 @@ def test_a_straggler_has_what_its_leader_said() -> None:
         {"share": float("nan")},
     ],
 )
-def test_odd_values_are_unknown(odd: dict[str, Any]) -> None:
+def test_invalid_values_are_unknown(odd: dict[str, Any]) -> None:
     assert len(task_view.current([begins(**odd)])) == 1
     assert task_view.note(task_view.periods([begins(**odd)])[0])
 
@@ -66,7 +66,7 @@ def test_odd_values_are_unknown(odd: dict[str, Any]) -> None:
     ],
     ids=["said", "of another", "ready again", "ended", "another starts", "leader starts", "step"],
 )
-def test_when_it_is_over(entry: Entry, is_over: bool) -> None:
+def test_the_end_of_a_straggler(entry: Entry, is_over: bool) -> None:
     before = task_view.current([begins()])
     assert (task_view.after(before, entry) == {}) is is_over
     assert (task_view.after(before, entry) is before) is not is_over
@@ -95,7 +95,7 @@ def test_a_watched_run_and_status_show_the_same_task() -> None:
     assert seen.with_entry(over()).tasks["worker-1"].straggler is None
 
 
-def test_a_leader_that_names_a_straggler_keeps_its_own_speed() -> None:
+def test_a_leader_that_reports_a_straggler_keeps_its_own_speed() -> None:
     seen = RunState.of(cluster(worker=2))
     for entry in (as_entry("chief-0", 90.0, "step", {"step": 5, "steps_per_s": 12.0}), begins()):
         seen = seen.with_entry(entry)
@@ -105,7 +105,7 @@ def test_a_leader_that_names_a_straggler_keeps_its_own_speed() -> None:
 @pytest.mark.parametrize(
     ("state", "lags"), [("running", True), ("paused", False), ("restarting", False)]
 )
-def test_a_task_that_does_not_work_does_not_lag(state: str, lags: bool) -> None:
+def test_a_task_that_does_not_train_is_no_straggler(state: str, lags: bool) -> None:
     now = container("worker-1", state=state, exit_code=None)
     [view] = from_containers([now], [begins()])
     assert view.straggler is not None
@@ -113,7 +113,7 @@ def test_a_task_that_does_not_work_does_not_lag(state: str, lags: bool) -> None:
 
 
 @pytest.mark.parametrize("seconds", [1e29, 2**63, -1e29, 1e300])
-def test_a_time_that_cannot_be_is_none_before_the_first(seconds: float) -> None:
+def test_an_invalid_time_is_ignored(seconds: float) -> None:
     (period,) = task_view.periods([begins(seconds=seconds)])
     assert period.begin.since == 100.0
     assert task_view.note(period)

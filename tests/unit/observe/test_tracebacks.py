@@ -1,4 +1,4 @@
-"""What a failed task said itself, found in the noise that TensorFlow makes."""
+"""The error of a failed task, found among TensorFlow's log lines."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ ValueError: Exception encountered when calling layer "dense"
 
 
 def stamped(log: str) -> str:
-    """As the engine hands logs out, its own time in front of each line."""
+    """Returns the log as the engine does, with its own time in front of each line."""
     return "".join(
         f"2025-03-01T10:00:{i % 60:02}.123456789Z {line}\n"
         for i, line in enumerate(log.splitlines())
     )
 
 
-def test_noise_alone_says_nothing() -> None:
+def test_log_lines_of_tensorflow_alone_are_no_error() -> None:
     assert last_words(stamped(NOISE)) == ""
 
 
-def test_a_warning_of_a_deprecated_name_says_nothing() -> None:
+def test_a_deprecation_warning_is_no_error() -> None:
     warning = (
         "WARNING:tensorflow:From /program/train.py:7: experimental_run (from tf) is deprecated.\n"
         "Instructions for updating:\nuse distribute.MultiWorkerMirroredStrategy instead\n"
@@ -116,7 +116,7 @@ def test_a_traceback_ends_with_its_error() -> None:
     assert len(said) <= 12
 
 
-def test_noise_after_the_traceback_does_not_hide_it() -> None:
+def test_log_lines_after_the_traceback_do_not_hide_it() -> None:
     said = last_words(stamped(TRACEBACK + NOISE))
     assert said.splitlines()[-1] == "  input shape (None, 7) does not fit"
 
@@ -129,7 +129,7 @@ def test_of_two_chained_tracebacks_the_last_one_counts() -> None:
     assert "KeyError" not in said
 
 
-def test_a_traceback_of_the_shutdown_is_not_the_error() -> None:
+def test_a_traceback_during_shutdown_is_not_the_error() -> None:
     ignored = (
         "Exception ignored in: <function Server.__del__ at 0x7f>\n"
         'Traceback (most recent call last):\n  File "x.py", line 1, in __del__\n'
@@ -141,7 +141,7 @@ def test_a_traceback_of_the_shutdown_is_not_the_error() -> None:
         assert "AttributeError" not in said
 
 
-def test_a_traceback_that_the_program_outlived_is_history() -> None:
+def test_a_traceback_that_the_program_survived_is_not_the_error() -> None:
     went_on = "".join(f"step {step}: loss 0.5\n" for step in range(100))
     said = last_words(stamped(TRACEBACK + went_on + "out of paper\n"))
     assert said.splitlines()[-1] == "out of paper"
@@ -155,12 +155,12 @@ def test_without_a_traceback_the_last_lines_are_kept() -> None:
     assert len(said) == 12
 
 
-def test_a_cut_off_traceback_is_shown_as_it_is() -> None:
+def test_an_incomplete_traceback_is_shown_unchanged() -> None:
     cut = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'
     assert last_words(stamped(cut)) == cut.rstrip()
 
 
-def test_what_only_begins_like_a_traceback_is_shown_with_its_error() -> None:
+def test_text_that_only_begins_like_a_traceback_is_shown_with_its_error() -> None:
     told = "Traceback (most recent call last):\nValueError: wrong"
     assert last_words(stamped(told)) == told
     assert last_words(stamped(f"{told}\n"), error="ValueError: wrong") == told.partition("\n")[0]
@@ -174,7 +174,7 @@ def test_a_deep_traceback_keeps_its_error_and_its_nearest_frames() -> None:
     assert len(said.splitlines()) <= 12
 
 
-def test_an_empty_log_says_nothing() -> None:
+def test_an_empty_log_has_no_error() -> None:
     assert last_words("") == ""
     assert last_words(stamped("\n\n")) == ""
 
@@ -205,7 +205,7 @@ GRAPH_ERROR = (
 )
 
 
-def test_an_error_of_graph_mode_is_told_once_with_the_programs_own_line() -> None:
+def test_a_graph_mode_error_is_reported_once_with_the_programs_own_line() -> None:
     said = last_words(stamped(NOISE + GRAPH_ERROR)).splitlines()
     assert said[:4] == [
         '  File "/program/train.py", line 40, in main',
@@ -224,7 +224,7 @@ def test_an_error_of_graph_mode_is_told_once_with_the_programs_own_line() -> Non
     assert len(said) <= 12
 
 
-def test_after_an_error_of_graph_mode_a_program_may_still_say_what_it_died_of() -> None:
+def test_after_a_graph_mode_error_a_later_message_of_the_program_counts() -> None:
     said = last_words(stamped(GRAPH_ERROR + "worker-0: the program ended with exit code 1\n"))
     assert "No such file or directory" in said
 
@@ -372,7 +372,7 @@ KNOWN_ERRORS = [
 ]
 
 
-def test_an_error_that_people_meet_often_has_a_hint(subtests: pytest.Subtests) -> None:
+def test_frequent_errors_have_a_hint(subtests: pytest.Subtests) -> None:
     for words, advice in KNOWN_ERRORS:
         with subtests.test(words=words):
             assert advice in known_hint(words)
@@ -386,14 +386,14 @@ def test_an_error_that_people_meet_often_has_a_hint(subtests: pytest.Subtests) -
         "ImportError: cannot import name 'model' from 'trainer' (/opt/trainer/trainer/__init__.py)",
     ],
 )
-def test_a_program_inside_of_its_package_is_told_where_to_start(words: str) -> None:
+def test_a_program_inside_a_package_gets_a_hint_where_to_start(words: str) -> None:
     hint = known_hint(words, [Mount("/home/you/trainer", "/program")])
     assert "next to the directory `trainer`" in hint
     assert "beside `" not in known_hint(words, [Mount("/home/you/src", "/program")])
     assert "beside `" not in known_hint(words, [Mount("/home/you/trainer", "/cache")])
 
 
-def test_a_relative_import_of_the_program_is_told_where_to_start() -> None:
+def test_a_relative_import_in_the_program_gets_a_hint_where_to_start() -> None:
     words = "ImportError: attempted relative import with no known parent package"
     assert "next to the directory `src`" in known_hint(words, [Mount("/home/you/src", "/program")])
     assert not known_hint(words)
@@ -416,7 +416,7 @@ MISSING_DATA = (
 
 
 @pytest.mark.parametrize("words", MISSING_DATA)
-def test_a_missing_file_of_the_data_is_told_where_none_is_mounted(words: str) -> None:
+def test_a_missing_data_file_gets_a_hint_if_no_data_is_mounted(words: str) -> None:
     assert "nothing is mounted at /data" in known_hint(words)
     assert not known_hint(words, [Mount("/home/you/images", "/data")])
     assert not known_hint(words.replace("/data", "/output/data"))
@@ -431,24 +431,24 @@ PROBLEMS = """\
 
 
 @pytest.mark.parametrize("blamed", [PROBLEMS, f"worker-1: {PROBLEMS}"])
-def test_what_the_message_says_is_not_said_again(blamed: str) -> None:
+def test_the_text_of_the_message_is_not_repeated(blamed: str) -> None:
     headline = PROBLEMS.splitlines()[0]
     log = f"reading 3 files\nerror: {PROBLEMS}\nworker-1: {headline}\n"
     assert without_message(last_words(stamped(log)), blamed) == "reading 3 files"
 
 
-def test_a_refusal_that_the_message_says_is_not_said_again_with_its_kind() -> None:
+def test_a_refusal_in_the_message_is_not_repeated_with_its_class() -> None:
     assert without_message("step 1\nValueError: there are 2 ps", "there are 2 ps") == "step 1"
 
 
-def test_a_traceback_stays_whole() -> None:
+def test_a_traceback_stays_complete() -> None:
     words = last_words(stamped(TRACEBACK + "chief-0: the program ended with exit code 1\n"))
     assert without_message(words, "the program ended with exit code 1") == last_words(
         stamped(TRACEBACK)
     )
 
 
-def test_paths_are_the_hosts_where_a_directory_is_mounted() -> None:
+def test_paths_are_the_hosts_if_a_directory_is_mounted() -> None:
     mounts = (Mount("/data/mine", "/program"), Mount("/home/you/shards", "/data"))
     said = on_host(PROBLEMS, mounts).splitlines()
     assert said[0] == "/home/you/shards/pipeline.toml: 2 problems"
@@ -464,13 +464,13 @@ def test_paths_are_the_hosts_where_a_directory_is_mounted() -> None:
 @pytest.mark.parametrize(
     "stamp", ["2026-99-99T99:99:99Z", "0000-00-00T00:00:00Z", "2026-01-01T::Z"]
 )
-def test_what_only_looks_like_a_time_of_the_engine_is_none(separator: str, stamp: str) -> None:
+def test_text_that_only_looks_like_the_engines_time_stays(separator: str, stamp: str) -> None:
     log = f"2026-11-23T10:00:00.1Z ended{separator}{stamp} with this"
     assert last_words(log, stderr=log).endswith("with this")
 
 
 @pytest.mark.parametrize("word", ["/output/_temp", "/output/x.tmp;", "GPU ", "/tmp//output/_temp"])
-def test_a_hint_is_looked_for_in_bounded_time(word: str) -> None:
+def test_hints_are_found_in_bounded_time(word: str) -> None:
     began = time.process_time()
     known_hint(word * 100_000)
     assert time.process_time() - began < 5
@@ -496,7 +496,7 @@ malformed = st.lists(st.sampled_from(LINES) | st.text(max_size=30), max_size=30)
     limit=st.integers(1, 20),
     engine=st.booleans(),
 )
-def test_whatever_looks_like_a_traceback_is_read(
+def test_any_text_like_a_traceback_is_read(
     log: str, stderr: str, error: str, limit: int, engine: bool
 ) -> None:
     log, stderr = (stamped(log), stamped(stderr)) if engine else (log, stderr)
@@ -537,7 +537,7 @@ ValueError: in user code:
 """
 
 
-def test_marks_below_a_line_of_autographs_are_no_end_of_the_traceback() -> None:
+def test_markers_below_a_line_of_autograph_do_not_end_the_traceback() -> None:
     error = "ValueError: Dimension size must be evenly divisible by 3 but is 32"
     assert last_words(OF_AUTOGRAPH, error=error).splitlines() == [
         '  File "/program/train.py", line 9, in <module>',

@@ -1,4 +1,4 @@
-"""What tasks use: rates between lines, means, peaks, and lines that are something else."""
+"""Resource use of tasks: rates between lines, means, peaks, and invalid lines."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ def use_of(*entries: Entry):
     return of_samples(sample for one in entries if (sample := sample_of(one)))["ps-0"]
 
 
-def test_a_rate_takes_two_lines() -> None:
+def test_a_rate_needs_two_lines() -> None:
     use = use_of(entry(1, cpu_s=1, memory=100))
     assert use.now == Usage(100) and use.cpus_mean is None and use.memory_mean == 100
     use = use_of(entry(1, cpu_s=1), entry(3, cpu_s=2, rx=500))
     assert (use.now.cpus, use.now.rx_bps, use.now.tx_bps) == (0.5, 250, 0)
 
 
-def test_a_task_that_was_started_again_counts_from_zero() -> None:
+def test_a_restarted_task_counts_from_zero() -> None:
     use = use_of(entry(1, cpu_s=10), entry(2, cpu_s=12), entry(3, cpu_s=0.5), entry(4, cpu_s=1.5))
     assert use.cpus_mean == 1.5 and use.cpus_peak == 2 and use.now.cpus == 1
     assert use_of(entry(1, cpu_s=10), entry(2, cpu_s=0.5)).now.cpus is None
 
 
-def test_the_time_in_which_it_did_not_run_is_not_counted() -> None:
+def test_time_without_a_running_task_is_not_counted() -> None:
     use = use_of(entry(1), entry(2, cpu_s=1), entry(200, cpu_s=1), entry(201, cpu_s=2))
     assert use.cpus_mean == 1 and use.seconds == 2
 
 
-def test_two_lines_at_the_same_moment_are_no_rate() -> None:
+def test_two_lines_at_the_same_time_give_no_rate() -> None:
     use = use_of(entry(1), entry(2, cpu_s=1), entry(2.01, cpu_s=1.5, memory=7))
     assert use.now == Usage(7, cpus=1, rx_bps=0, tx_bps=0) and use.cpus_peak == 1
     assert use_of(entry(2), entry(1, cpu_s=5)).cpus_peak is None
 
 
-def test_gpus_are_the_mean_share_and_all_their_memory() -> None:
+def test_gpus_are_averaged_and_their_memory_summed() -> None:
     two = [{"busy": 0.5, "memory": 10}, {"busy": 1.0, "memory": 20}]
     slices = [{"busy": None, "memory": 5}]
     use = use_of(entry(1, gpus=two), entry(2, gpus=two))
@@ -68,14 +68,14 @@ def test_gpus_are_the_mean_share_and_all_their_memory() -> None:
         {"cpu_s": True}, {"memory": 1e300},
     ],
 )  # fmt: skip
-def test_a_line_that_is_something_else_is_no_sample(fields: dict[str, object]) -> None:
+def test_an_invalid_line_is_no_sample(fields: dict[str, object]) -> None:
     good = {"cpu_s": 1, "memory": 1, "rx_bytes": 1, "tx_bytes": 1}
     assert sample_of(as_entry("ps-0", 1, "usage", good))
     assert sample_of(as_entry("ps-0", 1, "usage", {**good, **fields} if fields else {})) is None
     assert sample_of(as_entry("ps-0", 1, "step", good)) is None
 
 
-def test_odd_parts_of_a_line_are_left_out() -> None:
+def test_invalid_parts_of_a_line_are_left_out() -> None:
     sample = sample_of(entry(1, sent_to={"ps-1": 5, "x": "y"}, gpus=["?", {"busy": "high"}]))
     assert sample and sample.sent_to == {"ps-1": 5}
     assert (sample.gpu_busy, sample.gpu_memory) == (None, None)
@@ -91,19 +91,19 @@ def test_a_task_that_has_ended_uses_nothing() -> None:
     assert ended.seen.uses["ps-0"].memory_peak == 20
 
 
-def test_a_file_of_no_task_is_not_of_the_run() -> None:
+def test_a_file_of_an_unknown_task_is_ignored() -> None:
     seen = RunState.of(cluster()).with_event(Event(1.0, "start", "ps-0", None))
     assert seen.with_usage(as_entry("stranger-0", 2, "usage", fields_of(entry(2).event))) is seen
 
 
-def test_status_shows_what_those_use_that_run() -> None:
+def test_status_shows_the_use_of_running_tasks() -> None:
     lines = [entry(1, cpu_s=1), entry(2, cpu_s=2)]
     running, ended = container("ps-0", state="running"), container("ps-0", state="exited")
     assert from_containers([running], [], lines)[0].usage == Usage(1, cpus=1, rx_bps=0, tx_bps=0)
     assert from_containers([ended], [], lines)[0].usage is None
 
 
-def test_they_lie_beside_progress_files_and_are_read_apart(tmp_path: Path) -> None:
+def test_usage_files_are_next_to_progress_files_and_read_separately(tmp_path: Path) -> None:
     folder = tmp_path / "progress"
     folder.mkdir()
     (folder / "ps-0.usage").write_text(LINE)

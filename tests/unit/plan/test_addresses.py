@@ -1,4 +1,4 @@
-"""Stable blocks: who is where depends on role and index only."""
+"""Stable address blocks: an address depends on role and index only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_no_two_tasks_share_an_address_and_none_has_a_reserved_one(count: dict[s
 
 
 @given(small, st.integers(1, 30), st.integers(1, 30))
-def test_more_workers_and_ps_move_nobody(
+def test_more_workers_and_ps_move_no_other_task(
     count: dict[str, int], workers: int, parameter_servers: int
 ) -> None:
     before = ips(cluster(evaluator=1, **count))
@@ -55,13 +55,13 @@ def test_sidecars_have_addresses_that_no_task_can_have() -> None:
     assert fewer.sidecars[0].ip == cluster(sidecar={"s0": most, "s1": most}).sidecars[0].ip
 
 
-def test_growth_beyond_a_slash_24_moves_nobody_either() -> None:
+def test_growth_beyond_a_slash_24_moves_no_other_task() -> None:
     before, after = cluster(worker=100), cluster(worker=500)
     assert (before.subnet.prefixlen, after.subnet.prefixlen) == (24, 22)
     assert ips(before).items() <= ips(after).items()
 
 
-def test_without_evaluator_or_chief_the_others_stay() -> None:
+def test_without_evaluator_or_chief_the_others_keep_their_addresses() -> None:
     whole = ips(cluster(chief=1, evaluator=1, worker=2, ps=1))
     assert ips(cluster(chief=0, evaluator=0, worker=2, ps=0)).items() <= whole.items()
 
@@ -92,7 +92,7 @@ def _inside(pool: IPv4Network, prefix: int, place: int) -> IPv4Network:
 
 
 @given(names, st.lists(subnets, max_size=40), st.integers(1, 400))
-def test_a_picked_subnet_overlaps_no_network_of_anybody_else(
+def test_a_chosen_subnet_overlaps_no_other_network(
     name: str, foreign: list[IPv4Network], workers: int
 ) -> None:
     facts = host(networks=tuple(network(str(subnet)) for subnet in foreign))
@@ -101,13 +101,13 @@ def test_a_picked_subnet_overlaps_no_network_of_anybody_else(
 
 
 @pytest.mark.parametrize("prefix", range(addresses.WIDEST, addresses.NARROWEST + 1))
-def test_every_subnet_holds_a_chief_an_evaluator_a_ps_and_two_workers(prefix: int) -> None:
+def test_every_subnet_has_room_for_a_chief_an_evaluator_a_ps_and_two_workers(prefix: int) -> None:
     made = cluster(subnet=f"172.28.0.0/{prefix}", worker=2, ps=1, evaluator=1)
     assert len({task.ip for task in made.tasks}) == 5
 
 
 @pytest.mark.parametrize("prefix", range(addresses.WIDEST, addresses.NARROWEST + 1))
-def test_what_fits_a_subnet_is_distinct_and_inside(prefix: int) -> None:
+def test_addresses_in_a_subnet_are_distinct_and_inside(prefix: int) -> None:
     size = 2 ** (32 - prefix)
     offsets = [
         addresses.offset(prefix, role, index) for role in ROLES for index in _fitting(prefix, role)

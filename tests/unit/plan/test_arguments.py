@@ -24,11 +24,11 @@ FLAGS = [
 
 
 def arguments(**keys: Any) -> dict[str, tuple[str, ...]]:
-    """Every program's arguments, by task."""
+    """Returns the arguments of every program, by task."""
     return {t.name: t.arguments for t in cluster(**keys).tasks if not t.serves}
 
 
-def test_old_flags_tell_every_task_who_it_is_and_where_the_others_are() -> None:
+def test_old_flags_give_every_task_its_role_and_the_others_addresses() -> None:
     found = arguments(args=FLAGS, chief=0, worker=2, ps=1, ps_runs="program", **FIXED)
     hosts = ("--ps_hosts=172.28.0.20:2222", "--worker_hosts=172.28.0.100:2222,172.28.0.101:2222")
     assert found == {
@@ -38,7 +38,7 @@ def test_old_flags_tell_every_task_who_it_is_and_where_the_others_are() -> None:
     }
 
 
-def test_the_chief_is_called_by_its_job_and_its_task_by_its_name() -> None:
+def test_the_chief_has_its_jobs_name_and_its_task_name() -> None:
     args = ["{{ role }}", "{{ name }}", "{{ chief_hosts }}"]
     found = arguments(args=args, ps=1, worker=1, chief_job="master", **FIXED)
     assert found["chief-0"] == ("master", "chief-0", "172.28.0.10:2222")
@@ -57,28 +57,28 @@ def test_every_name_has_a_value() -> None:
     )  # fmt: skip
 
 
-def test_names_stand_for_addresses_where_tasks_are_called_by_name() -> None:
+def test_addresses_are_names_if_tasks_are_addressed_by_name() -> None:
     found = arguments(args=["{{ ps_hosts }}"], ps=2, addressing="name", port=4000)
     assert found["chief-0"] == ("ps-0:4000,ps-1:4000",)
 
 
-def test_an_argument_without_holes_is_taken_as_it_is() -> None:
+def test_an_argument_without_a_template_is_used_unchanged() -> None:
     plain = ["{a}", "}}", "{# no comment #}", '{"a": {"b": 1}}', "{ { role } }", "", "\n"]
     assert arguments(args=plain)["chief-0"] == tuple(plain)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r{")))
-def test_text_around_a_hole_arrives_as_it_was_written(text: str) -> None:
+def test_text_around_a_template_is_unchanged(text: str) -> None:
     assert arguments(args=[text + "{{ index }}" + text])["chief-0"] == (f"{text}0{text}",)
 
 
-def test_an_argument_that_comes_out_empty_is_left_out() -> None:
+def test_an_argument_that_becomes_empty_is_left_out() -> None:
     args = ["{% if index == 0 %}--save{% endif %}", "--last"]
     found = arguments(args=args, chief=0, worker=2, ps=0)
     assert found == {"worker-0": ("--save", "--last"), "worker-1": ("--last",)}
 
 
-def test_jinja_computes_and_a_literal_brace_can_be_had() -> None:
+def test_jinja_expressions_and_literal_braces() -> None:
     args = ["{{ index + num_ps }}", "{{ '{{' }}x}}", "{{ worker_hosts.split(',') | length }}"]
     assert arguments(args=args)["chief-0"] == ("2", "{{x}}", "2")
 
@@ -92,7 +92,7 @@ ANOTHER_LAUNCHERS = {
 }
 
 
-def test_variables_of_another_launcher_are_filled_for_each_task() -> None:
+def test_variables_for_another_launcher_are_filled_for_each_task() -> None:
     role = {"worker": {"environment": ANOTHER_LAUNCHERS}}
     planned = cluster(chief=0, worker=2, ps=1, role=role, **FIXED)
     found = {task.name: dict(task.environment) for task in planned.tasks}
@@ -105,7 +105,7 @@ def test_variables_of_another_launcher_are_filled_for_each_task() -> None:
     assert found["ps-0"] == {}
 
 
-def test_a_variable_that_is_no_template_is_a_problem_at_its_place() -> None:
+def test_an_invalid_template_in_a_variable_is_reported_at_its_key() -> None:
     for text, words in (("{{ rank }}", "no such name: `rank`"), ("{{ 1 // index }}", "worker-0")):
         role = {"worker": {"environment": {"RANK": text}}}
         (problem,) = problems(chief=0, worker=1, ps=0, role=role)
@@ -113,7 +113,7 @@ def test_a_variable_that_is_no_template_is_a_problem_at_its_place() -> None:
         assert words in problem.rule
 
 
-def test_where_a_container_starts_as_root_no_template_says_what_it_loads() -> None:
+def test_if_a_container_starts_as_root_no_template_may_set_what_it_loads() -> None:
     of_worker = {"bandwidth": "1mbit", "environment": {"PYTHONPATH": "{{ output }}/lib"}}
     (problem,) = problems(role={"worker": of_worker})
     assert "starts as root" in problem.rule
@@ -135,7 +135,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_template_that_is_wrong_is_a_problem_at_its_place(mistake: str) -> None:
+def test_an_invalid_template_is_reported_at_its_key(mistake: str) -> None:
     text, rule, hint = MISTAKES[mistake]
     (problem,) = problems(args=["fine", text])
     assert (problem.key_path, problem.value) == ("args.1", f'"{text}"')
@@ -143,13 +143,13 @@ def test_a_template_that_is_wrong_is_a_problem_at_its_place(mistake: str) -> Non
     assert hint in problem.hint_text()
 
 
-def test_each_wrong_argument_is_named_beside_what_else_is_wrong() -> None:
+def test_each_invalid_argument_is_reported_with_the_other_problems() -> None:
     found = problems(args=["{{ a }}", "{{ b", "{{ role }}"], worker=0)
     assert [problem.key_path for problem in found] == ["worker", "args.0", "args.1"]
 
 
 @given(st.lists(st.text("{}%# -rolex|().'0/+\n", max_size=12), max_size=3))
-def test_no_nonsense_ends_in_anything_but_a_cluster_or_problems(nonsense: list[str]) -> None:
+def test_any_text_gives_a_cluster_or_problems(nonsense: list[str]) -> None:
     try:
         cluster(args=nonsense)
     except ManifestError as error:
@@ -158,13 +158,13 @@ def test_no_nonsense_ends_in_anything_but_a_cluster_or_problems(nonsense: list[s
         )
 
 
-def test_a_template_in_a_file_is_read_like_any_text(tmp_path: Path) -> None:
+def test_a_template_from_a_file_is_read_like_any_text(tmp_path: Path) -> None:
     text = 'format = 1\nname = "demo"\nargs = ["--index={{ indx }}"]\n'
     (problem,) = problems_of(text, tmp_path)
     assert "did you mean `index`?" in problem.hint_text()
 
 
-def test_only_who_asks_for_a_server_of_its_own_gets_one() -> None:
+def test_only_tasks_that_ask_for_their_own_server_get_one() -> None:
     assert not cluster(args=["--master=local"]).own_servers
     asked = cluster(args=["--master={{ master }}"], addressing="name", port=4000, **FIXED)
     assert asked.own_servers

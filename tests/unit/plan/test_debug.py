@@ -1,4 +1,4 @@
-"""`--debug`: what differs in a cluster whose program waits for a debugger, and what is wrong."""
+"""`--debug`: the changes to a cluster whose program waits for a debugger, and its errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_one_task_has_the_debugger_and_no_deadline_ends_the_job() -> None:
     assert set(given.values()) == {None}
 
 
-def test_the_port_of_the_host_can_be_chosen() -> None:
+def test_the_port_on_the_host_can_be_chosen() -> None:
     made = debugged(cluster(evaluator=1), "evaluator-0:15678", "/d")
     (task,) = made.evaluators
     assert (task.debug, task.ports) == (15678, (Port(15678, 5678),))
@@ -52,14 +52,14 @@ def test_the_port_of_the_host_can_be_chosen() -> None:
         ("chief-0:²", "the port must be 1 to 65535", "--debug chief-0"),
     ],
 )
-def test_what_cannot_be_debugged_is_told(asked: str, message: str, hint: str) -> None:
+def test_tasks_that_cannot_be_debugged_are_reported(asked: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         debugged(cluster(), asked, "/d")
     assert message in refused.value.message
     assert hint in refused.value.hint
 
 
-def test_a_port_that_is_published_already_is_told() -> None:
+def test_a_port_that_is_already_published_is_reported() -> None:
     usual = cluster()
     worker = replace(usual.tasks[-1], ports=(Port(5678, 80),))
     taken = replace(usual, tasks=(*usual.tasks[:-1], worker))

@@ -1,4 +1,4 @@
-"""What a manifest says of single roles and tasks reaches the tasks."""
+"""Keys of single roles and tasks reach the tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.manifest.test_limits import GIVEN
 @pytest.mark.parametrize("key", GIVEN)
 def test_a_key_of_a_role_or_of_a_task_changes_that_task_and_no_other(key: str) -> None:
     facts, table = host(gpus=gpus(2)), {key: GIVEN[key]}
-    # What only a swarm can do is tried on one, what only this host can do here.
+    # Keys that only a swarm supports are tested on a swarm, keys that only this host supports here.
     on = {"engine": "swarm"} if key == "nodes" else {}
     usual = cluster(facts, **on).tasks
     for where in ({"role": {"chief": table}}, {"task": {"chief-0": table}}):

@@ -1,4 +1,4 @@
-"""Sidecars of a manifest: found on this host, planned, moved into a portable file."""
+"""Sidecars of a manifest: found on this host, planned, and written into a portable file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ target = "/shown"
 """
 
 
-def test_what_is_written_is_what_is_planned(tmp_path: Path) -> None:
+def test_sidecars_are_planned_as_written(tmp_path: Path) -> None:
     (tmp_path / "shown").mkdir()
     (file := tmp_path / "demo.toml").write_text(TEXT)
     read = load(file)
@@ -75,9 +75,7 @@ READY: list[tuple[object, Ready]] = [
 
 
 @pytest.mark.parametrize(("written", "meant"), READY)
-def test_programs_wait_for_a_sidecar_that_says_when_it_is_ready(
-    written: object, meant: Ready
-) -> None:
+def test_programs_wait_for_a_sidecar_with_a_readiness_check(written: object, meant: Ready) -> None:
     planned = cluster(
         sidecar={"cache": {"image": "redis:7", "ready": written}, "b": {"image": "b"}}
     )
@@ -95,12 +93,12 @@ def test_programs_wait_for_a_sidecar_that_says_when_it_is_ready(
 
 
 @pytest.mark.parametrize("written", [0, 65536, True, 1.5, "8080", "http://other:80/", [], [1], ""])
-def test_what_is_no_check_is_told_how_one_is_written(written: object) -> None:
+def test_an_invalid_check_is_reported_with_the_valid_forms(written: object) -> None:
     with pytest.raises(ValueError, match="http://:PORT/PATH"):
         ready(written)
 
 
-def test_it_is_told_at_its_place(tmp_path: Path) -> None:
+def test_a_problem_is_reported_at_its_key(tmp_path: Path) -> None:
     (file := tmp_path / "demo.toml").write_text(f"{TEXT}\n[sidecar.cache]\nready = 0\n")
     (problem,) = load(file).problems
     assert problem.key_path == "sidecar.cache.ready"

@@ -1,4 +1,4 @@
-"""TF_CONFIG, read back out of the rendered file as a container would."""
+"""TF_CONFIG, read from the rendered file as a container would read it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ graph_mode = st.fixed_dictionaries(
 
 
 @given(coordinated | reduced | graph_mode)
-def test_every_task_finds_itself_and_all_agree(keys: dict[str, Any]) -> None:
+def test_every_task_finds_itself_and_all_have_the_same_cluster(keys: dict[str, Any]) -> None:
     made = cluster(**keys)
     found = configs(made)
     for task in made.tasks:
@@ -65,7 +65,7 @@ def test_every_task_finds_itself_and_all_agree(keys: dict[str, Any]) -> None:
 
 
 @given(coordinated | reduced | graph_mode)
-def test_the_evaluator_and_the_training_cluster_never_meet(keys: dict[str, Any]) -> None:
+def test_the_evaluator_is_not_in_the_training_cluster(keys: dict[str, Any]) -> None:
     for name, config in configs(cluster(**keys)).items():
         alone = name.startswith("evaluator")
         assert (list(config["cluster"]) == ["evaluator"]) == alone

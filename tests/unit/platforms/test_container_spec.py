@@ -1,4 +1,4 @@
-"""What a task's container is given, and what of it stands in the Compose file."""
+"""What a task's container gets, and which part of it is in the Compose file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CLUSTERS = {
 
 
 @pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
-def test_what_is_private_stands_in_a_file_of_its_own(made: Cluster) -> None:
+def test_private_values_are_in_a_separate_file(made: Cluster) -> None:
     services = parse_compose(render(made))["services"]
     private = parse_compose(render_hidden(made) or "services: {}")["services"]
     specs = task_containers(made)
@@ -74,7 +74,7 @@ def test_what_is_private_stands_in_a_file_of_its_own(made: Cluster) -> None:
 
 
 @pytest.mark.parametrize("made", CLUSTERS.values(), ids=CLUSTERS)
-def test_the_network_is_the_plans(made: Cluster) -> None:
+def test_the_network_equals_the_plans(made: Cluster) -> None:
     (network,) = parse_compose(render(made))["networks"].values()
     spec = network_spec(made)
     (pool,) = network["ipam"]["config"]
@@ -85,7 +85,7 @@ def test_the_network_is_the_plans(made: Cluster) -> None:
     assert {k: v for k, v in network["labels"].items() if k != labels.RUN} == spec.labels
 
 
-def test_the_three_differ_in_everything_that_a_task_can_be_given() -> None:
+def test_three_containers_differ_in_everything_that_a_task_can_get() -> None:
     specs = [spec for made in CLUSTERS.values() for spec in task_containers(made)]
     for name in (
         "cap_add",
@@ -105,7 +105,7 @@ def test_the_three_differ_in_everything_that_a_task_can_be_given() -> None:
         assert {bool(getattr(spec, name)) for spec in specs} == {True, False}, name
 
 
-def test_every_text_is_given_as_it_was_written() -> None:
+def test_every_text_is_unchanged() -> None:
     ps = next(spec for spec in task_containers(CLUSTERS["limits"]) if spec.hostname == "ps-1")
     assert NASTY.items() <= ps.variables.items()
 
@@ -137,7 +137,7 @@ def test_the_host_has_no_address_in_an_internal_network_if_the_engine_can(
     assert not podman.isolated
 
 
-def test_a_hash_changes_with_every_value_but_not_by_a_field_that_has_its_default() -> None:
+def test_a_hash_changes_with_every_value_but_not_with_a_default() -> None:
     made = cluster()
     assert plan_hash(made) == plan_hash(replace(made, mtu=None)) != plan_hash(replace(made, mtu=9))
 

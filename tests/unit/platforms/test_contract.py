@@ -1,4 +1,4 @@
-"""What the host gives a container is what the contract says: variables and paths."""
+"""The variables and paths that the host gives a container equal those of the contract."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from tests.make import cluster, gpus, host
 from tests.unit.platforms.test_container_spec import CLUSTERS, NASTY
 
 LIBRARIES = {"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "NO_PROXY", "no_proxy"}
-"""Variables that libraries read, none of the image's own code."""
+"""Variables that libraries read, not the image's own code."""
 OUTSIDE = {"CLUSTER_KIT_OUTPUT", "CLUSTER_KIT_COUNT_STEPS", "CLUSTER_KIT_DEVICE_FILTERS"}
 """In the contract for tests that run the trainer outside a container (a container has /output), or
-for users to set.
-"""
+for users to set."""
 
 VARIABLE = r"CLUSTER_KIT_\w+|TF_CONFIG|(CUDA|NCCL)_\w+|(?i:no_proxy)"
 
 
 def named() -> set[str]:
-    """Every variable that the module names, in any text of its code."""
+    """Returns every variable that the module names, in any text of its code."""
     tree = ast.parse(Path(variables.__file__).read_text(encoding="utf-8"))
     texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
     return {text for text in texts if isinstance(text, str) and re.fullmatch(VARIABLE, text)}
 
 
-def test_the_contract_and_the_host_know_the_same_variables() -> None:
+def test_the_contract_and_the_host_have_the_same_variables() -> None:
     told = {name for name, one in interface.VARIABLES.items() if not one.of_image}
     assert named() - LIBRARIES == told - OUTSIDE
     made = [
@@ -57,7 +56,7 @@ def test_the_contract_and_the_host_know_the_same_variables() -> None:
 
 
 def test_a_swarm_gives_gpus_in_the_variable_of_the_contract() -> None:
-    """Docker names it by the kind of the generic resource."""
+    """Docker derives its name from the kind of the generic resource."""
     meaning = interface.VARIABLES["CLUSTER_KIT_GPUS"].meaning
     assert f"`DOCKER_RESOURCE_{GPU_KIND}`" in meaning
 

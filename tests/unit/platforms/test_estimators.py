@@ -1,4 +1,4 @@
-"""An evaluator is given the training cluster where its program may be an Estimator."""
+"""An evaluator gets the training cluster if its program may be an Estimator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEYS: dict[str, Any] = {"evaluator": 1, "worker": 1, "ps": 1}
 
 
 @pytest.mark.parametrize("keys", [{"tensorflow": "2.15"}, {"image": "mine:1"}])
-def test_the_evaluator_has_the_training_cluster_and_no_other_task_has_it(
+def test_only_the_evaluator_has_the_training_cluster(
     keys: dict[str, Any],
 ) -> None:
     made = cluster(**KEYS, **keys)
@@ -29,12 +29,12 @@ def test_the_evaluator_has_the_training_cluster_and_no_other_task_has_it(
 
 
 @pytest.mark.parametrize("version", ["", "2.16", "2.21.0", "nightly"])
-def test_a_tensorflow_without_estimators_gives_none(version: str) -> None:
+def test_with_a_tensorflow_without_estimators_it_has_none(version: str) -> None:
     specs = task_containers(cluster(**KEYS, tensorflow=version))
     assert not any(TRAINING in spec.variables for spec in specs)
 
 
 @pytest.mark.parametrize("engine", ["swarm", "kubernetes"])
-def test_where_a_file_has_the_cluster_no_variable_has_it_again(engine: str) -> None:
+def test_if_a_file_has_the_cluster_no_variable_has_it_again(engine: str) -> None:
     made = cluster(**KEYS, tensorflow="2.15", engine=engine)
     assert TRAINING not in platform_of(engine).render(made)

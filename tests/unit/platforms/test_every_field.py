@@ -1,7 +1,8 @@
-"""Every field of a task's container is said by each backend for several hosts, or told not to be.
+"""Every platform for several hosts renders each field of a task's container, or refuses it, or
+documents it.
 
-A new field fails here until somebody has decided: it changes the file, a key of the manifest that
-asks for it is refused, or the page on these backends says what holds instead.
+A new field fails here until it is decided: it changes the file, or a key of the manifest that sets
+it is refused, or the platform's page says what applies instead.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PAGES = {
     engine: " ".join((ROOT / "docs" / f"{engine}.md").read_text(encoding="utf-8").split())
     for engine in REFUSED
 }
-"""The words of the page on each of these engines."""
+"""The text of the page on each of these engines."""
 SAMPLES: dict[Any, Any] = {
     str: "more",
     int: 7,
@@ -55,19 +56,19 @@ CLUSTERS = {
     "kubernetes": cluster(engine="kubernetes", kubernetes={"claims": {"/elsewhere": "claim"}}),
     "slurm": cluster(engine="slurm", slurm={"image": "trainer.sif"}),
 }
-"""A cluster on each platform, with which every field is tried."""
+"""A cluster on each platform, with which every field is tested."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """Only this key of a manifest asks for it, and it is refused."""
+    """Only this key of a manifest sets the field, and the key is refused."""
 
     place: str
 
 
 @dataclass(frozen=True)
 class Told:
-    """Words of the engine's page that say what holds instead."""
+    """Words on the engine's page that say what applies instead."""
 
     words: str
 
@@ -127,7 +128,7 @@ NOT_SAID: dict[str, dict[str, Refused | Told]] = {
 
 
 def another(value: object, hint: Any) -> object:
-    """A value of the same type that is not the same."""
+    """Returns a different value of the same type."""
     if get_origin(hint) is UnionType and value is not None:
         (hint,) = (arg for arg in get_args(hint) if arg is not type(None))
     match value:
@@ -150,7 +151,7 @@ def another(value: object, hint: Any) -> object:
 
 
 def changes(kind: type) -> dict[str, Change]:
-    """What changes each field of a frozen value alone, by the field's path."""
+    """Yields a change of each single field of a frozen value, by the field's path."""
     return dict(_changes(kind, ""))
 
 
@@ -172,7 +173,7 @@ CHANGES = changes(Container)
 
 
 def renderers(engine: str) -> list[ModuleType]:
-    """The modules of a platform that make its file from `task_containers`."""
+    """Returns the modules of a platform that make its file from `task_containers`."""
     package = PLATFORMS[engine].platform.rpartition(".")[0].rpartition(".")[0]
     return [
         module
@@ -186,14 +187,14 @@ def rendered(engine: str, made: Cluster) -> str:
     return text + render_hidden(made) if engine == "compose" else text
 
 
-def test_every_platform_is_tried() -> None:
+def test_every_platform_is_tested() -> None:
     assert CLUSTERS.keys() == NOT_SAID.keys() == PLATFORMS.keys()
     assert REFUSED.keys() >= {name for name, fields in NOT_SAID.items() if fields}
     for engine, made in CLUSTERS.items():
         assert rendered(engine, made) and renderers(engine)
 
 
-def test_a_field_is_said_or_told_not_to_be(
+def test_a_field_changes_the_file_or_is_documented(
     monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     for field, engine in itertools.product(CHANGES, CLUSTERS):
@@ -217,7 +218,7 @@ def test_a_field_is_said_or_told_not_to_be(
             assert not (is_said and instead), f"{field} is said by now: take it out of NOT_SAID"
 
 
-def test_what_is_not_said_is_refused_or_on_the_page(subtests: pytest.Subtests) -> None:
+def test_a_field_without_effect_is_refused_or_on_the_page(subtests: pytest.Subtests) -> None:
     for engine, not_said in NOT_SAID.items():
         for field, instead in not_said.items():
             with subtests.test(engine=engine, field=field):
@@ -229,7 +230,7 @@ def test_what_is_not_said_is_refused_or_on_the_page(subtests: pytest.Subtests) -
                     assert instead.words in PAGES[engine]
 
 
-def test_every_field_is_asked_for() -> None:
+def test_every_field_can_be_set() -> None:
     own = {field.name for field in fields(Container)} - {"bounds"}
     assert CHANGES.keys() == own | {f"bounds.{field.name}" for field in fields(Bounds)}
     assert {name for own in NOT_SAID.values() for name in own} <= CHANGES.keys()

@@ -1,4 +1,4 @@
-"""Logs of containers on other machines, read by asking again and again."""
+"""Logs of containers on other machines, read by repeated queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_lines_after_a_time() -> None:
     assert said_after([FIRST, SECOND], NOON + 1.5) == [SECOND]
 
 
-def test_what_an_engine_says_of_a_log_that_it_cannot_get_is_left_out() -> None:
+def test_an_engines_message_about_an_unavailable_log_is_left_out() -> None:
     lost = "Error grabbing logs: rpc error: code = Unknown desc = warning: incomplete log stream."
     assert said_after([FIRST, lost, "", SECOND], NOON) == [FIRST, SECOND]
     assert said_after([FIRST, lost], None) == [FIRST]

@@ -1,4 +1,4 @@
-"""Logs of tasks on other machines, which are followed by asking for them again."""
+"""Logs of tasks on other machines, followed by repeated queries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POD = {
 
 
 class Manager(SwarmLogs):
-    """A swarm whose task has said this, and has ended."""
+    """A swarm whose task has printed this, and has ended."""
 
     def __init__(self) -> None:
         self._client = SimpleNamespace(
@@ -43,7 +43,7 @@ class Manager(SwarmLogs):
 
 
 class Pods(PodLogs):
-    """Kubernetes, whose pod has said this, and has ended."""
+    """Kubernetes, whose pod has printed this, and has ended."""
 
     def __init__(self) -> None:
         self._kept = {}

@@ -1,4 +1,4 @@
-"""What only an engine of this machine can do is asked of its type."""
+"""Operations that only a local engine supports are requested by its type."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def methods(protocol: type) -> set[str]:
     return {name for name, _ in inspect.getmembers(protocol, inspect.isfunction) if name[0] != "_"}
 
 
-def test_docker_s_engine_does_all_of_it() -> None:
+def test_dockers_engine_supports_all_of_them() -> None:
     engine = DockerEngine.__new__(DockerEngine)
     assert reaching(engine) is engine
     assert methods(DockerEngine) >= methods(Engine) | methods(Inventory) | methods(Reaches)
 
 
 @pytest.mark.parametrize("kind", [SwarmEngine, KubernetesEngine])
-def test_one_of_other_machines_has_none_of_it(kind: type[Engine]) -> None:
+def test_an_engine_of_other_machines_supports_none_of_them(kind: type[Engine]) -> None:
     engine = kind.__new__(kind)
     assert methods(kind) >= methods(Engine)
     assert not methods(kind) & methods(Reaches)
@@ -32,7 +32,7 @@ def test_one_of_other_machines_has_none_of_it(kind: type[Engine]) -> None:
         reaching(engine)
 
 
-def test_pods_hold_no_gpu_of_this_host() -> None:
+def test_pods_use_no_gpu_of_this_host() -> None:
     engine = KubernetesEngine.__new__(KubernetesEngine)
     assert not methods(KubernetesEngine) & methods(Inventory)
     assert gpus_taken(engine) == ()

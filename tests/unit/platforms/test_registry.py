@@ -24,13 +24,13 @@ CORE = [
 ]
 
 
-def test_each_has_the_name_of_its_row_and_the_default_is_the_cluster_s() -> None:
+def test_each_platform_has_the_name_of_its_row_and_the_default_is_the_clusters() -> None:
     assert [one.name for one in all_platforms()] == list(PLATFORMS)
     assert Cluster.__dataclass_fields__["engine"].default == DEFAULT
     assert platform_of(DEFAULT).one_host
 
 
-def test_a_manifest_has_the_words_and_the_tables_of_all() -> None:
+def test_a_manifest_accepts_the_names_and_tables_of_all_platforms() -> None:
     engine = manifest_model().model_json_schema()["properties"]["engine"]
     assert (engine["enum"], engine["default"]) == (list(PLATFORMS), DEFAULT)
     for one in all_platforms():
@@ -39,7 +39,7 @@ def test_a_manifest_has_the_words_and_the_tables_of_all() -> None:
 
 
 def named(nodes: Iterable[ast.AST], name: str) -> list[int]:
-    """The lines on which a platform's name is a text, an attribute or a keyword."""
+    """Returns the lines on which a platform's name is a text, an attribute or a keyword."""
     return [
         node.lineno
         for node in nodes
@@ -50,7 +50,7 @@ def named(nodes: Iterable[ast.AST], name: str) -> list[int]:
 
 
 def compared(nodes: Iterable[ast.AST]) -> list[int]:
-    """The lines on which an attribute `engine` is compared with a text."""
+    """Returns the lines on which an attribute `engine` is compared with a text."""
     found = []
     for node in nodes:
         if isinstance(node, ast.Compare):
@@ -61,7 +61,7 @@ def compared(nodes: Iterable[ast.AST]) -> list[int]:
     return found
 
 
-def test_both_are_found() -> None:
+def test_both_kinds_of_lines_are_found() -> None:
     sample = ast.walk(ast.parse('if c.engine == "slurm" or c.slurm:\n    f(slurm=1)\n"slurmd"'))
     assert sorted(named(sample, "slurm")) == [1, 1, 2]
     assert compared(ast.walk(ast.parse('1\nif c.engine != "compose": ...'))) == [2]
@@ -88,7 +88,7 @@ def test_the_import_rules_name_every_platform() -> None:
     assert set(contracts["platforms-asked-by-protocol"]["protected_modules"]) == packages
 
 
-def test_the_files_of_each_have_the_names_in_its_row() -> None:
+def test_the_files_of_each_platform_have_the_names_in_its_row() -> None:
     for name, row in PLATFORMS.items():
         assert platform_of(name).file(Workspace(ROOT), "demo").name == row.files[0]
         assert set(row.files) <= set(RENDERED)

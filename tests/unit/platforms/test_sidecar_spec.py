@@ -1,4 +1,4 @@
-"""What a sidecar's container is given, and what of it stands in the Compose file."""
+"""What a sidecar's container gets, and which part of it is in the Compose file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ MADE = cluster(
 )  # fmt: skip
 
 
-def test_every_field_is_said(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
+def test_every_field_is_rendered(
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
     before = render(MADE) + render_hidden(MADE)
     for field, change in changes(Container).items():
         with subtests.test(field=field), monkeypatch.context() as patch:
@@ -47,7 +49,7 @@ def test_every_field_is_said(monkeypatch: pytest.MonkeyPatch, subtests: pytest.S
 
 
 @pytest.mark.parametrize("spec", sidecar_containers(MADE), ids=lambda spec: spec.hostname)
-def test_what_it_is_given_stands_in_the_compose_file(spec: Container) -> None:
+def test_the_values_are_in_the_compose_file(spec: Container) -> None:
     service = parse_compose(render(MADE))["services"][spec.hostname]
     hidden = parse_compose(render_hidden(MADE))["services"].get(spec.hostname, {})
     assert hidden.get("environment", {}) == spec.hidden
@@ -57,7 +59,7 @@ def test_what_it_is_given_stands_in_the_compose_file(spec: Container) -> None:
     assert all(not volume["bind"]["create_host_path"] for volume in service.get("volumes", []))
 
 
-def test_they_start_before_the_tasks_and_are_told_apart_from_them() -> None:
+def test_sidecars_start_before_the_tasks_and_are_distinguished_from_them() -> None:
     services = parse_compose(render(MADE))["services"]
     for task in task_containers(MADE):
         assert services[task.hostname]["depends_on"] == ["cache", "files", "plain"]
@@ -68,7 +70,7 @@ def test_they_start_before_the_tasks_and_are_told_apart_from_them() -> None:
     assert "depends_on" not in render(cluster())
 
 
-def test_who_runs_the_image_of_the_tasks_runs_as_they_do() -> None:
+def test_a_sidecar_with_the_tasks_image_runs_like_a_task() -> None:
     cache, files, plain = sidecar_containers(MADE)
     assert (files.image, files.image_is_local, files.user) == (MADE.image, True, "1000:1000")
     assert (files.entrypoint, files.init) == (("python3", "-m", "http.server"), True)
@@ -81,13 +83,13 @@ def test_who_runs_the_image_of_the_tasks_runs_as_they_do() -> None:
     assert (named.image, named.entrypoint) == (MADE.image, ("ls",))
 
 
-def test_a_portable_file_names_whoever_runs_it() -> None:
+def test_a_portable_file_has_the_user_of_a_sidecar() -> None:
     made = cluster(host(user="owner"), sidecar={"files": {"command": ["ls"]}})
     service = parse_compose(render(made))["services"]["files"]
     assert service["user"] == "${UID:-0}:${GID:-${UID:-0}}"
 
 
-def test_secrets_are_in_no_file_that_others_read() -> None:
+def test_secrets_are_in_no_file_that_others_can_read() -> None:
     assert "of its own" not in render(MADE) and "of its own" in render_hidden(MADE)
     other = {**WHOLE, "environment": {"API_TOKEN": "another"}}
     one, two = (cluster(sidecar={"cache": {**other, "environment": {"API_TOKEN": text}}})

@@ -1,4 +1,4 @@
-"""Plain data as YAML: what is read back is the same, whatever a text looks like."""
+"""Plain data as YAML: reading it back gives the same data, whatever a text looks like."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_key_stays_a_text(name: str) -> None:
     assert yaml.safe_load(block({name: 1})) == {name: 1}
 
 
-def test_the_other_kinds_of_values() -> None:
+def test_other_types_of_values() -> None:
     data = {
         "number": 3, "yes": True, "nothing": None, "none": {}, "of": [],
         "rows": [{"a": 1, "b": [1, 2]}, {"c": {"d": "x"}}],
@@ -43,7 +43,7 @@ def test_the_other_kinds_of_values() -> None:
     assert block({"rows": [{"a": 1, "b": 2}]}, 2) == "  rows:\n    - a: 1\n      b: 2"
 
 
-def test_what_is_yaml_already_is_written_as_it_is() -> None:
+def test_ready_made_yaml_is_written_unchanged() -> None:
     data = {
         "all": Anchored("all", {"a": 1}),
         "one": {Verbatim("<<"): Verbatim("*all"), "path": Verbatim("${HOME:-/}")},
@@ -53,7 +53,7 @@ def test_what_is_yaml_already_is_written_as_it_is() -> None:
     assert yaml.safe_load(text)["one"] == {"a": 1, "path": "${HOME:-/}"}
 
 
-def test_compose_reads_a_dollar_twice() -> None:
+def test_dollar_signs_are_escaped_for_compose() -> None:
     assert block({"a": "$HOME"}) == "a: '$$HOME'"
 
 

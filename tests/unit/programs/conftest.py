@@ -1,4 +1,4 @@
-"""A folder of manifests with a program and data beside it."""
+"""A folder of manifests with a program and data next to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder `compose`, beside it a program and two data sets, one of them incomplete."""
+    """Returns a folder `compose`, next to it a program and two data sets, one of them
+    incomplete."""
     (tmp_path / "compose").mkdir()
     (tmp_path / "train.py").touch()
     for part in ("Train", "Validate", "Test"):

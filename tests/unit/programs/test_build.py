@@ -13,7 +13,7 @@ from tests.make import problems, problems_of
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project's `compose/`, beside it a directory with a Dockerfile and one without."""
+    """Returns a project's `compose/`, next to it a directory with a Dockerfile and one without."""
     for name in ("compose", "image", "empty"):
         (tmp_path / name).mkdir()
     (tmp_path / "image/Dockerfile").write_text("FROM a\n")
@@ -42,7 +42,7 @@ def test_a_directory_or_a_file_is_built_from_its_directory(
     assert find_dockerfile(str(folder / name), folder)[0] is not None
 
 
-def test_none_is_named() -> None:
+def test_without_the_key_nothing_is_built() -> None:
     assert find_dockerfile("", Path("/")) == (None, [])
 
 
@@ -55,7 +55,7 @@ def test_none_is_named() -> None:
         ("../empty", "there is no Dockerfile in ", "write one there"),
     ],
 )
-def test_what_is_not_there_is_told_with_where_it_was_looked_for(
+def test_a_missing_file_is_reported_with_the_searched_paths(
     name: str, rule: str, hint: str, folder: Path
 ) -> None:
     text = f'format = 1\nname = "demo"\nbuild = "{name}"\n'
@@ -63,7 +63,7 @@ def test_what_is_not_there_is_told_with_where_it_was_looked_for(
     assert problem.key_path == "build" and rule in problem.rule and hint in problem.hint_text()
 
 
-def test_a_directory_with_others_names_them(folder: Path) -> None:
+def test_a_directory_with_other_dockerfiles_names_them(folder: Path) -> None:
     (folder.parent / "image/Dockerfile").unlink()
     _, (problem,) = find_dockerfile("../image", folder)
     assert problem.hint == 'name the file: "../image/gpu.dockerfile"'
@@ -78,7 +78,7 @@ def test_a_directory_with_others_names_them(folder: Path) -> None:
         ({"tensorflow": "2.16"}, "tensorflow", "install it in your Dockerfile"),
     ],
 )
-def test_what_a_dockerfile_decides_is_not_named_beside_it(
+def test_keys_that_a_dockerfile_replaces_are_refused(
     keys: dict[str, str], key_path: str, words: str
 ) -> None:
     assert not problems(build="image")

@@ -1,4 +1,4 @@
-"""The table `[data]`: what is refused before anything starts; the old spelling works as before."""
+"""The table `[data]`: what is refused before anything starts; `data = "PATH"` works as before."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
         ('data = "absent"', "data"),
     ],
 )
-def test_what_is_no_data(table: str, key_path: str, folder: Path) -> None:
+def test_invalid_data_tables(table: str, key_path: str, folder: Path) -> None:
     (problem,) = problems_of(f"{LEAST}{table}\n", folder)
     assert problem.key_path == key_path, problem
     assert problem.hint_text()
@@ -48,7 +48,7 @@ def test_a_program_that_is_not_python(folder: Path) -> None:
     assert "not valid Python" in problem.rule
 
 
-def test_both_spellings(folder: Path) -> None:
+def test_both_forms(folder: Path) -> None:
     assert problems_of(f'{LEAST}[data]\nfetch = "fetch.py"\n', folder) == []
     assert problems_of(f'{LEAST}data = "digits"\n', folder) == []
     found = resolve(manifest(data={"fetch": "fetch.py"}), folder, folder / "fetched")
@@ -56,11 +56,11 @@ def test_both_spellings(folder: Path) -> None:
     assert found.fetch is not None and found.mounts[0].source == found.fetch.directory
 
 
-def test_the_command_line_goes_before_the_table(folder: Path) -> None:
+def test_the_command_line_overrides_the_table(folder: Path) -> None:
     (folder / "demo.toml").write_text(f'{LEAST}[data]\nfetch = "fetch.py"\n')
     assert load(folder / "demo.toml", {"data": "digits"}).manifest.data == "digits"
 
 
-def test_a_portable_file_has_none(folder: Path) -> None:
+def test_a_portable_file_refuses_the_table(folder: Path) -> None:
     (problem,) = check_portable(manifest(data={"fetch": "fetch.py"}))
     assert problem.key_path == "data.fetch"

@@ -1,4 +1,4 @@
-"""A pipeline configuration must be where the tasks will look for it."""
+"""A pipeline configuration must be where the tasks look for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_detection_on_data_without_a_pipeline_is_a_problem(folder: Path) -> None
     assert not detection_problems(folder, data="digit-scenes")
 
 
-def test_the_pipeline_that_the_arguments_name_must_be_there(folder: Path) -> None:
+def test_the_pipeline_in_the_arguments_must_exist(folder: Path) -> None:
     half = folder.parent / "half"
     (half / "deep").mkdir()
     (half / "deep" / "ssd.config").touch()
@@ -43,7 +43,7 @@ def test_the_pipeline_that_the_arguments_name_must_be_there(folder: Path) -> Non
         assert f"there is no none.toml in {half}" in problem
 
 
-def test_a_pipeline_outside_of_the_data_is_not_seen_by_the_containers(folder: Path) -> None:
+def test_a_pipeline_outside_of_the_data_is_refused(folder: Path) -> None:
     (folder.parent / "beside.toml").touch()
     for path in ("../beside.toml", str(folder.parent / "beside.toml")):
         (problem,) = detection_problems(folder, "--pipeline-config", path)
@@ -52,7 +52,7 @@ def test_a_pipeline_outside_of_the_data_is_not_seen_by_the_containers(folder: Pa
     assert not detection_problems(folder, "--pipeline-config", in_image)
 
 
-def test_the_classic_names_and_a_configuration_in_parts_are_looked_for(folder: Path) -> None:
+def test_classic_names_and_a_configuration_in_parts_are_checked(folder: Path) -> None:
     half = folder.parent / "half"
     (half / "ssd.config").touch()
     for option in ("--pipeline_config_path", "--pipeline-config-path", "--pipeline_config"):

@@ -1,4 +1,4 @@
-"""A file of requirements: what counts of it, what a build could not do with it, and pip's words."""
+"""A file of requirements: its packages, what a build cannot use, and pip's messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ package @ https://wheels.example/package-1.0-py3-none-any.whl
 """
 
 
-def test_comments_and_blank_lines_say_nothing_and_continued_lines_are_one() -> None:
+def test_comments_and_blank_lines_are_ignored_and_continued_lines_joined() -> None:
     assert lines_of(FILE) == [
         "iniconfig == 2.0.0",
         "tqdm[notebook]>=4, <5",
@@ -47,7 +47,9 @@ def test_comments_and_blank_lines_say_nothing_and_continued_lines_are_one() -> N
         ("mine @ file:///opt/mine.whl", "no path of this host"),
     ],
 )
-def test_what_lies_outside_of_the_file_is_not_there_for_the_build(line: str, fault: str) -> None:
+def test_files_outside_of_the_requirements_are_not_available_to_the_build(
+    line: str, fault: str
+) -> None:
     (found,) = requirement_faults(["iniconfig", line])
     assert found.startswith(f'"{line}": ')
     assert fault in found
@@ -61,7 +63,7 @@ def test_a_file_without_a_package_is_a_problem(text: str, tmp_path: Path) -> Non
     assert "names no package" in problem.rule
 
 
-def test_a_file_is_seen_from_the_manifest_and_every_fault_is_named(tmp_path: Path) -> None:
+def test_the_path_is_relative_to_the_manifest_and_every_fault_is_named(tmp_path: Path) -> None:
     (tmp_path / "req.txt").write_text("-r a.txt\n./b\ntqdm\n")
     found = resolve(manifest(requirements="../req.txt"), tmp_path / "compose")
     assert [problem.key_path for problem in found.problems] == ["requirements", "requirements"]
@@ -75,7 +77,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(name: str, tmp_path: Path) -> N
     assert problem.hint_text()
 
 
-def test_what_counts_reaches_the_plan_and_names_the_image(tmp_path: Path) -> None:
+def test_the_packages_are_part_of_the_images_name(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("tqdm\n")
     (tmp_path / "same.txt").write_text("# a comment\n\ntqdm  # progress\n")
     one, same = (
@@ -90,7 +92,7 @@ def test_what_counts_reaches_the_plan_and_names_the_image(tmp_path: Path) -> Non
     assert (cluster().requirements, made.requirements) == ("", "some-package==1.0\n")
 
 
-def test_an_image_of_the_users_own_is_not_added_to() -> None:
+def test_a_users_image_is_not_extended() -> None:
     (problem,) = problems(image="mine:1", requirements="req.txt")
     assert problem.key_path == "requirements"
     assert "only in its own image" in problem.rule
@@ -126,7 +128,7 @@ FIRST, *OTHERS = REASONS.splitlines(keepends=True)
         ),
     ],
 )
-def test_pips_own_words_are_taken_out_of_what_the_build_said(said: str) -> None:
+def test_pips_own_message_is_found_in_the_output_of_the_build(said: str) -> None:
     build = (
         "#7 [stage-1 1/2] FROM docker.io/cluster-kit/trainer:cpu-0\n"
         "#7 DONE 0.0s\n"
@@ -146,7 +148,7 @@ def test_pips_own_words_are_taken_out_of_what_the_build_said(said: str) -> None:
     ]
 
 
-def test_a_package_that_is_nowhere_is_told_as_pip_tells_it() -> None:
+def test_an_unknown_package_is_reported_with_pips_message() -> None:
     said = (
         "#8 2.0 Collecting iniconfig (from -r /mnt/requirements.txt (line 1))\n"
         "#8 2.1 ERROR: Could not find a version that satisfies the requirement no-such==1\n"
@@ -169,5 +171,5 @@ def test_no_error_has_the_password_of_an_address(tmp_path: Path) -> None:
     assert "git+https://me:***@pip.example/a" in found[0].rule and "in-clear" not in str(found)
 
 
-def test_a_build_that_fails_without_pip_leaves_no_words_of_pips() -> None:
+def test_a_failed_build_without_pip_has_no_message_of_pip() -> None:
     assert pip_errors("#4 ERROR: failed to do request: no such host\n", "tqdm\n") == []

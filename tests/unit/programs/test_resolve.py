@@ -1,4 +1,4 @@
-"""Program and data: in the image, or mounted from where the manifest lies."""
+"""Program and data: in the image, or mounted from the manifest's directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_built_in_program_and_data_need_no_mount(folder: Path) -> None:
     assert (found.mounts, found.problems) == ((), ())
 
 
-def test_a_program_brings_its_directory_and_data_their_own(folder: Path) -> None:
+def test_a_program_and_data_are_mounted_with_their_directories(folder: Path) -> None:
     found = resolve(manifest(program="../train.py", data="../images"), folder)
     assert (found.program, found.data) == ("/program/train.py", "/data")
     assert found.mounts == (
@@ -27,7 +27,7 @@ def test_a_program_brings_its_directory_and_data_their_own(folder: Path) -> None
     assert not found.problems
 
 
-def test_an_absolute_path_and_one_from_home_are_taken_as_such(
+def test_absolute_and_home_paths_are_accepted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(folder.parent))
@@ -38,7 +38,7 @@ def test_an_absolute_path_and_one_from_home_are_taken_as_such(
 
 
 def images(folder: Path, *names: str) -> str:
-    """A directory with these folders, an image in each; as a manifest names it."""
+    """Returns a directory with these folders, an image in each, as a manifest names it."""
     for name in names:
         (folder.parent / "mine" / name).mkdir(parents=True)
         (folder.parent / "mine" / name / "1.JPG").touch()
@@ -50,7 +50,7 @@ def images(folder: Path, *names: str) -> str:
     [("rose", "tulip", ".git"), ("Train/rose",), ("train/rose", "val/rose"),
      ("Train/a", "Validate/a", "Test/a")],
 )  # fmt: skip
-def test_class_folders_do_and_parts_that_are_missing_are_taken_from_train(
+def test_class_folders_are_enough_and_missing_parts_are_taken_from_train(
     folder: Path, names: tuple[str, ...]
 ) -> None:
     assert not resolve(manifest(data=images(folder, *names)), folder).problems
@@ -65,19 +65,21 @@ def test_class_folders_do_and_parts_that_are_missing_are_taken_from_train(
         (("Trian/rose", "val/rose"), "there is val/, but no Train/"),
     ],
 )
-def test_what_a_directory_lacks_is_named(folder: Path, names: tuple[str, ...], says: str) -> None:
+def test_missing_parts_of_a_directory_are_named(
+    folder: Path, names: tuple[str, ...], says: str
+) -> None:
     (problem,) = resolve(manifest(data=images(folder, *names)), folder).problems
     assert "needs a folder of images for each class, or Train/, Validate/, Test/" in problem.rule
     assert says in problem.rule
 
 
-def test_a_users_program_may_lay_out_its_data_as_it_likes(folder: Path) -> None:
+def test_a_users_program_may_use_any_layout_of_data(folder: Path) -> None:
     found = resolve(manifest(program="../train.py", data="../half"), folder)
     assert not found.problems
 
 
 @pytest.mark.parametrize("program", ["linear-regression", "detection"])
-def test_only_the_classifier_asks_for_class_folders(program: str, folder: Path) -> None:
+def test_only_the_classifier_requires_class_folders(program: str, folder: Path) -> None:
     (folder.parent / "half" / "pipeline.toml").touch()
     found = resolve(manifest(program=program, data="../half"), folder)
     assert (found.program, found.problems) == (program, ())
@@ -92,14 +94,14 @@ def test_each_built_in_program_finds_its_sample_in_the_image(folder: Path) -> No
 
 
 @pytest.mark.parametrize("path", ["nowhere", "../train.py", "x" * 5000, "~nobody-at-all/x"])
-def test_data_that_are_no_directory_are_a_problem(path: str, folder: Path) -> None:
+def test_data_that_are_not_a_directory_are_a_problem(path: str, folder: Path) -> None:
     (problem,) = resolve(manifest(data=path), folder).problems
     assert problem.key_path == "data"
     assert "nor a directory at" in problem.rule
 
 
 @pytest.mark.parametrize("path", ["nowhere.py", "..", "x" * 5000])
-def test_a_program_that_is_no_file_is_a_problem(path: str, folder: Path) -> None:
+def test_a_program_that_is_not_a_file_is_a_problem(path: str, folder: Path) -> None:
     (problem,) = resolve(manifest(program=path), folder).problems
     assert problem.key_path == "program"
     assert "classifier" in problem.rule
@@ -114,7 +116,7 @@ def test_a_program_that_is_no_file_is_a_problem(path: str, folder: Path) -> None
         ("data", "digit-scene", "digit-scenes"),
     ],
 )
-def test_a_name_that_is_nearly_right_is_proposed(
+def test_a_misspelled_name_gets_a_suggestion(
     key: str, written: str, meant: str, folder: Path
 ) -> None:
     (problem,) = resolve(manifest(**{key: written}), folder).problems
@@ -123,14 +125,14 @@ def test_a_name_that_is_nearly_right_is_proposed(
     assert other.hint_text().startswith("fix the path")
 
 
-def test_links_in_a_circle_are_not_followed_for_ever(folder: Path) -> None:
+def test_cyclic_links_are_not_followed_forever(folder: Path) -> None:
     (folder / "a").symlink_to(folder / "b")
     (folder / "b").symlink_to(folder / "a")
     found = resolve(manifest(program="a", data="b"), folder)
     assert [problem.key_path for problem in found.problems] == ["program", "data"]
 
 
-def test_a_directory_as_a_program_is_answered_with_the_file_in_it(tmp_path: Path) -> None:
+def test_a_directory_as_a_program_gets_a_hint_to_the_file_in_it(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (problem,) = resolve(manifest(program="mine"), tmp_path).problems

@@ -1,4 +1,4 @@
-"""Who runs the program: as the manifest says, or as its counts and the program suggest."""
+"""Which tasks run the program: by the manifest, or by its counts and the program."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_auto_means_a_coordinator_if_there_are_a_chief_and_ps(
         ({"style": "all-tasks", "ps_runs": "program"}, ALL_TASKS | {"ps"}),
     ],
 )
-def test_who_runs_the_program(keys: dict[str, Any], running: set[str]) -> None:
+def test_which_tasks_run_the_program(keys: dict[str, Any], running: set[str]) -> None:
     asked = manifest(**keys)
     assert {role for role in ROLES if runs_program(asked, role)} == running | {"evaluator"}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_is_refused_in_the_styles_that_the_catalog_does_not_name(program: str) -> None:
+def test_a_program_is_refused_in_styles_that_the_catalog_does_not_name(program: str) -> None:
     row = PROGRAMS[program]
     for style in ("coordinator", "all-tasks"):
         asked = manifest(program=program, data=row.sample or "digits", style=style)
@@ -73,7 +73,9 @@ def test_replicas_that_share_variables_need_a_ps(program: str) -> None:
         ({"program": "classifier"}, ["tf1"]),
     ],
 )
-def test_what_a_program_for_tensorflow_1_can_be(keys: dict[str, Any], problems: list[str]) -> None:
-    """Each task runs it, with ps or without: no chief is needed for that."""
+def test_possible_clusters_for_a_program_for_tensorflow_1(
+    keys: dict[str, Any], problems: list[str]
+) -> None:
+    """Each task runs it, with or without ps; no chief is needed."""
     asked = manifest(**{"program": "old.py", "tf1": True} | keys)
     assert [problem.key_path for problem in check_style(asked)] == problems

@@ -1,4 +1,4 @@
-"""A program that Python cannot compile is a problem before anything starts."""
+"""A program that Python cannot compile is refused before anything starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_PYTHON = {
 
 @pytest.mark.parametrize("what", NO_PYTHON)
 @pytest.mark.usefixtures("default_base")
-def test_a_program_that_is_no_python_is_a_problem(what: str, folder: Path) -> None:
+def test_a_program_that_is_not_python_is_a_problem(what: str, folder: Path) -> None:
     text, line, value, said = NO_PYTHON[what]
     (folder.parent / "train.py").write_bytes(text)
     (problem,) = resolve(manifest(program="../train.py"), folder).problems
@@ -49,7 +49,7 @@ PASSED_OVER = {
 
 @pytest.mark.parametrize("what", PASSED_OVER)
 @pytest.mark.usefixtures("default_base")
-def test_what_python_may_well_run_is_no_problem(
+def test_valid_python_is_no_problem(
     what: str, folder: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     name, text = PASSED_OVER[what]
@@ -58,7 +58,7 @@ def test_what_python_may_well_run_is_no_problem(
     assert not recwarn.list
 
 
-def test_an_image_whose_python_may_be_newer_is_left_to_judge(
+def test_syntax_is_not_checked_for_an_image_whose_python_may_be_newer(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder.parent / "train.py").write_text("for x in\n")

@@ -1,4 +1,4 @@
-"""Which TensorFlow a manifest may ask for, and what of its requirements contradicts it."""
+"""The versions of TensorFlow that a manifest can name, and requirements that contradict them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster_kit.programs.style import OWN_VERSION, check_pins, check_version
 from tests.make import manifest, problems
 
 
-def test_the_kits_own_version_is_that_of_its_lock_files() -> None:
+def test_the_kits_own_version_equals_that_of_its_lock_files() -> None:
     for variant, package in (("cpu", "tensorflow-cpu"), ("gpu", "tensorflow")):
         text = (SOURCE / "recipe" / f"locked-{variant}.txt").read_text()
         found = re.search(rf"^{package}==(\S+)", text, re.MULTILINE)
@@ -34,12 +34,12 @@ def test_a_version_is_two_or_three_numbers_or_nightly(version: str) -> None:
         ("../../2.15", "not a version of TensorFlow"),
     ],
 )
-def test_any_other_is_refused_with_the_rule(version: str, rule: str) -> None:
+def test_any_other_value_is_refused_with_the_rule(version: str, rule: str) -> None:
     (problem,) = problems(tensorflow=version)
     assert problem.key_path == "tensorflow" and rule in problem.text()
 
 
-def test_it_does_not_go_with_an_image_of_ones_own() -> None:
+def test_the_key_cannot_be_combined_with_a_users_image() -> None:
     (problem,) = problems(tensorflow="2.16", image="mine:1")
     assert "only in its own image, not in mine:1" in problem.text()
 
@@ -49,7 +49,7 @@ def test_it_does_not_go_with_an_image_of_ones_own() -> None:
     ["tensorflow==2.16.1", "tensorflow-cpu == 2.16.1", "tensorflow[and-cuda]==2.16.1",
      "TensorFlow==2.16.1 ; python_version > '3.8'"],
 )  # fmt: skip
-def test_a_requirement_that_pins_another_one_is_told_with_the_hint(line: str) -> None:
+def test_a_requirement_that_pins_another_version_is_reported_with_a_hint(line: str) -> None:
     for asked in ("", "2.16", "2.17"):
         written = manifest(requirements="r.txt", tensorflow=asked)
         (problem,) = check_pins(written, f"numpy\n{line}\n")
@@ -57,7 +57,7 @@ def test_a_requirement_that_pins_another_one_is_told_with_the_hint(line: str) ->
         assert '`tensorflow = "2.16.1"`' in problem.hint_text()
 
 
-def test_the_same_version_and_other_packages_are_fine() -> None:
+def test_the_same_version_and_other_packages_are_accepted() -> None:
     same = manifest(requirements="r.txt", tensorflow="2.16.1")
     assert not list(check_pins(same, "tensorflow==2.16.1\ntensorflow-datasets==4.9\n"))
     assert not list(check_pins(manifest(requirements="r.txt"), "tensorflow==2.21.0\n"))

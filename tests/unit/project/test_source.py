@@ -1,4 +1,4 @@
-"""What CI installs the kit from: what this kit was, or what the caller says; never a guess."""
+"""What CI installs the kit from: the source of this installation, or the caller's value."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
         ),
     ],
 )  # fmt: skip
-def test_an_installation_tells_where_it_came_from(noted: Any, requirement: str) -> None:
+def test_the_source_of_an_installation(noted: Any, requirement: str) -> None:
     assert installed_from(noted) == Source(requirement)
 
 
-def test_a_local_wheel_is_taken_if_it_is_still_there(tmp_path: Path) -> None:
+def test_a_local_wheel_is_used_if_it_still_exists(tmp_path: Path) -> None:
     wheel = tmp_path / "a b" / "cluster_kit-1-py3-none-any.whl"
     wheel.parent.mkdir()
     noted = {"url": wheel.as_uri(), "archive_info": {}}
@@ -45,12 +45,12 @@ def test_a_local_wheel_is_taken_if_it_is_still_there(tmp_path: Path) -> None:
     assert installed_from(noted) == Source(wheel=wheel)
 
 
-def test_a_clone_is_not_what_ci_has(tmp_path: Path) -> None:
+def test_a_clone_is_no_source_for_ci(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"installed from .*, which CI's machines"):
         installed_from({"url": tmp_path.as_uri(), "dir_info": {"editable": True}})
 
 
-def test_what_is_given_goes_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_value_takes_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_noted", lambda: None)
     (tmp_path / "kit.whl").touch()
     assert source(str(tmp_path / "kit.whl")) == Source(wheel=tmp_path / "kit.whl")
@@ -60,7 +60,7 @@ def test_what_is_given_goes_before(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("given", ["no/such.whl", ".", "a\nb"])
-def test_what_pip_cannot_take_is_refused(given: str) -> None:
+def test_values_that_pip_does_not_accept_are_refused(given: str) -> None:
     with pytest.raises(UsageError) as caught:
         source(given)
     assert "--kit" in caught.value.message and "make wheel" in caught.value.hint

@@ -1,4 +1,4 @@
-"""What holds on every host, however many GPUs it has, of whatever kind, sliced or not."""
+"""Properties for every host, whatever its number and kind of GPUs, divided by MIG or not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wishes(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def planned(draw: st.DrawFn, **fixed: Any) -> tuple[Cluster, HostFacts]:
-    """A cluster with a wish of some kind, on a host that can keep it."""
+    """Returns a cluster with any kind of request, on a host that can fulfil it."""
     facts = host(
         gpus=draw(inventories()),
         gpu_driver=draw(st.sampled_from(["nvidia", "cdi"])),
@@ -59,7 +59,7 @@ def shown(device: Device) -> str:
 
 
 @given(planned(share_gpus=False))
-def test_no_device_is_given_twice_unless_it_is_shared(found: tuple[Cluster, HostFacts]) -> None:
+def test_no_device_is_assigned_twice_unless_it_is_shared(found: tuple[Cluster, HostFacts]) -> None:
     made, _ = found
     assert all(count == 1 for count in used(made).values())
 
@@ -71,7 +71,7 @@ def test_no_task_has_a_device_twice(found: tuple[Cluster, HostFacts]) -> None:
 
 
 @given(planned())
-def test_ps_have_none_and_nobody_else_who_did_not_ask(found: tuple[Cluster, HostFacts]) -> None:
+def test_ps_and_tasks_that_did_not_ask_have_no_gpu(found: tuple[Cluster, HostFacts]) -> None:
     made, _ = found
     assert not any(task.gpus for role in ("ps", "evaluator") for task in made.of(role))  # type: ignore[arg-type]
 
@@ -83,13 +83,13 @@ def test_all_workers_have_the_same_number(found: tuple[Cluster, HostFacts]) -> N
 
 
 @given(planned())
-def test_only_devices_that_are_there_are_given(found: tuple[Cluster, HostFacts]) -> None:
+def test_only_existing_devices_are_assigned(found: tuple[Cluster, HostFacts]) -> None:
     made, facts = found
     assert set(used(made)) <= {shown(device) for device in devices(facts.gpus)}
 
 
 @given(planned(share_gpus=False))
-def test_what_another_cluster_has_is_left_to_it(found: tuple[Cluster, HostFacts]) -> None:
+def test_devices_of_other_clusters_are_not_assigned(found: tuple[Cluster, HostFacts]) -> None:
     made, facts = found
     there = devices(facts.gpus)
     held = {shown(d) for d in there for taken, _ in facts.gpus_taken if d.known_as(taken)}
@@ -120,7 +120,7 @@ def test_sharing_spreads_workers_evenly(found: tuple[Cluster, HostFacts]) -> Non
 
 
 @given(planned())
-def test_the_file_says_what_was_planned(found: tuple[Cluster, HostFacts]) -> None:
+def test_the_file_reserves_the_planned_devices(found: tuple[Cluster, HostFacts]) -> None:
     """Every reservation names its devices, by the engine's own driver, and has no count."""
     made, facts = found
     services = parse_compose(render(made))["services"]
@@ -156,7 +156,7 @@ def test_the_same_host_and_manifest_give_the_same_bytes(
 
 
 @given(inventories(least=1), st.integers(1, 7), st.integers(1, 2), st.booleans())
-def test_one_more_worker_takes_nobodys_device(
+def test_one_more_worker_changes_no_other_tasks_device(
     inventory: tuple[Gpu, ...], workers: int, each: int, share: bool
 ) -> None:
     def given_out(count: int) -> list[tuple[str, ...]]:
@@ -172,7 +172,7 @@ def test_one_more_worker_takes_nobodys_device(
 
 
 @given(inventories(), counts)
-def test_auto_on_any_host_gives_gpus_to_all_workers_to_none_or_says_why(
+def test_auto_gives_gpus_to_all_workers_or_none_or_gives_a_reason(
     inventory: tuple[Gpu, ...], workers: int
 ) -> None:
     there = devices(inventory)

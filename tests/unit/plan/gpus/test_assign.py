@@ -1,4 +1,4 @@
-"""Each worker its own GPUs, the same number each, and nobody else any."""
+"""Each worker gets its own GPUs, the same number each; other tasks get none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ inventories = st.sampled_from((1, 2, 8))
 
 
 @given(inventories, st.integers(1, 8), st.integers(1, 8))
-def test_no_gpu_twice_equal_counts_and_none_for_anybody_else(
+def test_each_gpu_is_used_once_counts_are_equal_and_other_tasks_have_none(
     there: int, workers: int, each: int
 ) -> None:
     facts = host(gpus=gpus(there))
@@ -28,7 +28,7 @@ def test_no_gpu_twice_equal_counts_and_none_for_anybody_else(
 
 
 @given(st.integers(1, 7), st.booleans())
-def test_one_more_worker_changes_no_others_gpu(workers: int, listed: bool) -> None:
+def test_one_more_worker_changes_no_other_workers_gpu(workers: int, listed: bool) -> None:
     def devices(count: int) -> list[tuple[str, ...]]:
         wish = [str(index) for index in range(count)] if listed else "auto"
         made = cluster(host(gpus=gpus(8)), worker=count, gpus=wish)
@@ -42,25 +42,25 @@ def test_a_list_is_divided_evenly_in_its_order() -> None:
     assert [task.gpus for task in made.of("worker")] == [("3", "1"), ("0", "2")]
 
 
-def test_uuids_and_whole_numbers_are_ids_too() -> None:
+def test_uuids_and_whole_numbers_are_accepted_as_ids() -> None:
     inventory = gpus(2)
     made = cluster(host(gpus=inventory), worker=2, gpus=[1, inventory[0].uuid])
     assert [task.gpus for task in made.of("worker")] == [("1",), (inventory[0].uuid,)]
 
 
 @pytest.mark.parametrize("facts", [host(), host(gpus=gpus(2), gpu_refusal="no runtime")])
-def test_auto_means_cpu_only_where_no_gpu_can_be_had(facts) -> None:  # type: ignore[no-untyped-def]
+def test_auto_means_the_cpu_only_if_no_gpu_is_available(facts) -> None:  # type: ignore[no-untyped-def]
     made = cluster(facts, gpus="auto", gpus_per_worker=2)
     assert not any(task.gpus for task in made.tasks)
     assert made.variant == "cpu"
 
 
-def test_gpus_choose_the_gpu_image() -> None:
+def test_gpus_select_the_gpu_image() -> None:
     made = cluster(host(gpus=gpus(2)), gpus="auto")
     assert (made.variant, made.image) == ("gpu", "cluster-kit/trainer:gpu-0123456789ab")
 
 
-def test_the_default_is_none_even_where_there_are_some() -> None:
+def test_the_default_is_none_even_if_there_are_gpus() -> None:
     assert manifest().gpus == "none"
     assert not any(task.gpus for task in cluster(host(gpus=gpus(8))).tasks)
 
@@ -79,7 +79,7 @@ def test_index_and_uuid_of_the_same_gpu_are_the_same_gpu() -> None:
     assert "one GPU for two tasks" in problem.rule
 
 
-def test_a_gpu_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_an_unknown_gpu_is_named_with_the_existing_ones() -> None:
     inventory = gpus(1)
     (problem,) = problems(host(gpus=inventory), worker=1, gpus=["7"])
     assert problem.value == '"7"'
@@ -92,7 +92,7 @@ def test_a_list_on_a_host_without_gpus_is_refused() -> None:
     assert "it has: none" in problem.rule
 
 
-def test_uneven_gpus_are_refused_with_both_numbers() -> None:
+def test_a_list_that_cannot_be_divided_is_refused_with_both_numbers() -> None:
     (problem,) = problems(host(gpus=gpus(3)), worker=2, gpus=["0", "1", "2"])
     assert "3 GPUs do not divide evenly among 2 workers" in problem.rule
     assert "list 2 GPUs" in problem.hint_text()
@@ -102,20 +102,22 @@ def test_uneven_gpus_are_refused_with_both_numbers() -> None:
     ("keys", "hint"),
     [({"worker": 3}, "`worker = 2`"), ({"worker": 1, "gpus_per_worker": 3}, '`gpus = "none"`')],
 )
-def test_too_few_gpus_say_how_many_workers_they_serve(keys: dict[str, int], hint: str) -> None:
+def test_too_few_gpus_are_reported_with_the_number_of_workers_they_serve(
+    keys: dict[str, int], hint: str
+) -> None:
     (problem,) = problems(host(gpus=gpus(2)), gpus="auto", **keys)
     assert "there are 2" in problem.rule
     assert hint in problem.hint_text()
     assert "worker = 0" not in problem.hint_text()
 
 
-def test_an_empty_list_is_refused_for_what_it_is() -> None:
+def test_an_empty_list_is_refused() -> None:
     (problem,) = problems(host(gpus=gpus(2)), gpus=[])
     assert (problem.value, problem.rule) == ("[]", "an empty list")
     assert '"none"' in problem.hint_text()
 
 
-def test_a_refusing_engine_is_quoted() -> None:
+def test_the_message_of_a_refusing_engine_is_quoted() -> None:
     facts = host(gpus=gpus(2), gpu_refusal="could not select device driver")
     (problem,) = problems(facts, gpus=["0", "1"])
     assert "could not select device driver" in problem.rule

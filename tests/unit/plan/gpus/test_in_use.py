@@ -1,4 +1,4 @@
-"""GPUs that others use: `auto` leaves them out, a list takes them, and both say so."""
+"""GPUs that others use: `auto` skips them, a list uses them, and both report it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUSY = "process 7 (python3), 10.2 GiB"
 
 
 def used(count: int = 4, *indexes: int, **facts: object) -> HostFacts:
-    """A host some of whose GPUs a process computes on."""
+    """Returns a host on some of whose GPUs a process computes."""
     there = [replace(g, users=(BUSY,)) if g.index in indexes else g for g in gpus(count)]
     return host(gpus=tuple(there), **facts)
 
@@ -26,7 +26,7 @@ def notes(facts: HostFacts, **keys: object) -> list[str]:
 
 
 @pytest.mark.parametrize("asked", ["auto", "require"])
-def test_whichever_are_free_are_those_that_nobody_uses(asked: str) -> None:
+def test_free_gpus_are_those_without_users(asked: str) -> None:
     facts = used(4, 0, 2)
     assert [task.gpus for task in cluster(facts, gpus=asked).of("worker")] == [("1",), ("3",)]
     assert [note.splitlines()[0] for note in notes(facts, gpus=asked)] == [
@@ -35,18 +35,18 @@ def test_whichever_are_free_are_those_that_nobody_uses(asked: str) -> None:
     assert BUSY in notes(facts, gpus=asked)[0]
 
 
-def test_a_container_that_has_a_gpu_by_its_index_or_uuid_uses_it() -> None:
+def test_a_container_with_a_gpu_by_index_or_uuid_uses_it() -> None:
     facts = host(gpus=gpus(3), gpus_reserved=(("0", "jupyter"), (gpus(3)[1].uuid, "other")))
     assert [task.gpus for task in cluster(facts, worker=1, gpus="auto").of("worker")] == [("2",)]
     assert list(in_use(facts).values()) == ["container jupyter", "container other"]
 
 
-def test_a_container_that_has_all_of_them_uses_none_by_that_alone() -> None:
+def test_a_container_with_all_gpus_does_not_count_as_a_user() -> None:
     facts = host(gpus=gpus(2), gpus_reserved=(("all", "monitoring"),))
     assert in_use(facts) == {}
 
 
-def test_too_few_that_are_free_say_what_uses_the_others() -> None:
+def test_too_few_free_gpus_are_reported_with_the_users_of_the_others() -> None:
     (problem,) = problems(used(2, 1), worker=2, gpus="auto")
     assert f"there are 1 free; 1 is used by {BUSY}" in problem.rule
     (problem,) = problems(used(1, 0), worker=1, gpus="require")
@@ -54,7 +54,7 @@ def test_too_few_that_are_free_say_what_uses_the_others() -> None:
     assert "`share_gpus = true`" in problem.hint_text()
 
 
-def test_shared_gpus_are_the_unused_ones_first() -> None:
+def test_unused_gpus_are_shared_first() -> None:
     facts = used(2, 0)
     made = cluster(facts, worker=2, gpus="auto", share_gpus=True)
     assert [task.gpus for task in made.of("worker")] == [("1",), ("0",)]
@@ -62,7 +62,7 @@ def test_shared_gpus_are_the_unused_ones_first() -> None:
     assert "GPU 0 goes to worker-1, though it is in use" in note
 
 
-def test_a_list_means_what_it_says_with_a_note() -> None:
+def test_a_list_is_used_as_written_with_a_note() -> None:
     facts = used(2, 1)
     assert [t.gpus for t in cluster(facts, worker=1, gpus=["1"]).of("worker")] == [("1",)]
     (note,) = notes(facts, worker=1, gpus=["1"])
@@ -71,13 +71,13 @@ def test_a_list_means_what_it_says_with_a_note() -> None:
     assert notes(facts, gpus="none") == []
 
 
-def test_what_clusters_of_the_kit_hold_is_their_own_use() -> None:
+def test_gpus_of_the_kits_own_clusters_are_reported_as_theirs() -> None:
     facts = used(2, 0, gpus_taken=(("0", "demo"),))
     assert in_use(facts) == {}
     assert [t.gpus for t in cluster(facts, worker=2, gpus="auto").of("worker")] == [("0",), ("1",)]
 
 
-def test_a_slice_is_used_by_itself() -> None:
+def test_a_mig_slice_is_used_separately() -> None:
     whole = gpu(0, 1, 2)
     parts = (whole.slices[0], replace(whole.slices[1], users=(BUSY,)))
     facts = host(gpus=(replace(whole, slices=parts),))

@@ -1,4 +1,4 @@
-"""What tasks are told of their GPUs, so that they can check it: environment in the file."""
+"""The environment by which tasks check their GPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def environments(**keys: Any) -> dict[str, dict[str, str]]:
     return {name: service["environment"] for name, service in services.items()}
 
 
-def test_each_worker_is_told_its_gpus_by_name_bus_id_and_uuid() -> None:
+def test_each_worker_gets_its_gpus_by_name_bus_id_and_uuid() -> None:
     found = environments(worker=2, gpus="auto", gpus_per_worker=2)
     told = [promised(gpu) for gpu in gpus(4)]
     assert json.loads(found["worker-0"]["CLUSTER_KIT_GPUS"]) == told[:2]
@@ -27,7 +27,7 @@ def test_each_worker_is_told_its_gpus_by_name_bus_id_and_uuid() -> None:
         assert "CLUSTER_KIT_GPUS" not in found[name]
 
 
-def test_the_leader_alone_is_told_what_servers_were_promised() -> None:
+def test_only_the_leader_gets_the_promises_of_servers() -> None:
     found = environments(worker=2, gpus="auto")
     promises = json.loads(found["chief-0"]["CLUSTER_KIT_PROMISES"])
     assert promises == {f"worker-{gpu.index}": [promised(gpu)] for gpu in gpus(2)}
@@ -40,14 +40,14 @@ def test_workers_that_run_the_program_check_themselves() -> None:
     assert all("CLUSTER_KIT_GPUS" in found[f"worker-{index}"] for index in (0, 1))
 
 
-def test_nobody_is_promised_anything_where_there_is_no_gpu() -> None:
+def test_without_gpus_nothing_is_promised() -> None:
     for env in environments(there=0, gpus="auto").values():
         assert not {"CLUSTER_KIT_PROMISES", "CLUSTER_KIT_GPUS", "NCCL_SOCKET_IFNAME"} & env.keys()
         assert env["CUDA_VISIBLE_DEVICES"] == "-1"
 
 
 @pytest.mark.parametrize(("written", "told"), [(True, "on"), (False, "off")])
-def test_all_are_told_whether_to_check(written: bool, told: str) -> None:
+def test_all_tasks_get_the_switch_for_the_check(written: bool, told: str) -> None:
     found = environments(gpu_check=written, gpus="auto")
     assert {env["CLUSTER_KIT_GPU_CHECK"] for env in found.values()} == {told}
 
@@ -74,7 +74,7 @@ def test_only_workers_without_gpus_simulate_some() -> None:
         assert "CLUSTER_KIT_SIMULATE_GPUS" not in env
 
 
-def test_tasks_with_gpus_have_room_and_one_interface_for_nccl() -> None:
+def test_tasks_with_gpus_have_shared_memory_and_one_interface_for_nccl() -> None:
     made = cluster(host(gpus=gpus(2)), gpus="auto")
     services = parse_compose(render(made))["services"]
     assert services["worker-0"]["shm_size"] == "1gb"

@@ -1,4 +1,4 @@
-"""`gpus = "require"` never trains on the CPU; "auto" does, and says so if GPUs are there."""
+"""`gpus = "require"` never trains on the CPU; "auto" does, with a warning if there are GPUs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.make import cluster, gpus, host, manifest, problems
 REFUSAL = 'could not select device driver "nvidia"'
 
 
-def test_it_takes_what_is_free_as_auto_does() -> None:
+def test_require_uses_free_gpus_as_auto_does() -> None:
     there = host(gpus=gpus(3), gpus_taken=(("0", "other"),))
     made = cluster(there, gpus="require", worker=2)
     assert [task.gpus for task in made.of("worker")] == [("1",), ("2",)]
@@ -26,7 +26,7 @@ def test_it_takes_what_is_free_as_auto_does() -> None:
     ],
     ids=["none", "refused", "too few"],
 )
-def test_what_auto_would_train_on_the_cpu_is_refused(there, rule) -> None:  # type: ignore[no-untyped-def]
+def test_require_is_refused_if_auto_would_train_on_the_cpu(there, rule) -> None:  # type: ignore[no-untyped-def]
     [problem] = problems(there, gpus="require", worker=2)
     assert (problem.key_path, problem.value, problem.rule) == ("gpus", '"require"', rule)
     assert 'gpus = "none"' in problem.hint_text()
@@ -43,7 +43,7 @@ def test_auto_trains_on_the_cpu_with_a_warning_if_the_engine_refuses_the_gpus() 
 
 
 @pytest.mark.parametrize("asked", ["none", "auto", "require"])
-def test_no_warning_where_there_is_nothing_to_warn_of(asked: str) -> None:
+def test_there_is_no_warning_without_a_reason(asked: str) -> None:
     assert refused_gpus(manifest(gpus=asked), host(gpus=gpus(2))) == []
     assert refused_gpus(manifest(gpus=asked), host(no_gpu="no driver")) == []
     if asked != "auto":

@@ -1,4 +1,4 @@
-"""Several tasks on one GPU, where that is asked for; other clusters' GPUs, where it is not."""
+"""Several tasks on one GPU, if that is requested; GPUs of other clusters, if it is not."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def held(*taken: tuple[str, str], count: int = 4) -> HostFacts:
     return host(gpus=gpus(count), gpus_taken=taken)
 
 
-def test_more_workers_than_gpus_are_refused_with_the_three_ways_out() -> None:
+def test_more_workers_than_gpus_are_refused_with_three_fixes() -> None:
     (problem,) = problems(host(gpus=gpus(2)), worker=3, gpus="auto")
     assert "3 workers with 1 GPU(s) each need 3, there are 2" in problem.rule
     for way in ("`worker = 2`", "`share_gpus = true`", '`gpus = "none"`'):
         assert way in problem.hint_text()
 
 
-def test_sharing_goes_round_and_divides_the_memory() -> None:
+def test_sharing_distributes_workers_in_turn_and_divides_the_memory() -> None:
     made = cluster(host(gpus=gpus(2)), worker=5, gpus="auto", share_gpus=True)
     assert [task.gpus for task in made.of("worker")] == [("0",), ("1",), ("0",), ("1",), ("0",)]
     whole = int(80 * GIB * 0.9)
@@ -28,7 +28,7 @@ def test_sharing_goes_round_and_divides_the_memory() -> None:
     assert limits == [whole // n // 2**20 for n in (3, 2, 3, 2, 3)]
 
 
-def test_sharing_mixed_gpus_keeps_to_the_smallest_of_a_task() -> None:
+def test_sharing_mixed_gpus_uses_the_smallest_memory_of_a_task() -> None:
     inventory = (gpu(0, memory=80 * GIB), gpu(1, memory=16 * GIB))
     made = cluster(host(gpus=inventory), worker=2, gpus="auto", gpus_per_worker=2, share_gpus=True)
     assert [t.gpu_memory_mib for t in made.of("worker")] == [int(16 * GIB * 0.9) // 2 // 2**20] * 2
@@ -50,7 +50,7 @@ def test_the_chief_may_share_a_workers_gpu() -> None:
     assert {t.gpu_memory_mib for t in made.tasks if t.gpus} == {int(80 * GIB * 0.9) // 2 // 2**20}
 
 
-def test_without_sharing_there_is_no_limit_unless_one_is_written() -> None:
+def test_without_sharing_there_is_a_limit_only_if_it_is_written() -> None:
     facts = host(gpus=gpus(2))
     assert {t.gpu_memory_mib for t in cluster(facts, gpus="auto").tasks} == {None}
     made = cluster(facts, gpus="auto", gpu_memory="4g")
@@ -59,7 +59,7 @@ def test_without_sharing_there_is_no_limit_unless_one_is_written() -> None:
 
 
 @pytest.mark.parametrize(("workers", "asked", "most"), [(1, "81g", 81920), (3, "30g", 27306)])
-def test_more_memory_than_a_gpu_has_is_refused_with_what_fits(
+def test_more_memory_than_a_gpu_has_is_refused_with_the_maximum(
     workers: int, asked: str, most: int
 ) -> None:
     (problem,) = problems(
@@ -70,13 +70,13 @@ def test_more_memory_than_a_gpu_has_is_refused_with_what_fits(
     assert problem.hint_text() == f"at most {most} MiB each"
 
 
-def test_auto_leaves_other_clusters_their_gpus() -> None:
+def test_auto_does_not_use_gpus_of_other_clusters() -> None:
     made = cluster(held(("0", "other"), ("2", "another")), worker=2, gpus="auto")
     assert [task.gpus for task in made.of("worker")] == [("1",), ("3",)]
 
 
 @pytest.mark.parametrize("device", ["1", "nvidia.com/gpu=1", gpus(2)[1].uuid])
-def test_a_gpu_is_known_as_held_by_whatever_name(device: str) -> None:
+def test_a_gpu_in_use_is_recognized_by_any_of_its_names(device: str) -> None:
     made = cluster(held((device, "other"), count=2), worker=1, gpus="auto")
     assert made.of("worker")[0].gpus == ("0",)
     (problem,) = problems(held((device, "other"), count=2), worker=1, gpus=["1"])
@@ -84,7 +84,7 @@ def test_a_gpu_is_known_as_held_by_whatever_name(device: str) -> None:
     assert "`cluster-kit down other`" in problem.hint_text()
 
 
-def test_held_gpus_are_refused_to_single_tasks_too() -> None:
+def test_gpus_in_use_are_refused_to_single_tasks_too() -> None:
     (problem,) = problems(held(("1", "other")), role={"chief": {"gpus": ["1"]}})
     assert problem.key_path == "role.chief.gpus"
     assert "the cluster other has GPU 1" in problem.rule
@@ -96,11 +96,11 @@ def test_the_clusters_own_gpus_are_free_for_it() -> None:
     assert cluster(held(("1", "demo")), worker=1, gpus=["1"]).of("worker")[0].gpus == ("1",)
 
 
-def test_a_device_that_is_no_longer_there_holds_up_nobody() -> None:
+def test_a_reservation_of_a_removed_device_blocks_no_cluster() -> None:
     assert cluster(held(("9", "other"), count=2), worker=2, gpus="auto").variant == "gpu"
 
 
-def test_when_all_are_held_it_says_by_whom_and_what_can_be_done() -> None:
+def test_if_all_gpus_are_in_use_the_error_names_users_and_fixes() -> None:
     facts = held(("1", "two"), ("0", "one"), count=2)
     (problem,) = problems(facts, worker=2, gpus="auto")
     assert "there are 0 free; 0 is one's, 1 is two's" in problem.rule
@@ -108,7 +108,7 @@ def test_when_all_are_held_it_says_by_whom_and_what_can_be_done() -> None:
     assert "worker = 0" not in problem.hint_text()
 
 
-def test_sharing_takes_free_gpus_first_and_then_other_clusters() -> None:
+def test_sharing_uses_free_gpus_first_and_then_those_of_other_clusters() -> None:
     facts = held(("0", "other"), count=2)
     made = cluster(facts, worker=2, gpus="auto", share_gpus=True)
     assert [task.gpus for task in made.of("worker")] == [("1",), ("0",)]

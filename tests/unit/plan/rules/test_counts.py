@@ -1,4 +1,4 @@
-"""How many tasks there may be, and which tables name a task that exists."""
+"""Numbers of tasks, and tables for tasks that exist."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ HEAD = 'format = 1\nname = "demo"\n'
 @pytest.mark.parametrize(
     "task", ["worker-01", "worker--1", "worker-²", "worker", "boss-0", "worker-1 ", "Worker-1", "-"]
 )
-def test_a_task_name_that_none_could_have_is_told_how_they_look(task: str, tmp_path: Path) -> None:
+def test_an_invalid_task_name_is_reported_with_the_form_of_names(task: str, tmp_path: Path) -> None:
     (problem,) = problems_of(f'{HEAD}[task."{task}"]\ncpus = 1', tmp_path)
     assert problem.key_path == f"task.{task}"
     assert "called like `worker-1`" in problem.hint_text()
 
 
-def test_a_table_of_a_task_that_exists_is_no_problem() -> None:
+def test_a_table_of_an_existing_task_is_no_problem() -> None:
     assert not problems(worker=3, task={"worker-2": {"cpus": 1.0}, "chief-0": {"cpus": 1.0}})
 
 
-def test_the_last_index_of_each_role_that_has_tasks() -> None:
+def test_the_last_index_of_each_role_is_valid() -> None:
     assert last_indexes(manifest(chief=0, worker=3, ps=1)) == (("worker", 2), ("ps", 0))
     assert last_indexes(manifest(chief=7, worker=1, ps=0)) == (("chief", 0), ("worker", 0))
 

@@ -1,4 +1,4 @@
-"""What an engine cannot do is refused, by its key and with what to do."""
+"""Keys that an engine does not support are refused with a fix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("key_path", REFUSED)
-def test_what_a_swarm_cannot_do_is_refused_by_its_key(key_path: str) -> None:
+def test_keys_that_a_swarm_does_not_support_are_refused(key_path: str) -> None:
     found = problems(host(gpus=gpus(2)), engine="swarm", **REFUSED[key_path])
     assert key_path in [problem.key_path for problem in found]
     assert all(problem.hint for problem in found)
@@ -38,7 +38,7 @@ def test_what_a_swarm_cannot_do_is_refused_by_its_key(key_path: str) -> None:
         ("network.encrypted", {"network": {"encrypted": True}}),
     ],
 )
-def test_what_only_a_swarm_can_do_is_refused_by_compose(
+def test_keys_that_only_a_swarm_supports_are_refused_by_compose(
     key_path: str, keys: dict[str, Any]
 ) -> None:
     (problem,) = problems(**keys)
@@ -53,7 +53,7 @@ def test_a_swarm_is_planned_with_names_whatever_this_host_has() -> None:
     assert made.beacon == "chief-0:2223"
 
 
-def test_a_swarm_is_asked_for_a_number_of_gpus() -> None:
+def test_a_swarm_gets_a_number_of_gpus() -> None:
     made = cluster(engine="swarm", gpus="require", gpus_per_worker=2, gpu_memory="8g")
     gpu = {task.name: (len(task.gpus), task.gpu_memory_mib) for task in made.tasks if task.gpus}
     assert gpu == {"worker-0": (2, 8192), "worker-1": (2, 8192)}

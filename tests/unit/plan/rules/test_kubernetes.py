@@ -1,4 +1,4 @@
-"""What Kubernetes cannot say is refused, by its key and with what to do."""
+"""Keys that Kubernetes does not support are refused with a fix."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-def test_what_kubernetes_cannot_do_is_refused_by_its_key(subtests: pytest.Subtests) -> None:
+def test_keys_that_kubernetes_does_not_support_are_refused(subtests: pytest.Subtests) -> None:
     for key_path in REFUSED:
         with subtests.test(key_path=key_path):
             found = problems(host(gpus=gpus(8)), engine="kubernetes", **REFUSED[key_path])
@@ -51,12 +51,12 @@ def test_what_kubernetes_cannot_do_is_refused_by_its_key(subtests: pytest.Subtes
 
 
 @pytest.mark.parametrize("output", ["pvc:", "pvc:A", "hostPath"])
-def test_an_output_that_is_none_is_refused(output: str) -> None:
+def test_an_invalid_output_is_refused(output: str) -> None:
     (problem,) = problems(engine="kubernetes", kubernetes={"output": output})
     assert problem.key_path == "kubernetes.output"
 
 
-def test_another_engine_does_not_read_the_table() -> None:
+def test_other_engines_do_not_read_the_table() -> None:
     cluster(kubernetes={"output": "emptyDir", "namespace": "mine"})
 
 
@@ -71,13 +71,13 @@ def test_it_is_planned_with_names_whatever_this_host_has() -> None:
     assert made.image == "cluster-kit/trainer:gpu-0123456789ab"
 
 
-def test_tasks_of_a_set_have_its_names() -> None:
+def test_tasks_of_a_jobset_have_its_names() -> None:
     made = cluster(engine="kubernetes", worker=3, kubernetes={"jobset": True})
     assert made.address(made.of("worker")[1]) == "ck-demo-worker-0-1.ck-demo:2222"
     assert made.beacon == "ck-demo-chief-0-0.ck-demo:2223"
 
 
-def test_an_image_that_the_kit_builds_comes_from_the_registry() -> None:
+def test_an_image_that_the_kit_builds_has_the_registrys_name() -> None:
     made = cluster(engine="kubernetes", kubernetes={"registry": "ghcr.io/me/"})
     assert made.image == "ghcr.io/me/cluster-kit/trainer:cpu-0123456789ab"
 

@@ -1,4 +1,4 @@
-"""Limits against what the host has, and variables that are the kit's own."""
+"""Limits compared with what the host has, and reserved variables."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def key_paths(**keys: Any) -> list[str]:
     return [problem.key_path for problem in check_limits(manifest(**keys), HOST)]
 
 
-def test_what_the_host_has_just_suffices() -> None:
+def test_exactly_what_the_host_has_is_accepted() -> None:
     assert not key_paths(worker=1, ps=0, role={"worker": {"cpus": 4.0, "memory": "8g"}})
 
 
-def test_the_sum_counts_every_task_with_its_own_table_in_place_of_its_roles() -> None:
+def test_the_sum_uses_each_tasks_own_table_instead_of_its_roles() -> None:
     three = {"worker": 3, "role": {"worker": {"memory": "3g"}}}
     assert key_paths(**three) == ["memory"]
     assert not key_paths(**three, task={"worker-0": {"memory": "1g"}, "worker-2": {"memory": "4g"}})
@@ -28,11 +28,11 @@ def test_the_sum_counts_every_task_with_its_own_table_in_place_of_its_roles() ->
     assert key_paths(**three, task=elsewhere) == ["memory"], "a task that does not exist counts not"
 
 
-def test_a_task_that_is_too_big_by_itself_is_told_once() -> None:
+def test_a_single_task_that_is_too_large_is_reported_once() -> None:
     assert key_paths(role={"ps": {"memory": "9g"}}) == ["role.ps.memory"]
 
 
-def test_a_limit_below_what_an_idle_server_takes_is_refused() -> None:
+def test_a_limit_below_the_memory_of_an_idle_server_is_refused() -> None:
     assert key_paths(role={"ps": {"memory": "81m"}}) == ["role.ps.memory"]
     assert key_paths(task={"ps-0": {"memory": "8m"}}) == ["task.ps-0.memory"]
     assert not key_paths(role={"ps": {"memory": "82m"}})
@@ -44,10 +44,10 @@ def test_users_set_the_switches_of_their_programs(switch: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CLUSTER_KIT_X", "A-B", ""])
-def test_a_variable_of_the_kits_own_or_an_invalid_one_is_refused(name: str) -> None:
+def test_reserved_and_invalid_variables_are_refused(name: str) -> None:
     assert key_paths(role={"ps": {"environment": {name: "1"}}}) == [f"role.ps.environment.{name}"]
 
 
 @pytest.mark.parametrize("name", ["TF_CPP_MIN_LOG_LEVEL", "_", "cuda_visible_devices"])
-def test_any_other_variable_is_the_users(name: str) -> None:
+def test_any_other_variable_is_accepted(name: str) -> None:
     assert not key_paths(role={"ps": {"environment": {name: "1"}}})

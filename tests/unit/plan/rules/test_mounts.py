@@ -1,4 +1,4 @@
-"""A manifest's own mounts: what is refused before anything starts, and who gets which."""
+"""Mounts of a manifest: what is refused before anything starts, and which tasks get which."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST = 'format = 1\nname = "demo"\n'
 
 
 def mounted(*tables: dict[str, Any]) -> list[str]:
-    """The places of the problems of these mounts."""
+    """Returns the key paths of the problems of these mounts."""
     return [problem.key_path for problem in problems(mount=list(tables))]
 
 
@@ -27,7 +27,7 @@ def at(target: str, **more: Any) -> dict[str, Any]:
     return {"source": "cache", "target": target, **more}
 
 
-def test_what_the_kit_or_the_system_uses_is_refused(subtests: pytest.Subtests) -> None:
+def test_paths_that_the_kit_or_the_system_uses_are_refused(subtests: pytest.Subtests) -> None:
     for target in map(str, (*container_rules.OWN, *WHOLE)):
         with subtests.test(target=target):
             assert mounted(at(target)) == ["mount.0.target"]
@@ -37,7 +37,7 @@ def test_what_the_kit_or_the_system_uses_is_refused(subtests: pytest.Subtests) -
     "target",
     ["/", "/data/x", "/output/x/y", "/run", "/opt", "cache", "", "../x", "/a/../data", "/a/"],
 )
-def test_targets_that_no_container_can_have(target: str) -> None:
+def test_targets_that_are_impossible_in_a_container_are_refused(target: str) -> None:
     assert mounted(at(target)) == ["mount.0.target"]
 
 
@@ -48,7 +48,7 @@ def test_targets_of_real_projects(target: str) -> None:
     assert mounted(at(target)) == []
 
 
-def test_two_at_one_place_or_one_inside_the_other() -> None:
+def test_equal_and_nested_targets_are_refused() -> None:
     assert mounted(at("/a"), at("/a")) == ["mount.1.target"]
     assert mounted(at("/a/b"), at("/a")) == ["mount.1.target"]
     assert mounted(at("/a"), at("/ab")) == []
@@ -63,7 +63,7 @@ def test_a_role_that_does_not_exist() -> None:
     assert "worker" in problem.hint_text()
 
 
-def test_all_tasks_have_it_or_only_those_of_its_roles() -> None:
+def test_a_mount_is_for_all_tasks_or_for_those_of_its_roles() -> None:
     made = cluster(mount=[at("/all"), at("/some", roles=["worker"], read_only=False)])
     assert [(m.source, m.target, m.read_only) for m in made.mounts] == [
         ("/home/you/cache", "/all", True)
@@ -77,7 +77,7 @@ def test_all_tasks_have_it_or_only_those_of_its_roles() -> None:
 
 
 @pytest.mark.parametrize("source", ["absent", "", "~nobody-of-this-name/x", "a\\u0000b", "file/x"])
-def test_a_source_that_is_not_there(source: str, tmp_path: Path) -> None:
+def test_a_missing_source_is_refused(source: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     text = f'{LEAST}[[mount]]\nsource = "{source}"\ntarget = "/a"\n'
     (problem,) = problems_of(text, tmp_path)
@@ -85,14 +85,14 @@ def test_a_source_that_is_not_there(source: str, tmp_path: Path) -> None:
     assert not (tmp_path / "absent").exists()
 
 
-def test_a_file_and_a_directory_are_found_from_the_manifest(tmp_path: Path) -> None:
+def test_sources_are_relative_to_the_manifest(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for source in ("file", ".", str(tmp_path)):
         text = f'{LEAST}[[mount]]\nsource = "{source}"\ntarget = "/a"\n'
         assert problems_of(text, tmp_path) == []
 
 
-def test_in_a_portable_file_they_are_relative_or_as_absolute_as_they_were_written(
+def test_in_a_portable_file_sources_are_relative_or_absolute_as_written(
     tmp_path: Path,
 ) -> None:
     root, folder = tmp_path, tmp_path / "portable" / "demo"
@@ -114,7 +114,7 @@ def test_in_a_portable_file_they_are_relative_or_as_absolute_as_they_were_writte
         assert [mount.source for mount in made.of("ps")[0].mounts] == [wanted]
 
 
-def test_every_problem_of_the_shape_is_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_of_structure_are_reported_together(tmp_path: Path) -> None:
     first = '[[mount]]\nsorce = "x"\ntarget = 3\n'
     second = '[[mount]]\nsource = "."\ntarget = "/a"\nread_only = "no"\n'
     text = LEAST + first + second

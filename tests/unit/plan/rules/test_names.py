@@ -25,7 +25,7 @@ from tests.make import problems, problems_of
         ("²", '"2"'),
     ],
 )
-def test_a_name_that_is_no_dns_label_gets_one_proposed(
+def test_a_name_that_is_no_dns_label_gets_a_suggestion(
     name: str, hint: str, tmp_path: Path
 ) -> None:
     (problem,) = problems_of(f'format = 1\nname = "{name}"', tmp_path)
@@ -39,17 +39,17 @@ def test_a_name_that_is_no_dns_label_gets_one_proposed(
     "image",
     ["trainer", "team/name:tag", "registry:5000/a/b", "a.example/b@sha256:" + "0" * 64, "a__b-c.d"],
 )
-def test_dockers_names_of_images_are_taken(image: str) -> None:
+def test_dockers_names_of_images_are_accepted(image: str) -> None:
     assert IMAGE.fullmatch(image)
     assert not problems(image=image)
 
 
 @pytest.mark.parametrize("image", ["", "A", "a b", "a:", "a@sha256:1", "-a", "a//b", "a:b:c"])
-def test_what_docker_would_not_take_is_refused(image: str) -> None:
+def test_names_that_docker_does_not_accept_are_refused(image: str) -> None:
     assert [problem.key_path for problem in problems(image=image)] == ["image"]
 
 
-def test_packages_are_not_added_to_an_image_of_the_users_own() -> None:
+def test_packages_are_not_added_to_a_users_image() -> None:
     assert [p.key_path for p in problems(image="mine:1", requirements="more.txt")] == [
         "requirements"
     ]

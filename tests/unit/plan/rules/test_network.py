@@ -1,4 +1,4 @@
-"""A subnet is free: as stated, or found by the cluster's name."""
+"""A subnet is free: as given, or found by the cluster's name."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from cluster_kit.plan.cluster_rules import check_port, find_subnet
 from tests.make import cluster, host, manifest, network, problems
 
 
-def test_a_clusters_own_network_is_not_in_its_way() -> None:
+def test_a_clusters_own_network_is_no_obstacle() -> None:
     first = cluster(name="mine").subnet
     own = network(str(first), "Docker network cluster-kit-mine_cluster", "mine")
     route = network(str(first), "a route of this host (br-1)", "mine")
     assert cluster(host(networks=(own, route)), name="mine").subnet == first
 
 
-def test_a_taken_slot_sends_the_cluster_to_the_next_one() -> None:
+def test_if_a_slot_is_in_use_the_cluster_gets_the_next_one() -> None:
     first = cluster(name="mine").subnet
     second = cluster(host(networks=(network(str(first)),)), name="mine").subnet
     assert not second.overlaps(first)
 
 
-def test_no_subnet_at_all_is_said_with_the_hint() -> None:
+def test_no_free_subnet_is_reported_with_a_hint() -> None:
     taken = host(networks=tuple(network(str(pool)) for pool in addresses.POOLS))
     (problem,) = problems(taken)
     assert problem.key_path == "subnet"
@@ -32,12 +32,12 @@ def test_no_subnet_at_all_is_said_with_the_hint() -> None:
     assert "docker network prune" in problem.hint_text()
 
 
-def test_a_stated_subnet_is_taken_as_it_is() -> None:
+def test_a_given_subnet_is_used_unchanged() -> None:
     subnet, found = find_subnet(manifest(subnet="172.28.0.0/24"), host())
     assert (subnet, found) == (IPv4Network("172.28.0.0/24"), [])
 
 
-def test_everything_wrong_with_a_stated_subnet_is_said_at_once() -> None:
+def test_all_problems_of_a_given_subnet_are_reported_together() -> None:
     facts = host(networks=(network("8.8.8.0/24", "a route"), network("8.8.8.0/25", "a bridge")))
     subnet, found = find_subnet(manifest(subnet="8.8.8.0/30"), facts)
     assert subnet is None

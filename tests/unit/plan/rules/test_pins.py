@@ -1,4 +1,4 @@
-"""Addresses that tasks pin for themselves."""
+"""Fixed addresses of tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_two_tasks_may_exchange_their_addresses() -> None:
     assert list(pins) == ["worker-0", "worker-1"]
 
 
-def test_every_bad_pin_is_told() -> None:
+def test_every_invalid_address_is_reported() -> None:
     bad = {"worker-0": {"ip": "x"}, "worker-1": {"ip": "10.0.0.1"}, "ps-0": {"ip": "172.28.0.1"}}
     _, problems = find_pins(manifest(subnet=str(SUBNET), task=bad), SUBNET)
     assert [problem.key_path for problem in problems] == [

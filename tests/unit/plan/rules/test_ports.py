@@ -1,4 +1,4 @@
-"""Published ports: how they are written, and that each is one task's."""
+"""Published ports: their forms, and that each belongs to one task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST = 'format = 1\nname = "demo"\n'
     [("6006", (6006, 6006)), ('"6006"', (6006, 6006)), ('"8080:80"', (8080, 80)),
      ('"127.0.0.1:8080:80"', (8080, 80))],
 )  # fmt: skip
-def test_spellings_of_a_port(written: str, pair: tuple[int, int], tmp_path: Path) -> None:
+def test_forms_of_a_port(written: str, pair: tuple[int, int], tmp_path: Path) -> None:
     text = f"{LEAST}[role.chief]\nports = [{written}]\n"
     assert problems_of(text, tmp_path) == []
     port = eval(written)
@@ -42,7 +42,7 @@ def test_spellings_of_a_port(written: str, pair: tuple[int, int], tmp_path: Path
         '"٣"',
     ],
 )
-def test_what_is_no_port(written: str, tmp_path: Path) -> None:
+def test_invalid_ports(written: str, tmp_path: Path) -> None:
     (problem,) = problems_of(f"{LEAST}[role.chief]\nports = [{written}]\n", tmp_path)
     assert problem.key_path.startswith("role.chief.ports")
     assert "a port is" in problem.rule
@@ -52,7 +52,7 @@ def key_paths(**keys: Any) -> list[str]:
     return [problem.key_path for problem in problems(**keys)]
 
 
-def test_a_port_of_the_host_is_one_tasks() -> None:
+def test_a_port_of_the_host_belongs_to_one_task() -> None:
     both = {"chief-0": {"ports": [80]}, "ps-0": {"ports": ["80:90"]}}
     assert key_paths(task=both) == ["task.ps-0.ports"]
     assert key_paths(task={**both, "ps-0": {"ports": ["81:80"]}}) == []
@@ -64,7 +64,7 @@ def test_a_port_of_the_host_is_one_tasks() -> None:
     assert key_paths(task={"chief-0": {"ports": [80, "80:90"]}}) == ["task.chief-0.ports"]
 
 
-def test_an_internal_network_publishes_none() -> None:
+def test_an_internal_network_publishes_no_ports() -> None:
     assert key_paths(network={"internal": True}) == []
     published = {"chief": {"ports": [80]}}
     assert key_paths(network={"internal": True}, role=published) == ["network.internal"]

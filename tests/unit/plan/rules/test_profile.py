@@ -1,4 +1,4 @@
-"""The table `[profile]`: what it must be, and that the leader alone is told."""
+"""The table `[profile]`: its rules, and that only the leader gets it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LEAST = 'format = 1\nname = "demo"\n'
         ("at_step = 1\nsecond = 2", "profile.second"),
     ],
 )
-def test_what_is_no_profile(written: str, key_path: str, tmp_path: Path) -> None:
+def test_an_invalid_profile(written: str, key_path: str, tmp_path: Path) -> None:
     (problem,) = problems_of(f"{LEAST}[profile]\n{written}\n", tmp_path)
     assert problem.key_path == key_path
 
 
-def test_the_leader_alone_is_told() -> None:
+def test_only_the_leader_gets_the_profile() -> None:
     planned = cluster(profile={"at_step": 100})
     assert planned.profile == ProfileAt(100, 2.0)
     told = {

@@ -1,4 +1,4 @@
-"""Secrets as files and files of variables: what is refused before anything starts."""
+"""Secrets as files, and files of variables: what is refused before anything starts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     "table",
     ['a = "token"', 'a = { environment = "HF_TOKEN" }', 'a = { file = "token", roles = ["ps"] }'],
 )
-def test_where_a_secret_comes_from(table: str, folder: Path) -> None:
+def test_sources_of_a_secret(table: str, folder: Path) -> None:
     assert key_paths(f"[secret]\n{table}\n", folder) == []
 
 
@@ -48,7 +48,7 @@ def test_where_a_secret_comes_from(table: str, folder: Path) -> None:
         ('a = { fil = "token" }', "secret.a.fil"),
     ],
 )
-def test_what_is_no_secret(table: str, key_path: str, folder: Path) -> None:
+def test_invalid_secrets(table: str, key_path: str, folder: Path) -> None:
     found = key_paths(f"[secret]\n{table}\n", folder)
     assert found and all(key.replace('"', "") == key_path.replace('"', "") for key in found[:1])
 
@@ -57,14 +57,14 @@ def test_what_is_no_secret(table: str, key_path: str, folder: Path) -> None:
     "text",
     ["TF_CONFIG=x", "export CUDA_VISIBLE_DEVICES=", " CLUSTER_KIT_X: a", "A=1\nTF_CONFIG="],
 )
-def test_a_file_of_variables_has_none_of_the_kits_own(text: str, folder: Path) -> None:
+def test_a_file_of_variables_must_not_set_the_kits_own(text: str, folder: Path) -> None:
     (folder / "my.env").write_text(text)
     (problem,) = problems_of(f'{LEAST}[role.ps]\nenv_file = "my.env"\n', folder)
     assert problem.key_path == "role.ps.env_file"
     assert "the kit's own" in problem.rule
 
 
-def test_a_file_of_variables_is_there_and_readable(folder: Path) -> None:
+def test_a_file_of_variables_must_exist_and_be_readable(folder: Path) -> None:
     assert key_paths('[role.ps]\nenv_file = "my.env"\n', folder) == []
     for name in ("absent", ".", ""):
         assert key_paths(f'[task.ps-0]\nenv_file = "{name}"\n', folder) == ["task.ps-0.env_file"]
@@ -73,12 +73,12 @@ def test_a_file_of_variables_is_there_and_readable(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read every file")
-def test_a_file_that_may_not_be_read(folder: Path) -> None:
+def test_an_unreadable_file_is_refused(folder: Path) -> None:
     (folder / "token").chmod(0)
     assert key_paths('[secret]\na = "token"\n', folder) == ["secret.a"]
 
 
-def test_who_has_a_secret() -> None:
+def test_which_tasks_have_a_secret() -> None:
     made = cluster(
         secret={
             "all": "one",

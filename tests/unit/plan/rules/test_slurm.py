@@ -1,4 +1,4 @@
-"""What a Slurm job cannot keep is refused, by its key and with what to do."""
+"""Keys that Slurm does not support are refused with a fix."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WITHOUT_IMAGE: dict[str, dict[str, Any]] = {
 }
 
 
-def test_what_slurm_cannot_keep_is_refused_by_its_key(subtests: pytest.Subtests) -> None:
+def test_keys_that_slurm_does_not_support_are_refused(subtests: pytest.Subtests) -> None:
     for key_path in REFUSED:
         with subtests.test(key_path=key_path):
             keys = {"slurm": IMAGE, **REFUSED[key_path]}
@@ -65,7 +65,7 @@ def test_what_slurm_cannot_keep_is_refused_by_its_key(subtests: pytest.Subtests)
 
 
 @pytest.mark.parametrize("key_path", WITHOUT_IMAGE)
-def test_what_takes_a_container_is_refused_without_an_image(key_path: str) -> None:
+def test_keys_that_need_a_container_are_refused_without_an_image(key_path: str) -> None:
     found = problems(engine="slurm", **WITHOUT_IMAGE[key_path])
     assert key_path in [problem.key_path for problem in found]
     assert all(problem.hint_text() for problem in found)
@@ -73,14 +73,14 @@ def test_what_takes_a_container_is_refused_without_an_image(key_path: str) -> No
 
 
 @pytest.mark.parametrize("time", ["90", "90:00", "2:00:00", "1-12", "1-12:30", "1-12:30:00"])
-def test_times_are_those_of_slurm(time: str) -> None:
+def test_times_have_slurms_format(time: str) -> None:
     cluster(engine="slurm", slurm={**IMAGE, "time": time})
 
 
-def test_a_program_of_ones_own_may_need_no_data() -> None:
+def test_a_users_program_may_need_no_data() -> None:
     cluster(engine="slurm", program="train.py")
     cluster(engine="slurm", program="linear-regression", style="all-tasks", chief=0)
 
 
-def test_another_engine_does_not_read_the_table() -> None:
+def test_other_engines_do_not_read_the_table() -> None:
     cluster(slurm={"time": "soon", "options": ["-N3"]})

@@ -1,4 +1,4 @@
-"""Any valid manifest renders to YAML that says, task for task, what the manifest asks for."""
+"""A random valid manifest renders to YAML with exactly its values for each task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRAINING = ("chief", "worker", "ps")
 
 
 def planned(keys: dict[str, Any]) -> tuple[Cluster, dict[str, Any]]:
-    """The cluster of a manifest with these keys, and its services as Compose reads them."""
+    """Returns the cluster of a manifest with these keys, and its services as Compose reads them."""
     made = cluster(HOST, **keys)
     parsed = parse_compose(render(made))
     assert list(parsed["services"]) == [task.name for task in made.tasks]
@@ -26,13 +26,13 @@ def planned(keys: dict[str, Any]) -> tuple[Cluster, dict[str, Any]]:
 
 
 def wanted(keys: dict[str, Any], task: Task, key: str) -> Any:
-    """What the manifest says of one task: its own table's value, else its role's."""
+    """Returns the manifest's value for one task: of its own table, else of its role."""
     of_role = keys["role"].get(task.role, {}).get(key)
     return keys["task"].get(task.name, {}).get(key, of_role)
 
 
 @given(manifests())
-def test_every_task_has_an_address_of_its_own_inside_the_subnet(keys: dict[str, Any]) -> None:
+def test_every_task_has_a_unique_address_in_the_subnet(keys: dict[str, Any]) -> None:
     made, services = planned(keys)
     ips = {
         name: IPv4Address(service["networks"]["cluster"]["ipv4_address"])
@@ -47,7 +47,7 @@ def test_every_task_has_an_address_of_its_own_inside_the_subnet(keys: dict[str, 
 
 
 @given(manifests())
-def test_tf_config_is_the_cluster_and_the_evaluator_is_never_in_the_trainings(
+def test_tf_config_is_the_cluster_and_the_evaluator_is_never_in_it(
     keys: dict[str, Any],
 ) -> None:
     made, services = planned(keys)
@@ -72,7 +72,7 @@ def test_tf_config_is_the_cluster_and_the_evaluator_is_never_in_the_trainings(
 
 
 @given(manifests())
-def test_environment_command_and_limits_are_the_manifests(keys: dict[str, Any]) -> None:
+def test_environment_command_and_limits_equal_the_manifests(keys: dict[str, Any]) -> None:
     made, services = planned(keys)
     program = "/program/train.py" if keys.get("program") == "train.py" else "classifier"
     exempt = next(iter(services.values()))["environment"]["NO_PROXY"]
@@ -111,7 +111,7 @@ def _filled(argument: str, values: dict[str, str]) -> str:
 
 
 @given(manifests())
-def test_the_same_manifest_is_the_same_bytes_whatever_the_order_of_its_tables(
+def test_the_order_of_tables_does_not_change_the_bytes(
     keys: dict[str, Any],
 ) -> None:
     text = render(cluster(HOST, **keys))

@@ -1,4 +1,4 @@
-"""Values of secrets are in no compose file: they stand beside it, for its owner alone."""
+"""No compose file has values of secrets: they are in a separate file for its owner alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def made(value: str = VALUE) -> Cluster:
 
 
 @pytest.mark.parametrize("value", [VALUE, "a\nb", "'", "\\'", "${HOME}", "😀", " x "])
-def test_any_value_is_read_back_as_it_was(value: str) -> None:
+def test_any_value_can_be_read_back(value: str) -> None:
     beside = parse_compose(render_hidden(made(value)))["services"]
     assert beside == {"chief-0": {"environment": {"API_TOKEN": value}}}
     assert "API_TOKEN" not in render(made(value))
@@ -36,7 +36,7 @@ def test_neither_the_file_nor_a_hash_in_it_depends_on_the_value() -> None:
     assert plan_hash(made()) != plan_hash(cluster())
 
 
-def test_a_command_line_with_a_secret_stands_beside_the_file_too() -> None:
+def test_a_command_line_with_a_secret_is_in_the_separate_file() -> None:
     words = ["--api-token", VALUE]
     web = {"image": "nginx", "entrypoint": ["web", f"--auth-token={VALUE}"], "command": words}
     done = cluster(args=words, program="train.py", style="all-tasks", sidecar={"web": web})
@@ -53,8 +53,10 @@ def test_a_command_line_with_a_secret_stands_beside_the_file_too() -> None:
 
 
 @pytest.mark.parametrize("engine", ["compose", "swarm", "slurm"])
-def test_a_file_with_the_secret_of_an_argument_is_its_owners(engine: str, tmp_path: Path) -> None:
-    """A value so short is not found in a file, where other words may be the same."""
+def test_a_file_with_a_secret_argument_is_readable_only_by_its_owner(
+    engine: str, tmp_path: Path
+) -> None:
+    """Such a short value is not searched for in files, where other words may be the same."""
     table = {"slurm": {"image": "trainer.sif"}} if engine == "slurm" else {}
     for words, mode in ([], 0o644), (["--password", "hunter2"], 0o600):
         done = cluster(engine=engine, args=words, program="train.py", **table)
@@ -66,7 +68,7 @@ def test_a_file_with_the_secret_of_an_argument_is_its_owners(engine: str, tmp_pa
             assert file.stat().st_mode & 0o777 == mode
 
 
-def test_it_is_its_owners_and_git_leaves_it_out(tmp_path: Path) -> None:
+def test_the_file_is_readable_only_by_its_owner_and_ignored_by_git(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     file = Compose().write(workspace, made(), render(made()))
     beside = file.with_name("secrets.yaml")
@@ -79,7 +81,7 @@ def test_it_is_its_owners_and_git_leaves_it_out(tmp_path: Path) -> None:
     assert not beside.exists()
 
 
-def test_render_check_sees_a_value_that_has_changed(cli: Cli, root: Path) -> None:
+def test_render_check_detects_a_changed_value(cli: Cli, root: Path) -> None:
     manifest = root / "compose" / "demo.toml"
     more = '[role.chief.environment]\nAPI_TOKEN = "{}"\n'
     manifest.write_text(MANIFEST + more.format("first-value"))

@@ -1,4 +1,4 @@
-"""Who leads, who serves and who is restarted, in the compose file."""
+"""Which task leads, which run servers and which are restarted, in the compose file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.make import cluster
 from tests.unit.platforms.compose.parsed import service, services
 
 
-def test_the_leader_is_never_restarted_by_docker_the_others_are() -> None:
+def test_docker_restarts_all_tasks_except_the_leader() -> None:
     made = cluster(retries=2, evaluator=1)
     assert service(made, "chief-0")["restart"] == "no"
     assert service(made, "ps-0")["restart"] == "on-failure:2"
@@ -25,7 +25,7 @@ def test_without_a_chief_worker_0_leads_and_all_workers_run_the_program() -> Non
     assert service(made, "worker-1")["environment"]["CLUSTER_KIT_LEADER"] == "worker-0"
 
 
-def test_under_a_chief_ps_and_workers_serve() -> None:
+def test_under_a_chief_ps_and_workers_run_servers() -> None:
     commands = {name: s["command"][0] for name, s in services(cluster(evaluator=1)).items()}
     assert commands["chief-0"] == commands["evaluator-0"] == "run"
     assert commands["worker-0"] == commands["ps-1"] == "serve"
@@ -48,7 +48,7 @@ ALL_TASKS = {"style": "all-tasks", "ps": 1}
     ],
     ids=str,
 )
-def test_the_style_says_who_leads_and_who_serves(
+def test_the_style_decides_which_task_leads_and_which_run_servers(
     keys: dict[str, Any], leader: str, serve: str
 ) -> None:
     found = services(cluster(evaluator=1, **keys))

@@ -1,4 +1,4 @@
-"""The compose file: same cluster, same bytes, and every text arrives as it was written."""
+"""The compose file: the same cluster gives the same bytes, and every text is unchanged."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tests.unit.platforms.compose.parsed import service, services
 
 
 @given(texts)
-def test_an_argument_arrives_as_it_was_written(text: str) -> None:
+def test_an_argument_is_read_back_unchanged(text: str) -> None:
     made = cluster(args=[text, "last"])
     assert service(made, "chief-0")["command"] == ["run", "classifier", text, "last"]
 
 
 @given(texts)
-def test_an_environment_value_arrives_as_it_was_written(text: str) -> None:
+def test_an_environment_value_is_read_back_unchanged(text: str) -> None:
     made = cluster(role={"ps": {"environment": {"VALUE": text}}})
     assert service(made, "ps-1")["environment"]["VALUE"] == text
     assert "VALUE" not in service(made, "chief-0")["environment"]
 
 
 @given(texts)
-def test_a_mount_arrives_as_it_was_written(text: str) -> None:
+def test_a_mount_is_read_back_unchanged(text: str) -> None:
     made = replace(cluster(), mounts=(Mount(f"/home/{text}", "/program"),))
     volume = service(made, "chief-0")["volumes"][-1]
     assert (volume["source"], volume["read_only"]) == (f"/home/{text}", True)
@@ -44,7 +44,7 @@ def test_a_quoted_text_is_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["on", "123", "null", "0x10", "1e3", "no", "y"])
-def test_a_name_that_yaml_would_take_for_something_else_stays_a_name(name: str) -> None:
+def test_a_name_that_yaml_reads_as_another_type_stays_a_name(name: str) -> None:
     parsed = parse_compose(render(cluster(name=name)))
     assert parsed["name"] == f"cluster-kit-{name}"
     assert parsed["services"]["chief-0"]["labels"]["cluster-kit.cluster"] == name
@@ -52,7 +52,7 @@ def test_a_name_that_yaml_would_take_for_something_else_stays_a_name(name: str) 
 
 
 @pytest.mark.parametrize("name", ["null", "true", "on", "y", "1e3", "0x1f", "0o7", "2001-01-01"])
-def test_a_sidecar_of_such_a_name_is_a_service_of_it(name: str) -> None:
+def test_a_sidecar_with_such_a_name_is_a_service(name: str) -> None:
     keys = {"command": ["ls"], "environment": {"API_TOKEN": "hidden"}}
     made = cluster(sidecar={name: keys})
     parsed = parse_compose(render(made))["services"]
@@ -99,7 +99,7 @@ def test_a_thousand_tasks_render() -> None:
     assert text.count("    container_name: ") == len(made.tasks) == 1000
 
 
-def test_task_limits_lie_over_those_of_the_role() -> None:
+def test_a_tasks_limits_override_its_roles() -> None:
     made = cluster(
         role={"worker": {"cpus": 1, "memory": "1g", "environment": {"A": "role", "B": "role"}}},
         task={"worker-1": {"cpus": 0.5, "environment": {"A": "task"}}},
@@ -120,7 +120,7 @@ def test_task_limits_lie_over_those_of_the_role() -> None:
     assert "deploy" not in service(made, "ps-0")
 
 
-def test_a_gpu_is_reserved_by_its_id_and_the_others_see_none() -> None:
+def test_a_gpu_is_reserved_by_its_id_and_other_tasks_see_none() -> None:
     made = cluster(host(gpus=gpus(2)), gpus="auto", evaluator=1)
     worker = service(made, "worker-1")
     (device,) = worker["deploy"]["resources"]["reservations"]["devices"]
@@ -132,7 +132,7 @@ def test_a_gpu_is_reserved_by_its_id_and_the_others_see_none() -> None:
     assert not any("gpus" in one for one in services(made).values())
 
 
-def test_the_cluster_is_exempted_from_proxies_whatever_the_manifest_adds() -> None:
+def test_the_cluster_bypasses_proxies_whatever_the_manifest_adds() -> None:
     made = cluster(role={"worker": {"environment": {"no_proxy": "intranet.example"}}})
     exempt = service(made, "worker-0")["environment"]["no_proxy"].split(",")
     assert {"intranet.example", "localhost", str(made.subnet)} <= set(exempt)
@@ -141,12 +141,12 @@ def test_the_cluster_is_exempted_from_proxies_whatever_the_manifest_adds() -> No
     )
 
 
-def test_names_are_exempted_from_proxies_too_where_tasks_are_called_by_name() -> None:
+def test_names_bypass_proxies_if_tasks_are_addressed_by_name() -> None:
     exempt = service(cluster(addressing="name"), "chief-0")["environment"]["no_proxy"]
     assert {"chief-0", "worker-1", "ps-0"} <= set(exempt.split(","))
 
 
-def test_a_task_with_a_bandwidth_may_shape_its_interface_and_knows_who_to_become() -> None:
+def test_a_task_with_a_bandwidth_may_configure_its_interface_and_knows_its_user() -> None:
     role = {"worker": {"bandwidth": "100mbit"}, "ps": {"bandwidth": "0.5 Gbit"}}
     made = cluster(role=role, task={"worker-1": {"bandwidth": "1.5mbit"}})
     bits = {"worker-0": "100000000", "worker-1": "1500000", "ps-0": "500000000"}
@@ -163,7 +163,7 @@ def test_a_task_with_a_bandwidth_may_shape_its_interface_and_knows_who_to_become
     assert "CLUSTER_KIT_BANDWIDTH_BPS" not in chief["environment"]
 
 
-def test_every_container_is_locked_down_and_publishes_nothing() -> None:
+def test_every_container_is_confined_and_publishes_nothing() -> None:
     for one in services(cluster(evaluator=1)).values():
         assert one["init"] is True
         assert one["read_only"] is True
@@ -174,7 +174,7 @@ def test_every_container_is_locked_down_and_publishes_nothing() -> None:
         assert "cap_add" not in one
 
 
-def test_how_much_of_the_host_a_container_can_take_up_is_bounded() -> None:
+def test_the_use_of_host_resources_is_bounded() -> None:
     for one in services(cluster()).values():
         assert (one["pids_limit"], one["tmpfs"]) == (4096, [f"/tmp:mode=1777,size={4 << 30}"])
         options = {"max-size": str(128 << 20), "max-file": "2"}
@@ -185,8 +185,8 @@ def test_how_much_of_the_host_a_container_can_take_up_is_bounded() -> None:
         assert not {"pids_limit", "logging"} & one.keys()
 
 
-def test_limits_name_the_same_bound_on_processes_as_the_service() -> None:
-    """Compose 2.26 refuses others as "distinct values"."""
+def test_limits_of_processes_are_the_same_in_both_places() -> None:
+    """Compose 2.26 refuses different ones as "distinct values"."""
     limited = {"role": {"ps": {"memory": "2g"}, "worker": {"cpus": 1}}}
     for one in services(cluster(**limited)).values():
         if "deploy" in one:

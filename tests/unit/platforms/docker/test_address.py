@@ -1,4 +1,4 @@
-"""The SDK talks to the engine that `docker` would use."""
+"""The SDK uses the same engine as `docker`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOCKET = "unix:///run/user/1000/docker.sock"
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Docker's configuration with a context `rootless` that is in use."""
+    """Docker's configuration with the current context `rootless`."""
     for name in ("DOCKER_HOST", "DOCKER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
@@ -29,7 +29,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Sdk:
-    """Stands for the SDK: keeps with which variables it was made."""
+    """Replaces the SDK, and records the variables with which it was created."""
 
     def __init__(self, made: list[dict[str, str]]) -> None:
         self._made, self.api, self.send = made, self, None
@@ -39,7 +39,7 @@ class Sdk:
         return self
 
 
-def test_the_context_in_use_is_followed(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_context_is_used(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert address() == SOCKET
     asked: list[dict[str, str]] = []
     monkeypatch.setattr(docker, "from_env", Sdk(asked))
@@ -47,7 +47,7 @@ def test_the_context_in_use_is_followed(config: Path, monkeypatch: pytest.Monkey
     assert asked[0]["DOCKER_HOST"] == SOCKET
 
 
-def test_docker_host_wins_and_a_named_context_is_taken(
+def test_docker_host_overrides_the_context_and_a_named_context_is_used(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_CONTEXT", "default")
@@ -56,6 +56,6 @@ def test_docker_host_wins_and_a_named_context_is_taken(
     assert address() == "tcp://10.0.0.7:2375"
 
 
-def test_a_context_that_is_gone_is_left_to_docker(config: Path) -> None:
+def test_a_removed_context_is_left_to_docker(config: Path) -> None:
     (config / "config.json").write_text(json.dumps({"currentContext": "gone"}))
     assert address() == ""

@@ -1,4 +1,4 @@
-"""What of a directory a build sees."""
+"""The files of a directory that a build sees."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def seen(context: Path, ignored: str) -> set[str]:
         ("  a.??  \n", {"a.py"}),
     ],
 )
-def test_what_is_left_out_is_what_docker_leaves_out(
+def test_the_same_files_are_excluded_as_by_docker(
     ignored: str, left_out: set[str], context: Path
 ) -> None:
     assert seen(context, ignored) == set(FILES) - left_out
 
 
-def test_links_are_not_followed_and_empty_directories_are_seen(context: Path) -> None:
+def test_links_are_not_followed_and_empty_directories_count(context: Path) -> None:
     (context / "loop").symlink_to(context)
     (context / "empty").mkdir()
     assert seen(context, "") == {*FILES, "loop", "empty"}
 
 
-def test_a_dockerfiles_own_list_goes_before_that_of_its_directory(context: Path) -> None:
+def test_a_dockerfiles_own_ignore_file_takes_precedence(context: Path) -> None:
     file = context / "Dockerfile"
     assert ignore_file(file, context) == context / ".dockerignore"
     own = context / "Dockerfile.dockerignore"

@@ -1,4 +1,4 @@
-"""The docker SDK's answers and failures, with an SDK that is made up."""
+"""Answers and errors of the docker SDK, with a simulated SDK."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tests.unit.platforms.docker.test_containers import inspected, told
 
 
 def connected(sdk: Any) -> DockerEngine:
-    """An engine whose SDK is this one."""
+    """Returns an engine with this SDK."""
     engine = object.__new__(DockerEngine)
     engine._client = sdk
     return engine
 
 
-def test_events_are_handed_out_until_the_engine_closes_the_stream() -> None:
+def test_events_are_returned_until_the_engine_closes_the_stream() -> None:
     stream = iter([told("start"), told("exec_start: sh"), told("die", exitCode="1")])
     sdk = SimpleNamespace(events=lambda **_: stream)
     assert [event.action for event in connected(sdk).events("demo", 0.0)] == ["start", "die"]
 
 
-def test_a_task_that_is_killed_for_its_memory_without_end_fills_nothing() -> None:
+def test_endless_out_of_memory_events_are_limited() -> None:
     life = [told("start"), *[told("oom")] * 500]
     sdk = SimpleNamespace(events=lambda **_: iter([*life, told("die", exitCode="1"), *life]))
     found = [event.action for event in connected(sdk).events("demo", 0.0)]
@@ -43,14 +43,14 @@ def chunks(*parts: bytes) -> Iterator[bytes]:
     yield from parts
 
 
-def test_followed_lines_are_whole_however_the_stream_cuts_them() -> None:
+def test_followed_lines_are_complete_however_the_stream_cuts_them() -> None:
     log = SimpleNamespace(logs=lambda **_: chunks(b"fir", b"st\nsec", "ö\nl".encode(), b"ast"))
     log.attrs = {"Config": {"Env": [], "Labels": {}}}
     sdk = SimpleNamespace(containers=SimpleNamespace(get=lambda _id: log))
     assert list(connected(sdk).follow("id")) == ["first", "secö", "last"]
 
 
-def test_what_is_run_inside_has_the_tasks_rights_and_no_directory_of_its_own() -> None:
+def test_commands_in_a_container_have_the_tasks_rights_and_a_safe_directory() -> None:
     runs: list[dict[str, Any]] = []
 
     def exec_run(command: list[str], **given: Any) -> None:
@@ -78,13 +78,13 @@ def test_what_is_run_inside_has_the_tasks_rights_and_no_directory_of_its_own() -
     assert [(one["user"], one["workdir"]) for one in runs] == [("7:8", "/")] * 2
 
 
-def test_small_blocks_of_a_long_answer_are_joined_at_once() -> None:
+def test_small_blocks_of_a_long_answer_are_joined_in_linear_time() -> None:
     began = time.process_time()
     assert len(_first(iter([b"x" * 100] * 100_000), 1 << 23)) == 1 << 23
     assert time.process_time() - began < 2
 
 
-def test_a_container_that_goes_while_it_is_listed_is_listed_without() -> None:
+def test_a_container_that_is_removed_during_the_listing_is_omitted() -> None:
     answers = iter([NotFound("gone"), [SimpleNamespace(attrs=inspected())]])
 
     def listed(**_: object) -> Any:
@@ -106,7 +106,7 @@ def killed(error: APIError | None) -> None:
     connected(SimpleNamespace(containers=SimpleNamespace(get=lambda _id: container))).kill("id")
 
 
-def test_a_container_that_has_ended_is_killed_already() -> None:
+def test_killing_a_container_that_has_ended_is_no_error() -> None:
     def refused(code: int) -> APIError:
         return APIError("refused", SimpleNamespace(status_code=code, url="", reason=""))
 
@@ -116,7 +116,7 @@ def test_a_container_that_has_ended_is_killed_already() -> None:
         killed(refused(404))
 
 
-def test_a_container_gets_its_name_and_its_address_back() -> None:
+def test_a_reconnected_container_has_its_name_and_its_address() -> None:
     calls: list[object] = []
 
     def connect(container: str, **given: object) -> None:
@@ -131,7 +131,7 @@ def test_a_container_gets_its_name_and_its_address_back() -> None:
     assert calls == [("id", {"ipv4_address": "10.0.0.20", "aliases": ["ps-0"]})]
 
 
-def test_a_limit_in_cores_reaches_the_engine_as_it_counts_them() -> None:
+def test_a_limit_in_cores_is_converted_for_the_engine() -> None:
     sent: list[object] = []
     api = SimpleNamespace(
         _url=lambda path, name: path.format(name),
@@ -142,7 +142,7 @@ def test_a_limit_in_cores_reaches_the_engine_as_it_counts_them() -> None:
     assert sent == [("/containers/id/update", {"NanoCpus": 250_000_000})]
 
 
-def test_a_limit_of_memory_is_one_of_swap_too() -> None:
+def test_a_memory_limit_also_limits_swap() -> None:
     sent: list[object] = []
     api = SimpleNamespace(
         _url=lambda path, name: path.format(name),
@@ -160,7 +160,7 @@ def test_a_limit_of_memory_is_one_of_swap_too() -> None:
 
 
 @pytest.mark.parametrize(("code", "failures", "tries"), [(500, 2, 3), (500, 3, 3), (409, 1, 1)])
-def test_a_container_that_cannot_be_frozen_now_is_tried_again(
+def test_freezing_is_retried(
     monkeypatch: pytest.MonkeyPatch, code: int, failures: int, tries: int
 ) -> None:
     monkeypatch.setattr(docker_engine, "FREEZE_S", 0)
@@ -180,7 +180,7 @@ def test_a_container_that_cannot_be_frozen_now_is_tried_again(
     assert asked == ["id"] * tries
 
 
-def test_containers_come_in_task_order() -> None:
+def test_containers_are_in_task_order() -> None:
     def shown(role: str, index: str) -> Any:
         attributes = inspected()
         attributes["Config"]["Labels"] |= {
@@ -196,7 +196,7 @@ def test_containers_come_in_task_order() -> None:
     assert names == ["chief-0", "worker-2", "worker-10", "ps-0", "evaluator-0", "odd-0"]
 
 
-def test_gpus_that_others_reserve_are_those_of_containers_without_the_kits_label() -> None:
+def test_gpus_reserved_by_containers_without_the_kits_label() -> None:
     def container(name: str, tags: dict[str, str]) -> SimpleNamespace:
         requests = [{"DeviceIDs": ["0"], "Capabilities": [["gpu"]]}]
         config = {"Labels": tags, "Env": []}
@@ -242,7 +242,7 @@ def test_secrets_of_a_container_are_masked_in_its_log() -> None:
     assert list(connected(sdk).follow("id")) == shown
 
 
-def test_an_answer_that_never_ends_is_waited_for_a_bounded_time(
+def test_an_endless_answer_is_waited_for_a_bounded_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(docker_engine, "ANSWER_S", 0.1)

@@ -1,4 +1,4 @@
-"""What the engine shows of a container, and tells of it, becomes a value."""
+"""Records of containers and events in the engine become values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster_kit.platforms.engine import SIDECAR
 
 
 def inspected(**state: Any) -> dict[str, Any]:
-    """As `docker inspect` shows worker-1 of `demo`."""
+    """Returns worker-1 of `demo` as `docker inspect` shows it."""
     usual = {"Status": "running", "Running": True, "ExitCode": 0, "OOMKilled": False}
     return {
         "Id": "f" * 64,
@@ -50,7 +50,7 @@ def inspected(**state: Any) -> dict[str, Any]:
     }
 
 
-def test_a_sidecar_is_no_task() -> None:
+def test_a_sidecar_is_not_a_task() -> None:
     shown = inspected()
     shown["Config"]["Labels"] = {labels.CLUSTER: "demo", labels.SIDECAR: "cache"}
     found = container_of(shown)
@@ -71,17 +71,17 @@ def test_a_running_container() -> None:
 @pytest.mark.parametrize(
     ("state", "code"), [("exited", 137), ("created", None), ("restarting", 137), ("dead", 137)]
 )
-def test_an_exit_code_is_that_of_a_container_that_ended(state: str, code: int | None) -> None:
-    running = state == "restarting"  # the engine's own idea of it
+def test_only_an_ended_container_has_an_exit_code(state: str, code: int | None) -> None:
+    running = state == "restarting"  # the engine's own value for it
     found = container_of(inspected(Status=state, Running=running, ExitCode=137))
     assert found.exit_code == code
 
 
-def test_a_container_that_was_never_started_started_before_all_times() -> None:
+def test_a_container_that_was_never_started_has_a_start_before_all_times() -> None:
     assert container_of(inspected(StartedAt="0001-01-01T00:00:00Z")).started < 0
 
 
-def test_a_container_without_network_or_output_has_none() -> None:
+def test_a_container_without_network_or_output() -> None:
     bare = inspected() | {"NetworkSettings": {"Networks": {"x": {"IPAMConfig": None}}}}
     bare |= {"Mounts": [], "HostConfig": {}}
     found = container_of(bare)
@@ -98,14 +98,16 @@ def test_a_container_without_network_or_output_has_none() -> None:
         ("", "", ""),
     ],
 )
-def test_a_task_is_who_it_becomes(starts_as: str, becomes: str, task: str) -> None:
+def test_the_user_of_a_task_is_the_one_it_switches_to(
+    starts_as: str, becomes: str, task: str
+) -> None:
     shown = inspected()
     variables = [f"CLUSTER_KIT_USER={becomes}"] if becomes else []
     shown["Config"] |= {"User": starts_as, "Env": variables}
     assert container_of(shown).user == task
 
 
-def test_who_becomes_the_owner_of_the_output_is_its_owner(tmp_path: Path) -> None:
+def test_a_task_that_switches_to_the_outputs_owner_has_that_user(tmp_path: Path) -> None:
     shown = inspected()
     shown["Config"] |= {"User": "0:0", "Env": ["CLUSTER_KIT_USER=owner"]}
     shown["Mounts"] = [{"Destination": "/output", "Source": str(tmp_path)}]
@@ -128,7 +130,7 @@ def test_an_event_has_its_task_its_time_and_its_exit_code() -> None:
     assert started is not None and started.exit_code is None
 
 
-def test_a_command_that_somebody_runs_in_a_container_is_no_event_of_the_task() -> None:
+def test_a_command_in_a_container_is_no_event_of_the_task() -> None:
     assert event_of(told("exec_start: sh")) is None
 
 
@@ -155,7 +157,7 @@ def test_gpus_of_any_container_however_it_was_started(
 
 
 @pytest.mark.parametrize("index", ["x", "", "-1", "9" * 5000, "\u0663"])
-def test_labels_that_an_image_brings_are_no_error_and_make_no_task(index: str) -> None:
+def test_labels_of_an_image_are_no_error_and_make_no_task(index: str) -> None:
     shown = inspected()
     shown["Config"]["Labels"] |= {labels.INDEX: index}
     assert container_of(shown).index == 0
@@ -166,7 +168,7 @@ def test_labels_that_an_image_brings_are_no_error_and_make_no_task(index: str) -
     assert container_of(shown).role == SIDECAR
 
 
-def test_secrets_are_also_options_and_passwords_in_addresses() -> None:
+def test_options_and_passwords_in_addresses_count_as_secrets() -> None:
     address = "DB=postgres://me:pa55w0rd@db,postgres://postgres:postgres@db"
     config = {
         "Env": ["API_TOKEN=a-token", address, "OPEN=plain"],

@@ -16,7 +16,7 @@ NETWORK = Helper("image", ("python3", "-c", "x"), network_of="id", capabilities=
 
 
 class Sdk:
-    """Makes one container, which says `chunks`, or does not start."""
+    """Creates one container, which prints `chunks`, or does not start."""
 
     def __init__(self, chunks: Sequence[bytes] = (), error: Exception | None = None) -> None:
         self.made: dict[str, Any] = {}
@@ -39,7 +39,7 @@ class Sdk:
         self.done.append("remove")
 
 
-def test_it_gets_no_more_rights_than_it_needs() -> None:
+def test_a_helper_gets_only_the_rights_that_it_needs() -> None:
     sdk = Sdk([b"rea", b"dy\nmore\n"])
     assert docker_engine.start_helper(sdk, "demo", NETWORK) == "ready"
     made = sdk.made
@@ -55,18 +55,18 @@ def test_it_gets_no_more_rights_than_it_needs() -> None:
     assert made["auto_remove"] and "pid_mode" not in made
 
 
-def test_one_for_processes_has_no_network() -> None:
+def test_a_helper_for_processes_has_no_network() -> None:
     sdk = Sdk([b"no"])
     chosen = Helper("image", ("true",), processes_of="id", privileged=True)
     assert docker_engine.start_helper(sdk, "demo", chosen) == "no"
     assert (sdk.made["pid_mode"], sdk.made["network_mode"]) == ("container:id", "none")
 
 
-def test_one_that_says_nothing() -> None:
+def test_a_helper_that_prints_nothing() -> None:
     assert docker_engine.start_helper(Sdk(), "demo", NETWORK) == ""
 
 
-def test_one_that_cannot_be_started_is_removed() -> None:
+def test_a_helper_that_cannot_be_started_is_removed() -> None:
     sdk = Sdk(error=APIError("privileged mode is incompatible with user namespaces"))
     with pytest.raises(APIError):
         docker_engine.start_helper(sdk, "demo", NETWORK)

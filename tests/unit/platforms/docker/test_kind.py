@@ -1,4 +1,4 @@
-"""What kind of engine answers, by what it tells of itself and where it is."""
+"""The kind of engine, from its own description and its address."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_engine_whose_socket_is_mounted_is_outside(point: str, outside: bool)
     assert engine_kind({}, "", mounts).outside == outside
 
 
-def test_a_rootless_engine_is_known_and_its_root_is_the_caller() -> None:
+def test_a_rootless_engine_is_recognized_and_its_root_is_the_caller() -> None:
     kind = engine_kind(ROOTLESS, "unix:///run/user/1000/docker.sock")
     assert kind.rootless and not kind.remote and kind.unlimited == ("cpus", "memory")
     assert caller(kind) == "0:0"
@@ -43,18 +43,18 @@ def test_a_rootless_engine_is_known_and_its_root_is_the_caller() -> None:
         {"SecurityOptions": ["name=seccomp,profile=rootless"], "MemoryLimit": True},
     ],
 )
-def test_the_usual_engine_differs_in_nothing(info: dict[str, Any]) -> None:
+def test_the_usual_engine_has_no_differences(info: dict[str, Any]) -> None:
     assert engine_kind(info, "") == EngineKind()
 
 
-def test_podman_is_known_by_what_it_builds_with() -> None:
+def test_podman_is_recognized_by_its_version() -> None:
     assert engine_kind({"BuildahVersion": "1.28.2", "Rootless": False}, "") == EngineKind(
         podman=True
     )
     assert engine_kind({"BuildahVersion": "1.28.2", "Rootless": True}, "").rootless
 
 
-def test_docker_desktop_is_known_by_its_name() -> None:
+def test_docker_desktop_is_recognized_by_its_name() -> None:
     assert engine_kind({"OperatingSystem": "Docker Desktop"}, "").desktop
 
 
@@ -71,5 +71,7 @@ def test_docker_desktop_is_known_by_its_name() -> None:
         ("ssh://me@localhost", "ssh://localhost"),
     ],
 )
-def test_an_engine_on_another_machine_is_known_by_its_address(address: str, remote: str) -> None:
+def test_an_engine_on_another_machine_is_recognized_by_its_address(
+    address: str, remote: str
+) -> None:
     assert engine_kind({}, address).remote == remote

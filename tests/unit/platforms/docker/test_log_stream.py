@@ -1,4 +1,4 @@
-"""Lines of a container's log that are longer than anybody reads."""
+"""Very long lines in a container's log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster_kit.util.masking import LEFT_OUT, masker
 @pytest.mark.parametrize(
     "secret", ["hunter2-0123456789-abcdefghi", "\u79d8\u5bc6\u306e\u9375\u3067\u3059"]
 )
-def test_a_secret_that_a_cut_goes_through_is_masked(secret: str, end: str) -> None:
+def test_a_secret_at_the_end_of_a_truncated_line_is_masked(secret: str, end: str) -> None:
     mask = masker({secret})
     for size in range(12, len(secret.encode())):
         data = ("x" * (LONGEST_LINE - size) + secret + "more" + end).encode()

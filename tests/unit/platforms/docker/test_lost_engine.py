@@ -1,4 +1,4 @@
-"""Whatever is asked of an engine that is lost, or refuses, its own words are told."""
+"""Errors of an engine that is lost, or refuses, have its own message."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from cluster_kit.platforms.engine import Engine, Helper, Inventory, Reaches
 from tests.unit.platforms.docker.test_client import connected
 
 CONNECTS = DockerEngine.__init__
-"""As it is outside of unit tests, where nothing connects."""
+"""As outside of unit tests, in which nothing connects."""
 
 
 class Broken:
-    """An SDK that raises one error, whatever is asked of it."""
+    """An SDK that raises one error for every call."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -76,7 +76,7 @@ LOST = (
 )
 
 
-def test_every_method_of_the_interface_is_tried_here() -> None:
+def test_every_method_of_the_interface_is_tested_here() -> None:
     methods = {
         name
         for protocol in (Engine, Inventory, Reaches)
@@ -85,7 +85,7 @@ def test_every_method_of_the_interface_is_tried_here() -> None:
     assert {name for name in methods if not name.startswith("_")} == {*CALLS, "answers", "close"}
 
 
-def test_an_engine_that_is_lost_is_an_engine_error_with_its_words(
+def test_a_lost_engine_is_an_engine_error_with_its_message(
     subtests: pytest.Subtests,
 ) -> None:
     for error, method in itertools.product(LOST, CALLS):
@@ -95,7 +95,7 @@ def test_an_engine_that_is_lost_is_an_engine_error_with_its_words(
             assert "cluster-kit down NAME" in caught.value.hint
 
 
-def test_what_the_engine_refuses_is_told_in_its_own_words(subtests: pytest.Subtests) -> None:
+def test_a_refusal_is_reported_with_the_engines_message(subtests: pytest.Subtests) -> None:
     for method in CALLS:
         with subtests.test(method=method):
             refused = APIError("500 Server Error", explanation="no space left on device")
@@ -105,7 +105,7 @@ def test_what_the_engine_refuses_is_told_in_its_own_words(subtests: pytest.Subte
 
 
 @pytest.mark.parametrize("error", [LOST[0], LOST[3], LOST[4]], ids=lambda e: type(e).__name__)
-def test_where_no_engine_answers_the_hint_is_make_engine(
+def test_if_no_engine_answers_the_hint_is_make_engine(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(docker, "from_env", lambda **_: Broken(error))
@@ -115,7 +115,7 @@ def test_where_no_engine_answers_the_hint_is_make_engine(
 
 
 @pytest.mark.parametrize("host", ["", "unix:///run/other.sock"])
-def test_a_user_who_may_not_use_the_engine_is_told_how_to(
+def test_a_user_without_access_to_the_engine_gets_a_fix(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = "('Connection aborted.', PermissionError(13, 'Permission denied'))"
@@ -130,7 +130,7 @@ def test_a_user_who_may_not_use_the_engine_is_told_how_to(
 
 
 class Requests:
-    """Stands for the SDK's session: it sends nothing."""
+    """Replaces the SDK's session; it sends nothing."""
 
     send = None
 

@@ -1,4 +1,4 @@
-"""Containers are stopped and removed as they are, with an SDK that is made up."""
+"""Stopping and removing containers in every state, with a simulated SDK."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.platforms.docker.test_client import connected
 
 
 class Thing:
-    """A container or a network of the SDK's, which notes what was done to it."""
+    """A container or a network of the SDK that records what was done to it."""
 
     def __init__(
         self, status: str = "", error: Exception | None = None, id: str = "", joins: str = "",
@@ -51,14 +51,14 @@ def holding(containers: list[Thing], networks: list[Thing]) -> DockerEngine:
     )
 
 
-def test_removing_stops_what_runs_and_forgives_what_is_gone() -> None:
+def test_removing_stops_running_containers_and_ignores_missing_ones() -> None:
     runs, ended = Thing("running"), Thing("exited", NotFound("gone"))
     network = Thing(error=NotFound("gone"))
     assert holding([runs, ended], [network]).remove("demo") == 2
     assert (runs.done, ended.done, network.done) == (["stop", "remove"], ["remove"], ["remove"])
 
 
-def test_a_helper_that_the_engine_is_removing_is_gone() -> None:
+def test_a_helper_that_the_engine_is_removing_counts_as_removed() -> None:
     words = "removal of container e77e9 is already in progress"
     ends = Thing("running", APIError(words), joins="a")
     assert holding([Thing("running", id="a"), ends], []).remove("demo") == 1
@@ -66,7 +66,7 @@ def test_a_helper_that_the_engine_is_removing_is_gone() -> None:
         holding([Thing("running", APIError("refused"))], []).remove("demo")
 
 
-def test_helpers_go_with_the_containers_that_they_work_on() -> None:
+def test_helpers_are_removed_with_their_containers() -> None:
     task = Thing("running", id="a")
     helper, of_another_run = Thing("running", joins="a"), Thing("running", joins="b")
     assert holding([task, helper, of_another_run], []).remove("demo", "run 1") == 1
@@ -75,27 +75,27 @@ def test_helpers_go_with_the_containers_that_they_work_on() -> None:
     assert of_another_run.done == ["stop", "remove"]
 
 
-def test_the_tensorboard_that_began_with_a_cluster_goes_with_it() -> None:
+def test_the_tensorboard_that_started_with_a_cluster_is_removed_with_it() -> None:
     board = Thing("running", kind="tensorboard.cluster")
     assert holding([Thing("running"), board], []).remove("demo", "run 1") == 1
     assert board.done == ["stop", "remove"]
 
 
-def test_a_network_that_somebody_uses_is_named_with_the_hint() -> None:
+def test_a_network_in_use_is_named_with_a_hint() -> None:
     network = Thing(error=APIError("has active endpoints"))
     with pytest.raises(EngineError, match="network demo_cluster cannot be removed") as caught:
         holding([], [network]).remove("demo")
     assert "docker network inspect demo_cluster" in caught.value.hint
 
 
-def test_stopping_leaves_what_has_ended_alone() -> None:
+def test_stopping_does_not_change_ended_containers() -> None:
     things = [Thing(status) for status in ("running", "restarting", "paused", "exited", "created")]
     holding(things, []).stop("demo")
     stopped = [["stop"], ["stop"], ["unpause", "stop"], [], []]
     assert [thing.done for thing in things] == stopped
 
 
-def test_a_frozen_container_is_thawed_to_hear_that_it_ends() -> None:
+def test_a_frozen_container_is_thawed_so_that_it_receives_sigterm() -> None:
     thawed_meanwhile = Thing("paused", APIError("Container demo-ps-0 is not paused"))
     holding([thawed_meanwhile], []).stop("demo")
     assert thawed_meanwhile.done == ["unpause", "stop"]

@@ -1,4 +1,4 @@
-"""Which files of this host nodes are given, and what is said of those that are too large."""
+"""The files of this host that nodes get, and the errors about files that are too large."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster_kit.resolved import Mount
 from tests.make import cluster
 
 
-def test_a_programs_directory_is_read_without_what_is_made_by_running(tmp_path: Path) -> None:
+def test_a_programs_directory_is_read_without_generated_files(tmp_path: Path) -> None:
     for name in ("train.py", "lib/model.py", ".git/config", "__pycache__/a.pyc", "runs/x/log"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -23,7 +23,9 @@ def test_a_programs_directory_is_read_without_what_is_made_by_running(tmp_path: 
 
 
 @pytest.mark.parametrize("what", ["large", "many", "written", "gone"])
-def test_what_nodes_cannot_be_given_is_refused_with_a_claim(tmp_path: Path, what: str) -> None:
+def test_files_that_nodes_cannot_get_are_refused_with_a_hint_about_claims(
+    tmp_path: Path, what: str
+) -> None:
     if what == "large":
         (tmp_path / "a").write_bytes(b"x" * (LARGEST + 1))
     for number in range(MOST + 1 if what == "many" else 0):

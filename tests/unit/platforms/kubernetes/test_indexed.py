@@ -1,4 +1,4 @@
-"""One text for all tasks of a role, from which Kubernetes makes each one's own."""
+"""One template for all tasks of a role, which Kubernetes expands for each."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ from cluster_kit.platforms.kubernetes.kubernetes_jobs import template
         (["same", "same", "other"], None),
     ],
 )
-def test_the_index_may_stand_anywhere(texts: list[str], said: str | None) -> None:
+def test_the_index_may_be_anywhere(texts: list[str], said: str | None) -> None:
     assert template(texts) == said

@@ -1,4 +1,4 @@
-"""What the reader prints in a pod is written here, byte for byte."""
+"""Lines that the reader prints in a pod are written here, byte for byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def lines(found: object) -> str:
     return "".join(f"2026-11-22T10:00:00Z {json.dumps(one)}\n" for one in found)  # type: ignore[attr-defined]
 
 
-def test_files_grow_here_as_they_grow_there(tmp_path: Path) -> None:
+def test_local_files_grow_like_those_in_the_pod(tmp_path: Path) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     file = there / "progress" / "chief-0.jsonl"
     file.parent.mkdir(parents=True)
@@ -41,7 +41,7 @@ def test_files_grow_here_as_they_grow_there(tmp_path: Path) -> None:
     assert (mirror.scans, mirror.last) == (7, "2026-11-22T10:00:00Z")
 
 
-def test_a_line_that_would_write_elsewhere_is_left_out(tmp_path: Path) -> None:
+def test_a_line_for_another_path_is_left_out(tmp_path: Path) -> None:
     mirror = Mirror(tmp_path / "out")
     for path in ("/etc/x", "../x", "progress/../../x", "model/x", ""):
         mirror.take(lines([{"path": path, "at": 0, "data": "eA=="}]))
@@ -53,7 +53,7 @@ def test_a_line_that_would_write_elsewhere_is_left_out(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-def test_the_reader_follows_no_link_blocks_on_nothing_and_reads_a_bounded_part(
+def test_the_reader_follows_no_link_does_not_block_and_reads_a_bounded_part(
     tmp_path: Path,
 ) -> None:
     progress = tmp_path / "progress"
@@ -75,7 +75,7 @@ def test_the_reader_follows_no_link_blocks_on_nothing_and_reads_a_bounded_part(
     assert list(scan({}, str(tmp_path / "linked"))) == []
 
 
-def test_a_link_that_takes_the_directorys_place_meanwhile_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_that_replaces_the_directory_is_not_followed(tmp_path: Path) -> None:
     files = tmp_path / "progress"
     files.mkdir()
     for name in ("a", "b"):

@@ -1,4 +1,4 @@
-"""Records of Jobs and pods as the containers and events that the kit knows."""
+"""Records of Jobs and pods become the kit's containers and events."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pod(name: str, state: dict[str, Any] | None = None, index: int = 1, **status
     return {"metadata": metadata, "status": made}
 
 
-def test_a_pod_that_runs_is_a_container_that_runs() -> None:
+def test_a_running_pod_is_a_running_container() -> None:
     found = container_of(JOB, 1, [pod("a-1", RUNS, podIP="10.1.2.3")])
     assert (found.name, found.state, found.ip, found.exit_code) == (
         "worker-1",
@@ -65,7 +65,7 @@ def test_a_pod_that_runs_is_a_container_that_runs() -> None:
     assert container_of(JOB, 0, []).leader and container_of(JOB, 0, []).state == "created"
 
 
-def test_a_pod_that_replaces_one_that_failed_is_a_restart() -> None:
+def test_a_pod_that_replaces_a_failed_one_is_a_restart() -> None:
     first, second = pod("a-1", ended(1)), pod("a-2")
     found = container_of(JOB, 1, [first, second])
     assert (found.state, found.exit_code, found.restarts) == ("restarting", 1, 1)
@@ -92,14 +92,14 @@ def test_a_pod_that_replaces_one_that_failed_is_a_restart() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_pod_that_was_taken_away_says_why(status: dict[str, Any], said: str) -> None:
+def test_an_evicted_pod_has_a_reason(status: dict[str, Any], said: str) -> None:
     gone = pod("a-1", **status)
     assert taken_away(gone) == said
     assert exit_code(gone) == 137
     assert container_of(JOB, 1, [gone]).taken_away == said
 
 
-def test_what_keeps_a_pod_from_starting() -> None:
+def test_reasons_why_a_pod_does_not_start() -> None:
     pulls = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
     assert waits_for(pod("a-1", pulls)) == ("ErrImagePull", "not found")
     assert waits_for(pod("a-1", {"waiting": {"reason": "ContainerCreating"}})) == ("", "")
@@ -107,7 +107,7 @@ def test_what_keeps_a_pod_from_starting() -> None:
     assert waits_for(pod("a-1", conditions=[room])) == ("Unschedulable", "no")
 
 
-def test_a_pod_whose_node_refused_it_has_never_run() -> None:
+def test_a_pod_that_its_node_refused_has_never_run() -> None:
     unable = pod("a-1", ended(128, "StartError"))
     unable["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = "no such file"
     assert waits_for(unable) == ("StartError", "no such file")
@@ -119,7 +119,7 @@ def test_a_pod_whose_node_refused_it_has_never_run() -> None:
     assert has_run(evicted) and waits_for(evicted) == ("", "")
 
 
-def test_a_job_that_a_queue_holds_back_waits_and_one_that_was_stopped_has_ended() -> None:
+def test_a_job_held_by_a_queue_waits_and_a_stopped_one_has_ended() -> None:
     held = {**JOB, "spec": {"completions": 2, "suspend": True}}
     assert container_of(held, 1, []).state == "created"
     metadata = {**JOB["metadata"], "annotations": {"cluster-kit.stopped": "true"}}
@@ -127,7 +127,7 @@ def test_a_job_that_a_queue_holds_back_waits_and_one_that_was_stopped_has_ended(
     assert (found.state, found.exit_code) == ("exited", 143)
 
 
-def test_each_start_and_end_is_told_once_and_a_deleted_pod_has_ended() -> None:
+def test_each_start_and_end_is_reported_once_and_a_deleted_pod_has_ended() -> None:
     told = Told()
     assert [e.action for e in told.events([pod("a-1", RUNS)], 1.0)] == ["start"]
     assert list(told.events([pod("a-1", RUNS)], 1.0)) == []

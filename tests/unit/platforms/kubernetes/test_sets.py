@@ -1,4 +1,4 @@
-"""A JobSet's Jobs: those that are there, those to come, and those that its end has deleted."""
+"""A JobSet's Jobs: existing ones, those to come, and those that its end has deleted."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def job(name: str = "ck-demo-worker-0") -> dict[str, Any]:
     ],
     ids=["new", "held back", "not failed", "failed", "completed", "stopped"],
 )
-def test_tasks_without_a_pod_wait_until_the_set_is_over(made: dict[str, Any], over: bool) -> None:
+def test_tasks_without_a_pod_wait_until_the_set_has_ended(made: dict[str, Any], over: bool) -> None:
     assert set_is_over(made) is over
     for jobs in ([], [job()]):
         (found,) = with_sets(jobs, [made])
@@ -57,7 +57,7 @@ def test_tasks_without_a_pod_wait_until_the_set_is_over(made: dict[str, Any], ov
         assert container_of(found, 1, [pod("a-1", ended(3))]).exit_code == 3
 
 
-def test_a_job_that_is_there_is_taken_as_it_is_and_others_stay() -> None:
+def test_an_existing_job_is_used_and_others_are_kept() -> None:
     other = job("ck-other-chief")
     assert with_sets([other, job()], [a_set()]) == [other, job()]
     assert with_sets([other], []) == [other]
@@ -76,7 +76,7 @@ def in_set(one: dict[str, Any], **metadata: str) -> dict[str, Any]:
     return {**one, "metadata": {**one["metadata"], "labels": marks, **metadata}}
 
 
-def test_a_pod_that_has_ended_stays_with_what_it_said() -> None:
+def test_a_pod_that_has_ended_is_kept_with_its_log() -> None:
     kept, over, on = Kept(), in_set(pod("a-1", ended(1))), in_set(pod("a-2", RUNS, index=0))
     kept._keep([over, on])
     assert kept._kept == {"ck-demo-worker/1": ["1 a of a-1"]}
@@ -87,7 +87,7 @@ def test_a_pod_that_has_ended_stays_with_what_it_said() -> None:
     assert kept._with_ended([], "demo", "") == []
 
 
-def test_what_a_pod_says_while_it_is_being_deleted_is_kept_too() -> None:
+def test_the_log_of_a_pod_that_is_being_deleted_is_kept() -> None:
     kept = Kept()
     going = in_set(pod("a-1", RUNS), deletionTimestamp=MADE)
     kept._keep([going])
@@ -97,7 +97,7 @@ def test_what_a_pod_says_while_it_is_being_deleted_is_kept_too() -> None:
     assert kept._with_ended([], "demo", "") == [], "it was stopped: its end is told as one"
 
 
-def test_all_starts_of_a_task_are_kept_in_their_order() -> None:
+def test_all_starts_of_a_task_are_kept_in_order() -> None:
     kept, first, second = Kept(), in_set(pod("a-1", ended(1))), in_set(pod("a-2", ended(0)))
     kept._keep([first])
     kept._keep([second, first])
@@ -105,7 +105,7 @@ def test_all_starts_of_a_task_are_kept_in_their_order() -> None:
     assert [one["metadata"]["name"] for one in kept._with_ended([], "demo", "")] == ["a-1", "a-2"]
 
 
-def test_pods_of_no_set_are_read_from_the_cluster_alone() -> None:
+def test_pods_without_a_set_are_only_read_from_the_cluster() -> None:
     kept = Kept()
     kept._keep([pod("a-1", ended(1))])
     assert (kept._kept, kept._ended) == ({}, {})

@@ -1,4 +1,5 @@
-"""What keeps a pod from starting has to last, each kind of reason for as long as it may."""
+"""A reason that keeps a pod from starting is reported only if it lasts, each kind for its own
+time."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ ROOM, PULL = "Unschedulable: no node", "ErrImagePull: try again"
 
 
 class Queue:
-    """An engine of Kubernetes, as far as the start asks it: no queue holds anything back."""
+    """An engine of Kubernetes as far as the start uses it; no queue holds anything back."""
 
     def is_queued(self, cluster: str, run: str) -> bool:
         return False
 
 
 def started_in(said: list[str], monkeypatch: pytest.MonkeyPatch) -> float:
-    """Seconds until a task has started that says this, second by second."""
+    """Returns the seconds until a task has started that has these reasons, second by second."""
     now, left = [100.0], [*said]
     monkeypatch.setattr(kubernetes_start.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(kubernetes_start.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
@@ -34,13 +35,13 @@ def started_in(said: list[str], monkeypatch: pytest.MonkeyPatch) -> float:
     return now[0] - 100.0
 
 
-def test_a_node_that_comes_late_and_then_fails_once_to_pull_is_waited_for(
+def test_a_late_node_and_one_failed_pull_are_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert started_in([ROOM] * 120 + [PULL] * 3, monkeypatch) == 123
 
 
 @pytest.mark.parametrize("said", [ROOM, PULL, "FailedMount: no such volume"])
-def test_what_lasts_is_told(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lasting_reason_is_reported(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match=said):
         started_in([said] * 700, monkeypatch)

@@ -33,7 +33,8 @@ def service(role: str = "worker", index: int = 0) -> dict[str, Any]:
 def task(
     number: int, state: str, at: int, *, role: str = "worker", code: int | None = None, **more: Any
 ) -> dict[str, Any]:
-    """Swarm's task with this number of worker 0: in this state since so many seconds after noon."""
+    """Returns the swarm's task with this number of worker 0: in this state since this many seconds
+    after noon."""
     status: dict[str, Any] = {"State": state, "Timestamp": AT.format(at)}
     if code is not None:
         status["ContainerStatus"] = {"ExitCode": code}

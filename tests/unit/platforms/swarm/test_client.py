@@ -1,4 +1,4 @@
-"""How a swarm's manager is asked; its answers are records like those of its API."""
+"""Requests to a swarm's manager, whose answers are records like those of its API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.platforms.swarm.records import service, task
 
 
 class Manager(SwarmEngine):
-    """A manager that answers with these lists of tasks, one after the other."""
+    """A manager that answers with these lists of tasks in turn."""
 
     def __init__(self, *answers: list[dict[str, Any]]) -> None:
         self.answers_left = list(answers)
@@ -36,14 +36,14 @@ def no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
-def test_events_say_when_all_of_the_past_is_told() -> None:
+def test_events_say_when_the_past_is_complete() -> None:
     ended = task(1, "complete", 9, code=0)
     manager = Manager([task(1, "running", 2)], [ended])
     told = [event.action for event in islice(manager.events("demo", 0.0), 3)]
     assert told == ["start", Action.ALL_TOLD, "die"]
 
 
-def test_stopping_asks_for_all_tasks_at_once() -> None:
+def test_stopping_stops_all_tasks_at_once() -> None:
     running, ended = task(1, "running", 2), task(1, "shutdown", 9, code=143)
     manager = Manager([running], [running], [ended])
     manager.stop("demo")
@@ -54,7 +54,7 @@ def test_stopping_asks_for_all_tasks_at_once() -> None:
 
 
 class Networks:
-    """The part of a manager's API that lists networks: one of this run's, without a subnet."""
+    """The part of a manager's API that lists networks: one of this run, without a subnet."""
 
     def __init__(self, config: list[dict[str, str]] | None) -> None:
         self._config = config
@@ -66,9 +66,7 @@ class Networks:
 
 
 @pytest.mark.parametrize(("config", "lacks"), [(None, True), ([{"Subnet": "10.0.0.0/24"}], False)])
-def test_a_network_that_the_swarm_gave_no_subnet(
-    config: list[dict[str, str]] | None, lacks: bool
-) -> None:
+def test_a_network_without_a_subnet(config: list[dict[str, str]] | None, lacks: bool) -> None:
     manager = Manager()
     manager._client = SimpleNamespace(api=Networks(config))
     assert manager.lacks_subnet("demo", "1") is lacks

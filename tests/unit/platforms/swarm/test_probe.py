@@ -1,4 +1,4 @@
-"""A container on every node: what each says, and that none is left."""
+"""A probe container on every node: its answers, and that no container is left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ASKED = Probe("probe-1", "demo:1", "7:7", "true", (Mount("/runs", "/probe", read
 
 
 class Api:
-    """A swarm whose tasks are these, one list after the other; the last one stays."""
+    """A swarm with these tasks, one list after the other; the last one stays."""
 
     def __init__(self, *told: list[dict[str, Any]]) -> None:
         self.told = list(told)
@@ -25,7 +25,7 @@ class Api:
         self.removed = 0
         self.left = 2
         self.others: dict[str, str] = {}
-        """When each service of other probes was made, by its id."""
+        """When each service of other probes was created, by its id."""
 
     def services(self, filters: dict[str, str]) -> list[dict[str, Any]]:
         assert filters == {"label": swarm_engine.PROBE}
@@ -59,13 +59,13 @@ def task(node: str, state: str, code: int | None = None, err: str = "") -> dict[
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each sleep passes at once."""
+    """Each sleep returns at once."""
     now = [0.0]
     monkeypatch.setattr(swarm_engine.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(swarm_engine.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
 
 
-def test_it_waits_for_every_node_and_removes_what_it_made() -> None:
+def test_it_waits_for_every_node_and_removes_what_it_created() -> None:
     ended = [task("b", "failed", 1, "task: non-zero exit (1)"), task("a", "complete", 0),
              task("c", "rejected", err="No such image: demo:1")]  # fmt: skip
     api = Api([], [task("a", "complete", 0), task("b", "running")], ended)
@@ -83,7 +83,7 @@ def test_it_waits_for_every_node_and_removes_what_it_made() -> None:
     assert (mount["Source"], mount["Target"], mount["ReadOnly"]) == ("/runs", "/probe", False)
 
 
-def test_what_an_ended_command_has_left_is_removed_and_what_another_one_waits_for_is_not(
+def test_remains_of_an_ended_command_are_removed_and_those_of_a_running_one_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     api = Api([task("a", "complete", 0)])
@@ -96,7 +96,7 @@ def test_what_an_ended_command_has_left_is_removed_and_what_another_one_waits_fo
     assert swarm_engine.PROBE in named["labels"]
 
 
-def test_a_node_that_says_nothing_is_not_waited_for_for_ever() -> None:
+def test_a_node_that_does_not_answer_is_not_waited_for_forever() -> None:
     api = Api([task("a", "complete", 0), task("b", "preparing")])
     assert run_on_each_node(api, ASKED, 5.0) == [NodeSaid("a", 0)]
     assert api.removed == 1
@@ -116,7 +116,7 @@ def test_a_swarm_that_does_not_answer_is_an_error_and_nothing_is_left() -> None:
     assert api.removed == 1
 
 
-def test_an_engine_that_goes_away_is_an_error_of_the_engine() -> None:
+def test_a_lost_engine_is_an_engine_error() -> None:
     api = Api([])
 
     def gone(*_given: Any, **_named: Any) -> Any:

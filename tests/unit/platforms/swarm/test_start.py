@@ -1,4 +1,5 @@
-"""A deployment has started when every task runs; what a node says of one that does not is told."""
+"""A deployment has started when every task runs; a node's message about a task that does not start
+is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ Answer = tuple[list[str], dict[str, str]]
 
 
 class Slow:
-    """A swarm that gives these answers in turn, and the last one for ever."""
+    """A swarm that gives these answers in turn, and then the last one forever."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -29,7 +30,7 @@ class Slow:
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each sleep passes at once."""
+    """Each sleep returns at once."""
     now = [100.0]
     monkeypatch.setattr(swarm_platform.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(swarm_platform.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
@@ -52,7 +53,7 @@ def test_it_waits_for_the_last_task() -> None:
         ("something else", "docker node ls"),
     ],
 )
-def test_what_a_node_says_is_told_once_with_a_hint(said: str, hint: str) -> None:
+def test_a_nodes_message_is_reported_once_with_a_hint(said: str, hint: str) -> None:
     swarm = Slow((["ps-0", "ps-1"], {"ps-0": said, "ps-1": said}))
     with pytest.raises(EngineError) as raised:
         swarm_platform.wait_for_start(swarm, "demo", "1")
@@ -60,13 +61,13 @@ def test_what_a_node_says_is_told_once_with_a_hint(said: str, hint: str) -> None
     assert hint in raised.value.hint
 
 
-def test_a_network_that_gets_its_subnet_late_is_waited_for() -> None:
+def test_a_network_whose_subnet_comes_late_is_waited_for() -> None:
     swarm = Slow(*[(["ps-0"], {})] * 6, ([], {}))
     swarm.lacks = [True] * 4
     swarm_platform.wait_for_start(swarm, "demo", "1")
 
 
-def test_a_network_that_gets_no_subnet_is_told_at_once() -> None:
+def test_a_network_without_a_subnet_is_reported_at_once() -> None:
     swarm = Slow((["ps-0"], {}))
     swarm.lacks = [True] * 99
     with pytest.raises(SubnetTaken, match="the subnet of demo is taken"):
@@ -74,7 +75,7 @@ def test_a_network_that_gets_no_subnet_is_told_at_once() -> None:
     assert len(swarm.lacks) > 99 - 2 - swarm_platform.WITHOUT_SUBNET_S / swarm_platform.POLL_S
 
 
-def test_one_that_never_starts_is_named() -> None:
+def test_a_task_that_never_starts_is_named() -> None:
     with pytest.raises(EngineError, match="ps-0: no node gave a reason"):
         swarm_platform.wait_for_start(Slow((["ps-0"], {})), "demo", "1")
 
@@ -83,7 +84,7 @@ REFUSED: Answer = (["ps-0"], {"ps-0": "No such image: demo:1 (node b)"})
 TRIED_AGAIN: Answer = (["ps-0"], {})
 
 
-def test_what_is_said_lasts_while_the_swarm_tries_again() -> None:
+def test_a_message_stays_while_the_swarm_tries_again() -> None:
     tries = [answer for _ in range(40) for answer in (REFUSED, TRIED_AGAIN)]
     swarm = Slow(*tries)
     with pytest.raises(EngineError, match="ps-0: No such image"):
@@ -91,6 +92,6 @@ def test_what_is_said_lasts_while_the_swarm_tries_again() -> None:
     assert len(swarm.answers) > 40, "it is told before it has tried for ever"
 
 
-def test_a_node_that_works_on_it_is_waited_for() -> None:
+def test_a_node_that_is_still_working_is_waited_for() -> None:
     pulled = [TRIED_AGAIN] * round(60 / swarm_platform.POLL_S)
     swarm_platform.wait_for_start(Slow(REFUSED, *pulled, ([], {})), "demo", "1")

@@ -1,4 +1,4 @@
-"""Which tasks have never run on a swarm, and what is told of them."""
+"""Which tasks have never run on a swarm, and the messages about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNABLE = task(1, "failed", 2, code=127, err="starting container failed", message
 DOWN = {"ID": "n1", "Description": {"Hostname": "big"}, "Status": {"State": "down"}}
 
 
-def test_why_a_task_has_not_started_names_its_node() -> None:
+def test_the_reason_why_a_task_has_not_started_names_its_node() -> None:
     said = "No such image: demo:1"
     assert refusals([task(1, "rejected", 2, err=said)], {"n1": "big-one"}) == {
         "worker-0": f"{said} (node big-one)"
@@ -23,12 +23,12 @@ def test_why_a_task_has_not_started_names_its_node() -> None:
     assert refusals(tried_again, {}) == {}, "it has run: that is a crash, not a start"
 
 
-def test_a_container_that_could_not_be_started_is_told() -> None:
+def test_a_container_that_could_not_be_started_is_reported() -> None:
     assert refusals([UNABLE], {"n1": "big"}) == {"worker-0": "starting container failed (node big)"}
     assert refusals([UNABLE, task(3, "running", 4)], {}) == {}
 
 
-def test_a_node_that_went_down_before_the_start_is_told() -> None:
+def test_a_node_that_went_down_before_the_start_is_reported() -> None:
     lost = with_lost([task(1, "preparing", 1)], [DOWN])
     assert refusals(lost, {"n1": "big"}) == {
         "worker-0": "the node went down before it had started it (node big)"
@@ -52,5 +52,5 @@ def test_a_node_that_went_down_before_the_start_is_told() -> None:
         (with_lost([task(1, "preparing", 1)], [DOWN]), False),
     ],
 )  # fmt: skip
-def test_what_has_run(group: list[dict[str, Any]], ran: bool) -> None:
+def test_which_tasks_have_run(group: list[dict[str, Any]], ran: bool) -> None:
     assert has_run(group) is ran

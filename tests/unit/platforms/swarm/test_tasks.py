@@ -1,4 +1,4 @@
-"""What a swarm says of its tasks, told as starts and ends of the kit's."""
+"""Records of a swarm's tasks become starts and ends of the kit's tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def told(known: Told, *tasks: object) -> list[tuple[str, float, int | None]]:
     return [(event.action, event.time - NOON, event.exit_code) for event in events]
 
 
-def test_a_start_and_an_end_are_told_once() -> None:
+def test_a_start_and_an_end_are_reported_once() -> None:
     known = Told()
     assert told(known) == []
     assert told(known, task(1, "preparing", 1)) == []
@@ -29,12 +29,12 @@ def test_a_crash_and_the_next_start_are_two_tasks_of_the_swarm() -> None:
     assert told(known, *both) == [("die", 5.5, 137), ("start", 7.5, None)]
 
 
-def test_one_that_was_too_quick_to_be_seen_is_told_all_the_same() -> None:
+def test_a_task_that_ended_too_quickly_to_be_seen_running_is_reported() -> None:
     known = Told(began=True)
     assert told(known, task(1, "failed", 2, code=3)) == [("start", 1.5, None), ("die", 2.5, 3)]
 
 
-def test_one_that_is_told_to_stop_is_not_a_crash() -> None:
+def test_a_task_that_is_told_to_stop_is_no_crash() -> None:
     known = Told()
     told(known, task(1, "running", 2))
     held = task(3, "pending", 3, constraints=[HELD])
@@ -44,7 +44,7 @@ def test_one_that_is_told_to_stop_is_not_a_crash() -> None:
     ]
 
 
-def test_a_task_on_a_lost_node_has_ended_when_another_takes_its_place() -> None:
+def test_a_task_on_a_lost_node_has_ended_when_another_replaces_it() -> None:
     known = Told()
     told(known, task(1, "running", 2))
     assert told(known, task(1, "running", 2), task(5, "running", 6)) == [
@@ -74,7 +74,7 @@ def test_a_task_whose_node_is_down_has_ended_and_the_node_is_named() -> None:
     assert with_lost([ended], [node("big", "down")]) == [ended]
 
 
-def test_a_task_that_its_drained_node_has_stopped_names_the_node() -> None:
+def test_a_task_that_a_drained_node_stopped_names_the_node() -> None:
     known, stopped = Told(), task(1, "shutdown", 4, code=143)
     told(known, task(1, "running", 2))
     drained = {**node("big", "ready"), "Spec": {"Availability": "drain"}}
@@ -84,7 +84,7 @@ def test_a_task_that_its_drained_node_has_stopped_names_the_node() -> None:
     assert [(e.action, e.said) for e in events] == [("kill", "big"), ("die", "")]
 
 
-def test_one_that_no_node_takes_any_more_is_told_once_after_a_while() -> None:
+def test_a_task_that_no_node_accepts_is_reported_once_after_a_while() -> None:
     known = Told()
     told(known, task(1, "running", 2))
     waiting = task(9, "pending", 9, err="no suitable node")
@@ -96,13 +96,13 @@ def test_one_that_no_node_takes_any_more_is_told_once_after_a_while() -> None:
     assert list(known.events(both, NOON + 31)) == []
 
 
-def test_what_ended_before_is_left_to_what_the_services_are_now() -> None:
+def test_earlier_ends_are_left_to_the_state_of_the_services() -> None:
     assert told(Told(), task(1, "failed", 2, code=1), task(3, "running", 4)) == [
         ("start", 4.5, None)
     ]
 
 
-def test_a_service_that_is_removed_is_told() -> None:
+def test_a_removed_service_is_reported() -> None:
     known = Told()
     told(known, task(1, "running", 2))
     assert told(known) == [("destroy", 59, None)]
@@ -117,14 +117,14 @@ def test_a_service_is_shown_as_one_container() -> None:
     assert seen.secrets == ("hidden",)
 
 
-def test_gpus_are_those_that_were_asked_for() -> None:
+def test_gpus_are_those_that_were_requested() -> None:
     asking = service()
     asking["Spec"]["TaskTemplate"]["ContainerSpec"]["Labels"][labels.GPUS] = "any,any"
     assert container_of(asking, []).gpus == ("any", "any")
     assert container_of(service(), []).gpus == ()
 
 
-def test_the_states_of_a_swarm_are_those_of_an_engine() -> None:
+def test_the_states_of_a_swarm_map_to_those_of_an_engine() -> None:
     def state(*tasks: object) -> tuple[str, int | None]:
         seen = container_of(service(), tasks)  # type: ignore[arg-type]
         return seen.state, seen.exit_code
@@ -136,7 +136,7 @@ def test_the_states_of_a_swarm_are_those_of_an_engine() -> None:
     assert state(task(1, "failed", 3, code=1), task(4, "ready", 4)) == ("restarting", 1)
 
 
-def test_a_stopped_service_is_what_its_task_was() -> None:
+def test_a_stopped_service_has_the_state_of_its_last_task() -> None:
     tasks = [task(1, "shutdown", 4, code=143), task(3, "pending", 3, constraints=[HELD])]
     assert [one["ID"] for one in by_service(tasks)["s-worker-0"]] == ["t1"]
 
