@@ -1,7 +1,7 @@
-"""Grammars of internationalised addresses, made when a value is checked against one.
+"""Delays the grammars of internationalised addresses until a value is checked against one.
 
-jsonschema imports `rfc3987_syntax` where it is installed, and that makes 38 parsers at once: three
-seconds in every process of pytest, for a format that one schema of all uses.
+jsonschema imports `rfc3987_syntax` if it is installed, which builds 38 parsers at once. That takes
+three seconds in every process of pytest, for a format that only one schema uses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ NAME = "rfc3987_syntax"
 
 
 def later() -> None:
-    """Let jsonschema find the package without importing it; has to come before jsonschema."""
+    """Let jsonschema find the package without importing it; call this before importing
+    jsonschema."""
     stand_in = ModuleType(NAME)
     stand_in.is_valid_syntax = _is_valid_syntax  # type: ignore[attr-defined]
     sys.modules.setdefault(NAME, stand_in)

@@ -1,5 +1,5 @@
-"""The kit's command in a workspace of its own, and what it left in an engine: for tests that
-start real containers."""
+"""The kit's command in a temporary workspace, and what it left on an engine: for tests that start
+real containers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RUN_TIMEOUT_S = 420
 
 
 def why_no_engine() -> str:
-    """Why no test can start containers here, "" where they can."""
+    """Returns why no test can start containers here; "" if they can."""
     try:
         docker.from_env().ping()
     except DockerException as error:
@@ -38,7 +38,7 @@ def why_no_engine() -> str:
 
 
 def mark_engine_tests(items: list[pytest.Item], folder: Path, why_not: str) -> None:
-    """Mark the tests below `folder`; skip them, saying why, where they cannot run."""
+    """Mark the tests below `folder`, and skip them with the reason if they cannot run."""
     for item in items:
         if folder in item.path.parents:
             item.add_marker(pytest.mark.engine)
@@ -48,7 +48,7 @@ def mark_engine_tests(items: list[pytest.Item], folder: Path, why_not: str) -> N
 
 @dataclass(frozen=True)
 class Kit:
-    """A workspace of its own, and the kit's command in it."""
+    """A temporary workspace, and the kit's command in it."""
 
     root: Path
     name: str
@@ -83,7 +83,7 @@ class Kit:
         )
 
     def program(self, text: str) -> str:
-        """A program of the user's, in a folder of its own; returns its path."""
+        """Write a user's program in a new folder; returns its path."""
         path = self.root / "mine" / "train.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -96,7 +96,7 @@ class Kit:
 
 
 def new_kit(root: Path, prefix: str, **extra: str) -> Kit:
-    """A workspace with the kit's own manifests, and a cluster name that nobody else has.
+    """Returns a workspace with the kit's own manifests, and a unique cluster name.
 
     Args:
         extra: environment variables of the command.
@@ -106,7 +106,7 @@ def new_kit(root: Path, prefix: str, **extra: str) -> Kit:
 
 
 def with_runs_of(other: Kit, kit: Kit) -> None:
-    """Give a cluster a copy of another one's runs, to go on in."""
+    """Give a cluster a copy of another one's runs, to continue them."""
     shutil.copytree(other.root / "runs" / other.name, kit.root / "runs" / kit.name, symlinks=True)
 
 
@@ -115,7 +115,7 @@ def _only_manifests(folder: str, names: list[str]) -> list[str]:
 
 
 def mine(client: docker.DockerClient, name: str) -> tuple[list[Any], list[Any]]:
-    """(containers, networks) of the clusters whose names begin with `name`."""
+    """Returns (containers, networks) of the clusters whose names begin with `name`."""
     marked = {"label": labels.CLUSTER}
     containers = [
         c
@@ -131,7 +131,7 @@ def mine(client: docker.DockerClient, name: str) -> tuple[list[Any], list[Any]]:
 
 
 def boards(client: docker.DockerClient, name: str) -> list[Any]:
-    """The TensorBoards that show runs of such clusters: one is left if a test fails beside it."""
+    """Returns the TensorBoards that show runs of such clusters; a failed test may have left one."""
     found = client.containers.list(all=True, filters={"label": labels.BOARD}, ignore_removed=True)
     return [one for one in found if one.labels[labels.BOARD].startswith(name)]
 

@@ -1,9 +1,9 @@
-"""Writes versions and hashes of what the image installs, and the host: `make lock`.
+"""Writes versions and hashes of the packages in the image and on the host: `make lock`.
 
-The hashes are of every file of a pinned version, so that a build takes it on any machine and from
-any mirror, and refuses every other file. Markers choose what differs between processors and
-Pythons. The host's versions are the newest that pyproject.toml allows: they are for a clone's
-.venv, in development and CI. A user of the package gets what pyproject.toml says.
+The hashes are of every file of a pinned version, so that a build accepts it on any machine and from
+any mirror, and refuses every other file. Markers select what differs between processors and Python
+versions. The host's versions are the newest that pyproject.toml allows: they are for a clone's
+.venv, in development and CI. Users of the package get the ranges of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ RECIPE = SOURCE / "recipe"
 ROOT = Path(__file__).resolve().parent.parent
 LOCKED = ("cpu", "digits", "gpu")
 HOST = {"requirements.lock": (), "requirements-dev.lock": ("--extra=dev",)}
-"""What a clone's .venv has, and what tests and checks need on top."""
+"""The packages of a clone's .venv, and the further ones that tests and checks need."""
 HEADER = "# `make lock` wrote this from {}. Do not edit.\n"
 
 
 def main() -> int:
-    """Write all files, or with `--check` say which of the host's are stale; the exit code."""
+    """Write all files, or with `--check` report which of the host's are stale; returns the exit
+    code."""
     if "--check" in sys.argv[1:]:
         stale = stale_files()
         for name in stale:
@@ -46,7 +47,8 @@ def main() -> int:
 
 
 def stale_files() -> list[str]:
-    """The host's files that were made from other requirements than pyproject.toml has now."""
+    """Returns the host's files that were made from other requirements than pyproject.toml has
+    now."""
     header = _host_header()
     files = [(ROOT / name, name) for name in HOST]
     return [name for file, name in files if not file.read_text().startswith(header)]
@@ -62,7 +64,8 @@ def _host_header() -> str:
 
 
 def _locked(folder: Path, *asked: str) -> str:
-    """What uv resolves, with hashes; raises CalledProcessError, of which uv has said why."""
+    """Returns uv's result, with hashes; raises CalledProcessError, after uv has printed the
+    reason."""
     index = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
         capture_output=True,

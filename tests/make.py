@@ -1,4 +1,5 @@
-"""Small makers of hosts, manifests and clusters, for tests that need one and not its details."""
+"""Functions that make hosts, manifests and clusters for tests that do not depend on their
+details."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def gpus(count: int) -> tuple[Gpu, ...]:
 
 
 def promised(gpu: Gpu) -> dict[str, str]:
-    """What a task is told of a GPU that it was promised."""
+    """Returns what a task is told about a GPU that it was promised."""
     return {"name": f"GPU {gpu.index} ({gpu.uuid})", "pci": gpu.pci, "uuid": gpu.uuid}
 
 
@@ -54,7 +55,8 @@ def network(cidr: str, owner: str = "Docker network bridge", cluster: str = "") 
 
 
 def host(**different: Any) -> HostFacts:
-    """A big host: 64 CPUs, 256 GiB, no GPU, a Docker bridge and a route to its own network."""
+    """Returns a big host: 64 CPUs, 256 GiB, no GPU, a Docker bridge and a route to its own
+    network."""
     usual = {
         "cpus": 64,
         "memory": 256 * GIB,
@@ -68,7 +70,7 @@ def host(**different: Any) -> HostFacts:
 
 
 def inputs(manifest: Manifest) -> Inputs:
-    """Program and data as if every path that is named existed, in the same place everywhere."""
+    """Returns program and data as if every named path existed, in the same place everywhere."""
     program, data = manifest.program, f"/opt/datasets/{manifest.data}"
     step = None
     if isinstance(manifest.data, DataTable):
@@ -120,13 +122,13 @@ def loaded(written: Manifest, path: str = "/home/you/compose/demo.toml") -> Load
 
 
 def cluster(facts: HostFacts | None = None, **keys: Any) -> Cluster:
-    """The cluster of a manifest with these keys on a big host."""
+    """Returns the cluster of a manifest with these keys on a big host."""
     written = manifest(**keys)
     return plan(loaded(written), inputs(written), facts or host(), OWN)
 
 
 def problems(facts: HostFacts | None = None, **keys: Any) -> tuple[Problem, ...]:
-    """Everything that `plan` finds wrong with a manifest of the right shape."""
+    """Returns all problems that `plan` finds in a manifest of valid structure."""
     try:
         cluster(facts, **keys)
     except ManifestError as error:
@@ -135,7 +137,7 @@ def problems(facts: HostFacts | None = None, **keys: Any) -> tuple[Problem, ...]
 
 
 def parse_compose(text: str) -> dict[str, Any]:
-    """A compose file as Compose understands it: YAML, with `$$` meaning `$`."""
+    """Returns a compose file as Compose reads it: YAML, in which `$$` means `$`."""
     found = _interpolated(_read(text))
     assert isinstance(found, dict)
     return found
@@ -143,7 +145,8 @@ def parse_compose(text: str) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=4)
 def _read(text: str) -> Any:
-    """Nobody may change it: a run reads its own file several times."""
+    """Returns the parsed file. Callers must not change it: a run reads its own file several
+    times."""
     return yaml.load(text, Loader=_LOADER)
 
 
@@ -156,7 +159,7 @@ def _interpolated(value: Any) -> Any:
 
 
 def problems_of(text: str, folder: Path, facts: HostFacts | None = None) -> list[Problem]:
-    """Everything that is wrong with a manifest's text, through `load`, `resolve` and `plan`."""
+    """Returns all problems of a manifest's text, through `load`, `resolve` and `plan`."""
     file = folder / "demo.toml"
     file.write_text(text, encoding="utf-8")
     try:

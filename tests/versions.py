@@ -1,10 +1,10 @@
-"""Runs three systems on three versions of TensorFlow: `make test-versions`, on request only.
+"""Runs three systems on three versions of TensorFlow: `make test-versions`, only on request.
 
     python3 -m tests.versions [VERSION [MANIFEST]]
 
-Each cell is a real run; its figures go to build/versions/versions.json at once, where they take the
-place of the same cell's. New figures for docs/your-image.md: copy that file to docs/, `make docs`.
-An image of about 1 GB is built for each version.
+Each cell is a real run; its figures are written to build/versions/versions.json at once, and
+replace those of the same cell. To update docs/your-image.md, copy that file to docs/, and run `make
+docs`. An image of about 1 GB is built for each version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from tests.make import ROOT
 
 VERSIONS = ("2.15", "2.18", "2.21")
-"""The oldest that the kit installs, one in the middle, the newest."""
+"""The oldest version that the kit installs, one in the middle, and the newest."""
 MANIFESTS = ("smoke", "linear-regression", "all-reduce")
 FOLDER = ROOT / "build" / "versions"
 RESULTS = FOLDER / "versions.json"
@@ -32,7 +32,7 @@ FALLBACK = "no native server"
 
 
 def main(asked: list[str]) -> int:
-    """Run the cells; 1 if one of them did not succeed."""
+    """Run the cells; returns 1 if one of them did not succeed."""
     versions = asked[:1] or VERSIONS
     manifests = asked[1:] or MANIFESTS
     (FOLDER / "compose").mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def main(asked: list[str]) -> int:
 
 
 def run(version: str, name: str) -> dict[str, Any]:
-    """The figures of one run, and the evidence of which TensorFlow it was."""
+    """Returns the figures of one run, and the evidence of its TensorFlow version."""
     cluster = f"v{version.replace('.', '-')}-{name}"
     command = (
         *(sys.executable, "-m", "cluster_kit", "up", str(ROOT / "compose" / f"{name}.toml")),
@@ -68,7 +68,8 @@ def run(version: str, name: str) -> dict[str, Any]:
 def cell(
     version: str, name: str, outcome: Mapping[str, Any], logs: str, locks: str
 ) -> dict[str, Any]:
-    """One run's figures, from its outcome, the logs of its tasks and the text of the lock files."""
+    """Returns one run's figures, from its outcome, the logs of its tasks and the text of the lock
+    files."""
     metrics = outcome.get("metrics", {})
     pins = dict(re.findall(r"^(tensorflow-cpu|keras|tf-keras)==(\S+)", of(locks, version), re.M))
     return {
@@ -86,25 +87,25 @@ def cell(
 
 
 def servers(logs: str) -> str:
-    """How the servers of a run were started; "" if it had none."""
+    """Returns how the servers of a run were started; "" if it had none."""
     if "TensorFlow server ready" not in logs:
         return ""
     return "python" if FALLBACK in logs else "native"
 
 
 def locked() -> str:
-    """All lock files, each after a line with its version."""
+    """Returns all lock files, each after a line with its version."""
     files = sorted((FOLDER / "compose").glob("tensorflow-*-cpu-*.lock"))
     return "".join(f"@{file.name.split('-')[1]}\n{file.read_text()}" for file in files)
 
 
 def of(locks: str, version: str) -> str:
-    """The part of `locked()` about a version."""
+    """Returns the part of `locked()` for a version."""
     return locks.partition(f"@{version}\n")[2].partition("\n@")[0]
 
 
 def keep(facts: Mapping[str, Any], file: Path = RESULTS) -> None:
-    """Put a cell's figures into the file, in the place of older ones."""
+    """Write a cell's figures into the file, in place of older ones."""
     old = json.loads(file.read_text()) if file.is_file() else []
     key = (facts["version"], facts["manifest"])
     others = [one for one in old if (one["version"], one["manifest"]) != key]

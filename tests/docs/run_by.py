@@ -139,7 +139,7 @@ RUN_BY = {
     "cluster-kit wait quickstart": LEFT,
     "cluster-kit doctor": f"{OWN}::test_doctor_reads_the_program_of_a_manifest",
     "cluster-kit gpus": (
-        "tests/gpu/test_probe.py::test_gpus_and_doctor_say_by_what_they_are_handed_out"
+        "tests/gpu/test_probe.py::test_gpus_and_doctor_show_how_gpus_are_provided"
     ),
     "cluster-kit image sbom": CONTENTS,
     "cluster-kit image sbom --licences": (

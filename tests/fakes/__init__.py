@@ -1,1 +1,1 @@
-"""An engine, Compose and tasks that are made up: whole runs in milliseconds, without Docker."""
+"""A simulated engine, Compose and tasks: whole runs in milliseconds, without Docker."""

@@ -1,4 +1,5 @@
-"""What a task does in one life of its container, as a list of steps; and how each role does it."""
+"""What a task does in one life of its container, as a list of steps; and the default for each
+role."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Step:
-    """Something that a task does so many seconds after its start.
+    """An action of a task, this many seconds after its start.
 
-    `event` goes into its progress file with `fields`, `line` into its log, by `stderr` or by
-    stdout; a `code` ends its process; `oom` is the kernel's, which the engine tells of.
+    `event` is written into its progress file with `fields`, `line` into its log, to `stderr` or
+    stdout; `code` ends its process; `oom` is reported by the kernel, and the engine passes it on.
     """
 
     at: float
@@ -33,7 +34,7 @@ def prints(at: float, line: str, *, stderr: bool = False) -> Step:
 
 
 def dies(at: float, code: int = 137) -> Step:
-    """Without a last word."""
+    """The task ends without an end message."""
     return Step(at, code=code)
 
 
@@ -49,7 +50,7 @@ def ends(
     *tasks: str,
     after_job: bool = False,
 ) -> Step:
-    """With a supervisor's last word."""
+    """The task ends with its supervisor's end message."""
     fields = {"exit_code": code, "reason": reason, "message": message, "tasks": list(tasks)}
     fields |= {"after_job": after_job, "rx_bytes": 1000, "tx_bytes": 2000}
     return Step(at, "end", fields, code=code)
@@ -57,9 +58,9 @@ def ends(
 
 @dataclass(frozen=True)
 class Life:
-    """One life of a task's container. It ends `after_job_s` after the leader's for good, with that
-    last word, unless `deaf`; told to stop it says so and ends, unless `stubborn`; if it is too
-    `young` to say anything, it ends without a word."""
+    """One life of a task's container. It ends `after_job_s` after the leader's final end, with that
+    end message, unless it is `deaf`. If told to stop it reports this and ends, unless it is
+    `stubborn`. If it is too `young` to report anything, it ends without a message."""
 
     steps: Sequence[Step]
     deaf: bool = False
@@ -91,11 +92,11 @@ SCORES = Life(
 TRAINS = Life((says(0.1, "start", attempt=1), says(1.1, "step", step=1)))
 
 BESIDE = Life((prints(0.1, "listening"),))
-"""A sidecar: it goes on until it is stopped."""
+"""A sidecar, which runs until it is stopped."""
 
 
 def usual(task: str, leader: str, command: Sequence[str]) -> Life:
-    """How a task of this role behaves where a test says nothing else."""
+    """Returns how a task of this role behaves if a test does not say otherwise."""
     if task == leader:
         return LEADS
     if command[0] == "serve":

@@ -1,4 +1,4 @@
-"""What drills and people do inside containers in memory, and to them."""
+"""What drills and users do to simulated containers, and inside them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_ANSWER = "the Docker engine does not answer: Connection refused"
 class Adjusted(Machine):
     """See `cluster_kit.platforms.docker.docker_engine`.
 
-    `on_call` is told of each method that is called, before it does anything; with `heeds_limits` a
+    `on_call` is called with the name of each method before it does anything. With `heeds_limits` a
     container that reaches its memory limit is killed.
     """
 
@@ -40,14 +40,15 @@ class Adjusted(Machine):
         return CommandOutput(f"{task}: {words} within {within_s} s\n", code)
 
     def _exhaust(self, box: Box, most: int) -> str:
-        """A process inside takes `most` bytes: it is too much if the container may have no more."""
+        """A process inside takes `most` bytes, which is too much if the container may have no
+        more."""
         if not self.heeds_limits or box.memory is None or box.memory > most:
             return f"{most >> 20} MiB were taken\n"
         self.run_out(box)
         return ""
 
     def execute(self, container_id: str, command: Sequence[str]) -> None:
-        """What the shells of drills do; anything else does nothing."""
+        """Act like the shell commands of drills; other commands do nothing."""
         self._asked("execute")
         box = self._box(container_id)
         self.executed.append((box.task, command[-1]))

@@ -1,4 +1,4 @@
-"""A container in memory."""
+"""A simulated container."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_kit.platforms.engine import SIDECAR, Container
 
 @dataclass
 class Box:
-    """A container: what the compose file says of it, and what has become of it."""
+    """A container: its part of the compose file, and its state."""
 
     id: str
     task: str
@@ -30,13 +30,13 @@ class Box:
     restarts: int = 0
     oom: bool = False
     memory: int | None = None
-    """Its limit in bytes, as it was changed."""
+    """Its memory limit in bytes, after changes."""
     used: int = 500 << 20
     by_hand: bool = False
     attached: bool = True
     log: list[tuple[float, str]] = field(default_factory=list)
     stderr: list[tuple[float, str]] = field(default_factory=list)
-    """The part of the log that was printed there."""
+    """The part of the log that was printed to stderr."""
     _shown: tuple[tuple[Any, ...], Container] | None = field(default=None, repr=False)
 
     @property
@@ -53,7 +53,7 @@ class Box:
         return labels.SIDECAR in self.mark
 
     def shown(self) -> Container:
-        """As the engine shows it now; made anew only where something has changed."""
+        """Returns the container as the engine shows it now; made again only after a change."""
         now = (self.state, self.exit_code, self.restarts, self.oom, self.created, self.started,
                self.finished, self.attached, self.output, self.service)  # fmt: skip
         if self._shown is None or self._shown[0] != now:
@@ -85,12 +85,13 @@ class Box:
 
     @cached_property
     def _secrets(self) -> tuple[str, ...]:
-        """Read once: tests look at a container thousands of times, and change no secret of it."""
+        """Returns its secrets, read once: tests look at a container thousands of times, and change
+        no secret."""
         return secrets_of(self._inspected)
 
     @property
     def _inspected(self) -> Mapping[str, Any]:
-        """Its labels and variables as the engine shows them."""
+        """Returns its labels and variables as the engine shows them."""
         given = self.service.get("environment", {})
         variables = [f"{name}={value}" for name, value in given.items() if value is not None]
         mounts = [

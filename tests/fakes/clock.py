@@ -1,4 +1,4 @@
-"""Time that passes only when somebody sleeps, and what is to happen at which moment."""
+"""Simulated time, which passes only in `sleep`, and actions at certain times."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ BEGAN = 1_750_000_000.0
 
 
 class Clock:
-    """Stands in for `SystemClock`."""
+    """Replaces `SystemClock`."""
 
     def __init__(self) -> None:
         self._now = BEGAN
         self.ahead = 0.0
-        """By how much somebody has set the time of day; it goes on from there."""
+        """The seconds by which the time of day was set; it continues from there."""
         self.booted = "this start"
         """What `boot` returns."""
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -38,11 +38,11 @@ class Clock:
         return self.booted
 
     def at(self, delay: float, action: Callable[[], None]) -> None:
-        """Let something happen so many seconds from now."""
+        """Schedule an action this many seconds from now."""
         heapq.heappush(self._due, (self._now + delay, next(self._number), action))
 
     def pass_by(self, seconds: float) -> None:
-        """Let time pass, and what is due happen at its moment."""
+        """Let time pass, and run each scheduled action at its time."""
         until = self._now + seconds
         while self._due and self._due[0][0] <= until:
             moment, _, action = heapq.heappop(self._due)

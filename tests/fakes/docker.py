@@ -1,4 +1,4 @@
-"""The `docker` command in memory: Compose starts what its file says in a FakeEngine."""
+"""A simulated `docker` command: Compose starts the containers of its file in a FakeEngine."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ ALL_THERE: Mapping[str, Any] = {
 
 
 class FakeDocker(NoProcesses):
-    """The `docker` command in memory. `lacks_image` until one is built."""
+    """A simulated `docker` command. `lacks_image` until one is built."""
 
     def __init__(self, engine: FakeEngine) -> None:
         self.engine = engine
         self.lacks_image = False
         self.takes_subnet = 0
         self.loses_image = False
-        """It is removed between the plan and the start."""
+        """Whether the image is removed between the plan and the start."""
         self.image_has = {**ALL_THERE}
-        """What an image of the user's says of itself."""
+        """What a user's image reports about itself."""
         self.building: tuple[int, list[str]] = (0, ["#4 [1/1] RUN true"])
-        """How the build of a Dockerfile ends, and what it says."""
+        """How the build of a Dockerfile ends, and its output."""
         self.builds: list[tuple[str, ...]] = []
         self.drawn: list[bool] = []
-        """Whether each build of the kit's own image draws its progress."""
+        """For each build of the kit's own image, whether it draws its progress."""
         self.on_call: Callable[[str], None] = lambda _name: None
         self.ups: list[Path] = []
         self.fetches: Callable[[Path, Sequence[str]], tuple[int, list[str]]]
@@ -63,7 +63,7 @@ class FakeDocker(NoProcesses):
         timeout_s: float | None = None,
         most: int | None = None,
     ) -> Completed:
-        """How a command ends, as `process.run` tells it."""
+        """Returns how a command ends, as `process.run` does."""
         words = tuple(command)
         self.on_call(" ".join(words[1:3]))
         if words[1:3] == ("compose", "version"):
@@ -95,8 +95,8 @@ class FakeDocker(NoProcesses):
         raise AssertionError(f"nobody has thought of {words}")
 
     def stream(self, command: Sequence[str], each: Callable[[str], None]) -> Completed:
-        """The build of a Dockerfile, or the data step: a function in its place writes into the
-        directory that /data is."""
+        """Run the build of a Dockerfile, or the data step; a function in its place writes into the
+        directory mounted as /data."""
         if tuple(command[1:3]) == ("buildx", "build"):
             return self.build(command, each)
         (mount,) = [word for word in command if word.endswith(",target=/data")]
@@ -106,7 +106,7 @@ class FakeDocker(NoProcesses):
         return Completed(tuple(command), code, "", "\n".join(lines))
 
     def build(self, command: Sequence[str], each: Callable[[str], None]) -> Completed:
-        """The build of an image, which is there afterwards, unless it fails."""
+        """Build an image, which exists afterwards, unless the build fails."""
         self.builds.append(tuple(command))
         code, lines = self.building
         for line in lines:
@@ -156,7 +156,7 @@ def _config(words: tuple[str, ...], files: list[Path]) -> Completed:
 
 
 def _merged_files(files: list[Path]) -> dict[str, Any]:
-    """Tables are joined, lists as well, any other value is the last file's."""
+    """Merge files: tables and lists are joined, any other value is the last file's."""
     found: dict[str, Any] = {}
     for file in files:
         found = _joined(found, parse_compose(file.read_text()))
@@ -171,7 +171,8 @@ def _joined(below: Any, above: Any) -> Any:
 
 
 def _extended(service: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
-    """With what the service has that it extends, in a file beside its own."""
+    """Returns the service with the values of the service that it extends, in a file next to its
+    own."""
     if "extends" not in service:
         return service
     beside = parse_compose((file.parent / service["extends"]["file"]).read_text())["services"]
@@ -181,7 +182,7 @@ def _extended(service: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
 
 
 def _labelled(service: Mapping[str, Any], run: str) -> Mapping[str, Any]:
-    """With the values that Compose takes out of its environment."""
+    """Returns the service with the values that Compose takes from its environment."""
     assert service["labels"][labels.RUN] == "${CLUSTER_KIT_RUN:-}"
     given = {
         name: os.environ.get(name) if value is None else value

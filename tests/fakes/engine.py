@@ -1,4 +1,4 @@
-"""A container engine in memory, as the kit asks it."""
+"""A simulated container engine, with the methods that the kit uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fakes.clock import Clock
 
 
 class FakeEngine(Adjusted):
-    """See `cluster_kit.platforms.engine.Engine`. `facts` are what `docker info` says."""
+    """See `cluster_kit.platforms.engine.Engine`. `facts` are the values of `docker info`."""
 
     def __init__(self, clock: Clock, acting: Mapping[str, Sequence[Life]] | None = None) -> None:
         super().__init__(clock, acting)

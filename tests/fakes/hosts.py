@@ -1,4 +1,4 @@
-"""Machines that tests run the kit on: what the kit asks of its host is answered by fakes."""
+"""Machines for tests: fakes answer what the kit asks its host."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cluster_kit.util.process import Completed
 
 
 def no_engine(*_: object) -> Engine:
-    """Connects to nothing: no engine answers."""
+    """Connect to nothing: no engine answers."""
     raise HostError("no Docker engine answers", "start it")
 
 
 class NoProcesses:
-    """See `host.Processes`: a program that a test starts nevertheless fails it."""
+    """See `host.Processes`: if a test starts a program, the test fails."""
 
     def run(
         self,
@@ -64,7 +64,7 @@ def _refused(command: Sequence[str]) -> NoReturn:
 
 
 class Programs:
-    """See `host.Processes`: these functions, and for the others those of `base`."""
+    """See `host.Processes`: uses these functions, and for others those of `base`."""
 
     def __init__(self, base: Processes, **functions: Callable[..., Any]) -> None:
         self._base = base
@@ -75,12 +75,12 @@ class Programs:
 
 
 def programs(**functions: Callable[..., Any]) -> Host:
-    """A host on which `run`, `stream` ... of `host.Processes` are these functions."""
+    """Returns a host on which `run`, `stream` ... of `host.Processes` are these functions."""
     return fake_host(processes=Programs(NoProcesses(), **functions))
 
 
 class NoInterrupts:
-    """See `host.Interrupts`: signals are as pytest has them."""
+    """See `host.Interrupts`: signals are handled as pytest handles them."""
 
     def interrupt_once(self) -> None:
         pass
@@ -98,7 +98,7 @@ def fake_host(
     clock: Clock | None = None,
     processes: Processes | None = None,
 ) -> Host:
-    """A host whose engine is what `connect` returns, on Docker, a swarm or Kubernetes."""
+    """Returns a host whose engine is the result of `connect`, on Docker, a swarm or Kubernetes."""
 
     def connected(engine: str = "compose", settings: Mapping[str, Any] | None = None) -> Engine:
         return platform.connect(engine, settings) if engine == "slurm" else connect()
@@ -118,16 +118,16 @@ def fake_host(
 
 @dataclass
 class Machine:
-    """The machine of a command line, or of the Python API, in one test. It may be replaced."""
+    """The machine of a command line, or of the Python API, in one test; it may be replaced."""
 
     host: Host
 
     def connects(self, connect: Callable[[], Any]) -> None:
-        """Let this return the engine from now on."""
+        """Let this function return the engine from now on."""
         self.host = replace(self.host, connect=fake_host(connect).connect)
 
     def locks_in(self, folder: Path) -> None:
-        """Let locks be files in this folder, and their names its own."""
+        """Let locks be files in this folder."""
         self.host = replace(self.host, locks=Locks(lambda: folder, str(folder)))
 
     def has(self, gpus: Sequence[Gpu] = (), routes: Sequence[Network] = ()) -> None:
@@ -135,5 +135,5 @@ class Machine:
         self.host = replace(self.host, gpus=lambda: tuple(gpus), routes=lambda: list(routes))
 
     def starts(self, **functions: Callable[..., Any]) -> None:
-        """Let `run`, `stream` ... of `host.Processes` be these functions from now on."""
+        """Let these functions replace `run`, `stream` ... of `host.Processes` from now on."""
         self.host = replace(self.host, processes=Programs(self.host.processes, **functions))

@@ -1,6 +1,6 @@
-"""An API server of Kubernetes in this process, with its controller of Jobs, and what goes wrong.
+"""An API server of Kubernetes in this process, with its controller of Jobs, and simulated failures.
 
-Paths, answers and words are those of a real server (recorded shapes from Kubernetes' reference).
+Paths, answers and messages are those of a real server (shapes recorded from Kubernetes' reference).
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ class FakeKubernetes(Pods):
     """What the server has, and how it behaves."""
 
     says: dict[str, list[Object]] = field(default_factory=dict)
-    """Progress entries by task; those of the leader are made if there are none."""
+    """Progress entries by task; the leader's are created if there are none."""
     unmounted: str = ""
-    """Why no pod gets its volumes."""
+    """The reason why no pod gets its volumes."""
     complaint: str = ""
-    """Why the controller makes no pods."""
+    """The reason why the controller creates no pods."""
     refuses: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
-    """(status, words) by method and kind."""
+    """(status, message) by method and kind."""
     denied: set[str] = field(default_factory=set)
     """Kinds that an access review denies."""
     knows_sets: bool = False
     """Whether JobSet is installed."""
     controls_sets: bool = True
-    """Whether its controller runs."""
+    """Whether JobSet's controller runs."""
     minor: str = "35"
     objects: dict[tuple[str, str], Object] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -130,12 +130,12 @@ class FakeKubernetes(Pods):
         return 200, {"status": "Success"}
 
     def _of_set(self, name: str) -> list[str]:
-        """The Jobs of a set."""
+        """Returns the Jobs of a JobSet."""
         jobs = [(known, one) for (kind, known), one in self.objects.items() if kind == "jobs"]
         return [known for known, one in jobs if one["metadata"]["labels"].get(IN_SET) == name]
 
     def _end_sets(self) -> None:
-        """A set that has succeeded or failed deletes its Jobs that have not."""
+        """Delete the Jobs that have not ended of each JobSet that has succeeded or failed."""
         for name, one in [(n, o) for (kind, n), o in self.objects.items() if kind == "jobsets"]:
             mine = {job: self._end_of(job) for job in self._of_set(name)}
             ended = {job: how for job, how in mine.items() if how}
@@ -145,7 +145,7 @@ class FakeKubernetes(Pods):
                     self.delete("jobs", job, {}, {})
 
     def _end_of(self, job: str) -> str:
-        """How a Job has ended, "" if it goes on."""
+        """Returns how a Job has ended; "" if it has not."""
         phases = [o["status"]["phase"] for o in self.objects.values() if job_of(o) == job]
         spec = self.objects["jobs", job]["spec"]
         if "Failed" in phases and spec.get("backoffLimitPerIndex", 0) == 0:
@@ -157,7 +157,7 @@ class FakeKubernetes(Pods):
             self.objects["pods", pod["metadata"]["name"]] = pod
 
     def _live(self) -> None:
-        """Let time pass: pods start at once, and end when their time has come."""
+        """Let time pass: pods start at once, and end at their time."""
         for (kind, _), pod in self.objects.items():
             if kind == "pods" and "since" in pod:
                 pod["status"] = self.status_of(task_of(pod), time.monotonic() - pod["since"])
@@ -180,7 +180,7 @@ class FakeKubernetes(Pods):
         return 200, f"2026-11-22T10:00:00.123456789Z hello from {pod}\n"
 
     def _read(self) -> Iterator[Object]:
-        """What the reader has printed: all of it, each time."""
+        """Return everything that the reader has printed, each time."""
         self.scans += 1
         for task, entries in self.says.items():
             text = "".join(json.dumps({"time": time.time(), **one}) + "\n" for one in entries)

@@ -1,4 +1,4 @@
-"""The API server of Kubernetes in this process is served on 127.0.0.1, with a kubeconfig for it."""
+"""Serves the API server of Kubernetes in this process on 127.0.0.1, with a kubeconfig for it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def serving(fake: FakeKubernetes, kubeconfig: Path) -> Iterator[FakeKubernetes]:
 
 
 def config(server: str) -> str:
-    """A kubeconfig with one cluster."""
+    """Returns a kubeconfig with one cluster."""
     return json.dumps(
         {
             "apiVersion": "v1",

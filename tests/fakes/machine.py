@@ -1,4 +1,4 @@
-"""What happens to containers: they start, act, die, come back by policy, and it is told."""
+"""What happens to containers: they start, act, end, restart by policy, and are reported."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ BACKOFF_S = 0.3
 
 
 class Machine(Streams):
-    """Containers and networks. `acting` says what tasks do, life by life; the last is repeated.
-    Tasks in `refuses` do not start, with these words."""
+    """Containers and networks. `acting` has the actions of tasks, life by life; the last is
+    repeated. Tasks in `refuses` do not start, with these messages."""
 
     def __init__(self, clock: Clock, acting: Mapping[str, Sequence[Life]] | None = None) -> None:
         super().__init__(clock)
@@ -32,7 +32,7 @@ class Machine(Streams):
         self.hangs = False
 
     def seen(self, cluster: str) -> list[Container]:
-        """As `containers`, for a test that looks."""
+        """Returns the same as `containers`, for a test."""
         return [box.shown() for box in self._of(cluster)]
 
     def create(self, task: str, service: Mapping[str, Any], output: str) -> Box:
@@ -64,7 +64,7 @@ class Machine(Streams):
         return lives[min(box.lives, len(lives)) - 1]
 
     def stop_box(self, box: Box) -> None:
-        """`docker stop`."""
+        """Act as `docker stop`."""
         box.by_hand = True
         if box.state == "restarting":
             box.state = "exited"
@@ -79,24 +79,24 @@ class Machine(Streams):
             self._do(box, ends(0.0, 143, "stopped", "stopped by SIGTERM"))
 
     def kill_box(self, box: Box) -> None:
-        """`docker kill`: frozen processes end, too."""
+        """Act as `docker kill`: frozen processes end, too."""
         if box.state in ("running", "paused"):
             box.by_hand = True
             self._tell(box, "kill")
             self._die(box, 137)
 
     def crash(self, box: Box) -> None:
-        """All its processes are killed from inside: nobody has stopped it by hand."""
+        """Kill all its processes from inside; this does not count as a stop by the user."""
         if box.state == "running":
             self._die(box, 137)
 
     def run_out(self, box: Box) -> None:
-        """The kernel kills its program, since it reached its memory limit."""
+        """Kill its program as the kernel does when the memory limit is reached."""
         if box.state == "running":
             self._do(box, Step(0.0, code=137, oom=True))
 
     def tell(self, box: Box) -> None:
-        """SIGTERM from inside."""
+        """Send SIGTERM from inside."""
         if box.state == "running":
             self._do(box, ends(0.0, 143, "stopped", "stopped by SIGTERM"))
 
@@ -106,19 +106,19 @@ class Machine(Streams):
         self._tell(box, "pause" if paused else "unpause")
 
     def lose(self) -> None:
-        """The engine is killed: containers live on, and nobody can ask for them."""
+        """Kill the engine: containers continue, and no question about them is answered."""
         self.lost = True
         self.hang_up()
 
     def shut_down(self) -> None:
-        """The engine is told to end: it stops its containers first, and answers nobody any more."""
+        """Stop the engine: it first stops its containers, and then answers no more."""
         self.lost = True
         for box in self.boxes.values():
             self.stop_box(box)
         self.clock.at(4.0, self.hang_up)
 
     def come_back(self, *, ends: bool = False) -> None:
-        """The engine is started again; without live-restore it `ends` what still runs."""
+        """Start the engine again; without live-restore it `ends` containers that still run."""
         self.forget()
         self.lost = False
         if ends:
@@ -149,7 +149,7 @@ class Machine(Streams):
         self._notify()
 
     def _write(self, box: Box, step: Step) -> None:
-        """What the task appends to its progress file; the next moment is a little later."""
+        """Append to the task's progress file; the next time is a little later."""
         entry = {"time": self.clock.time(), "event": step.event, **(step.fields or {})}
         file = Path(box.output) / "progress" / f"{box.task}.jsonl"
         with contextlib.suppress(OSError), file.open("a") as lines:
@@ -178,7 +178,8 @@ class Machine(Streams):
         return start
 
     def _job_ended(self, cluster: str) -> int | None:
-        """The leader's exit code where it has ended with a last word, as its beacon would say."""
+        """Returns the leader's exit code if it has ended with an end message, as its beacon would
+        send it."""
         leader = next((box for box in self._of(cluster) if box.leads), None)
         if leader is None or leader.state != "exited" or leader.exit_code in (137, 139):
             return None

@@ -1,4 +1,4 @@
-"""The pods of a Job of Kubernetes, and what becomes of them as time passes."""
+"""The pods of a Kubernetes Job, and their states as time passes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Pods:
 
     lasts_s: float = 0.3
     lasts: dict[str, float] = field(default_factory=dict)
-    """Tasks that run for another time."""
+    """Tasks that run for a different time."""
     codes: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, tuple[str, str]] = field(default_factory=dict)
     """(reason, message) of tasks that never start."""
     evicted: dict[str, str] = field(default_factory=dict)
-    """Tasks that are evicted at their end, and the kubelet's words."""
+    """Tasks that are evicted at their end, and the kubelet's message."""
 
     def status_of(self, task: str, age_s: float) -> Object:
         if task in self.waiting:
@@ -54,7 +54,7 @@ class Pods:
 
 
 def made_of(job: Object) -> Iterator[Object]:
-    """The pods that a Job's controller makes."""
+    """Returns the pods that a Job's controller creates."""
     name, template = job["metadata"]["name"], job["spec"]["template"]
     for index in range(job["spec"]["completions"]):
         marks = {**template["metadata"]["labels"], INDEX: str(index)}

@@ -1,7 +1,8 @@
-"""Slurm's commands as far as a job's script calls them, and a Python in place of the tasks'.
+"""Slurm's commands as far as a job's script calls them, and a Python that replaces the tasks'.
 
-`srun` starts a process for each line of the hostfile, with what Slurm tells each. The Python writes
-down its environment and arguments, and ends as it is told; a verdict is made by the real one.
+`srun` starts a process for each line of the hostfile, with the variables that Slurm sets for each.
+The Python records its environment and arguments, and ends as the test says; the real one makes the
+verdict.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ sys.exit(step["code"])
 
 @dataclass(frozen=True)
 class Job:
-    """A script that has run: its exit code, what it printed, and the folder of its run."""
+    """A script that has run: its exit code, its output, and the directory of its run."""
 
     code: int
     said: str
@@ -81,13 +82,13 @@ class Job:
         return run
 
     def told(self, task: str) -> list[dict[str, dict[str, str]]]:
-        """What a task was started with, each time."""
+        """Returns how a task was started, each time."""
         lines = (self.run / "output" / f"told-{task}.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
 
 def commands(folder: Path) -> Path:
-    """Write the commands, and return their folder, for PATH; the Python is there as `python3`."""
+    """Write the commands, and return their folder, for PATH; the Python is `python3` there."""
     place = folder / "bin"
     place.mkdir(exist_ok=True)
     programs = {"scontrol": SCONTROL, "srun": SRUN, "scancel": SCANCEL, "sleep": SLEEP}
@@ -106,12 +107,12 @@ def submit(
     ends: Mapping[str, Sequence[Mapping[str, object]]] | None = None,
     **environment: str,
 ) -> Job:
-    """Run a script as Slurm would, and return how it ended.
+    """Run a script as Slurm would; returns how it ended.
 
     Args:
-        nodes: of each part of the job (names, tasks for each node), as Slurm writes them.
+        nodes: for each part of the job (names, tasks per node), as Slurm writes them.
         ends: how each start of a task ends: `code`, `end` for its progress file, `after_leader`,
-            `after` so many starts of another.
+            `after` this many starts of another task.
     """
     script = folder / "slurm_script"
     script.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A workspace, an engine and a clock, on which the whole of `up` plays."""
+"""A workspace, an engine and a clock for playing the whole of `up`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MANIFEST = f'format = 1\nname = "{NAME}"\nworker = 2\nps = 1\nevaluator = 1\nret
 
 
 class Stage:
-    """Where one run plays. `engine`, `docker`, `view` can be changed before it."""
+    """The place of one run. `engine`, `docker`, `view` can be changed before it."""
 
     def __init__(self, root: Path, machine: Machine | None = None) -> None:
         self.workspace = Workspace(root)
@@ -63,7 +63,7 @@ class Stage:
         resume: bool = False,
         **overrides: Any,
     ) -> Outcome:
-        """`cluster-kit up demo` with tasks that behave so."""
+        """Run `cluster-kit up demo` with tasks that behave like this."""
         self.engine.acting = dict(acting or {})
         request = Request(NAME, overrides)
         return launching.launch(
@@ -71,22 +71,22 @@ class Stage:
         )
 
     def detach(self, acting: Mapping[str, Sequence[Life]] | None = None, **overrides: Any) -> None:
-        """`cluster-kit up demo --detach` with tasks that behave so."""
+        """Run `cluster-kit up demo --detach` with tasks that behave like this."""
         self.engine.acting = dict(acting or {})
         request = Request(NAME, overrides)
         launching.launch_detached(self.host, request, self.workspace, self.view, resume=False)
 
     def attach(self, *, keep: bool = False) -> Outcome:
-        """`cluster-kit attach demo`."""
+        """Run `cluster-kit attach demo`."""
         return attach.attach(self.host, NAME, self.workspace, self.view, keep=keep)
 
     def wait(self) -> Outcome:
-        """`cluster-kit wait demo`."""
+        """Run `cluster-kit wait demo`."""
         return attach.wait(self.host, NAME, self.workspace, self.view, keep=False)
 
     @property
     def directory(self) -> RunDirectory:
-        """Of the newest run."""
+        """The directory of the newest run."""
         return RunDirectory((self.workspace.runs(NAME) / "latest").resolve())
 
     @property
@@ -94,7 +94,7 @@ class Stage:
         return (self.workspace.runs(NAME) / "latest").exists()
 
     def saved(self) -> dict[str, Any]:
-        """outcome.json of the newest run, which is as its schema says."""
+        """Returns the outcome.json of the newest run, after checking it against its schema."""
         found: dict[str, Any] = json.loads(self.directory.outcome.read_text())
         check("outcome", found)
         return found
@@ -105,12 +105,12 @@ class Stage:
 
     @property
     def subnet(self) -> str:
-        """The one in the newest compose file."""
+        """Returns the subnet in the newest compose file."""
         lines = self.docker.ups[-1].read_text().splitlines()
         return next(line.split()[-1] for line in lines if "subnet:" in line)
 
     def is_clean(self) -> bool:
-        """Whether the engine holds nothing of the cluster any more."""
+        """Returns whether the engine has nothing left of the cluster."""
         ours = [cluster for cluster, _ in self.engine.subnets.values() if cluster == NAME]
         return not self.engine.boxes and not ours
 
@@ -121,7 +121,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> 
 
 
 def set_up(root: Path, machine: Machine | None = None) -> Iterator[Stage]:
-    """A stage in a directory of its own; its threads end with the test."""
+    """Yield a stage in a new directory; its threads end with the test."""
     (root / "compose").mkdir(exist_ok=True)
     (root / "compose" / f"{NAME}.toml").write_text(MANIFEST)
     made = Stage(root, machine)

@@ -1,4 +1,4 @@
-"""What happens to containers is told to those who listen, as an engine's streams of events."""
+"""Sends events of containers to listeners, like an engine's event streams."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PATIENCE_S = 10.0
 
 
 class Streams:
-    """The containers there are, and what was told of them. An engine that is `lost` tells nothing
-    that happens meanwhile, not even later."""
+    """The containers, and the events about them. An engine that is `lost` reports nothing that
+    happens meanwhile, not even later."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -32,7 +32,7 @@ class Streams:
         clock.settle = self.settle
 
     def heard(self, since: float, until: Subscription) -> Iterator[Event]:
-        """What has happened since then, and what happens, until somebody hangs up."""
+        """Yield events since then, and new ones, until the listener closes the stream."""
         with self._changed:
             self._hung_up = False
             heard: queue.Queue[Event | None] = queue.Queue()
@@ -47,7 +47,7 @@ class Streams:
         heard.task_done()
 
     def _leave(self, heard: queue.Queue[Event | None]) -> None:
-        """A listener wants no more."""
+        """End a listener's stream."""
         with self._changed:
             if heard in self._listeners:
                 self._listeners.remove(heard)
@@ -56,15 +56,16 @@ class Streams:
                 heard.put(None)
 
     def forget(self) -> None:
-        """The engine remembers its last events only, and here none."""
+        """Forget all events: a real engine stores only the last ones."""
         self._forgotten = len(self._history)
 
     def remember(self) -> None:
-        """Tell everything to who listens from now on."""
+        """Report all events to listeners from now on."""
         self._forgotten = 0
 
     def hang_up(self) -> None:
-        """Close the streams of events; who asks whether the engine answers may listen again."""
+        """Close the streams of events; a process that asks whether the engine answers may listen
+        again."""
         self._hung_up = True
         with self._changed:
             for heard in self._listeners:
@@ -73,14 +74,14 @@ class Streams:
             self._listeners.clear()
 
     def finish(self) -> None:
-        """The test is over: let go of all threads."""
+        """End the test: release all threads."""
         self._over = True
         self.hang_up()
         with self._changed:
             self._changed.notify_all()
 
     def settle(self) -> None:
-        """Wait until all events that were told have been taken in."""
+        """Wait until all events have been processed."""
         until = real_time.monotonic() + _PATIENCE_S
         while real_time.monotonic() < until:
             listening = self._hung_up or self._listeners or not self.boxes
@@ -92,7 +93,7 @@ class Streams:
 
     def _tell(self, box: Box, action: str, code: int | None = None) -> None:
         event = Event(self.clock.time() + 1e-6 * len(self._history), action, box.task, code)
-        if box.sidecar:  # as the kit hears them: not at all
+        if box.sidecar:  # as the kit receives them: not at all
             return
         with self._changed:
             self._history.append(event)

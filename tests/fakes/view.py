@@ -1,4 +1,4 @@
-"""A view that remembers, and compares what it is shown with what `status` would show."""
+"""A view that records everything, and compares what it shows with `status`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.fakes.engine import FakeEngine
 
 
 class RecordingView:
-    """`phases`, `warnings` and `lines` as they came; `differences` are moments at which the live
-    table and `status` did not say the same."""
+    """`phases`, `warnings` and `lines` in order; `differences` are the moments at which the live
+    table and `status` differed."""
 
     draws = True
 

@@ -1,9 +1,9 @@
-"""What the API server takes as a JobSet, written down from the types of its API.
+"""The API server's rules for a JobSet, written from the types of its API.
 
 github.com/kubernetes-sigs/jobset, api/jobset/v1alpha2/jobset_types.go: names of fields, their
-types, enums, bounds, and what is required. The Jobs' own specs are left out: they are those of
-batch/v1, whose published schemas are asked. Like `kubectl apply`, it takes no field that there is
-not (`additionalProperties`).
+types, enums, limits, and required fields. The Jobs' own specs are left out: they belong to
+batch/v1, which has published schemas. Like `kubectl apply`, the schema refuses unknown fields
+(`additionalProperties`).
 """
 
 from __future__ import annotations

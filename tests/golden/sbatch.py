@@ -1,4 +1,4 @@
-"""Scripts for Slurm, and what they would tell each task."""
+"""Scripts for Slurm, and what they would give each task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ for task in "${tasks[@]}"; do
   printf '%s\\0' "$task" "${#given[@]}" "${given[@]}" "${#command[@]}" "${command[@]}"
 done > told
 """
-"""In place of a script's end: writes down what all tasks would be told."""
+"""Replaces a script's end: writes down what all tasks would get."""
 
 
 def planned(**keys: Any) -> Cluster:
@@ -43,7 +43,7 @@ def parts_of(text: str) -> int:
 
 
 def told(text: str, folder: Path) -> dict[str, tuple[dict[str, str], list[str]]]:
-    """What a script would tell each task: variables and command, by the task's name."""
+    """Returns what a script would give each task: variables and command, by the task's name."""
     head, cut, _ = text.rpartition("if [[ ${1:-} == task ]]")
     assert cut
     job = submit(head + PLACED, folder, [("n1,n2,n3", "40(x3)")] * parts_of(text))

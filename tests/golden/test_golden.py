@@ -1,6 +1,6 @@
-"""The exact bytes of the files of eleven manifests that differ in kind.
+"""The exact bytes of the files of eleven different manifests.
 
-What single keys mean is asserted by key, in test_keys and test_own_manifests.
+The effect of single keys is tested in test_keys and test_own_manifests.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def golden(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
-def test_a_manifest_still_means_the_same_bytes(path: Path) -> None:
+def test_a_manifest_still_gives_the_same_bytes(path: Path) -> None:
     compared(golden(path), rendered_anew(path))
 
 
 def rendered_anew(path: Path) -> str:
-    """The file that a manifest gives, as if it were somebody's own."""
+    """Returns the file of a manifest, rendered as for a user's own manifest."""
     read = load(path)
     read = replace(read, path=Path("/home/you/project/compose") / path.name)
     starter = platform_of(read.manifest.engine)
@@ -42,7 +42,7 @@ def rendered_anew(path: Path) -> str:
 
 
 def compared(file: Path, text: str) -> None:
-    """Fail with the differences; write the file where that is asked for."""
+    """Fail with the differences; write the file if that is requested."""
     if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(text, encoding="utf-8")
         pytest.skip(f"{file.name} is written anew")

@@ -1,4 +1,4 @@
-"""A JobSet is as its API wants it, and its Jobs as the published schemas of Kubernetes do."""
+"""A JobSet matches its API, and its Jobs the published schemas of Kubernetes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL = pytest.mark.parametrize("found", [GOLDEN, PLAIN, ALONE], ids=["golden", "p
 
 
 @ALL
-def test_a_set_and_its_jobs_are_taken_by_the_schemas(found: list[Object]) -> None:
+def test_a_jobset_and_its_jobs_match_the_schemas(found: list[Object]) -> None:
     made = one_of(found, "JobSet")
     jsonschema.validate(made, JOBSET)
     assert sets.refused(made) == ""
@@ -50,7 +50,7 @@ def test_a_set_and_its_jobs_are_taken_by_the_schemas(found: list[Object]) -> Non
         (("spec", "failurePolicy", "maxRestarts"), "0"),
     ],
 )
-def test_the_schema_refuses_what_there_is_not(path: tuple[str, ...], value: object) -> None:
+def test_the_schema_refuses_unknown_fields(path: tuple[str, ...], value: object) -> None:
     wrong = json.loads(json.dumps(one_of(PLAIN, "JobSet")))
     at = wrong
     for key in path[:-1]:
@@ -60,8 +60,8 @@ def test_the_schema_refuses_what_there_is_not(path: tuple[str, ...], value: obje
         jsonschema.validate(wrong, JOBSET)
 
 
-def test_no_pod_has_a_name_that_the_set_refuses() -> None:
-    """As long as any: `ck-` and 40, the role, both indexes, and what a pod has on top."""
+def test_no_pod_has_a_name_that_the_jobset_refuses() -> None:
+    """The longest possible: `ck-` and 40, the role, both indexes, and the suffix of a pod."""
     name, many = "a" * 40, 200
     found = rendered(name=name, worker=many, ps=1, evaluator=1, kubernetes={"jobset": True})
     assert sets.refused(one_of(found, "JobSet")) == ""
@@ -71,7 +71,7 @@ def test_no_pod_has_a_name_that_the_set_refuses() -> None:
     assert f"ck-{name}-worker-0-{many - 1}.ck-{name}:2222" in text
 
 
-def test_a_set_ends_with_its_leader_and_an_evaluators_last_score() -> None:
+def test_a_jobset_ends_with_its_leader_and_the_evaluators_last_score() -> None:
     made = one_of(PLAIN, "JobSet")
     leader, evaluator, worker = (f"ck-demo-{r}-0" for r in ("chief", "evaluator", "worker"))
     assert sets.end_of(made, {worker: "Complete"}) == ""
@@ -81,7 +81,7 @@ def test_a_set_ends_with_its_leader_and_an_evaluators_last_score() -> None:
     assert sets.end_of(one_of(ALONE, "JobSet"), {"ck-demo-worker-0": "Complete"}) == "Completed"
 
 
-def test_only_the_leaders_job_can_fail_since_that_ends_the_set() -> None:
+def test_only_the_leaders_job_can_fail_since_that_ends_the_jobset() -> None:
     def limits(found: list[Object]) -> dict[str, tuple[int | None, int | None]]:
         jobs = sets.jobs_of(one_of(found, "JobSet"))
         return {
@@ -97,7 +97,7 @@ def test_only_the_leaders_job_can_fail_since_that_ends_the_set() -> None:
     assert limits(ALONE) == {"worker": (None, 3)}
 
 
-def test_a_queue_admits_the_set_and_none_of_its_jobs() -> None:
+def test_a_queue_admits_the_jobset_and_none_of_its_jobs() -> None:
     made = one_of(GOLDEN, "JobSet")
     assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gpus"
     assert made["spec"]["suspend"] is True
@@ -119,7 +119,7 @@ def test_pods_are_selected_by_the_service_and_the_network_policy() -> None:
             assert own.items() | policy.items() <= marks.items()
 
 
-def test_a_large_set_is_within_etcds_limit() -> None:
+def test_a_large_jobset_is_within_etcds_limit() -> None:
     found = rendered(worker=500, ps=50, evaluator=1, kubernetes={"jobset": True})
     assert max(len(json.dumps(one)) for one in found) < LARGEST_OBJECT
     assert len(json.dumps(one_of(found, "JobSet"))) < 32768

@@ -1,4 +1,4 @@
-"""What one key of a manifest changes in the compose file, and that it changes it there."""
+"""The effect of each key of a manifest on the compose file."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ MEANS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def at(services: Any, path: str) -> Any:
-    """What stands at `service.key.key`, None if there is nothing; labels hold a dot themselves."""
+    """Returns the value at `service.key.key`; None if there is none. Labels contain dots."""
     found = services
     for key in path.replace("cluster-kit.", "cluster-kit\0").split("."):
         name = int(key) if isinstance(found, list) else key.replace("\0", ".")
@@ -154,12 +154,12 @@ def at(services: Any, path: str) -> Any:
 
 
 @pytest.mark.parametrize(("keys", "means"), MEANS.values(), ids=MEANS)
-def test_keys_mean(keys: dict[str, Any], means: dict[str, Any]) -> None:
+def test_the_effect_of_keys(keys: dict[str, Any], means: dict[str, Any]) -> None:
     services = parse_compose(render(cluster(GPU_HOST, **keys)))["services"]
     assert {path: at(services, path) for path in means} == means
 
 
-def test_gpus_auto_is_the_cpu_on_a_host_without_any() -> None:
+def test_gpus_auto_means_the_cpu_on_a_host_without_gpus() -> None:
     keys = {"gpus": "auto", "gpus_per_worker": 2}
     services = parse_compose(render(cluster(host(), **keys)))["services"]
     assert at(services, "worker-0.image") == "cluster-kit/trainer:cpu-0123456789ab"

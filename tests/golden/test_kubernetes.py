@@ -1,4 +1,4 @@
-"""Kubernetes' published schemas take the files, in three versions, and so do its limits."""
+"""The files match Kubernetes' published schemas in three versions, and its limits."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.golden.test_golden import HERE, rendered_anew
 from tests.make import cluster
 
 VERSIONS = ("1.33", "1.35", "1.37")
-"""The first in which retries by index are stable, and newer ones."""
+"""The first version with stable retries by index, and newer ones."""
 LARGEST_OBJECT, LARGEST_CONFIG_MAP = 1_500_000, 2**20
-"""Bytes of etcd's largest request, and of a ConfigMap's data."""
+"""The maximum bytes of a request to etcd, and of a ConfigMap's data."""
 REFERENCE = re.compile(r"(?<!\$)(?:\$\$)*\$\(([^)]*)\)")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -40,7 +40,7 @@ ALONE = rendered(chief=0, worker=3, ps=0, kubernetes={"output": "emptyDir", "egr
 
 @pytest.fixture(autouse=True, scope="module")
 def schemas_read_once() -> Iterator[None]:
-    """Megabytes, which are read for each object otherwise."""
+    """Reads the schemas once: they have megabytes, and would be read for each object."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("schema_contents", "all_versions"):
             patch.setattr(utils, name, functools.cache(getattr(utils, name)))
@@ -49,14 +49,14 @@ def schemas_read_once() -> Iterator[None]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("found", [GOLDEN, PLAIN, ALONE], ids=["golden", "plain", "alone"])
-def test_the_schemas_of_a_version_take_every_object(
+def test_every_object_matches_the_schemas_of_a_version(
     found: list[dict[str, Any]], version: str
 ) -> None:
     for one in found:
         kubernetes_validate.validate(one, version, strict=True)
 
 
-def test_the_schemas_refuse_a_key_that_there_is_not() -> None:
+def test_the_schemas_refuse_an_unknown_key() -> None:
     (job, *_) = (one for one in PLAIN if one["kind"] == "Job")
     wrong = {**job, "spec": {**job["spec"], "backofLimit": 1}}
     with pytest.raises(kubernetes_validate.ValidationError, match="backofLimit"):
@@ -64,7 +64,7 @@ def test_the_schemas_refuse_a_key_that_there_is_not() -> None:
 
 
 @pytest.mark.parametrize("found", [GOLDEN, PLAIN, ALONE], ids=["golden", "plain", "alone"])
-def test_variables_stand_after_those_that_they_use(found: list[dict[str, Any]]) -> None:
+def test_variables_come_after_those_that_they_use(found: list[dict[str, Any]]) -> None:
     for job in (one for one in found if one["kind"] == "Job"):
         (container,) = job["spec"]["template"]["spec"]["containers"]
         before: set[str] = set()
@@ -99,7 +99,7 @@ def test_a_large_cluster_names_every_task_once() -> None:
     assert max(len(json.dumps(job)) for job in jobs) < 8192
 
 
-def test_pods_are_as_the_restricted_profile_wants_them() -> None:
+def test_pods_meet_the_restricted_profile() -> None:
     for job in (one for one in GOLDEN + PLAIN if one["kind"] == "Job"):
         pod = job["spec"]["template"]["spec"]
         (container,) = pod["containers"]
@@ -117,7 +117,7 @@ def test_pods_are_as_the_restricted_profile_wants_them() -> None:
         assert {one["name"] for one in pod["volumes"]} == set(mounted)
 
 
-def test_a_leader_is_not_started_again_and_others_are() -> None:
+def test_the_leader_is_not_restarted_and_others_are() -> None:
     jobs = {o["metadata"]["name"]: o["spec"] for o in PLAIN if o["kind"] == "Job"}
     assert jobs["ck-demo-chief"]["backoffLimit"] == 0
     assert "backoffLimitPerIndex" not in jobs["ck-demo-chief"]

@@ -1,4 +1,4 @@
-"""`make clean` removes what a command makes again in seconds, and no result of anybody."""
+"""`make clean` removes only files that a command creates again in seconds, and no results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def clean(folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_results_and_what_a_person_wrote_stay(tmp_path: Path) -> None:
+def test_results_and_files_of_the_user_stay(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name in (*MADE, *KEPT):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

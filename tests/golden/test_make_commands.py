@@ -1,4 +1,4 @@
-"""What `make` would run, to the letter: every variable reaches the command as it was given."""
+"""The exact commands that `make` would run: every variable reaches the command unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ OPTIONS |= {SET_VARIABLE: SET_OPTION}
 
 
 def command(target: str, *given: str) -> list[str]:
-    """The words of the kit's command that a target ends in, as the shell would see them."""
+    """Returns the words of the kit's command in which a target ends, as the shell would see
+    them."""
     done = subprocess.run(
         ["make", "--dry-run", "--no-print-directory", target, *given],
         cwd=ROOT,
@@ -37,7 +38,7 @@ def command(target: str, *given: str) -> list[str]:
 VALUES = ["it's", "'a','b'", 'say"so"', "-1", "$$HOME;ls", "{{ index }}"]
 
 
-def test_a_variable_reaches_the_command_to_the_letter(subtests: pytest.Subtests) -> None:
+def test_a_variable_reaches_the_command_unchanged(subtests: pytest.Subtests) -> None:
     for variable, value in itertools.product(OPTIONS, VALUES):
         with subtests.test(variable=variable, value=value):
             if variable == "SET" and " " in value:
@@ -48,20 +49,20 @@ def test_a_variable_reaches_the_command_to_the_letter(subtests: pytest.Subtests)
 
 
 @pytest.mark.parametrize("variable", SWITCHES)
-def test_a_switch_is_on_or_left_out(variable: str) -> None:
+def test_a_switch_is_on_or_omitted(variable: str) -> None:
     assert command("cluster", f"{variable}=1")[1:] == ["up", "quickstart", SWITCHES[variable]]
     for off in ("", "0"):
         assert command("cluster", f"{variable}={off}")[1:] == ["up", "quickstart"]
 
 
-def test_the_name_of_a_host_is_no_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """WSL has it in every environment."""
+def test_the_name_of_a_host_is_not_a_clusters_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WSL sets it in every environment."""
     monkeypatch.setenv("NAME", "DESKTOP-7")
     assert command("cluster")[1:] == ["up", "quickstart"]
     assert command("cluster", "NAME=two")[1:] == ["up", "quickstart", "--name=two"]
 
 
-def test_targets_that_name_variables_say_that_make_calls() -> None:
+def test_targets_whose_messages_name_variables_say_that_make_calls() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     (targets,) = re.findall(rf"^([a-z ]+): \\\n  export {CALLED_BY} := make$", text, re.MULTILINE)
     overridden = re.findall(
@@ -76,11 +77,11 @@ def test_arguments_of_measurements_reach_them(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["cluster", "render", "logs", "down"])
-def test_a_cluster_with_an_apostrophe_is_one_word(target: str) -> None:
+def test_a_cluster_name_with_an_apostrophe_is_one_word(target: str) -> None:
     assert command(target, "CLUSTER=it's.toml")[-1] == "it's.toml"
 
 
-def test_what_is_not_given_overrides_nothing() -> None:
+def test_variables_that_are_not_given_override_nothing() -> None:
     assert command("cluster")[1:] == ["up", "quickstart"]
     assert command("new", "NAME=it's", "STYLE=all-tasks")[1:] == [
         "new",
@@ -102,20 +103,20 @@ def test_what_is_not_given_overrides_nothing() -> None:
          ["drill", "smoke", "it's.toml", "--seed=1"]),
     ],
 )  # fmt: skip
-def test_what_is_given_says_whether_it_is_one_drill_or_the_matrix(
+def test_variables_decide_between_one_drill_and_the_matrix(
     given: list[str], words: list[str]
 ) -> None:
     assert command("drill", *given)[1:] == words
 
 
-def test_what_the_matrix_does_not_take_is_refused() -> None:
+def test_variables_that_the_matrix_does_not_accept_are_refused() -> None:
     made = ["make", "--dry-run", "drill", "ROLE=ps", "SEED=3"]
     done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert "ROLE choose cells of the matrix, which takes no SEED" in done.stderr
 
 
-def test_the_makefiles_overrides_are_those_of_the_table() -> None:
+def test_the_makefiles_overrides_equal_those_of_the_table() -> None:
     """Make cannot read Python, so its list is a copy: the same pairs, in the same order."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
     for name, switches in (("PAIRS", False), ("SWITCHES", True)):
@@ -124,10 +125,10 @@ def test_the_makefiles_overrides_are_those_of_the_table() -> None:
         assert pairs.split()[2:] == [f"{o.option.removeprefix('--')}={o.variable}" for o in rows]
 
 
-def test_variables_that_are_mistyped_are_refused_with_those_that_exist() -> None:
+def test_mistyped_variables_are_refused_with_the_existing_ones() -> None:
     mistyped = [f"{variable}X" for variable in (*OPTIONS, *SWITCHES)]
     made = ["make", "--dry-run", "cluster", *(f"{name}=1" for name in mistyped)]
-    made += ["PYTHON=true"]  # who looks for the nearest: the next test is about that
+    made += ["PYTHON=true"]  # The next test is about the nearest name.
     done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     refusal, _, known = done.stderr.partition("; there are: ")
@@ -143,7 +144,7 @@ def test_variables_that_are_mistyped_are_refused_with_those_that_exist() -> None
         ("XYZZYQ=3", "no such variable: XYZZYQ; there are: "),
     ],
 )
-def test_a_variable_that_there_is_not_is_answered_with_the_nearest(given: str, told: str) -> None:
+def test_an_unknown_variable_is_answered_with_the_nearest(given: str, told: str) -> None:
     done = subprocess.run(
         ["make", "--dry-run", "status", given], cwd=ROOT, capture_output=True, text=True
     )
@@ -152,7 +153,7 @@ def test_a_variable_that_there_is_not_is_answered_with_the_nearest(given: str, t
 
 
 @pytest.mark.parametrize("target", ["logs", "down"])
-def test_a_cluster_that_is_not_named_is_found_by_the_command(
+def test_without_a_name_the_command_finds_the_cluster(
     target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert command(target)[1:] == [target]
@@ -161,7 +162,7 @@ def test_a_cluster_that_is_not_named_is_found_by_the_command(
     assert command(target)[1:] == [target, "of-the-shell"]
 
 
-def test_clean_removes_what_is_rendered() -> None:
+def test_clean_removes_rendered_files() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     (names,) = re.findall(r"^RENDERED := (.*)$", text, re.MULTILINE)
     assert set(names.split()) == set(RENDERED) - {"output/"}  # results are kept

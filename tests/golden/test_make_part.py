@@ -1,4 +1,5 @@
-"""cluster-kit.mk in a Makefile of somebody: every variable reaches the command, no more changes."""
+"""cluster-kit.mk in a user's Makefile: every variable reaches the command, and nothing else
+changes."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def words(project: Path, *given: str) -> list[str]:
     return shlex.split(done.stdout.replace("\\\n", ""))
 
 
-def test_what_make_alone_makes_stays_as_it_is(project: Path) -> None:
+def test_the_makefiles_own_default_target_is_unchanged(project: Path) -> None:
     assert words(project) == ["echo", "mine"]
 
 
@@ -56,7 +57,7 @@ def test_variables_are_options(given: tuple[str, ...], called: list[str], projec
     assert words(project, "cluster", *given) == ["cluster-kit", *called]
 
 
-def test_every_variable_that_messages_name_is_one(project: Path) -> None:
+def test_every_variable_in_messages_exists(project: Path) -> None:
     for override in OVERRIDES:
         value = "1" if override.kind == "switch" else "x"
         assert any(
@@ -65,7 +66,9 @@ def test_every_variable_that_messages_name_is_one(project: Path) -> None:
         ), override
 
 
-def test_the_kit_learns_that_make_calls_it_and_no_name_of_the_environment(project: Path) -> None:
+def test_the_kit_knows_that_make_calls_it_and_uses_no_name_of_the_environment(
+    project: Path,
+) -> None:
     (project / "cluster-kit").write_text(f'#!/bin/sh\necho "${CALLED_BY}" "$@"\n')
     (project / "cluster-kit").chmod(0o755)
     made = ("make", "--no-print-directory", "cluster", "CLUSTER_KIT=./cluster-kit")

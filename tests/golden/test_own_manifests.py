@@ -1,4 +1,4 @@
-"""What the manifests in compose/ start: who leads, who runs the program, and who serves."""
+"""What the manifests in compose/ start: which task leads, and which run the program or a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.make import OWN, ROOT, gpus, host, inputs
 
 FOLDER = ROOT / "compose"
 RUNS = {
-    # name: (program, tasks that run it, tasks that serve, data)
+    # name: (program, tasks that run it, tasks that run a server, data)
     "all-reduce": ("classifier", "worker-0 worker-1 evaluator-0", "", "digits"),
     "clones": ("classifier", "worker-0 worker-1 evaluator-0", "ps-0", "digits"),
     "detection-async": (
@@ -32,7 +32,7 @@ RUNS = {
 
 
 def planned(name: str, count: int = 8) -> Cluster:
-    """The cluster on a host with so many GPUs."""
+    """Returns the cluster on a host with this number of GPUs."""
     read = load(FOLDER / f"{name}.toml")
     assert not read.problems
     return plan(read, inputs(read.manifest), host(gpus=gpus(count)), OWN)
@@ -43,7 +43,7 @@ def test_every_manifest_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_it_starts_these_tasks(name: str) -> None:
+def test_each_manifest_starts_its_tasks(name: str) -> None:
     program, run, serve, data = RUNS[name]
     made = planned(name)
     assert made.name == name
@@ -54,7 +54,7 @@ def test_it_starts_these_tasks(name: str) -> None:
     assert made.leader.name == run.split()[0]
 
 
-def test_what_single_ones_are_about() -> None:
+def test_properties_of_single_manifests() -> None:
     assert planned("detection-async").chief_job == planned("detection-sync").chief_job == "master"
     assert planned("clones").simulate_gpus == 2
     assert [task.gpus for task in planned("mobilenet").of("worker")] == [("0",), ("1",)]
@@ -62,7 +62,7 @@ def test_what_single_ones_are_about() -> None:
     assert on_gpus == {"mobilenet", "one-gpu"}
 
 
-def test_two_workers_share_the_only_gpu_of_a_host_or_train_without() -> None:
+def test_two_workers_share_the_only_gpu_of_a_host_or_use_the_cpu() -> None:
     (gpu,) = gpus(1)
     workers = planned("one-gpu", count=1).of("worker")
     assert [task.gpus for task in workers] == [(str(gpu.index),)] * 2

@@ -1,4 +1,4 @@
-"""The scripts for Slurm: what they ask for, what shellcheck finds, how large they are."""
+"""The scripts for Slurm: the resources they request, shellcheck's findings, their size."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.golden.sbatch import GOLDEN, PLACED, TWO, addresses, planned, script
 from tests.make import ROOT
 
 LARGEST = 4 * 2**20
-"""Bytes of a script that Slurm takes, by default."""
+"""The maximum bytes of a script that Slurm accepts, by default."""
 
 
-def test_the_golden_script_asks_for_each_kind_of_tasks() -> None:
+def test_the_golden_script_requests_resources_for_each_kind_of_task() -> None:
     asked = [line for line in GOLDEN.splitlines() if line.startswith("#SBATCH")]
     assert asked.count("#SBATCH hetjob") == 1
     at = asked.index("#SBATCH hetjob")
@@ -47,7 +47,7 @@ def test_shellcheck_finds_nothing(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_what_tasks_in_an_image_read_lies_in_a_directory_that_they_see() -> None:
+def test_files_of_tasks_in_an_image_are_in_a_directory_that_they_see() -> None:
     assert "give CLUSTER_KIT_SHARED /output/cluster.json\n" in GOLDEN
     assert '--bind "$run/output":/output ' in GOLDEN
     assert 'write_cluster > "$run/output/cluster.json"\n' in GOLDEN
@@ -80,7 +80,7 @@ def test_the_verdict_is_made_in_the_image_which_sees_the_run_and_the_trainer() -
     assert f"{judged}--bind /kit/trainer:/opt/trainer/trainer:ro {start}\n" in own
 
 
-def test_a_mount_of_some_roles_is_for_these() -> None:
+def test_a_mount_of_some_roles_is_only_for_these() -> None:
     own = {"source": "extra", "target": "/extra", "roles": ["ps"]}
     text = script(mount=[own], slurm={"image": "a.sif"})
     assert "    ps-*) binds=(--bind /home/you/extra:/extra:ro) ;;\n" in text
@@ -109,7 +109,7 @@ def test_a_large_cluster_stays_small(tmp_path: Path) -> None:
     assert f"--me=grpc://{places['worker-499']}".encode() in (tmp_path / "told").read_bytes()
 
 
-def test_what_it_has_in_common_with_the_image_is_the_same() -> None:
+def test_values_that_script_and_image_share_are_equal() -> None:
     folder = ROOT / "images" / "trainer"
     recipe = (folder / "recipe" / "Dockerfile").read_text()
     for name, value in ENVIRONMENT.items():

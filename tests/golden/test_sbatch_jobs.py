@@ -1,4 +1,4 @@
-"""The whole script for Slurm runs jobs, with Slurm's commands replaced."""
+"""The whole script for Slurm runs jobs, with doubles of Slurm's commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ran(
     return submit(file.read_text(), folder, TWO, ends, FAKE_LOOPBACK=loopback)
 
 
-def test_a_run_leaves_what_the_kit_reads(tmp_path: Path) -> None:
+def test_a_run_leaves_the_files_that_the_kit_reads(tmp_path: Path) -> None:
     crashes: dict[str, list[dict[str, object]]] = {
         "worker-1": [{"code": 137}, {"code": 0}],
         "chief-0": [{"code": 0, "after": ("worker-1", 2), "end": {"exit_code": 0}}],
@@ -54,7 +54,7 @@ def test_a_run_leaves_what_the_kit_reads(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.glob("**/cluster-kit-??????") if path.is_dir()]
 
 
-def test_a_failed_run_ends_with_the_kits_code(tmp_path: Path) -> None:
+def test_a_failed_run_ends_with_the_kits_exit_code(tmp_path: Path) -> None:
     said = {"exit_code": 9, "reason": "stall", "message": 'a "quoted"\nword', "tasks": ["ps-0"]}
     job = ran(tmp_path, {"chief-0": [{"code": 9, "end": said}]})
     assert job.code == 6
@@ -63,13 +63,13 @@ def test_a_failed_run_ends_with_the_kits_code(tmp_path: Path) -> None:
     assert len(job.told("chief-0")) == 1, "the leader is not started again"
 
 
-def test_a_failed_evaluator_fails_a_good_training(tmp_path: Path) -> None:
+def test_a_failed_evaluator_fails_a_successful_training(tmp_path: Path) -> None:
     late = {"exit_code": 6, "reason": "evaluator-grace", "message": "late", "tasks": []}
     job = ran(tmp_path, {"evaluator-0": [{"code": 6, "end": late}] * 2}, evaluator=1, retries=1)
     assert job.code == 6 and '"evaluator-grace", blame "evaluator-0"' in job.said
 
 
-def test_a_trainer_that_cannot_judge_is_named(tmp_path: Path) -> None:
+def test_a_trainer_without_the_verdict_command_is_named(tmp_path: Path) -> None:
     (tmp_path / "kit" / "trainer").mkdir(parents=True)
     (tmp_path / "kit" / "trainer" / "__main__.py").write_text("raise SystemExit(2)\n")
     job = submit(script(), tmp_path, TWO)
@@ -77,7 +77,9 @@ def test_a_trainer_that_cannot_judge_is_named(tmp_path: Path) -> None:
     assert "could not be judged (exit code 2)" in job.said and "older than this script" in job.said
 
 
-def test_a_leader_whose_name_is_loopback_on_its_node_listens_for_all(tmp_path: Path) -> None:
+def test_a_leader_whose_name_is_loopback_on_its_node_listens_on_all_addresses(
+    tmp_path: Path,
+) -> None:
     job = ran(tmp_path, {}, loopback="yes", worker=1, ps=0, style="all-tasks")
     assert job.code == 0, job.said
     told_of = {task: job.told(task)[0]["environment"] for task in ("chief-0", "worker-0")}
@@ -85,14 +87,14 @@ def test_a_leader_whose_name_is_loopback_on_its_node_listens_for_all(tmp_path: P
     assert told_of["chief-0"]["CLUSTER_KIT_BEACON"] == f"0.0.0.0:{port}"
 
 
-def test_a_task_is_started_again_so_often_and_no_more(tmp_path: Path) -> None:
+def test_a_task_is_restarted_only_up_to_its_retries(tmp_path: Path) -> None:
     ends: dict[str, list[dict[str, object]]] = {"worker-0": [{"code": 1}] * 9, "chief-0": []}
     job = ran(tmp_path, {**ends, "ps-0": [{"code": 0}]}, retries=2)
     assert len(job.told("worker-0")) <= 3
     assert job.code == 0, "the leader decides"
 
 
-def test_what_is_missing_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_missing_programs_are_reported_before_anything_starts(tmp_path: Path) -> None:
     job = submit(script(), tmp_path, TWO)
     assert job.code == 3
     assert f"the package trainer is not in {tmp_path}/kit" in job.said
@@ -102,7 +104,7 @@ def test_what_is_missing_is_told_before_anything_starts(tmp_path: Path) -> None:
     assert job.code == 2 and "submit it: sbatch compose/demo/sbatch.sh" in job.said
 
 
-def test_too_few_places_are_told(tmp_path: Path) -> None:
+def test_too_few_nodes_are_reported(tmp_path: Path) -> None:
     (tmp_path / "kit").symlink_to(IMAGE)
     job = submit(script(), tmp_path, [("n1,n2", "1(x2)")])
     assert job.code == 4 and "there is no place for worker-1 on n1 n2" in job.said

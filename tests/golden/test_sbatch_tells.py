@@ -1,4 +1,4 @@
-"""The scripts for Slurm tell each task of any cluster what the plan says."""
+"""The scripts for Slurm give each task of any cluster the planned values."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from trainer.agent.task_environment import missing_variables
 
 
 def config_of(variables: dict[str, str]) -> dict[str, Any]:
-    """A task's TF_CONFIG, as the trainer puts it together."""
+    """Returns a task's TF_CONFIG, as the trainer combines it."""
     config: dict[str, Any] = json.loads({**missing_variables(variables), **variables}["TF_CONFIG"])
     return config
 
 
 def as_planned(made: Cluster, name: str, places: dict[str, str]) -> dict[str, Any]:
-    """A task's TF_CONFIG by the plan, with the addresses that the job has."""
+    """Returns a task's planned TF_CONFIG, with the addresses of the job."""
     found = {made.address(task): places[task.name] for task in made.tasks}
     config: dict[str, Any] = json.loads(tf_configs(made)[name])
     config["cluster"] = {k: [found[one] for one in v] for k, v in config["cluster"].items()}
@@ -68,7 +68,7 @@ keys = st.builds(
 
 @pytest.mark.processes
 @given(keys=keys)
-def test_any_cluster_is_told_what_the_plan_says(
+def test_tasks_of_any_cluster_get_the_planned_values(
     keys: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     try:
@@ -104,7 +104,7 @@ def as_on_the_nodes(word: str, made: Cluster, places: dict[str, str]) -> str:
 
 
 @pytest.mark.processes
-def test_tasks_of_the_golden_script_are_told_what_differs(tmp_path: Path) -> None:
+def test_tasks_of_the_golden_script_get_their_different_values(tmp_path: Path) -> None:
     found = told(GOLDEN, tmp_path)
     places = addresses(tmp_path)
     own = {name: variables for name, (variables, _) in found.items()}

@@ -1,4 +1,4 @@
-"""Docker's own command line reads the stack files as they are meant: no engine is needed."""
+"""Docker's own command line reads the stack files as intended, without an engine."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ pytestmark = [
     ),
 ]
 LARGEST_MESSAGE = 4 * 2**20
-"""Bytes of a message of swarm's, by gRPC's default."""
+"""The maximum bytes of a message in a swarm, which is gRPC's default."""
 LARGEST_CONFIG = 500 * 1024
-"""Bytes of a config, in every engine that the kit supports."""
+"""The maximum bytes of a config, in every engine that the kit supports."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_by_docker(made: Cluster, folder: Path) -> dict[str, Any]:
-    """The file as `docker stack config` reads it; it must say nothing else."""
+    """Returns the file as `docker stack config` reads it, which must print nothing else."""
     file = Swarm().write(Workspace(folder), made, Swarm().render(made))
     return _read(file)
 
@@ -98,7 +98,7 @@ def test_gpus_are_generic_resources_and_a_number_is_promised(tmp_path: Path) -> 
     assert services["ps-0"]["environment"]["CUDA_VISIBLE_DEVICES"] == "-1"
 
 
-def test_five_hundred_workers_fit_into_what_a_swarm_takes(tmp_path: Path) -> None:
+def test_five_hundred_workers_fit_into_the_limits_of_a_swarm(tmp_path: Path) -> None:
     began = time.process_time()
     made = cluster(engine="swarm", worker=500, ps=50, evaluator=1)
     text = Swarm().render(made)
@@ -114,7 +114,7 @@ def test_five_hundred_workers_fit_into_what_a_swarm_takes(tmp_path: Path) -> Non
     assert sum(len(json.dumps(service)) for service in services.values()) < LARGEST_MESSAGE
 
 
-def test_shared_memory_is_said_for_a_task_with_nothing_else_mounted(tmp_path: Path) -> None:
+def test_shared_memory_is_set_for_a_task_without_other_mounts(tmp_path: Path) -> None:
     made = cluster(engine="swarm", role={"worker": {"shm_size": "1g"}})
     services = read_by_docker(made, tmp_path)["services"]
     found = {name: {v["target"]: v for v in one["volumes"]} for name, one in services.items()}

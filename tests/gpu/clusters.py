@@ -1,4 +1,4 @@
-"""Small clusters of the waiting image: what the engine gave each task can be looked at."""
+"""Small clusters of the waiting image, which show what the engine gave each task."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.kit import Kit
 
 
 def write(kit: Kit, **keys: Any) -> str:
-    """A manifest with one key a line, of the waiting image where none is named; its path.
+    """Write a manifest with these keys, for the waiting image by default; returns its path.
 
-    Nobody looks at GPUs inside that image, so the tasks' own check of them is left out.
+    That image has no GPU check, so the tasks' own check is turned off.
     """
     usual: dict[str, Any] = {"format": 1, "name": kit.name, "image": NAME, "gpus": "auto"}
     if keys.get("image", NAME) == NAME:
@@ -37,9 +37,9 @@ def _toml(value: Any) -> str:
 
 @contextlib.contextmanager
 def standing(kit: Kit, engine: SecondEngine, **keys: Any) -> Iterator[list[str]]:
-    """A cluster that is up; at the end its job is done, and the run must have succeeded.
+    """Yield a cluster that is up; at the end its job finishes, and the run must have succeeded.
 
-    Gives the names of its containers.
+    Yields the names of its containers.
     """
     with standing_soon(kit, engine, **keys) as names:
         yield names()
@@ -47,7 +47,8 @@ def standing(kit: Kit, engine: SecondEngine, **keys: Any) -> Iterator[list[str]]
 
 @contextlib.contextmanager
 def standing_soon(kit: Kit, engine: SecondEngine, **keys: Any) -> Iterator[Callable[[], list[str]]]:
-    """The same of one that is being started: gives what waits for its containers' names."""
+    """Like `standing` for a cluster that is being started: yields a function that waits for its
+    containers' names."""
     process = kit.start("up", write(kit, **keys))
     try:
         yield lambda: wait_for("a running cluster", lambda: _all_running(kit, engine, process))
@@ -60,7 +61,7 @@ def standing_soon(kit: Kit, engine: SecondEngine, **keys: Any) -> Iterator[Calla
 
 
 def _all_running(kit: Kit, engine: SecondEngine, process: subprocess.Popen[str]) -> list[str]:
-    """The containers' names, [] until every task has one that runs."""
+    """Returns the containers' names; [] until every task has a running one."""
     if process.poll() is not None:
         raise AssertionError(process.communicate()[0])
     marked = ("--filter", f"label=cluster-kit.cluster={kit.name}", "--format", "{{.Names}}")
@@ -72,7 +73,8 @@ def _all_running(kit: Kit, engine: SecondEngine, process: subprocess.Popen[str])
 
 
 def environment(engine: SecondEngine, container: str) -> dict[str, str]:
-    """That of a container's first process: what a hook adds shows nowhere else."""
+    """Returns the environment of a container's first process, where a hook's additions are
+    visible."""
     read = engine.docker("exec", container, "cat", "/proc/1/environ")
     assert read.returncode == 0, read.stderr
     pairs = (entry.partition("=") for entry in read.stdout.split("\0") if entry)
@@ -80,21 +82,21 @@ def environment(engine: SecondEngine, container: str) -> dict[str, str]:
 
 
 def device_nodes(engine: SecondEngine, container: str) -> list[str]:
-    """NVIDIA's device nodes in a container."""
+    """Returns NVIDIA's device nodes in a container."""
     listed = engine.docker("exec", container, "ls", "/dev")
     assert listed.returncode == 0, listed.stderr
     return [name for name in listed.stdout.split() if name.startswith("nvidia")]
 
 
 def requests(engine: SecondEngine, container: str) -> list[tuple[str, list[str]]]:
-    """(driver, device ids) of everything that was reserved for a container."""
+    """Returns (driver, device ids) of everything that was reserved for a container."""
     shown = engine.docker("inspect", "--format", "{{json .HostConfig.DeviceRequests}}", container)
     assert shown.returncode == 0, shown.stderr
     return [(one["Driver"], one["DeviceIDs"]) for one in json.loads(shown.stdout) or []]
 
 
 def left(kit: Kit, engine: SecondEngine) -> list[str]:
-    """Containers and networks of the kit's cluster."""
+    """Returns the containers and networks of the kit's cluster."""
     marked = ("--filter", f"label=cluster-kit.cluster={kit.name}", "--quiet")
     found = (
         engine.docker("ps", "--all", *marked).stdout

@@ -1,4 +1,4 @@
-"""Engines that believe they can hand out GPUs: started for the first test that asks, ended last."""
+"""Engines with simulated GPUs, started for the first test that needs one, and ended last."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _engine_of(item: pytest.Item) -> Kind | None:
-    """The second engine that a test asks for: all that ask for one share it, in one process."""
+    """Returns the second engine that a test uses: all tests that use one share it, in one
+    process."""
     asked = getattr(item, "fixturenames", ())
     if "engine" in asked:
         kind: Kind = item.callspec.params["engine"]  # type: ignore[attr-defined]
@@ -44,7 +45,7 @@ def _engine_of(item: pytest.Item) -> Kind | None:
 
 
 def inventory(count: int) -> dict[str, str]:
-    """The environment in which the kit finds this many GPUs of the second engines' kind."""
+    """Returns the environment in which the kit finds this many GPUs of the second engines' kind."""
     gpus = [
         {"uuid": f"GPU-{str(index) * 4}", "name": "Stub GPU", "memory": 16 * GIB}
         for index in range(count)
@@ -70,7 +71,8 @@ def cdi_engine() -> Iterator[SecondEngine]:
 
 @pytest.fixture(scope="session")
 def trainer_image(nvidia_engine: SecondEngine) -> str:
-    """The whole trainer image, on the nvidia engine: 1 GB, so only where TensorFlow must look."""
+    """The whole trainer image on the nvidia engine: 1 GB, so only for tests that need
+    TensorFlow."""
     tag = image_tag("cpu")
     nvidia_engine.load(tag)
     return tag
@@ -78,15 +80,15 @@ def trainer_image(nvidia_engine: SecondEngine) -> str:
 
 @pytest.fixture(scope="module", params=["nvidia", "cdi"])
 def engine(request: pytest.FixtureRequest) -> SecondEngine:
-    """Each of the two in turn."""
+    """Each of the two engines in turn."""
     found: SecondEngine = request.getfixturevalue(f"{request.param}_engine")
     return found
 
 
 @pytest.fixture(scope="module")
 def make_kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeKit]:
-    """Makes a workspace whose kit talks to an engine, the machine's own where none is given, and
-    finds the GPUs of that inventory."""
+    """Returns a function that makes a workspace whose kit uses an engine, by default the machine's
+    own, and finds the GPUs of that inventory."""
     with contextlib.ExitStack() as stack:
 
         def make(engine: SecondEngine | None = None, gpus: dict[str, str] | None = None) -> Kit:

@@ -1,10 +1,10 @@
-"""An engine of the tests' own, that believes it can hand out GPUs, on a machine that has none.
+"""An engine for tests that simulates GPUs on a machine without any.
 
-It lives in a network namespace of its own, with its own data directory and socket, so that it
-touches nothing of the real one. Two kinds:
+It runs in a separate network namespace, with its own data directory and socket, so that it touches
+nothing of the real one. There are two kinds:
 
-- "nvidia": an executable called nvidia-container-runtime-hook in dockerd's PATH is all that it
-  takes for the engine to register the driver "nvidia". Ours refuses ids that it does not know.
+- "nvidia": an executable called nvidia-container-runtime-hook in dockerd's PATH is enough for the
+engine to register the driver "nvidia". The tests' hook refuses unknown ids.
 - "cdi": the engine reads a CDI specification whose devices are /dev/null under other names.
 """
 
@@ -44,7 +44,7 @@ if unknown:
 
 
 def why_not() -> str:
-    """Why a second engine cannot be started here, "" where it can."""
+    """Returns why a second engine cannot be started here; "" if it can."""
     if os.geteuid() != 0:
         return "starting an engine of the tests' own takes root"
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
@@ -53,7 +53,7 @@ def why_not() -> str:
 
 @dataclass(frozen=True)
 class SecondEngine:
-    """A running engine: where its socket is, and what ends it."""
+    """A running engine: its socket, and how to end it."""
 
     socket: Path
     namespace: str
@@ -73,7 +73,7 @@ class SecondEngine:
         )
 
     def load(self, image: str) -> None:
-        """Copy an image over from the machine's own engine."""
+        """Copy an image from the machine's own engine."""
         save = subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE)
         load = subprocess.run(
             ["docker", "-H", self.host, "load", "-q"],
@@ -87,9 +87,9 @@ class SecondEngine:
 
 @contextlib.contextmanager
 def running(kind: Kind) -> Iterator[SecondEngine]:
-    """One that is ended, and whatever it kept removed, when the block is left."""
+    """Start an engine; at the end of the block it is ended and its files are removed."""
     name = f"ck-{kind[:3]}-{secrets.token_hex(4)}"
-    # Not pytest's own directory: the path of a socket has at most 107 characters.
+    # Not in pytest's own directory: the path of a socket has at most 107 characters.
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
         engine = start(kind, Path(folder) / "engine", name)
         try:
@@ -99,7 +99,8 @@ def running(kind: Kind) -> Iterator[SecondEngine]:
 
 
 def start(kind: Kind, folder: Path, name: str) -> SecondEngine:
-    """Start one below `folder`; `name` is its network namespace's, at most 15 characters."""
+    """Start an engine below `folder`; `name` is the name of its network namespace, at most 15
+    characters."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "bin").mkdir()
     configuration: dict[str, object] = {"bridge": "none"}
@@ -117,10 +118,11 @@ def start(kind: Kind, folder: Path, name: str) -> SecondEngine:
     with (folder / "log").open("ab") as log:
         child = subprocess.Popen(
             [
-                *("setpriv", "--pdeathsig", "TERM"),  # not even a killed test run leaves it behind
+                # So that it ends even if the test run is killed.
+                *("setpriv", "--pdeathsig", "TERM"),
                 *("nsenter", f"--net=/run/netns/{name}", "dockerd"),
                 *("--config-file", str(folder / "daemon.json")),
-                # Where the machine runs a containerd for all, dockerd uses that one.
+                # If the machine runs a shared containerd, dockerd would use that one.
                 *("--containerd-namespace", name, "--containerd-plugins-namespace", f"{name}-p"),
                 *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
                 *("--pidfile", str(folder / "pid"), "-H", f"unix://{socket}"),
@@ -142,7 +144,8 @@ def start(kind: Kind, folder: Path, name: str) -> SecondEngine:
 
 
 def _write_cdi(folder: Path) -> None:
-    """Devices that are /dev/null, under the names of GPUs. Source: CDI specification 0.5.0."""
+    """Write devices that are /dev/null, under the names of GPUs. Source: CDI specification
+    0.5.0."""
     folder.mkdir()
     devices = [
         {

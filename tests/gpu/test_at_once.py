@@ -9,11 +9,11 @@ from tests.gpu.conftest import MakeKit, inventory
 from tests.gpu.second_engine import SecondEngine
 
 ROUNDS = 2
-"""Twenty were tried by hand: each takes about seven seconds."""
+"""Twenty rounds were tested by hand: each takes about seven seconds."""
 
 
 @pytest.mark.parametrize("_round", range(ROUNDS))
-def test_each_of_two_gets_a_gpu_of_its_own(
+def test_each_of_two_clusters_gets_its_own_gpu(
     nvidia_engine: SecondEngine, make_kit: MakeKit, _round: int
 ) -> None:
     kits = [make_kit(nvidia_engine, inventory(2)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""A container that is not of the kit has a GPU: it is shown, and `auto` leaves that GPU out."""
+"""A container that is not the kit's uses a GPU: it is shown, and `auto` skips that GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.gpu.waiting_image import NAME
 STRANGER = "not-of-the-kit"
 
 
-def test_gpus_of_other_containers_are_shown_and_left_out(
+def test_gpus_of_other_containers_are_shown_and_skipped(
     engine: SecondEngine, make_kit: MakeKit
 ) -> None:
     cdi = "cdi" in engine.namespace

@@ -1,4 +1,4 @@
-"""Two clusters stand side by side: every container sees its own GPU and only that."""
+"""Two clusters on one engine: every container sees only its own GPU."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Scene:
         return f"nvidia.com/gpu={index}" if self.driver == "cdi" else index
 
     def sees(self, container: str) -> list[str]:
-        """Indexes of the GPUs that a running container was really given."""
+        """Returns the indexes of the GPUs that a running container really got."""
         found = environment(self.engine, container)
         if self.driver == "cdi":
             nodes = device_nodes(self.engine, container)
@@ -56,7 +56,7 @@ def scene(engine: SecondEngine, make_kit: MakeKit) -> Iterator[Scene]:
         assert left(kit, engine) == []
 
 
-def test_each_worker_sees_its_own_gpu_and_only_that(scene: Scene) -> None:
+def test_each_worker_sees_only_its_own_gpu(scene: Scene) -> None:
     seen = [scene.sees(f"{scene.first.name}-{worker}") for worker in WORKERS]
     assert seen == [["0"], ["1"]]
 
@@ -69,7 +69,7 @@ def test_chief_ps_and_evaluator_see_none(scene: Scene) -> None:
         assert environment(scene.engine, container)["CUDA_VISIBLE_DEVICES"] == "-1"
 
 
-def test_the_engine_was_asked_for_explicit_ids(scene: Scene) -> None:
+def test_the_engine_got_explicit_ids(scene: Scene) -> None:
     asked = [requests(scene.engine, f"{scene.first.name}-{worker}") for worker in WORKERS]
     assert asked == [[(scene.driver, [scene.id("0")])], [(scene.driver, [scene.id("1")])]]
 
@@ -79,7 +79,7 @@ def test_a_second_cluster_gets_the_other_gpus(scene: Scene) -> None:
     assert seen == [["2"], ["3"]]
 
 
-def test_a_third_is_refused_and_told_who_has_them(scene: Scene) -> None:
+def test_a_third_cluster_is_refused_and_the_users_of_the_gpus_named(scene: Scene) -> None:
     done = scene.third.run("up", write(scene.third, chief=0, worker=1, ps=0))
     assert done.returncode == 2, done.stderr
     said = " ".join(done.stderr.split())
@@ -89,13 +89,13 @@ def test_a_third_is_refused_and_told_who_has_them(scene: Scene) -> None:
     assert left(scene.third, scene.engine) == []
 
 
-def test_a_gpu_of_another_cluster_is_refused_by_name(scene: Scene) -> None:
+def test_a_gpu_of_another_cluster_is_refused_with_its_name(scene: Scene) -> None:
     done = scene.third.run("up", write(scene.third, chief=0, worker=1, ps=0, gpus=["GPU-2222"]))
     assert done.returncode == 2, done.stderr
     assert f"the cluster {scene.second.name} has GPU 2 (GPU-2222)" in " ".join(done.stderr.split())
 
 
-def test_gpus_and_status_show_who_has_what(scene: Scene) -> None:
+def test_gpus_and_status_show_which_cluster_has_which_gpu(scene: Scene) -> None:
     found = json.loads(scene.third.run("gpus", "--json").stdout)
     assert (found["driver"], found["refusal"]) == (scene.driver, None)
     holders = {gpu["uuid"]: gpu["clusters"] for gpu in found["gpus"]}

@@ -1,4 +1,4 @@
-"""How GPUs are handed out is found by trying: no runtime, NVIDIA's runtime, CDI."""
+"""The kit finds out by a trial how an engine provides GPUs: no runtime, NVIDIA's runtime, CDI."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_RUNTIME = "could not select device driver"
 
 @pytest.fixture
 def own_engine() -> Engine:
-    """The machine's, where it cannot hand out GPUs."""
+    """The machine's engine, if it cannot provide GPUs."""
     engine = connect()
     if NO_RUNTIME not in engine.gpu_refusal("nvidia", "0"):
         pytest.skip("this machine's own engine really hands out GPUs")
@@ -41,14 +41,14 @@ def test_an_engine_without_a_runtime_refuses(own_engine: Engine) -> None:
     assert NO_RUNTIME in own_engine.gpu_refusal("nvidia", "0")
 
 
-def test_nvidias_runtime_hands_out_by_index_and_uuid_and_knows_no_cdi(on_nvidia: Engine) -> None:
+def test_nvidias_runtime_accepts_index_and_uuid_but_not_cdi(on_nvidia: Engine) -> None:
     assert on_nvidia.gpu_refusal("nvidia", "0") == ""
     assert on_nvidia.gpu_refusal("nvidia", "GPU-3333") == ""
     assert "unknown device id: 7" in on_nvidia.gpu_refusal("nvidia", "7")
     assert NO_RUNTIME in on_nvidia.gpu_refusal("cdi", "nvidia.com/gpu=0")
 
 
-def test_cdi_hands_out_by_its_own_names(on_cdi: Engine) -> None:
+def test_cdi_accepts_its_own_names(on_cdi: Engine) -> None:
     assert on_cdi.gpu_refusal("cdi", "nvidia.com/gpu=0") == ""
     assert "unresolvable CDI devices" in on_cdi.gpu_refusal("cdi", "nvidia.com/gpu=7")
     assert NO_RUNTIME in on_cdi.gpu_refusal("nvidia", "0")
@@ -69,11 +69,11 @@ def test_many_probes_at_once_agree_and_leave_nothing(
 
 
 def lines(kit: Kit) -> dict[str, dict[str, str]]:
-    """What the doctor says, by the check's name."""
+    """Returns doctor's lines by the name of the check."""
     return {check["name"]: check for check in json.loads(kit.run("doctor", "--json").stdout)}
 
 
-def test_gpus_and_doctor_say_by_what_they_are_handed_out(
+def test_gpus_and_doctor_show_how_gpus_are_provided(
     engine: SecondEngine, make_kit: MakeKit
 ) -> None:
     kit = make_kit(engine, inventory(2))
@@ -91,7 +91,7 @@ def test_gpus_and_doctor_say_by_what_they_are_handed_out(
     assert line["found"] == f"0: Stub GPU, 1: Stub GPU, handed out by {named}"
 
 
-def test_gpus_that_the_engine_refuses_come_with_its_words_and_the_hint(
+def test_gpus_that_the_engine_refuses_are_reported_with_its_message_and_the_hint(
     own_engine: Engine, make_kit: MakeKit
 ) -> None:
     kit = make_kit(gpus=inventory(1))
@@ -105,7 +105,7 @@ def test_gpus_that_the_engine_refuses_come_with_its_words_and_the_hint(
     assert "nvidia-ctk runtime configure" in lines(kit)["gpu runtime"]["cure"]
 
 
-def test_a_host_without_a_driver_is_fit_for_the_cpu(make_kit: MakeKit) -> None:
+def test_a_host_without_a_driver_can_train_on_the_cpu(make_kit: MakeKit) -> None:
     kit = make_kit()
     done = kit.run("gpus", "--json")
     assert done.returncode == 0, done.stderr

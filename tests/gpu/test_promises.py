@@ -1,4 +1,4 @@
-"""A GPU that was promised and is not there ends the run at once; on a CPU host none is promised."""
+"""A missing promised GPU ends the run at once; on a CPU host none is promised."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_promised_gpu_that_tensorflow_does_not_see_ends_the_run_at_once(
     make_kit: MakeKit,
     roles: dict[str, int],
 ) -> None:
-    """The CPU variant of the image sees no GPU, whatever the engine hands it."""
+    """The CPU variant of the image sees no GPU, whatever the engine provides."""
     kit = make_kit(nvidia_engine, inventory(2))
     program = kit.program("import tensorflow, time\ntime.sleep(600)\n")
     keys = {**roles, "image": trainer_image, "program": program}
@@ -39,7 +39,7 @@ def test_a_promised_gpu_that_tensorflow_does_not_see_ends_the_run_at_once(
     assert left(kit, nvidia_engine) == []
 
 
-def test_auto_trains_on_the_cpu_where_there_is_no_gpu(make_kit: MakeKit) -> None:
+def test_auto_trains_on_the_cpu_if_there_is_no_gpu(make_kit: MakeKit) -> None:
     kit = make_kit()
     done = kit.run(
         *("up", "smoke", "--name", kit.name, "--gpus", "auto"),
@@ -54,7 +54,7 @@ def test_auto_trains_on_the_cpu_where_there_is_no_gpu(make_kit: MakeKit) -> None
     assert "reservations" not in file
 
 
-def test_auto_trains_on_the_cpu_where_the_engine_refuses_the_gpus(make_kit: MakeKit) -> None:
+def test_auto_trains_on_the_cpu_if_the_engine_refuses_the_gpus(make_kit: MakeKit) -> None:
     kit = make_kit(gpus=inventory(2))
     done = kit.run("render", "smoke", "--name", kit.name, "--gpus", "auto", "--dry-run")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Sharing one GPU; ids that do not exist, for the kit or for the engine."""
+"""Sharing one GPU; ids that the kit or the engine does not know."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_two_workers_share_one_gpu_each_with_a_part_of_its_memory(
     assert left(kit, nvidia_engine) == []
 
 
-def test_a_gpu_that_is_not_there_is_refused_before_anything_starts(
+def test_an_unknown_gpu_is_refused_before_anything_starts(
     nvidia_engine: SecondEngine, make_kit: MakeKit
 ) -> None:
     kit = make_kit(nvidia_engine, inventory(2))
@@ -38,10 +38,10 @@ def test_a_gpu_that_is_not_there_is_refused_before_anything_starts(
     assert not (kit.root / "runs").exists()
 
 
-def test_a_gpu_that_the_engine_refuses_ends_the_start_in_the_engines_words(
+def test_a_gpu_that_the_engine_refuses_ends_the_start_with_its_message(
     engine: SecondEngine, make_kit: MakeKit
 ) -> None:
-    """The inventory has one more than the engine knows, so that only the start can tell."""
+    """The inventory has one GPU more than the engine knows, so only the start can show it."""
     kit = make_kit(engine, inventory(len(GPUS) + 1))
     done = kit.run("up", write(kit, **ALONE, gpus=["0", "4"]))
     assert done.returncode == 4, done.stderr

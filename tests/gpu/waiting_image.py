@@ -1,9 +1,8 @@
 """A tiny image whose tasks wait until a file says that the job is done, whatever their role.
 
-It has a shell and three programs, taken out of the trainer image, so that it is made in a second
-and needs nothing that is not there. What the engine gives a container can be seen in it. Its
-`python3` is a script of the shell's: asked what is in the image, it says what the kit wants to
-hear, and started as a task it waits.
+It has a shell and three programs from the trainer image, so it is built in a second and needs
+nothing else. It shows what the engine gives a container. Its `python3` is a shell script: asked for
+the contents of the image, it prints what the kit expects; started as a task, it waits.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", dereference=True) as pac
 
 
 def bring(engine: SecondEngine, trainer_image: str) -> None:
-    """Make the image in this engine."""
+    """Build the image on this engine."""
     unpacked = ["docker", "run", "--rm", "--network=none", "--entrypoint=python3", trainer_image]
     packed = subprocess.run(
         [*unpacked, "-c", PACK, PYTHON], capture_output=True, timeout=60, check=True

@@ -1,1 +1,1 @@
-"""What a hostile program, another user of the host or a web page could try."""
+"""Attacks by a hostile program, another user of the host, or a web page."""

@@ -1,4 +1,4 @@
-"""The kit's command in a workspace of its own, for tests that start real containers."""
+"""The kit's command in a temporary workspace, for tests that start real containers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def client() -> Iterator[docker.DockerClient]:
 def kit(
     request: pytest.FixtureRequest, tmp_path: Path, client: docker.DockerClient
 ) -> Iterator[Kit]:
-    """What has run there is removed after the test.
+    """The kit's command; the clusters that it ran are removed after the test.
 
     A module's VARIABLES are environment variables of the command.
     """
     made = new_kit(tmp_path, "hostile", **getattr(request.module, "VARIABLES", {}))
     yield made
     remove(client, made.name)
-    # Python's own removal, pytest's too, fails at directories that lie too deep.
+    # Python's own removal, and pytest's, fail for directories that are nested too deeply.
     subprocess.run(["rm", "-rf", tmp_path / "runs"], check=True)

@@ -20,7 +20,7 @@ SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 
 
 def ends(process: subprocess.Popen[str], number: signal.Signals) -> int:
-    """The exit code of a process, which ends within MOST_S of the signal."""
+    """Returns the exit code of a process, which must end within MOST_S after the signal."""
     began = time.monotonic()
     process.send_signal(number)
     try:
@@ -32,7 +32,7 @@ def ends(process: subprocess.Popen[str], number: signal.Signals) -> int:
 
 
 @SIGNALS
-def test_serve_ends_while_clients_send_nothing_and_take_nothing(
+def test_serve_ends_while_clients_neither_send_nor_read(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     command = [sys.executable, "-m", "cluster_kit", "serve"]
@@ -66,7 +66,7 @@ except KeyboardInterrupt:
 
 
 def stuck(then: str) -> subprocess.Popen[str]:
-    """A command that is interrupted, and then does this."""
+    """Returns a command that is interrupted, and then does this."""
     process = subprocess.Popen(
         [sys.executable, "-c", STUCK.format(then=then)], stdout=subprocess.PIPE, text=True
     )
@@ -80,7 +80,7 @@ def test_a_command_that_hangs_after_an_interrupt_is_ended(tmp_path: Path) -> Non
         assert ends(process, signal.SIGTERM) == 130
 
 
-def test_what_saves_and_removes_is_completed() -> None:
+def test_saving_and_removing_is_completed() -> None:
     longer = "with process.completing(): time.sleep(process.GRACE_S + 1); print('saved')"
     with stuck(longer) as process:
         process.send_signal(signal.SIGTERM)
@@ -88,7 +88,7 @@ def test_what_saves_and_removes_is_completed() -> None:
         assert process.wait(5) == 0
 
 
-def test_a_reader_that_takes_nothing_does_not_keep_an_interrupted_command() -> None:
+def test_a_reader_that_does_not_read_does_not_block_an_interrupted_command() -> None:
     code = (
         "import sys; from cluster_kit.util import process, stdio\n"
         "process.interrupt_once(); stdio.outlive_readers()\n"
@@ -123,7 +123,7 @@ def test_a_command_that_ignores_sigterm_is_killed() -> None:
             assert ends(process, signal.SIGTERM) != 0
 
 
-def test_of_a_command_that_prints_without_end_the_beginning_is_read() -> None:
+def test_of_endless_output_of_a_command_the_beginning_is_read() -> None:
     done = process.run(["sh", "-c", "yes; echo after >&2"], most=1000, timeout_s=60)
     assert done.output == "y\n" * 500
     done = process.run(["sh", "-c", "echo out; echo wrong >&2; exit 3"], most=1000, timeout_s=60)
@@ -142,7 +142,7 @@ with afterwards(["touch", sys.argv[1]]):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGINT])
-def test_what_is_to_be_done_afterwards_is_done_whatever_ends_the_kit(
+def test_registered_actions_run_whatever_ends_the_kit(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     done = tmp_path / "done"

@@ -1,4 +1,4 @@
-"""Whatever tasks leave in a run's output: it ends with an outcome, and can be looked at later."""
+"""Whatever tasks leave in a run's output, the run has an outcome and can be inspected later."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ LEFT = st.lists(st.tuples(NAMES, KINDS, CONTENT), min_size=1, max_size=8)
 
 
 def leave(output: Path, victim: Path, left: Sequence[tuple[str, str, bytes]], *, own: bool) -> None:
-    """What tasks can do to their output. `own`: their own files are removed first."""
+    """Do what tasks can do to their output. `own`: their own files are removed first."""
     for name, kind, content in left:
         path = output / name
         with contextlib.suppress(OSError):
@@ -111,7 +111,8 @@ def leave(output: Path, victim: Path, left: Sequence[tuple[str, str, bytes]], *,
 
 
 def look(stage: Stage) -> None:
-    """What people do with a run that is over; each may refuse with words, and nothing else."""
+    """Run the commands that users run on a finished run; each may fail only with an error
+    message."""
     run = stage.directory
     for act in (
         lambda: write_report(run, known_of(run)),
@@ -132,7 +133,7 @@ def look(stage: Stage) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(during=LEFT, after=LEFT)
-def test_a_run_has_an_outcome_and_can_be_looked_at(during: Any, after: Any) -> None:
+def test_a_run_has_an_outcome_and_can_be_inspected(during: Any, after: Any) -> None:
     with tempfile.TemporaryDirectory(prefix="ck-") as folder, pytest.MonkeyPatch.context() as patch:
         root, victim = Path(folder), Path(folder, "victim")
         victim.mkdir()
@@ -172,7 +173,7 @@ def play(stage: Stage, victim: Path, during: Any, after: Any, patch: pytest.Monk
     ],
     ids=["time", "year", "temporary", "missing", "gpu"],
 )
-def test_no_last_word_keeps_a_run_from_its_verdict(tmp_path: Path, word: str) -> None:
+def test_no_end_message_prevents_a_verdict(tmp_path: Path, word: str) -> None:
     ends_so = (says(0.1, "start", attempt=1), prints(0.5, word, stderr=True), dies(1.0, 3))
     for stage in set_up(tmp_path):
         began = time.process_time()

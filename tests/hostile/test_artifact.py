@@ -1,4 +1,4 @@
-"""What the GitHub action hands to the upload, which one name that it refuses makes fail."""
+"""The files that the GitHub action uploads, which would fail for a single invalid name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.make import ROOT
 REFUSED = set('":<>|*?\r\n')
 
 
-def test_no_name_of_a_task_keeps_a_run_from_being_uploaded(tmp_path: Path) -> None:
+def test_no_file_name_of_a_task_prevents_the_upload(tmp_path: Path) -> None:
     run = tmp_path / "a run"
     output = run / "output"
     output.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What a task prints and raises, as the kit's verbs print it on GitHub's runner."""
+"""Output and exceptions of a task, as the kit's verbs print them on GitHub's runner."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ON_GITHUB = {
     "verb",
     [("summary", "demo"), ("summary", "demo", "--json"), ("runs",)],
 )
-def test_words_of_a_task_are_no_commands(tmp_path: Path, verb: tuple[str, ...]) -> None:
+def test_output_of_a_task_is_no_command(tmp_path: Path, verb: tuple[str, ...]) -> None:
     (tmp_path / "compose").mkdir()
     outcome = replace(failed(), message=WORDS, last_words=WORDS, notes=[WORDS], cure=WORDS)
     saved(tmp_path, outcome)

@@ -1,4 +1,5 @@
-"""A program that lays traps for what the host runs in its container gains no right by them."""
+"""A program that prepares traps for the commands that the host runs in its container gains no
+right."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ while not pathlib.Path("/output/over").exists() and time.monotonic() < until:
 """
 
 
-def test_what_the_host_runs_inside_a_task_has_no_more_rights_than_the_task(kit: Kit) -> None:
+def test_commands_of_the_host_inside_a_task_have_only_the_tasks_rights(kit: Kit) -> None:
     arguments = (
         *("up", "quickstart", "--name", kit.name, "--program", kit.program(PROGRAM)),
         *("--style", "all-tasks", "--workers", "1", "--ps", "0", "--set", "evaluator=0"),
@@ -61,7 +62,8 @@ def test_what_the_host_runs_inside_a_task_has_no_more_rights_than_the_task(kit: 
         assert output.parent.stat().st_mode & 0o777 == 0o700, "others cannot start what lies there"
         stacks = kit.run("stacks", kit.name)
         assert stacks.returncode == 0 and "train.py" in stacks.stdout, stacks.stdout
-        kit.run("profile", kit.name, "--seconds", "1")  # it has no server: it says so, or traces
+        # It has no server: it reports that, or traces.
+        kit.run("profile", kit.name, "--seconds", "1")
         told = kit.run("exec", "chief-0", "--name", kit.name, "--", "cat", "/proc/self/status")
         assert told.returncode == 0, told.stderr
         assert {line.split()[1] for line in told.stdout.splitlines() if line.startswith("Cap")} == {
@@ -90,7 +92,9 @@ def check_bounds(given: dict[str, Any]) -> None:
     assert given["LogConfig"]["Config"] == {"max-size": str(128 << 20), "max-file": "2"}
 
 
-def test_no_program_of_the_image_runs_as_its_owner_and_it_starts_where_no_task_can_write() -> None:
+def test_no_program_of_the_image_runs_as_its_owner_and_tasks_start_where_they_cannot_write() -> (
+    None
+):
     code = (
         "import os, stat, json\n"
         "found = [os.path.join(d, f) for d, _, fs in os.walk('/') if not d.startswith('/proc')\n"

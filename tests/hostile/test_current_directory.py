@@ -1,4 +1,4 @@
-"""The kit is called in a directory where somebody else can write: modules and manifests there."""
+"""The kit is called in a directory to which other users can write modules and manifests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.make import cluster
 MODULE = "import pathlib; pathlib.Path({mark!r}).touch()\n"
 
 
-def test_no_module_of_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_module_in_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mark, planted = tmp_path / "ran", tmp_path / "planted"
     for name in ("trainer", "pip"):
         (planted / name).mkdir(parents=True)
@@ -33,7 +33,7 @@ def test_no_module_of_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not mark.exists()
 
 
-def test_no_manifest_of_a_runs_output_is_read(
+def test_no_manifest_in_a_runs_output_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "runs" / "demo" / "20261122-101500" / "output"
@@ -51,7 +51,7 @@ def test_no_manifest_of_a_runs_output_is_read(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to be two users")
-def test_no_manifest_of_another_user_is_read_in_a_directory_for_all(
+def test_no_manifest_of_another_user_is_read_in_a_public_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "compose").mkdir()

@@ -1,4 +1,4 @@
-"""A program leaves traps in its output: the run ends as it would, and the host is untouched."""
+"""A program leaves traps in its output: the run ends normally, and the host is not affected."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ MEASURED = (
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A folder of the host that no container sees."""
+    """A folder of the host that no container can see."""
     folder = tmp_path / "victim"
     folder.mkdir()
     (folder / "private").write_text(PRIVATE)
@@ -111,7 +111,7 @@ def check_untouched(victim: Path) -> None:
     assert (victim / "private").read_text() == PRIVATE
 
 
-def test_a_run_ends_well_whatever_lies_in_its_output(kit: Kit, victim: Path) -> None:
+def test_a_run_ends_normally_whatever_its_output_contains(kit: Kit, victim: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, *kit.command(*up(kit, victim, PROGRAM))],
         cwd=kit.root, env=kit.environment, capture_output=True, text=True, timeout=300, check=False,
@@ -141,7 +141,7 @@ def test_a_run_ends_well_whatever_lies_in_its_output(kit: Kit, victim: Path) -> 
     check_untouched(victim)
 
 
-def test_a_cluster_is_taken_down_whatever_lies_in_its_output(kit: Kit, victim: Path) -> None:
+def test_a_cluster_is_taken_down_whatever_its_output_contains(kit: Kit, victim: Path) -> None:
     with running(kit, *up(kit, victim, WAITS)) as process:
         read_until(process, "traps are laid")
         for verb in (("status", kit.name), ("stop", kit.name)):

@@ -1,4 +1,4 @@
-"""Much of what is long: the kit's memory and time stay bounded, however many of its bounds a task
+"""Large amounts of everything: the kit's memory and time stay bounded, however many limits a task
 reaches at once."""
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tests.fakes.clock import Clock
 from tests.unit.serve.made_up import MadeUp
 
 LONG = "\N{GRINNING FACE}" + "x" * (1 << 20)
-"""Python keeps each of its characters in four bytes."""
+"""Python stores each of its characters in four bytes."""
 
 
 @contextmanager
 def at_most(megabytes: int) -> Iterator[None]:
-    """The block never has more memory than that."""
+    """Limit the memory of the block to this."""
     tracemalloc.start()
     try:
         yield
@@ -68,7 +68,7 @@ def test_the_last_state_of_a_long_progress_bar_is_shown() -> None:
 
 
 @pytest.mark.parametrize("run", ["live", "saved"])
-def test_a_page_that_reads_logs_of_many_long_lines(
+def test_a_page_with_logs_of_many_long_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str
 ) -> None:
     monkeypatch.setattr("cluster_kit.serve.site.GLANCE_S", 0.0)
@@ -87,7 +87,7 @@ def test_a_page_that_reads_logs_of_many_long_lines(
         assert sum(len(text) for _, _, text in answer["lines"]) <= logs.MOST_CHARACTERS
 
 
-def test_many_checkpoints_of_long_names(tmp_path: Path) -> None:
+def test_many_checkpoints_with_long_names(tmp_path: Path) -> None:
     output = tmp_path / "output"
     output.mkdir()
     (output / "model").touch()
@@ -107,7 +107,7 @@ def written(output: Path, name: str, *events: dict[str, Any]) -> None:
         lines.writelines(f"{json.dumps({'time': time.time() - 1, **one})}\n" for one in events)
 
 
-def test_many_tasks_with_much_to_say(tmp_path: Path) -> None:
+def test_many_tasks_with_much_output(tmp_path: Path) -> None:
     tasks = [f"worker-{number}" for number in range(20)]
     text = "\N{GRINNING FACE}" + "x" * 15_000
     for task in tasks:
@@ -117,7 +117,7 @@ def test_many_tasks_with_much_to_say(tmp_path: Path) -> None:
     assert 500 < len(entries) < 20 * 150
 
 
-def test_bytes_sent_to_tasks_that_there_are_none_of(tmp_path: Path) -> None:
+def test_bytes_sent_to_unknown_tasks(tmp_path: Path) -> None:
     use = {"event": "usage", "cpu_s": 1, "memory": 1, "rx_bytes": 1, "tx_bytes": 1}
     sent = {f"nobody {number}": 1 for number in range(5_000)} | {"worker-1": 7}
     written(tmp_path, "worker-0.usage", *[{**use, "sent_to": sent}] * 5)
@@ -127,7 +127,7 @@ def test_bytes_sent_to_tasks_that_there_are_none_of(tmp_path: Path) -> None:
     assert [(edge.receiver, edge.bytes) for edge in edges_of(samples)] == [("worker-1", 7)]
 
 
-def test_floods_of_short_lines_that_are_none(tmp_path: Path) -> None:
+def test_floods_of_short_invalid_lines(tmp_path: Path) -> None:
     reader = ProgressReader(tmp_path, tasks=["chief-0"], began=time.time() - 60)
     file = tmp_path / "progress" / "chief-0.jsonl"
     written(tmp_path, file.name, {"event": "step", "step": 1})
@@ -143,6 +143,6 @@ def test_floods_of_short_lines_that_are_none(tmp_path: Path) -> None:
     assert time.process_time() - began < 10
 
 
-def test_an_answer_that_looks_like_a_profile_and_is_long() -> None:
+def test_a_long_answer_that_looks_like_a_profile() -> None:
     with at_most(40):
         assert _facts('{"a":[' + "[]," * 1_000_000 + "[]]}") is None

@@ -1,4 +1,4 @@
-"""What another user of this host can put in the way of the kit's locks."""
+"""How another user of this host can obstruct the kit's locks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cluster_kit.util.locks import Locked
 
 
 def nobody_holds(name: str, prefix: str, user: int) -> subprocess.Popen[str]:
-    """A process of another user that holds a name until its stdin is closed."""
+    """Start a process of another user that holds a name until its stdin is closed."""
     code = (
         "import os, sys\n"
         "from cluster_kit.util import locks\n"
@@ -39,7 +39,7 @@ def nobody_holds(name: str, prefix: str, user: int) -> subprocess.Popen[str]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to be two users")
-def test_another_user_that_is_trusted_keeps_a_name_and_others_do_not(
+def test_a_trusted_user_can_hold_a_name_and_others_cannot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "PREFIX", str(tmp_path))
@@ -64,10 +64,10 @@ def test_another_user_that_is_trusted_keeps_a_name_and_others_do_not(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such sockets")
-def test_who_asks_without_end_hides_no_holder(
+def test_endless_requests_do_not_hide_the_holder_of_a_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each connection that nobody takes stays in the queue of the socket."""
+    """Each connection that is not accepted stays in the queue of the socket."""
     monkeypatch.setattr(locks, "PREFIX", str(tmp_path))
     monkeypatch.setattr(locks.socket, "SOMAXCONN", 5)
     threads = threading.active_count()
@@ -85,7 +85,7 @@ def test_who_asks_without_end_hides_no_holder(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such sockets")
-def test_a_stranger_who_holds_a_name_and_answers_nobody_keeps_nobody(
+def test_a_stranger_who_holds_a_name_and_does_not_answer_blocks_no_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "PREFIX", str(tmp_path))
@@ -148,7 +148,9 @@ def test_a_directory_that_cannot_be_read_is_closed_to_others() -> None:
         assert done.stdout.split() == ["0o700"] * 4 + ["0o755"], done.stderr
 
 
-def test_others_cannot_change_what_is_written_however_open_the_caller_is(tmp_path: Path) -> None:
+def test_others_cannot_change_written_files_however_open_the_callers_umask_is(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "compose").mkdir()
     command = [sys.executable, "-m", "cluster_kit", "new", "demo"]
     subprocess.run(command, cwd=tmp_path, umask=0, check=True, capture_output=True)

@@ -1,5 +1,5 @@
-"""A program that shows its secrets in every way, in a real run: nobody who gets its evidence reads
-one."""
+"""A program that prints its secrets in every way, in a real run: no file that leaves the machine
+has one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def kit(kit: Kit) -> Kit:
 
 
 def shown(text: str) -> list[str]:
-    """What of the secrets a text has, also as JSON, Python and YAML write it."""
+    """Returns the secrets in a text, also as JSON, Python and YAML write them."""
     plain = text.replace("''", "'").replace("$$", "$")
     return [
         part
@@ -93,7 +93,7 @@ def shown(text: str) -> list[str]:
 
 
 def leaks(kit: Kit) -> dict[str, list[str]]:
-    """What the files of the newest run have, but for what the program wrote itself."""
+    """Returns the secrets in the files of the newest run, except files of the program itself."""
     run = (kit.root / "runs" / kit.name / "latest").resolve()
     files = [path for path in run.rglob("*") if path.is_file()]
     kept = [path for path in files if path.relative_to(run).parts[0] != "output"]
@@ -103,7 +103,7 @@ def leaks(kit: Kit) -> dict[str, list[str]]:
 
 
 def archived(kit: Kit, name: str) -> tuple[dict[str, list[str]], set[str]]:
-    """(what the files of a bug report have, their names)."""
+    """Returns (the contents of the files of a bug report, their names)."""
     assert kit.run("bug-report", kit.name, "-o", name).returncode == 0
     with tarfile.open(kit.root / name) as made:
         texts = {one: made.extractfile(one).read().decode() for one in made.getnames()}  # type: ignore[union-attr]
@@ -133,7 +133,7 @@ def test_nothing_that_leaves_the_machine_has_a_secret(kit: Kit) -> None:
     assert after == {} and not any("/output/" in name for name in names)
 
 
-def test_what_tasks_write_is_theirs(kit: Kit) -> None:
+def test_files_that_tasks_write_are_not_masked(kit: Kit) -> None:
     kit.run("up", kit.name)
     output = kit.root / "runs" / kit.name / "latest" / "output"
     assert json.loads((output / "result.json").read_text())[0] == OPEN

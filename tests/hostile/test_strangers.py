@@ -1,4 +1,4 @@
-"""A stranger on the host: connections to the beacon of a run whose secret it does not know."""
+"""A stranger on the host connects to the beacon of a run without knowing its secret."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ LINES = [
     b"answer " + b"0" * 32 + b" " + b"0" * 64 + b"\nhello worker-0 stranger",
     b"\xff" * 100_000,
 ]
-"""Each ended the leader's thread or the job before connections had to prove that they belong to
-the run."""
+"""Lines each of which ended the leader's thread or the job when connections did not have to be
+authenticated."""
 PROGRAM = f"""
 import os, pathlib, time
 out = pathlib.Path("/output")
@@ -43,7 +43,7 @@ while not (out / "over").exists() and time.monotonic() < until:
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """This process may open as many files as the test has connections."""
+    """Raises the limit of open files to the number of the test's connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 2 * CONNECTIONS + soft), hard))
     yield

@@ -1,6 +1,5 @@
-"""Pods as a node of Kubernetes would start them, run as containers of a Docker engine.
+"""Runs pods as containers of a Docker engine, as a node of Kubernetes would start them.
 
-Kubernetes itself cannot be run here. What it does with a Job is documented, and done here by the
-same rules: which pods there are, how variables are expanded, what is mounted, who is found by
-which name.
+Kubernetes itself cannot be run here. Its documented rules for a Job are implemented here: which
+pods there are, how variables are expanded, what is mounted, and which names resolve to which pod.
 """

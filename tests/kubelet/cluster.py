@@ -16,7 +16,7 @@ from tests.kubelet.pods import Pod, pods
 
 
 class Containers(FakeKubernetes):
-    """Makes a container of each pod; its state and log are the container's."""
+    """Creates a container for each pod; the pod's state and log are the container's."""
 
     def __init__(self, network: str, root: Path) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def _status(state: Object) -> Object:
 
 @contextmanager
 def containers(name: str, root: Path) -> Iterator[Containers]:
-    """Such a cluster; nothing is left of it at the end."""
+    """Yield such a cluster; nothing of it is left at the end."""
     docker("network", "create", "--label", name, name)
     try:
         yield Containers(name, root)

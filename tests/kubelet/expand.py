@@ -15,7 +15,8 @@ FIELD = re.compile(r"metadata\.(annotations|labels)\['([^']+)'\]")
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
-    """`$(NAME)` becomes its value, or stays if there is none; `$$` becomes `$`."""
+    """Returns the text with `$(NAME)` replaced by its value, or unchanged if there is none; `$$`
+    becomes `$`."""
     made, at = "", 0
     while at < len(text):
         if text[at] != "$" or at + 1 == len(text):
@@ -30,7 +31,8 @@ def expand(text: str, known: Mapping[str, str]) -> str:
 
 
 def environment(container: Object, metadata: Object, objects: Objects) -> dict[str, str]:
-    """All variables: first those of `envFrom`, then those of `env`, each with those before it."""
+    """Returns all variables: first those of `envFrom`, then those of `env`, each with access to
+    earlier ones."""
     found: dict[str, str] = {}
     for source in container.get("envFrom", ()):
         kind = "ConfigMap" if "configMapRef" in source else "Secret"
@@ -69,5 +71,5 @@ class Objects:
         return {**one.get("data", {}), **one.get("stringData", {})}
 
     def binary(self, kind: str, name: str) -> dict[str, str]:
-        """Contents as base64, by key."""
+        """Returns contents as base64, by key."""
         return dict(self.all[kind, name].get("binaryData", {}))

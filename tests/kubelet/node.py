@@ -25,7 +25,7 @@ def docker(*words: str) -> str:
 
 
 class Node:
-    """Runs all pods of a file; one that fails is started anew as its Job says."""
+    """Runs all pods of a file; a failed pod is restarted as its Job says."""
 
     def __init__(self, objects: list[dict[str, Any]], network: str, root: Path) -> None:
         self.objects, self.network, self.root = objects, network, root
@@ -62,7 +62,7 @@ class Node:
         return [*words, pod.container["image"], *command[1:], *pod.args]
 
     def state(self, pod: Pod) -> tuple[bool, int]:
-        """(whether it runs, its exit code)."""
+        """Returns (whether it runs, its exit code)."""
         name = f"{pod.hostname}-{self.starts[pod.hostname]}"
         running, code = docker(
             "inspect", "-f", "{{.State.Running}} {{.State.ExitCode}}", name
@@ -70,7 +70,7 @@ class Node:
         return running == "true", int(code)
 
     def run(self, within_s: float) -> dict[str, int]:
-        """The exit codes of all pods, by host name, once none runs any more."""
+        """Returns the exit codes of all pods, by host name, when all have ended."""
         deadline, ended = time.monotonic() + within_s, dict[str, int]()
         while len(ended) < len(self.pods):
             assert time.monotonic() < deadline, f"still there: {self.starts.keys() - ended.keys()}"
@@ -91,7 +91,7 @@ class Node:
 
 @contextmanager
 def running(objects: list[dict[str, Any]], name: str, root: Path) -> Iterator[Node]:
-    """A node on which all pods have been started; nothing is left of them at the end."""
+    """Yield a node on which all pods have been started; nothing of them is left at the end."""
     docker("network", "create", "--label", name, name)
     node = Node(objects, name, root)
     try:

@@ -18,13 +18,14 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 @dataclass(frozen=True)
 class Pod:
-    """One pod with its only container, all of it resolved."""
+    """One pod with its only container, with all values resolved."""
 
     job: str
     index: int
     hostname: str
     names: tuple[str, ...]
-    """By which other pods find it: `<host>.<service>`, and what a search path makes of that."""
+    """The names by which other pods find it: `<host>.<service>`, and its expansions by the search
+    path."""
     labels: Mapping[str, str]
     args: tuple[str, ...]
     environment: Mapping[str, str]
@@ -38,7 +39,7 @@ class Pod:
 
 
 def pods(objects: list[dict[str, Any]], namespace: str = "default") -> list[Pod]:
-    """All pods of all Jobs among these objects, and of those of their JobSets."""
+    """Returns all pods of all Jobs among these objects, and of those of their JobSets."""
     known = Objects(objects)
     jobs = [one for one in objects if one["kind"] == "Job"]
     jobs += [job for one in objects if one["kind"] == "JobSet" for job in jobs_of(one)]
@@ -60,7 +61,7 @@ def _pod(
     metadata["annotations"] = {**metadata.get("annotations", {}), INDEX: str(index)}
     metadata["labels"] = {**metadata["labels"], INDEX: str(index)}
     (container,) = spec["containers"]
-    # The controller appends its variable: what is before it cannot use it (kubernetes#90466).
+    # The controller appends its variable: earlier variables cannot use it (kubernetes#90466).
     field = {"fieldPath": f"metadata.annotations['{INDEX}']"}
     last = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": field}}
     container["env"] = [*container.get("env", ()), last]
@@ -83,7 +84,8 @@ def _pod(
 def _names(
     host: str, subdomain: str, labels: Mapping[str, str], services: Mapping[str, Any], space: str
 ) -> tuple[str, ...]:
-    """A pod has a name if a headless Service called like its subdomain selects it."""
+    """Returns the names of a pod: it has some if a headless Service with the name of its subdomain
+    selects it."""
     service = services.get(subdomain)
     if service is None or service.get("clusterIP") != "None":
         return ()

@@ -1,4 +1,4 @@
-"""The Jobs of a JobSet, as its controller makes them, and when it deletes them again.
+"""The Jobs of a JobSet, as its controller creates and deletes them.
 
 github.com/kubernetes-sigs/jobset: pkg/controllers/jobset_controller.go (constructJob,
 labelAndAnnotateObject), success_policy.go, failure_policy.go; pkg/webhooks/jobset_webhook.go.
@@ -16,7 +16,7 @@ PREFIX = "jobset.sigs.k8s.io"
 
 
 def jobs_of(jobset: Object) -> list[Object]:
-    """The Jobs of a set that was just made."""
+    """Returns the Jobs of a JobSet that was just created."""
     replicated = jobset["spec"]["replicatedJobs"]
     every = sum(one.get("replicas", 1) for one in replicated)
     made: list[Object] = []
@@ -28,7 +28,7 @@ def jobs_of(jobset: Object) -> list[Object]:
 
 
 def _marks(jobset: Object, one: Object, number: int, of_all: int, every: int) -> dict[str, str]:
-    """Both labels and annotations, of the Job and of its pods."""
+    """Returns both labels and annotations, of the Job and of its pods."""
     meta = jobset["metadata"]
     job = f"{meta.get('namespace', 'default')}/{meta['name']}-{one['name']}-{number}"
     return {
@@ -64,7 +64,7 @@ def _job(jobset: Object, one: Object, number: int, marks: Mapping[str, str]) -> 
 
 
 def end_of(jobset: Object, ended: Mapping[str, str]) -> str:
-    """How a set has ended by now: "Completed", "Failed", or "" if it goes on.
+    """Returns how a JobSet has ended by now: "Completed", "Failed", or "" if it has not.
 
     Args:
         ended: "Complete" or "Failed" by the names of Jobs that have ended.
@@ -85,7 +85,7 @@ def end_of(jobset: Object, ended: Mapping[str, str]) -> str:
 
 
 def refused(jobset: Object) -> str:
-    """Why the set's webhook refuses it, "" if it does not."""
+    """Returns why the JobSet's webhook refuses it; "" if it does not."""
     name, names = jobset["metadata"]["name"], []
     for one in jobset["spec"]["replicatedJobs"]:
         names.append(one["name"])

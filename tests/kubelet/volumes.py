@@ -1,4 +1,4 @@
-"""The volumes of a pod as directories of this host, and what a container has mounted of them.
+"""The volumes of a pod as directories of this host, and the mounts of its container.
 
 https://kubernetes.io/docs/concepts/storage/volumes/
 """
@@ -16,7 +16,7 @@ from tests.kubelet.pods import Pod
 
 
 def mounted(pod: Pod, known: Objects, root: Path) -> tuple[list[str], dict[str, str]]:
-    """(`-v` values, {path in memory: options}) of a pod's container.
+    """Returns (`-v` values, {path in memory: options}) of a pod's container.
 
     Args:
         root: claims are directories in `root/claims`, which all pods share.
@@ -60,7 +60,7 @@ def _source(volume: Mapping[str, Any], known: Objects, own: Path, claims: Path, 
 
 
 def _writable(folder: Path, group: int) -> Path:
-    """A volume to which the pod's group may write, as `fsGroup` makes it."""
+    """Make a volume writable for the pod's group, as `fsGroup` does."""
     if not folder.exists():
         folder.mkdir(parents=True)
         os.chown(folder, 0, group)
@@ -69,7 +69,8 @@ def _writable(folder: Path, group: int) -> Path:
 
 
 def _below(folder: Path, sub: str) -> Path:
-    """A folder in a volume, made with the volume's own rights if it is not there."""
+    """Returns a folder in a volume, created with the volume's own permissions if it does not
+    exist."""
     found = folder / sub
     if not found.exists():
         found.mkdir(parents=True)

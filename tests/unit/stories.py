@@ -1,4 +1,4 @@
-"""What was seen of a cluster, told step by step; and containers as the engine lists them."""
+"""Events of a cluster, added step by step; and containers as the engine lists them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WITHOUT_CHIEF = cluster(chief=0, ps=0, worker=2)
 
 @dataclass(frozen=True)
 class Story:
-    """What was seen, told step by step."""
+    """The state of a cluster, built from events."""
 
     seen: RunState
 

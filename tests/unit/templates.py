@@ -1,6 +1,8 @@
-"""A linter for templates: holes, loops and conditions only; everything else belongs in Python.
+"""A linter for templates: they may have only attributes, loops and conditions; everything else
+belongs in Python.
 
-A hole may be plain data that the filter `yaml` writes with an indent: `{{ service | yaml(2) }}`.
+An attribute may be plain data that the filter `yaml` writes with an indent: `{{ service | yaml(2)
+}}`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from jinja2 import Environment, nodes
 
 
 def findings(path: Path) -> list[str]:
-    """`file:line: what` for each thing that is no attribute, `for` or `if`."""
+    """Yields `file:line: text` for each part that is not an attribute, a `for` or an `if`."""
     tree = Environment().parse(path.read_text(encoding="utf-8"))
     return [
         f"{path.name}:{line}: {what} belongs in Python" for line, what in _statements(tree.body)
@@ -58,7 +60,7 @@ def _condition(test: nodes.Expr) -> Iterator[tuple[int, str]]:
 
 
 def _attribute(node: nodes.Node) -> Iterator[tuple[int, str]]:
-    """`name` or `name.attribute…`, nothing computed."""
+    """Returns whether the node is `name` or `name.attribute…`, without a computation."""
     inner = node
     while isinstance(inner, nodes.Getattr):
         inner = inner.node

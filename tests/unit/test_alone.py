@@ -1,4 +1,4 @@
-"""Whose turn it is: tests side by side, but for those that must be alone."""
+"""The order of tests: they run in parallel, except for those marked `alone`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def locks_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alone, "FOLDER", tmp_path)
 
 
-def test_others_run_side_by_side() -> None:
+def test_other_tests_run_in_parallel() -> None:
     both = threading.Barrier(2)
 
     def block() -> bool:
@@ -30,7 +30,7 @@ def test_others_run_side_by_side() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
-def test_one_that_is_alone_has_nobody_beside_it(first: bool, second: bool) -> None:
+def test_no_other_test_runs_with_one_that_is_alone(first: bool, second: bool) -> None:
     said: SimpleQueue[str] = SimpleQueue()
 
     def wait() -> None:
@@ -46,7 +46,7 @@ def test_one_that_is_alone_has_nobody_beside_it(first: bool, second: bool) -> No
     assert [said.get(timeout=1), said.get(timeout=1)] == ["first", "second"]
 
 
-def test_who_waits_to_be_alone_is_overtaken_by_nobody() -> None:
+def test_no_test_overtakes_one_that_waits_to_be_alone() -> None:
     said: SimpleQueue[str] = SimpleQueue()
 
     def wait(name: str, by_itself: bool) -> None:
@@ -66,7 +66,7 @@ def test_who_waits_to_be_alone_is_overtaken_by_nobody() -> None:
     assert [said.get(timeout=1), said.get(timeout=1)] == ["alone", "late"]
 
 
-def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_test_waits_forever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alone, "PATIENCE_S", 0.1)
     with turn(alone=True), pytest.raises(TimeoutError, match=r"no turn within 0\.1 s"), turn(False):
         pass

@@ -1,4 +1,5 @@
-"""What import-linter cannot say of the code's shape (see pyproject.toml for what it holds)."""
+"""Rules about the code's structure that import-linter cannot check (see pyproject.toml for its
+rules)."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ HOST = sorted((ROOT / "cluster_kit").rglob("*.py"))
 STARTS_PROGRAMS = ROOT / "cluster_kit" / "util" / "process.py"
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_the_checks_find_modules() -> None:
     assert len(HOST) > 80
     assert STARTS_PROGRAMS in HOST
 
 
 def test_only_util_process_starts_programs() -> None:
-    """Others may name `subprocess.TimeoutExpired`, which `run` raises, and nothing else of it."""
+    """Other modules may name `subprocess.TimeoutExpired`, which `run` raises, and nothing else of
+    it."""
     starts = []
     for path in HOST:
         if path == STARTS_PROGRAMS or not re.search(r"\bsubprocess\b|\bos\s*\.", text_of(path)):
@@ -43,7 +45,7 @@ def test_only_util_process_starts_programs() -> None:
 IMAGE = sorted((ROOT / "images" / "trainer").rglob("*.py"))
 
 
-def test_docstrings_name_the_arguments_as_they_are_called() -> None:
+def test_docstrings_use_the_names_of_arguments() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {name}"
         for path in (*HOST, *IMAGE)
@@ -55,7 +57,7 @@ def test_docstrings_name_the_arguments_as_they_are_called() -> None:
 
 
 def _described(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """The names below `Args:` of a function's docstring."""
+    """Returns the names below `Args:` of a function's docstring."""
     listed = re.search(r"^Args:\n((?:    .*\n?|\n)*)", ast.get_docstring(function) or "", re.M)
     lines = re.findall(r"^    ([\w, ]+):", listed[1] if listed else "", re.M)
     return {name.strip() for line in lines for name in line.split(",")}
@@ -78,9 +80,9 @@ TOUCHES = frozenset(
         *("copy", "copy2", "copyfile", "copytree", "move", "rmtree"),
     )
 )
-"""Functions and methods that look at a file, read it, write it or follow it."""
+"""Functions and methods that inspect, read, write or follow a file."""
 WALKS = frozenset(("rglob", "walk", "fwalk", "copytree"))
-"""What lists directories at any depth, links and all."""
+"""Functions that list directories at any depth, with links."""
 MAY_TOUCH_OUTPUT = {
     "workspace.py: _prepared: run.output.mkdir": "before any task runs; none can replace output",
     "workspace.py: _prepared: os.path.lexists": "before any task runs",
@@ -96,11 +98,13 @@ MAY_TOUCH_OUTPUT = {
     "serve/start.py: _runs: path.resolve": "the run's directory",
     "cli/runs.py: _up: Path(container.output).parent.resolve": "the run's directory",
 }
-"""Each with the reason why it can do no harm; what is not needed any more fails, too."""
+"""Permitted calls, each with the reason why it is harmless; an entry that is no longer needed
+fails, too."""
 
 
 def _is_below_output(node: ast.expr, names: set[str]) -> bool:
-    """Whether an expression is a path of a run's output, or below it, as far as one can see."""
+    """Returns whether an expression is a path of a run's output, or below it, as far as the syntax
+    shows."""
     for one in ast.walk(node):
         if isinstance(one, ast.Attribute) and one.attr in ("output", "progress"):
             return True
@@ -112,7 +116,7 @@ def _is_below_output(node: ast.expr, names: set[str]) -> bool:
 
 
 def _touched(function: ast.AST) -> Iterator[ast.Call]:
-    """Yields the calls that touch a path below an output, or walk any directory."""
+    """Yields the calls that use a path below an output, or list any directory recursively."""
     names: set[str] = set()
     for node in ast.walk(function):
         if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Call):
@@ -134,12 +138,12 @@ READERS = [
     for path in HOST
     if path.is_relative_to(ROOT / "cluster_kit" / "observe") or path.name == "profiles.py"
 ]
-"""What makes values of what tasks have written: paths come to it as arguments."""
+"""Modules that parse what tasks have written; they get paths as arguments."""
 REQUESTS = ROOT / "cluster_kit" / "observe" / "user_requests.py"
-"""Reads and writes a file of the run's directory, which no task can write."""
+"""It reads and writes a file of the run's directory to which no task can write."""
 
 
-def test_what_reads_for_others_asks_that_module_for_every_file() -> None:
+def test_modules_that_parse_output_use_that_module_for_every_file() -> None:
     assert len(READERS) > 10
     touching = [
         f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node.func)}"
@@ -155,8 +159,8 @@ def _name_of(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def test_only_one_module_reads_and_lists_what_containers_can_write() -> None:
-    """Links, FIFOs and files without end are held off there, and nowhere else."""
+def test_only_one_module_reads_and_lists_files_that_containers_can_write() -> None:
+    """Links, FIFOs and endless files are handled there, and nowhere else."""
     found = set()
     for path in HOST:
         if path in (UNTRUSTED, IN_A_POD):
@@ -170,7 +174,7 @@ def test_only_one_module_reads_and_lists_what_containers_can_write() -> None:
 
 
 def _imported_at_start(module: str) -> Iterator[str]:
-    """Yields the kit's modules that a module imports at its top level, packages left out."""
+    """Yields the kit's modules that a module imports at its top level, without packages."""
     path = ROOT / f"{module.replace('.', '/')}.py"
     if not path.exists():
         return
@@ -180,8 +184,8 @@ def _imported_at_start(module: str) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_render_imports_nothing_that_judges_a_run() -> None:
-    """Only `--diff=running` needs it, and imports it then."""
+def test_render_does_not_import_the_verdict() -> None:
+    """Only `--diff=running` needs it, and then imports it."""
     imported: set[str] = set()
     to_read = ["cluster_kit.cli.render"]
     while to_read:

@@ -1,4 +1,4 @@
-"""Properties of detection's pure parts, over inputs that Hypothesis makes up."""
+"""Properties of detection's pure parts, over random inputs from Hypothesis."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LABELS = label_map.of_names(["cat"])
 
 
 @given(st.dictionaries(st.integers(1, 1_000_000), NAMES, min_size=1, max_size=8))
-def test_label_maps_survive_being_written(names: dict[int, str]) -> None:
+def test_written_label_maps_can_be_read(names: dict[int, str]) -> None:
     unique = {name: number for number, name in names.items()}
     labels = label_map.LabelMap({number: name for name, number in unique.items()}, {})
     assert label_map.parse(labels.to_text()) == labels
@@ -76,7 +76,7 @@ def test_boxes_inside_an_image_have_no_problem_and_keep_their_place(
 
 
 @given(st.sampled_from(["ymin", "xmin", "ymax", "xmax"]), st.floats())
-def test_every_side_that_is_out_of_order_is_seen(side: str, value: float) -> None:
+def test_every_side_that_is_out_of_order_is_found(side: str, value: float) -> None:
     box = dataclasses.replace(Box(0.4, 0.4, 0.6, 0.6, "cat", 1), **{side: value})
     low, high = (-0.001, 0.6) if "min" in side else (0.4, 1.001)
     right = low <= value < high if "min" in side else low < value <= high
@@ -100,7 +100,7 @@ def base() -> dict:
     st.lists(st.floats(0.1, 10), min_size=1, max_size=4),
     NAMES.filter(lambda name: "{{" not in name and "\0" not in name),
 )
-def test_pipelines_survive_being_written(
+def test_written_pipelines_can_be_read(
     tmp_path_factory: pytest.TempPathFactory, steps: int, rate: float, ratios: list, path: str
 ) -> None:
     raw = base()
@@ -122,7 +122,9 @@ JUNK = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floa
     st.sampled_from(["anchors", "optimizer", "learning_rate", "input_path", "batch_size", "x"]),
     st.recursive(JUNK, lambda inner: st.dictionaries(st.text(max_size=5), inner, max_size=2)),
 )
-def test_any_junk_is_taken_or_refused_with_a_place(section: str, key: str, junk: object) -> None:
+def test_any_input_is_accepted_or_refused_with_a_place(
+    section: str, key: str, junk: object
+) -> None:
     raw = base()
     raw.setdefault(section, {})[key] = junk
     try:

@@ -1,4 +1,4 @@
-"""Whatever stands in a file or an option is a result, or an error with its hint: no traceback."""
+"""Any text in a file or an option gives a result, or an error with its hint, and no traceback."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ edits = st.lists(
 
 
 def edited(text: str, changes: Changes) -> str:
-    """The text with a few places overwritten: nearly valid, which is where mistakes are."""
+    """Returns the text with a few places overwritten: nearly valid inputs find most bugs."""
     for at, length, piece in changes:
         begin = at % (len(text) + 1)
         text = text[:begin] + piece + text[begin + length :]

@@ -1,4 +1,4 @@
-"""The guards of this suite: Docker and other programs are out of reach, threads end."""
+"""The guards of this suite: Docker and other programs cannot be used, and threads must end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_connecting_to_the_engine_fails_with_advice() -> None:
             connect()
 
 
-def test_a_thread_that_goes_on_after_its_test_fails_it() -> None:
+def test_a_thread_that_continues_after_its_test_fails_it() -> None:
     over = threading.Event()
     with pytest.raises(AssertionError, match="left behind: goes on after its test"), ended(0.1):
         threading.Thread(target=over.wait, name="left behind").start()

@@ -1,4 +1,4 @@
-"""The stand-in for a node expands pods as Kubernetes documents it."""
+"""The test node expands pods as Kubernetes documents it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_variable_sees_only_those_before_it() -> None:
 
 
 @pytest.mark.parametrize("jobset", [False, True], ids=["Jobs", "JobSet"])
-def test_every_pod_is_the_task_that_its_index_says(jobset: bool) -> None:
+def test_every_pod_is_the_task_of_its_index(jobset: bool) -> None:
     made = cluster(
         engine="kubernetes", worker=12, ps=2, evaluator=1, program="train.py", style="all-tasks",
         args=["--rank={{ index }}", "--price=$5 $(HOME)"],

@@ -1,4 +1,4 @@
-"""What development and CI install is pinned: packages by hashes, actions by commits."""
+"""Everything that development and CI install is pinned: packages by hashes, actions by commits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_each_package_of_the_host_is_pinned_with_hashes(name: str) -> None:
         assert "--hash=sha256:" in one
 
 
-def test_a_lock_of_other_requirements_is_stale(
+def test_a_lock_file_for_other_requirements_is_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert lock.stale_files() == []

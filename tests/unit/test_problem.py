@@ -1,4 +1,4 @@
-"""A problem is told in two lines, its settings as the manifest's file has them."""
+"""A problem is printed in two lines, with settings as in the manifest's file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cluster_kit.errors import KitError, Problem, Setting
         (Setting("gpus", ("0", "1")), '`gpus = ["0", "1"]`'),
     ],
 )
-def test_a_setting_is_told_in_toml(setting: Setting, told: str) -> None:
+def test_a_setting_is_written_as_toml(setting: Setting, told: str) -> None:
     assert Problem("x", "", "rule", ("write ", setting, "!")).hint_text() == f"write {told}!"
 
 
-def test_a_problem_is_place_value_rule_and_hint() -> None:
+def test_a_problem_has_place_value_rule_and_hint() -> None:
     assert Problem("ps", "-1", "too few", "more").text() == "ps = -1: too few\n    → more"
     assert Problem("task.x", "", "no such task", "none").text().startswith("task.x: no such task\n")
 

@@ -1,4 +1,4 @@
-"""A role is a row of one table: a made-up one is planned, rendered and judged by its row."""
+"""A role is a row of one table: a further role is planned, rendered and judged by its row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.sources import nodes_of, text_of
 
 Import = Callable[[str], Any]
 FRESH: dict[str, ModuleType] = {}
-"""The modules with one more role, kept for the next test."""
+"""The modules with one further role, kept for the next test."""
 MANIFEST = """
 format = 1
 name = "reading"
@@ -44,8 +44,8 @@ def _ours() -> list[str]:
 
 @pytest.fixture
 def kit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    """Imports modules of the host's program as they are if the table has one row more: readers,
-    servers of the training cluster that have addresses of their own, restarts and no GPU."""
+    """Imports the kit's modules with a further row in the table: readers, which are servers of the
+    training cluster with their own addresses, restarts and no GPU."""
     for name in _ours():
         monkeypatch.delitem(sys.modules, name)
     if FRESH:
@@ -58,7 +58,8 @@ def kit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
 
 
 def _add_a_reader() -> None:
-    """Before any module of the kit is imported: most make something of the table."""
+    """Add the role before any module of the kit is imported, since most compute something from the
+    table."""
     fresh = import_module("cluster_kit.roles")
     reader = fresh.Role(
         name="reader",
@@ -120,7 +121,7 @@ def test_its_tasks_are_rendered(kit: Import, tmp_path: Path) -> None:
         ('subnet = "172.28.0.0/26"\nreader = 1', "subnet", "too small for its tasks'"),
     ],
 )
-def test_its_mistakes_are_told(
+def test_its_mistakes_are_reported(
     kit: Import, tmp_path: Path, line: str, key_path: str, rule: str
 ) -> None:
     with pytest.raises(kit("errors").ManifestError) as refused:
@@ -131,7 +132,7 @@ def test_its_mistakes_are_told(
 
 
 class Story:
-    """What is seen of a cluster, told event by event."""
+    """The state of a cluster, built from events."""
 
     def __init__(self, kit: Import, cluster: Cluster) -> None:
         self.kit, self.cluster = kit, cluster
@@ -162,25 +163,27 @@ def test_its_tasks_are_judged(kit: Import, tmp_path: Path) -> None:
     assert revived.verdict.blame == "chief-0"
 
 
-def test_its_tasks_follow_a_good_end_like_those_of_any_server(kit: Import, tmp_path: Path) -> None:
+def test_its_tasks_end_after_a_success_like_those_of_any_server(
+    kit: Import, tmp_path: Path
+) -> None:
     story = Story(kit, planned(kit, tmp_path)).happens(9.0, "die", "chief-0", 0)
     assert not story.seen.is_done("reader-0")
     assert story.happens(9.5, "start", "reader-0").seen.is_done("reader-0")
 
 
-def test_its_key_is_published(kit: Import) -> None:
+def test_its_key_is_in_the_schema(kit: Import) -> None:
     schema = kit("platforms.platform").json_schema()
     assert schema["properties"]["reader"]["description"] == "Number of readers: 0 to 8"
     assert "reader" in schema["$defs"]["RoleTable"]["properties"]
 
 
-def test_the_kits_own_table_is_as_it_was() -> None:
+def test_the_kits_own_table_is_unchanged() -> None:
     assert list(roles.ROLES) == ["chief", "worker", "ps", "evaluator"]
     assert list(RoleTable.model_fields) == list(roles.ROLES)
     assert list(Manifest.model_fields)[2:6] == list(roles.ROLES)
 
 
-def test_the_chiefs_jobs_are_those_that_a_manifest_may_name() -> None:
+def test_the_chiefs_job_names_are_those_that_a_manifest_accepts() -> None:
     assert get_args(Manifest.model_fields["chief_job"].annotation) == roles.CHIEF.jobs
 
 
@@ -188,10 +191,10 @@ KEYS = {"manifest/command_line.py": "the keys that have options",
         "resolved.py": "TensorFlow's jobs",
         "manifest/schema.py": "TensorFlow's jobs", "roles.py": "the table",
         "cli/app.py": "the verb `ps`"}  # fmt: skip
-"""Where a text may be a role's name, and what it stands for there."""
+"""Modules in which a text may be a role's name, and its meaning there."""
 
 
-def test_no_other_module_knows_a_role_by_its_name() -> None:
+def test_no_other_module_names_a_role() -> None:
     package = ROOT / "cluster_kit"
     name = re.compile(rf"""["'}}](?:{"|".join(roles.ROLES)})["'{{]""")
     spelt = {
@@ -205,7 +208,7 @@ def test_no_other_module_knows_a_role_by_its_name() -> None:
     assert not spelt, "ask the table of cluster_kit/roles.py what is so of a role"
 
 
-def test_no_two_blocks_of_the_table_meet() -> None:
+def test_no_two_address_blocks_of_the_table_overlap() -> None:
     for blocks in (
         [role.block.wide for role in roles.ROLES.values()],
         *([role.block.narrow(2**bits) for role in roles.ROLES.values()] for bits in range(3, 8)),

@@ -1,4 +1,4 @@
-"""Files below one root: written whole, runs numbered, `latest` pointing at the newest."""
+"""Files below one root: written completely, runs numbered, `latest` pointing at the newest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cluster_kit.workspace import (
 NOW = datetime(2025, 3, 1, 10, 0, 0)
 
 
-def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_a_file_is_replaced_completely_and_no_other_file_is_left(tmp_path: Path) -> None:
     file = tmp_path / "a" / "compose.yaml"
     write_atomically(file, "old")
     write_atomically(file, "new é")
@@ -41,7 +41,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file], "and no half of a new one"
 
 
-def test_two_runs_in_one_second_have_a_directory_each(tmp_path: Path) -> None:
+def test_two_runs_in_one_second_have_separate_directories(tmp_path: Path) -> None:
     first, second = new_run(tmp_path, NOW), new_run(tmp_path, NOW)
     assert first.path.name == "20250301-100000"
     assert second.path.name == "20250301-100000-2"
@@ -66,7 +66,7 @@ def test_others_cannot_open_a_directory_of_a_run_before_its_tasks_run(
     assert modes == [0o700]
 
 
-def test_git_leaves_runs_out_and_an_own_gitignore_stays(tmp_path: Path) -> None:
+def test_git_ignores_runs_and_an_existing_gitignore_stays(tmp_path: Path) -> None:
     new_run(tmp_path / "runs" / "demo", NOW)
     ignored = tmp_path / "runs" / ".gitignore"
     assert ignored.read_text().splitlines()[1:] == ["*"]
@@ -75,7 +75,7 @@ def test_git_leaves_runs_out_and_an_own_gitignore_stays(tmp_path: Path) -> None:
     assert ignored.read_text() == "!demo\n"
 
 
-def test_the_last_run_is_gone_on_with(tmp_path: Path) -> None:
+def test_the_last_run_is_continued(tmp_path: Path) -> None:
     new_run(tmp_path, NOW)
     newest = new_run(tmp_path, NOW.replace(hour=11))
     assert last_run(tmp_path).path == newest.path
@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_written_is_named_before_the_run(
     assert f"sudo chown {os.getuid()} {log}" in refused.value.hint
 
 
-def test_root_is_told_who_can_continue_the_run_of_another_user(
+def test_root_is_told_who_can_continue_another_users_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = new_run(tmp_path, datetime(2026, 1, 1))
@@ -114,7 +114,7 @@ def test_root_is_told_who_can_continue_the_run_of_another_user(
     assert last_run(tmp_path).path == run.path
 
 
-def test_only_a_directory_that_up_has_made_is_opened_to_others(tmp_path: Path) -> None:
+def test_only_a_directory_that_up_has_created_is_opened_to_others(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     mine = RunDirectory(runs / "mine")
     mine.output.mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_without_a_run_there_is_nothing_to_resume(tmp_path: Path) -> None:
     assert "without --resume" in caught.value.hint
 
 
-def test_the_workspace_is_here_where_there_are_manifests(
+def test_a_directory_with_manifests_is_a_workspace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -148,7 +148,7 @@ def test_the_workspace_is_here_where_there_are_manifests(
     assert here().generated("demo") == tmp_path / "compose" / "demo" / "compose.yaml"
 
 
-def test_a_cluster_is_known_by_what_the_kit_wrote_and_by_nothing_else(tmp_path: Path) -> None:
+def test_a_cluster_is_recognized_only_by_files_that_the_kit_wrote(tmp_path: Path) -> None:
     header = "# cluster-kit 0.1.0 wrote this from compose/demo.toml. Do not edit:\n"
     files = {
         "a/compose.yaml": header,
@@ -167,6 +167,6 @@ def test_a_cluster_is_known_by_what_the_kit_wrote_and_by_nothing_else(tmp_path: 
     assert Workspace(tmp_path).known() == ["a", "b", "c", "d"]
 
 
-def test_a_run_that_lies_in_no_workspace_has_none_above() -> None:
+def test_a_run_outside_of_a_workspace_has_none() -> None:
     assert RunDirectory(Path("/home/me/runs/demo/1")).workspace == Path("/home/me")
     assert RunDirectory(Path("/out")).workspace == Path("/out")

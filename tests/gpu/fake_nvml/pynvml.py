@@ -1,6 +1,6 @@
-"""Stands in for nvidia-ml-py where it comes first in PYTHONPATH: as much as the kit asks of it.
+"""Replaces nvidia-ml-py if it comes first in PYTHONPATH, with the functions that the kit uses.
 
-The environment variable FAKE_NVML holds the GPUs as JSON, `[{"uuid": …, "name": …, "memory": …}]`,
+The environment variable FAKE_NVML has the GPUs as JSON, `[{"uuid": …, "name": …, "memory": …}]`,
 memory in bytes; without it there is no driver. `"slices": {"0": {…}, "3": {…}}` puts a GPU into MIG
 mode, `"lost": true` makes it fail to answer. Names and behaviour are nvidia-ml-py's own.
 """
@@ -105,7 +105,8 @@ def nvmlDeviceGetMemoryInfo(handle: _Handle) -> SimpleNamespace:
 
 
 def nvmlDeviceGetComputeRunningProcesses(handle: _Handle) -> list[SimpleNamespace]:
-    """`"processes": {"123": ["/usr/bin/python3 train.py", BYTES]}`; null bytes are not known."""
+    """Reads `"processes": {"123": ["/usr/bin/python3 train.py", BYTES]}`; null bytes are
+    unknown."""
     _check()
     if handle.facts.get("processes") == "unknown":
         raise NVMLError_NotSupported
@@ -123,7 +124,7 @@ def nvmlSystemGetProcessName(pid: int) -> str:
 
 
 def nvmlDeviceGetMigMode(handle: _Handle) -> list[int]:
-    """Current and pending mode; a GPU that cannot be sliced has none."""
+    """Returns current and pending mode; raises if the GPU does not support MIG."""
     _check()
     if "slices" not in handle.facts:
         raise NVMLError_NotSupported

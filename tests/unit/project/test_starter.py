@@ -1,4 +1,4 @@
-"""A new cluster: a manifest that plans, also with its examples, and a program that is one."""
+"""A new cluster: a valid manifest, also with its examples, and a program that runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_the_manifest_plans_as_it_is(style: Style, workspace: Workspace) -> None:
+def test_the_manifest_is_valid_as_it_is(style: Style, workspace: Workspace) -> None:
     made = starter.create("mine", style, workspace)
     read = load(made.manifest)
     cluster = plan(read, resolve(read.manifest, made.manifest.parent), host(), OWN)
@@ -50,9 +50,7 @@ def test_every_example_in_it_holds_when_its_mark_is_taken_away(
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_the_program_stands_outside_of_what_is_generated(
-    style: Style, workspace: Workspace
-) -> None:
+def test_the_program_is_outside_of_generated_files(style: Style, workspace: Workspace) -> None:
     made = starter.create("mine", style, workspace)
     assert made.program == workspace.root / "programs" / "mine" / "train.py"
     tree = ast.parse(made.program.read_text())
@@ -60,13 +58,15 @@ def test_the_program_stands_outside_of_what_is_generated(
     assert not (workspace.manifests / "mine").exists()
 
 
-def test_an_editor_finds_the_schema_where_there_is_one(workspace: Workspace) -> None:
+def test_an_editor_finds_the_schema_if_it_exists(workspace: Workspace) -> None:
     assert "#:schema" not in starter.manifest("a", "coordinator", workspace)
     assert starter.manifest("a", "coordinator", Workspace(ROOT)).startswith("#:schema ./schema")
 
 
 @pytest.mark.parametrize("name", ["My Cluster", "", "a/b", "../a", "-a", "a" * 41, "ü", "a\n"])
-def test_a_bad_name_makes_nothing_and_gets_a_better_one(name: str, workspace: Workspace) -> None:
+def test_an_invalid_name_creates_nothing_and_gets_a_suggestion(
+    name: str, workspace: Workspace
+) -> None:
     with pytest.raises(UsageError) as caught:
         starter.create(name, "coordinator", workspace)
     assert "DNS label" in caught.value.message

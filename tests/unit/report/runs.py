@@ -1,4 +1,4 @@
-"""The evidence of a small run, told second by second."""
+"""The files of a small run, written second by second."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def started(of: Cluster = CLUSTER, at: float = 0.0) -> list[Event]:
 
 
 def trained() -> Evidence:
-    """Ten seconds: ready at 2, training from 3 to 8, one checkpoint that is scored."""
+    """Returns ten seconds of a run: ready at 2, training from 3 to 8, one checkpoint that is
+    scored."""
     entries = [
         told(0.5, "chief-0", "start", attempt=1),
         *(told(1.0, name, "ready") for name in ("worker-0", "worker-1", "ps-0")),

@@ -1,4 +1,4 @@
-"""Curves, traffic, and report.json as a whole."""
+"""Curves, traffic, and the whole report.json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.metrics.runs import SINCE, begun, uses
 from tests.unit.report.runs import CLUSTER, TAKEN, changed, started, told, trained, used
 
 
-def test_times_are_seconds_since_the_first_thing_that_was_seen() -> None:
+def test_times_are_seconds_since_the_first_event() -> None:
     late = changed(
         events=[event.__class__(event.time + 1000, event.action, event.task, event.exit_code)
                 for event in trained().events],
@@ -25,7 +25,7 @@ def test_times_are_seconds_since_the_first_thing_that_was_seen() -> None:
     assert facts["tasks"][0]["spans"] == [{"state": "starting", "begin": 0, "end": 10}]
 
 
-def test_all_that_a_page_shows_is_there() -> None:
+def test_the_facts_have_everything_that_a_page_shows() -> None:
     facts = facts_of(trained())
     assert facts["verdict"]["success"] is True and facts["metrics"] == {"test_accuracy": 0.96}
     tasks = {task["name"]: task for task in facts["tasks"]}
@@ -42,24 +42,24 @@ def test_all_that_a_page_shows_is_there() -> None:
     json.dumps(facts, allow_nan=False)
 
 
-def test_a_run_of_which_nothing_was_seen_is_shown_all_the_same() -> None:
+def test_a_run_without_any_event_has_a_page() -> None:
     facts = facts_of(changed(events=[], entries=[], samples=[], outcome={}, checkpoints=[]))
     assert facts["seconds"] == 0 and facts["charts"] == [] and facts["verdict"]["success"] is None
     assert "<main" in page([facts])
 
 
-def test_curves_are_in_the_order_of_the_tasks_and_of_tasks_only() -> None:
+def test_curves_are_in_task_order_and_only_of_tasks() -> None:
     entries = [told(1, name, "step", loss=1.0) for name in ("worker-1", "stranger-0", "chief-0")]
     (chart,) = charts_of(["chief-0", "worker-0", "worker-1"], entries, [])
     assert [curve.name for curve in chart.curves] == ["chief-0", "worker-1"]
 
 
 @pytest.mark.parametrize("odd", [None, "1", True, float("nan"), float("inf"), 1e40, [1]])
-def test_a_figure_that_is_none_is_left_out(odd: object) -> None:
+def test_invalid_figures_are_left_out(odd: object) -> None:
     assert charts_of(["chief-0"], [told(1, "chief-0", "step", loss=odd)], []) == []
 
 
-def test_long_curves_are_thinned_to_means_of_equal_times() -> None:
+def test_long_curves_are_reduced_to_means_of_equal_times() -> None:
     names = [f"worker-{index}" for index in range(50)]
     samples = [used(at, name, cpu_s=at * 0.25) for at in range(400) for name in names]
     charts = charts_of(names, [], samples)
@@ -104,13 +104,13 @@ def test_a_rate_over_a_restart_is_left_out() -> None:
     assert cpus.curves[0].points == ((2, 1.0), (4, 0.5))
 
 
-def test_traffic_of_a_task_that_was_started_again_is_added() -> None:
+def test_traffic_of_a_restarted_task_is_added() -> None:
     samples = [used(1, "a", sent_to={"b": 100.0}), used(2, "a"), used(6, "a", sent_to={"b": 600.0}),
                used(9, "a", sent_to={"b": 50.0}), used(11, "a", sent_to={"b": 50.0})]  # fmt: skip
     assert edges_of(samples) == [Edge("a", "b", 650, 550 / 8)]
 
 
-def test_variables_are_where_they_were_told_last() -> None:
+def test_variables_have_their_latest_place() -> None:
     def at(time: float, variables: object) -> object:
         return told(time, "chief-0", "placement", variables=variables)
 
@@ -121,12 +121,12 @@ def test_variables_are_where_they_were_told_last() -> None:
     assert facts_of(trained())["placement"] == []
 
 
-def test_the_command_runs_it_again() -> None:
+def test_the_command_repeats_the_run() -> None:
     assert repeated("cluster-kit render smoke --ps 2") == "cluster-kit up smoke --ps 2"
     assert repeated("") == ""
 
 
-def test_gpus_have_curves_where_there_are_any(tmp_path: Path) -> None:
+def test_gpus_have_curves_if_there_are_any(tmp_path: Path) -> None:
     run = begun(tmp_path)
     gpus = ([{"busy": 0.5, "memory": 10}, {"busy": 1.0, "memory": 20}], [{"busy": None}], [])
     for at, told_of in enumerate(gpus):
@@ -140,7 +140,7 @@ def test_gpus_have_curves_where_there_are_any(tmp_path: Path) -> None:
     assert [(one["name"], one["y"]) for one in memory["curves"]] == [("worker-0", [30.0])]
 
 
-def test_a_trace_that_was_taken_is_linked_and_its_table_is_there() -> None:
+def test_a_trace_is_linked_with_its_table() -> None:
     (profile,) = facts_of(changed(profiles=[TAKEN]))["profiles"]
     assert profile["file"] == "output/profile/now/trace.json.gz" and profile["bytes"] == 303_000
     assert profile["missing"] == {"ps-0": "it did not answer in time"}
@@ -149,7 +149,7 @@ def test_a_trace_that_was_taken_is_linked_and_its_table_is_there() -> None:
     assert facts_of(trained())["profiles"] == []
 
 
-def test_traces_that_are_whole_and_of_this_run_are_found(tmp_path: Path) -> None:
+def test_only_complete_traces_of_this_run_are_found(tmp_path: Path) -> None:
     texts = {
         "1": json.dumps({**TAKEN, "began": 900}), "2": json.dumps(TAKEN), "3": "{half", "4": "{}",
         "5": json.dumps({**TAKEN, "folder": "profile/5"}),

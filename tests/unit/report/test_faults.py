@@ -1,4 +1,4 @@
-"""What a drill has broken is on the lanes of the tasks that it met."""
+"""The faults of a drill are on the lanes of their tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def task(facts: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in facts["tasks"] if one["name"] == name)
 
 
-def test_a_fault_is_marked_and_lasts_as_long_as_it_did() -> None:
+def test_a_fault_is_marked_for_its_whole_length() -> None:
     facts = facts_of(changed(faults=faults_of({"faults": [FREEZE]}, 0.0)))
     ps = task(facts, "ps-0")
     assert ps["over"] == [
@@ -40,7 +40,7 @@ def test_a_fault_is_marked_and_lasts_as_long_as_it_did() -> None:
     assert not any(mark["kind"] == "drill" for mark in task(facts, "worker-0")["marks"])
 
 
-def test_a_fault_that_is_over_at_once_is_only_marked_and_one_without_end_lasts_to_the_end() -> None:
+def test_a_short_fault_is_only_marked_and_one_without_an_end_lasts_to_the_end() -> None:
     crash = Fault(1, "crash", "worker-0", 3.0)
     cut = Fault(2, "cut", "worker-1", 5.0, over=99.0)
     facts = facts_of(changed(faults=[crash, cut, Fault(3, "crash", "stranger-0", 4.0)]))
@@ -50,7 +50,7 @@ def test_a_fault_that_is_over_at_once_is_only_marked_and_one_without_end_lasts_t
     assert [(span["begin"], span["end"]) for span in task(facts, "worker-1")["over"]] == [(5, 10)]
 
 
-def test_faults_of_an_earlier_run_in_the_same_directory_and_of_none_are_left_out() -> None:
+def test_faults_of_an_earlier_run_in_the_same_directory_are_left_out() -> None:
     never = {**FREEZE, "injected_unix_s": None}
     assert faults_of({"faults": [FREEZE, never]}, 5.0) == []
     assert facts_of(trained())["faults"] == []
@@ -58,11 +58,11 @@ def test_faults_of_an_earlier_run_in_the_same_directory_and_of_none_are_left_out
 
 @pytest.mark.parametrize("odd", [None, [], {}, {"faults": 3}, {"faults": [None, "x", {}]},
                                  {"faults": [{"injected_unix_s": "noon"}]}])  # fmt: skip
-def test_a_drill_json_of_another_shape_is_no_fault(odd: object) -> None:
+def test_a_drill_json_of_another_form_is_ignored(odd: object) -> None:
     assert faults_of(odd, 0.0) == []
 
 
-def test_a_retry_says_why() -> None:
+def test_a_retry_has_its_reason() -> None:
     entries = [*trained().entries, told(4, "chief-0", "retry", attempt=2, reason="ps-0 was lost")]
     marks = task(facts_of(changed(entries=entries)), "chief-0")["marks"]
     assert {"kind": "retry", "at": 4, "text": "attempt 2: ps-0 was lost"} in marks

@@ -1,4 +1,4 @@
-"""What each task did when: states that follow each other, what lies above them, marks."""
+"""What each task did and when: consecutive states, overlays above them, and marks."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def test_a_leader_starts_is_ready_trains_and_finishes() -> None:
     ]  # fmt: skip
 
 
-def test_a_server_has_work_while_the_leader_trains() -> None:
+def test_a_server_works_while_the_leader_trains() -> None:
     assert of_run("worker-0") == [
         ("starting", 0, 1), ("ready", 1, 3), ("training", 3, 8), ("ready", 8, 10),
     ]  # fmt: skip
     assert of_run("ps-0")[2] == ("serving", 3, 8)
 
 
-def test_an_evaluator_scores_from_when_a_checkpoint_was_written() -> None:
+def test_an_evaluator_scores_from_the_writing_of_a_checkpoint() -> None:
     assert of_run("evaluator-0") == [
         ("starting", 0, 5.5), ("scoring", 5.5, 7), ("waiting", 7, 10),
     ]  # fmt: skip
 
 
-def test_one_that_scores_for_longer_than_checkpoints_take_scores_all_the_time() -> None:
+def test_an_evaluator_slower_than_the_checkpoints_scores_all_the_time() -> None:
     scores = [told(at, "evaluator-0", "evaluation", checkpoint="x", written=at - 3)
               for at in (5, 7)]  # fmt: skip
     found = shown(lane("evaluator-0", started(), scores).spans)
@@ -61,7 +61,7 @@ def test_a_program_that_reports_nothing_is_ready_until_its_end() -> None:
     assert [(mark.kind, mark.text) for mark in found.marks] == [("fault", "ended with exit code 1")]
 
 
-def test_the_time_between_an_end_and_the_next_start_is_empty() -> None:
+def test_time_between_an_end_and_the_next_start_is_empty() -> None:
     again = [*started(), Event(3, "die", "ps-0", 137), Event(5, "start", "ps-0", None)]
     found = lane("ps-0", again, [told(1, "ps-0", "ready"), told(6, "ps-0", "ready")])
     assert shown(found.spans) == [
@@ -71,7 +71,7 @@ def test_the_time_between_an_end_and_the_next_start_is_empty() -> None:
 
 
 @pytest.mark.parametrize("what", ["restart", "stop", "kill"])
-def test_what_a_person_asked_for_is_no_fault_and_what_comes_later_is(what: str) -> None:
+def test_requested_actions_are_no_faults_and_later_ones_are(what: str) -> None:
     again = [
         *started(), Event(3, "die", "ps-0", 137), Event(5, "start", "ps-0", None),
         Event(8, "die", "ps-0", 1), Event(9, "start", "ps-0", None),
@@ -82,14 +82,14 @@ def test_what_a_person_asked_for_is_no_fault_and_what_comes_later_is(what: str) 
     assert marks[0].text == f"ended with exit code 137: a user requested it ({what})"
 
 
-def test_who_was_frozen_by_hand_goes_on_as_before() -> None:
+def test_a_task_that_a_user_froze_continues_as_before() -> None:
     frozen = [*started(), Event(3, "pause", "ps-0", None), Event(5, "unpause", "ps-0", None)]
     found = lane("ps-0", frozen, [told(1, "ps-0", "ready")])
     assert shown(found.spans)[1:] == [("ready", 1, 3), ("paused", 3, 5), ("ready", 5, 10)]
     assert [(mark.at, mark.text) for mark in found.marks] == [(3, "frozen")]
 
 
-def test_a_silence_is_from_the_last_word_to_the_next() -> None:
+def test_a_silence_lasts_from_the_last_report_to_the_next() -> None:
     entries = [
         told(4, "chief-0", "silent", of="ps-0", last_heard=2),
         told(6, "chief-0", "heard", of="ps-0"),
@@ -100,7 +100,7 @@ def test_a_silence_is_from_the_last_word_to_the_next() -> None:
     assert shown(lane("ps-0", again, entries[:1]).over) == [("silent", 2, 5)]
 
 
-def test_training_that_waits_is_told_on_the_leaders_lane() -> None:
+def test_waiting_training_is_on_the_leaders_lane() -> None:
     entries = [
         told(4, "chief-0", "waiting", of="ps-0", seconds=1),
         told(6, "chief-0", "waited", of="ps-0"),
@@ -114,7 +114,7 @@ def test_training_that_waits_is_told_on_the_leaders_lane() -> None:
     assert shown(found) == [("waiting", 3, 6), ("waiting", 8, 9)]
 
 
-def test_retries_and_epochs_and_scores_and_stragglers_are_marked() -> None:
+def test_retries_epochs_scores_and_stragglers_are_marked() -> None:
     entries = [
         told(1, "chief-0", "retry", attempt=2, reason="ps-0 was lost"),
         told(2, "chief-0", "epoch", epoch=1),

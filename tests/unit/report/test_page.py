@@ -1,4 +1,4 @@
-"""The page is one file, and what a program wrote cannot become a part of it."""
+"""The page is one file, and text of a program cannot become HTML in it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def facts_in(text: str) -> dict:
     return json.loads(found)
 
 
-def test_it_holds_the_facts_of_each_run() -> None:
+def test_the_page_has_the_facts_of_each_run() -> None:
     one, two = facts_of(trained()), facts_of(changed(name="20261122-101600"))
     text = page([one, two])
     assert facts_in(text) == {"runs": [one, two]}
     assert "<title>demo 20261122-101500, demo 20261122-101600</title>" in text
 
 
-def test_it_asks_nobody_for_anything() -> None:
+def test_the_page_makes_no_requests() -> None:
     text = page([facts_of(trained())])
     assert "default-src 'none'" in text
     assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", text)
@@ -32,7 +32,7 @@ def test_it_asks_nobody_for_anything() -> None:
     assert "uPlot" in text and "MIT" in text, "the licence stays with the library"
 
 
-def test_what_a_program_wrote_stays_text() -> None:
+def test_text_of_a_program_stays_text() -> None:
     entries = [
         told(1, "chief-0", "phase", name=f"{EVIL}\u2028"),
         told(2, "chief-0", "step", loss=1.0),

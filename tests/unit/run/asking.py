@@ -1,4 +1,4 @@
-"""A cluster that a person asks something of while it is up."""
+"""A cluster that is up, and requests of users to it."""
 
 from __future__ import annotations
 

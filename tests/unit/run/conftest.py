@@ -1,4 +1,4 @@
-"""The stage on which whole runs play, for every test of this room."""
+"""The stage on which whole runs are played, for all tests of this folder."""
 
 from tests.fakes.stage import stage
 

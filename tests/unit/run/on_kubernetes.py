@@ -23,7 +23,7 @@ UP = ("up", "demo", "--engine", "kubernetes")
 
 
 def only_kubernetes(engine: str = "compose", settings: Mapping[str, Any] | None = None) -> Engine:
-    """Connects to the API server; no Docker engine answers."""
+    """Connects to the API server; there is no Docker engine."""
     return no_engine() if engine == "compose" else connect(engine, settings)
 
 

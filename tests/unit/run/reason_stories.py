@@ -1,4 +1,4 @@
-"""Runs as stories: what tasks do, and what outcome.json says of it then."""
+"""Stories of runs: what tasks do, and the outcome.json that follows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def leader(*steps: Step) -> Sequence[Life]:
 
 @dataclass(frozen=True)
 class Story:
-    """What tasks do, and what outcome.json says of it then."""
+    """What tasks do, and the outcome.json that follows."""
 
     acting: Acting
     reason: Reason

@@ -1,4 +1,4 @@
-"""Clusters whose `up` was killed: `attach` goes on with them."""
+"""Clusters whose `up` was killed: `attach` continues them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.unit.run.reason_stories import STORIES, Acting
 
 
 class Killed(BaseException):
-    """The kit's process is killed: nothing of its own is done any more."""
+    """Raised when the kit's process is killed: nothing further of it runs."""
 
 
 def up_is_killed(
     stage: Stage, patch: pytest.MonkeyPatch, acting: Acting | None = None, *, resume: bool = False
 ) -> None:
-    """`up`, which is killed as the stage has it."""
+    """Run `up`, which is killed at the stage's moment."""
     with patch.context() as here, pytest.raises(Killed):
         here.setattr(launch, "fail", lambda *_: None)
         stage.up(acting, resume=resume)
 
 
 def killed_while_it_starts(stage: Stage, patch: pytest.MonkeyPatch) -> None:
-    """`up`, killed when the chief's container is to be started."""
+    """Run `up`, and kill it when the chief's container is to be started."""
 
     def kill(name: str) -> None:
         if name == "start chief-0":
@@ -41,7 +41,7 @@ def killed_while_it_starts(stage: Stage, patch: pytest.MonkeyPatch) -> None:
 def killed(
     stage: Stage, patch: pytest.MonkeyPatch, after_s: float, acting: Acting | None = None
 ) -> None:
-    """`up`, killed so many seconds after its beginning."""
+    """Run `up`, and kill it this many seconds after its start."""
 
     def kill() -> None:
         raise Killed
@@ -79,10 +79,10 @@ def test_a_run_whose_up_was_killed_ends_as_if_nothing_had_happened(
 
 
 @pytest.mark.parametrize("forgotten", [False, True], ids=["remembered", "forgotten"])
-def test_a_job_that_has_ended_since_is_judged(
+def test_a_job_that_has_ended_meanwhile_is_judged(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, forgotten: bool
 ) -> None:
-    """The engine remembers its last 256 events only: on a busy machine, none of these."""
+    """The engine stores only its last 256 events: on a busy machine, none of these."""
     killed(stage, monkeypatch, 1.0)
     stage.clock.pass_by(3600)
     if forgotten:
@@ -94,7 +94,7 @@ def test_a_job_that_has_ended_since_is_judged(
     assert stage.is_clean()
 
 
-JUDGED_LATE = [  # but for a crash that only the engine's events tell of
+JUDGED_LATE = [  # except for a crash that only the engine's events show
     "the leader's program raises",
     "a worker crashes, comes back, and the job succeeds",
     "the evaluator raises as often as it may",
@@ -105,7 +105,7 @@ JUDGED_LATE = [  # but for a crash that only the engine's events tell of
 
 @pytest.mark.parametrize("name", JUDGED_LATE)
 @pytest.mark.parametrize("forgotten", [False, True], ids=["remembered", "forgotten"])
-def test_the_verdict_on_a_job_that_has_ended_since_is_the_same(
+def test_the_verdict_on_a_job_that_has_ended_meanwhile_is_the_same(
     stage: Stage, name: str, forgotten: bool
 ) -> None:
     story = STORIES[name]
@@ -135,10 +135,10 @@ LOST_TWICE: Acting = {
 
 
 @pytest.mark.parametrize("noted", [True, False], ids=["starts noted", "nothing noted"])
-def test_a_story_that_a_busy_engine_has_forgotten_is_whole(
+def test_events_that_a_busy_engine_has_forgotten_are_reconstructed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, *, noted: bool
 ) -> None:
-    """Also if a second `attach` goes on, to which the engine tells all of it after all."""
+    """Also if a second `attach` continues, to which the engine reports all events."""
     usual = stage.up(LOST_TWICE)
     expected = story(stage)
     stage.clock.pass_by(60)
@@ -167,7 +167,7 @@ def test_a_story_that_a_busy_engine_has_forgotten_is_whole(
 
 
 def story(stage: Stage) -> dict[str, list[str]]:
-    """What each container did in the newest run, as it was saved."""
+    """Returns what each container did in the newest run, as it was saved."""
     events = sorted(stage.events(), key=lambda event: float(event["time"]))
     tasks = sorted({event["task"] for event in events})
     return {
@@ -176,7 +176,7 @@ def story(stage: Stage) -> dict[str, list[str]]:
     }
 
 
-def test_a_leader_that_crashed_meanwhile_is_started_again(stage: Stage) -> None:
+def test_a_leader_that_crashed_meanwhile_is_restarted(stage: Stage) -> None:
     stage.detach({"chief-0": [Life((says(0.1, "start", attempt=1), dies(1.0))), LEADS]})
     stage.clock.pass_by(5)
     outcome = stage.attach()
@@ -184,7 +184,7 @@ def test_a_leader_that_crashed_meanwhile_is_started_again(stage: Stage) -> None:
     assert {task.name: task.restarts for task in outcome.tasks}["chief-0"] == 1
 
 
-def test_a_leader_that_is_started_again_counts_the_restarts_before(stage: Stage) -> None:
+def test_a_restarted_leader_counts_the_earlier_restarts(stage: Stage) -> None:
     crash = Life((says(0.1, "start", attempt=1), dies(1.0)))
     stage.detach({"chief-0": [crash]}, retries=1)
     stage.clock.pass_by(2)
@@ -196,7 +196,7 @@ def test_a_leader_that_is_started_again_counts_the_restarts_before(stage: Stage)
     assert leader.lives == 2
 
 
-def test_a_leader_whose_whole_job_has_ended_is_not_started_again(stage: Stage) -> None:
+def test_a_leader_whose_whole_job_has_ended_is_not_restarted(stage: Stage) -> None:
     lost = ends(0.0, 0, "leader-lost", "gone for 30 s")
     servers = {task: [Life((says(0.2, "ready"), ends(31.0, 0, "leader-lost")), last=lost)]
                for task in ("ps-0", "worker-0", "worker-1")}  # fmt: skip
@@ -227,7 +227,7 @@ def test_compose_may_still_be_starting_containers(
     assert stage.attach().success
 
 
-def test_what_the_tasks_say_is_heard_from_then_on(stage: Stage) -> None:
+def test_reports_of_tasks_are_read_from_then_on(stage: Stage) -> None:
     stage.detach({"chief-0": [Life((*LEADS.steps[:2], prints(0.5, "early"), prints(2.0, "late"),
                                     ends(3.0, 0, "finished")))]})  # fmt: skip
     stage.clock.pass_by(1.0)
@@ -237,7 +237,7 @@ def test_what_the_tasks_say_is_heard_from_then_on(stage: Stage) -> None:
     assert ("chief-0", "early") not in stage.view.lines
 
 
-def test_a_resumed_runs_own_end_counts_not_that_of_the_run_before(
+def test_the_end_of_a_resumed_run_counts_not_that_of_the_earlier_run(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.up({"chief-0": [Life((ends(1.0, 1, "failed", "E: no"),))]})

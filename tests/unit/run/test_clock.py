@@ -1,4 +1,4 @@
-"""Somebody sets the clock by an hour while a run goes on: nothing that takes time is misjudged."""
+"""The clock is set by an hour during a run: nothing that depends on time is misjudged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def set_clock(stage: Stage, at: float, by: float) -> None:
 
 @SETS
 @pytest.mark.parametrize("at", [0.7, 1.5, 2.8, 3.4])
-def test_a_run_that_goes_well_ends_well_with_its_own_times(
+def test_a_successful_run_ends_normally_with_its_own_times(
     stage: Stage, by: float, at: float
 ) -> None:
     set_clock(stage, at, by)
@@ -36,7 +36,7 @@ def test_a_run_that_goes_well_ends_well_with_its_own_times(
 
 
 @SETS
-def test_a_leader_that_fails_is_not_started_again(stage: Stage, by: float) -> None:
+def test_a_failed_leader_is_not_restarted(stage: Stage, by: float) -> None:
     set_clock(stage, 1.5, by)
     outcome = stage.up({"chief-0": [Life((*LEADS.steps[:4], ends(2.0, 1, "failed", "E: no")))]})
     assert (outcome.reason, outcome.blame, outcome.message) == ("failed", "chief-0", "E: no")
@@ -44,7 +44,7 @@ def test_a_leader_that_fails_is_not_started_again(stage: Stage, by: float) -> No
 
 
 @SETS
-def test_a_worker_that_crashes_after_it_comes_back(stage: Stage, by: float) -> None:
+def test_a_worker_that_crashes_afterwards_is_restarted(stage: Stage, by: float) -> None:
     set_clock(stage, 1.0, by)
     crash = Life((says(0.2, "ready"), dies(1.5)))
     outcome = stage.up({"worker-1": [crash, Life((says(0.1, "ready"),))]})
@@ -53,7 +53,7 @@ def test_a_worker_that_crashes_after_it_comes_back(stage: Stage, by: float) -> N
 
 
 @SETS
-def test_a_resumed_run_tells_nothing_of_the_run_before(stage: Stage, by: float) -> None:
+def test_a_resumed_run_reports_nothing_of_the_earlier_run(stage: Stage, by: float) -> None:
     assert stage.up().success
     stage.clock.ahead = by
     outcome = stage.up(
@@ -63,7 +63,7 @@ def test_a_resumed_run_tells_nothing_of_the_run_before(stage: Stage, by: float) 
 
 
 @SETS
-def test_a_run_is_attached_to_after_the_clock_was_set(stage: Stage, by: float) -> None:
+def test_attach_works_after_the_clock_was_set(stage: Stage, by: float) -> None:
     """Its job deadline is an hour: by the time of day it would have passed."""
     late = Life((*LEADS.steps[:4], ends(30.0, 0, "finished")))
     stage.detach({"chief-0": [late]}, deadline={"job": 100.0, "start": 20.0})
@@ -74,7 +74,7 @@ def test_a_run_is_attached_to_after_the_clock_was_set(stage: Stage, by: float) -
     assert 30 < outcome.timings_s["total"] < 60
 
 
-def test_a_timeline_only_goes_on() -> None:
+def test_a_timeline_never_goes_back() -> None:
     clock = Clock()
     made = Timeline(clock)
     assert made.of(BEGAN + 5) == BEGAN + 5
@@ -86,7 +86,7 @@ def test_a_timeline_only_goes_on() -> None:
     assert made.of(BEGAN + 9) == BEGAN + 9, "written before the clock was set, read after"
 
 
-def test_seconds_between_two_processes_are_not_by_the_time_of_day() -> None:
+def test_seconds_between_two_processes_do_not_use_the_time_of_day() -> None:
     clock = Clock()
     then = moment(clock, 2.0)
     clock.pass_by(10)

@@ -1,4 +1,5 @@
-"""Clusters that `up` has left: who may watch them, how that ends, and what is refused."""
+"""Clusters that `up` has detached: which process may watch them, how that ends, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def test_a_cluster_that_was_left_is_up_and_nobody_watches_it(stage: Stage) -> None:
+def test_a_detached_cluster_is_up_and_no_process_watches_it(stage: Stage) -> None:
     stage.detach()
     assert len(stage.engine.boxes) == 5
     assert stage.view.phases == ["planning", "starting 5 containers"]
@@ -50,7 +51,7 @@ def test_a_cluster_that_was_left_is_up_and_nobody_watches_it(stage: Stage) -> No
     assert stage.up().success
 
 
-def test_a_start_that_is_interrupted_leaves_nothing(stage: Stage) -> None:
+def test_an_interrupted_start_leaves_nothing(stage: Stage) -> None:
     def interrupt(name: str) -> None:
         if name == "start ps-0":
             _interrupt()
@@ -62,7 +63,7 @@ def test_a_start_that_is_interrupted_leaves_nothing(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_start_that_fails_leaves_nothing(stage: Stage) -> None:
+def test_a_failed_start_leaves_nothing(stage: Stage) -> None:
     stage.engine.refuses["ps-0"] = "no space left on device"
     with pytest.raises(EngineError, match="no space left on device"):
         stage.detach()
@@ -70,7 +71,7 @@ def test_a_start_that_fails_leaves_nothing(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_an_ended_cluster_is_not_removed_before_it_was_judged(stage: Stage) -> None:
+def test_an_ended_cluster_is_not_removed_before_it_is_judged(stage: Stage) -> None:
     stage.detach()
     stage.clock.pass_by(60)
     with pytest.raises(HostError, match="has ended, and was neither judged nor saved") as refused:
@@ -82,7 +83,7 @@ def test_an_ended_cluster_is_not_removed_before_it_was_judged(stage: Stage) -> N
         stage.up()
 
 
-def test_a_second_attach_is_told_who_watches(stage: Stage) -> None:
+def test_a_second_attach_names_the_watching_process(stage: Stage) -> None:
     stage.detach()
     with (
         claim(stage.host, stage.engine, NAME, stage.workspace.runs(NAME)),
@@ -107,11 +108,11 @@ def test_a_second_attach_disturbs_nothing(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_wait_waits_for_the_one_that_watches(stage: Stage) -> None:
+def test_a_wait_waits_for_the_watching_process(stage: Stage) -> None:
     stage.detach()
     watches = contextlib.ExitStack()
     watches.enter_context(claim(stage.host, stage.engine, NAME, stage.workspace.runs(NAME)))
-    stage.clock.settle = lambda: None  # nobody listens to events until then
+    stage.clock.settle = lambda: None  # no process listens to events until then
 
     def asked(name: str) -> None:
         if name == "events":
@@ -126,7 +127,7 @@ def test_a_wait_waits_for_the_one_that_watches(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_run_that_was_judged_has_its_outcome_told_again(stage: Stage) -> None:
+def test_the_outcome_of_a_judged_run_is_printed_again(stage: Stage) -> None:
     first = stage.up({"chief-0": [Life((ends(1.0, 1, "failed", "E: no"),))]}, keep=True)
     events = len(stage.events())
     assert stage.attach() == first
@@ -147,7 +148,7 @@ def test_there_is_nothing_to_attach_to(stage: Stage) -> None:
     assert refused.value.exit_code == 2
 
 
-def test_a_cluster_that_the_kit_did_not_start_is_left_alone(stage: Stage) -> None:
+def test_a_cluster_that_the_kit_did_not_start_is_not_touched(stage: Stage) -> None:
     stage.detach()
     stage.directory.record.unlink()
     with pytest.raises(UsageError, match="was not started by `cluster-kit up`"):
@@ -159,7 +160,7 @@ def test_a_cluster_that_the_kit_did_not_start_is_left_alone(stage: Stage) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"cluster": 1}', "[" * 5000])
-def test_a_record_that_cannot_be_read_is_named(stage: Stage, text: str) -> None:
+def test_an_unreadable_record_is_named(stage: Stage, text: str) -> None:
     stage.detach()
     stage.directory.record.write_text(text)
     with pytest.raises(UsageError, match=r"run\.json cannot be read"):
@@ -167,7 +168,7 @@ def test_a_record_that_cannot_be_read_is_named(stage: Stage, text: str) -> None:
     assert len(stage.engine.boxes) == 5
 
 
-def test_the_record_holds_the_whole_cluster(stage: Stage) -> None:
+def test_the_record_has_the_whole_cluster(stage: Stage) -> None:
     stage.detach(gpus="none", worker=3, requirements="")
     record = read_record(stage.directory)
     assert record is not None
@@ -176,7 +177,7 @@ def test_the_record_holds_the_whole_cluster(stage: Stage) -> None:
     assert Path(box.output).parent == stage.directory.path
 
 
-def test_the_time_after_the_end_of_a_run_that_nobody_watched_does_not_count(stage: Stage) -> None:
+def test_unwatched_time_after_the_end_of_a_run_does_not_count(stage: Stage) -> None:
     watched = stage.up().timings_s["total"]
     stage.detach()
     stage.clock.pass_by(600)

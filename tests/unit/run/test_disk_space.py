@@ -1,4 +1,4 @@
-"""A disk that is full, an output that is gone: a clear end, and nothing lost that was there."""
+"""A full disk, or a removed output: a clear end, and existing files are kept."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def raising(error: OSError) -> Callable[..., None]:
 
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the system says of a disk of 64 MB."""
+    """Simulates the system's answers for a disk of 64 MB."""
     disk = namedtuple("disk", "f_bavail f_frsize f_blocks")
     monkeypatch.setattr(run_directory.os, "statvfs", lambda _path: disk(0, 4096, 16_000))
 
 
 @pytest.mark.usefixtures("full_disk")
-def test_a_full_disk_is_named_with_its_room(stage: Stage) -> None:
+def test_a_full_disk_is_named_with_its_free_space(stage: Stage) -> None:
     outcome = stage.up(SAYS_FULL)
     assert (outcome.reason, outcome.exit_code, outcome.blame) == ("disk-full", 3, None)
     assert f"the disk of {stage.directory.output} is full (0 MB of 65 MB free)" in outcome.message
@@ -45,7 +45,7 @@ def test_a_full_disk_is_named_with_its_room(stage: Stage) -> None:
 
 
 @pytest.mark.usefixtures("full_disk")
-def test_what_a_program_says_of_a_full_disk_is_not_shown_before_the_verdict(stage: Stage) -> None:
+def test_a_programs_error_about_a_full_disk_is_not_shown_before_the_verdict(stage: Stage) -> None:
     error = "OSError: [Errno 28] No space left on device"
     ended = f"the disk of /output is full (0 of 64 MB free): {error}"
     lines = ("saving", "Traceback (most recent call last):", '  File "/program/a.py", line 1, in x',
@@ -57,7 +57,7 @@ def test_what_a_program_says_of_a_full_disk_is_not_shown_before_the_verdict(stag
     assert error in (stage.directory.logs / "chief-0.log").read_text()
 
 
-def test_a_leader_that_could_not_say_why_is_understood(
+def test_a_leader_that_could_not_write_its_reason_is_judged_correctly(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_directory, "is_full", lambda _folder: True)
@@ -77,7 +77,7 @@ def test_an_output_that_was_removed_is_named_and_the_rest_is_saved(stage: Stage)
 
 
 @pytest.mark.usefixtures("full_disk")
-def test_logs_that_do_not_fit_cost_no_outcome(
+def test_logs_that_do_not_fit_do_not_prevent_the_outcome(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conclude, "save_logs", raising(FULL))
@@ -88,7 +88,7 @@ def test_logs_that_do_not_fit_cost_no_outcome(
     assert stage.is_clean()
 
 
-def test_a_run_that_failed_keeps_its_own_end_if_it_cannot_be_saved(
+def test_a_failed_run_keeps_its_verdict_if_it_cannot_be_saved(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conclude, "save_logs", raising(FULL))
@@ -97,7 +97,7 @@ def test_a_run_that_failed_keeps_its_own_end_if_it_cannot_be_saved(
     assert "is not complete: No space left on device" in outcome.notes[-1]
 
 
-def test_room_is_kept_for_the_end_and_given_back(stage: Stage) -> None:
+def test_space_is_reserved_for_the_outcome_and_released(stage: Stage) -> None:
     sizes: list[int] = []
     reserve = ".reserve"
     stage.clock.at(2.0, lambda: sizes.append((stage.directory.path / reserve).stat().st_size))
@@ -118,7 +118,7 @@ def test_room_is_kept_for_the_end_and_given_back(stage: Stage) -> None:
         (run_directory, "reserve"),
     ],
 )
-def test_a_workspace_that_is_full_is_told_before_anything_starts(
+def test_a_full_workspace_is_reported_before_anything_starts(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, module: object, name: str
 ) -> None:
     monkeypatch.setattr(module, name, raising(FULL))
@@ -129,7 +129,7 @@ def test_a_workspace_that_is_full_is_told_before_anything_starts(
     assert stage.is_clean()
 
 
-def test_free_room_is_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
+def test_free_space_is_that_of_the_nearest_existing_folder(tmp_path: Path) -> None:
     assert run_directory.free(tmp_path / "not" / "there") == run_directory.free(tmp_path)
     assert not run_directory.is_full(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -144,8 +144,8 @@ SAVING = (
 
 
 @pytest.mark.usefixtures("full_disk")
-def test_a_program_that_frees_what_it_could_not_write_is_understood(stage: Stage) -> None:
-    """TensorFlow removes the part of a checkpoint that it has written as it fails."""
+def test_a_program_that_deletes_its_incomplete_file_is_judged_correctly(stage: Stage) -> None:
+    """TensorFlow deletes the incomplete checkpoint when writing it fails."""
     failed = ends(1.1, 1, "failed", "the program ended with exit code 1")
     outcome = stage.up({"chief-0": [Life((says(0.4, "ready"), *SAVING, failed))]})
     assert (outcome.reason, outcome.exit_code, outcome.blame) == ("disk-full", 3, None)
@@ -153,7 +153,7 @@ def test_a_program_that_frees_what_it_could_not_write_is_understood(stage: Stage
     assert "ckpt-3_temp" in outcome.last_words
 
 
-def test_memory_that_is_full_is_no_disk(stage: Stage) -> None:
+def test_full_memory_is_not_a_full_disk(stage: Stage) -> None:
     words = "OSError: [Errno 28] No space left on device: '/tmp/cache'"
     outcome = stage.up({"chief-0": [Life((says(0.4, "ready"), ends(1.1, 1, "failed", words)))]})
     assert (outcome.reason, outcome.blame) == ("failed", "chief-0")

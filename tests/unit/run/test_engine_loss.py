@@ -1,4 +1,5 @@
-"""An engine that is lost in the middle of a run: told at once, waited for, and then judged well."""
+"""An engine that is lost during a run: reported at once, waited for, and the run judged
+correctly."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ GONE, BACK = "the Docker engine does not answer", "the Docker engine answers aga
 
 
 def told_at(stage: Stage, words: str) -> list[float]:
-    """The times at which the view was told these words, as the run goes on."""
+    """Records the times at which the view shows these words."""
     times: list[float] = []
     said = stage.view.phase
 
@@ -28,14 +29,15 @@ def told_at(stage: Stage, words: str) -> list[float]:
 
 
 def lose(stage: Stage, at: float, back: float | None = None, *, ends: bool = False) -> float:
-    """The engine is lost, and comes back, so many seconds from now; returns when it is lost."""
+    """Lose the engine, and bring it back, after these numbers of seconds; returns when it is
+    lost."""
     stage.clock.at(at, stage.engine.lose)
     if back is not None:
         stage.clock.at(back, lambda: stage.engine.come_back(ends=ends))
     return stage.clock.time() + at
 
 
-def test_an_engine_that_comes_back_costs_nothing(stage: Stage) -> None:
+def test_an_engine_that_comes_back_has_no_effect(stage: Stage) -> None:
     gone, back = told_at(stage, GONE), told_at(stage, BACK)
     lost = lose(stage, 2.5, 12.5)
     outcome = stage.up({"chief-0": [LONG]})
@@ -51,7 +53,7 @@ def test_an_engine_that_comes_back_costs_nothing(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_what_the_tasks_report_is_shown_while_the_engine_is_away(stage: Stage) -> None:
+def test_reports_of_tasks_are_shown_while_the_engine_is_lost(stage: Stage) -> None:
     lose(stage, 2.5, 20.0)
     steps: list[int | None] = []
     shown = stage.view.update
@@ -72,7 +74,7 @@ def test_what_the_tasks_report_is_shown_while_the_engine_is_away(stage: Stage) -
     assert 77 in steps
 
 
-def test_a_job_that_ends_well_while_the_engine_is_away(stage: Stage) -> None:
+def test_a_job_that_succeeds_while_the_engine_is_lost(stage: Stage) -> None:
     lose(stage, 2.5, 40.0)
     outcome = stage.up()
     assert (outcome.success, outcome.reason) == (True, "finished")
@@ -81,7 +83,7 @@ def test_a_job_that_ends_well_while_the_engine_is_away(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_job_that_fails_while_the_engine_is_away(stage: Stage) -> None:
+def test_a_job_that_fails_while_the_engine_is_lost(stage: Stage) -> None:
     lose(stage, 1.2, 40.0)
     outcome = stage.up({"chief-0": [Life((*LEADS.steps[:4], ends(2.0, 1, "failed", "E: no")))]})
     assert (outcome.reason, outcome.exit_code, outcome.blame) == ("failed", 5, "chief-0")
@@ -89,7 +91,7 @@ def test_a_job_that_fails_while_the_engine_is_away(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_the_evaluator_scores_while_the_engine_is_away(stage: Stage) -> None:
+def test_the_evaluator_scores_while_the_engine_is_lost(stage: Stage) -> None:
     scores = Life((says(0.1, "start", attempt=1),), after_job_s=6.0)
     lose(stage, 3.8, 30.0)
     outcome = stage.up(
@@ -100,8 +102,8 @@ def test_the_evaluator_scores_while_the_engine_is_away(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_an_engine_that_ends_the_containers_as_it_comes_back(stage: Stage, told: bool) -> None:
-    """Without live-restore: each task is stopped, and says so; the engine may tell of it."""
+def test_an_engine_that_ends_the_containers_when_it_comes_back(stage: Stage, told: bool) -> None:
+    """Without live-restore each task is stopped, and reports it; the engine may report it, too."""
     lose(stage, 2.5, 10.0, ends=True)
     if told:
         stage.engine.forget = lambda: None  # type: ignore[method-assign]
@@ -130,7 +132,7 @@ def test_an_engine_that_does_not_come_back(
     assert len(stage.events()) == 10
 
 
-def test_attach_goes_on_once_the_engine_is_back(stage: Stage) -> None:
+def test_attach_continues_when_the_engine_is_back(stage: Stage) -> None:
     lose(stage, 2.5)
     with pytest.raises(EngineError):
         stage.up({"chief-0": [LONG]}, deadline={"engine": 5.0})
@@ -143,7 +145,7 @@ def test_attach_goes_on_once_the_engine_is_back(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_an_interrupt_while_the_engine_is_away(stage: Stage) -> None:
+def test_an_interrupt_while_the_engine_is_lost(stage: Stage) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
@@ -155,10 +157,10 @@ def test_an_interrupt_while_the_engine_is_away(stage: Stage) -> None:
     assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("interrupted", 130)
 
 
-def test_an_engine_that_cannot_remove_a_run_is_told_with_how_to_remove_it(
+def test_if_the_engine_cannot_remove_a_run_the_error_says_how_to_remove_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one does that is busy with thousands of processes."""
+    """This happens if the engine is busy with thousands of processes."""
 
     def refuses(*_: str) -> int:
         raise EngineError("the engine refused: cannot stop container", "run it again")
@@ -169,8 +171,8 @@ def test_an_engine_that_cannot_remove_a_run_is_told_with_how_to_remove_it(
     assert told.value.hint.startswith("`cluster-kit down demo` removes what is left; ")
 
 
-def test_an_engine_that_hangs_is_told_and_waited_for(stage: Stage) -> None:
-    """Its streams stay open, and nothing comes."""
+def test_a_hanging_engine_is_reported_and_waited_for(stage: Stage) -> None:
+    """Its streams stay open, and nothing arrives."""
     gone, back = told_at(stage, GONE), told_at(stage, BACK)
     began = stage.clock.time()
     stage.clock.at(2.5, lambda: setattr(stage.engine, "hangs", True))
@@ -194,8 +196,8 @@ def test_an_engine_that_is_lost_twice(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_crash_while_the_engine_is_away_is_made_good(stage: Stage) -> None:
-    """The leader is started again by the kit, a worker by the engine, once it is back."""
+def test_a_task_that_crashes_while_the_engine_is_lost_is_restarted(stage: Stage) -> None:
+    """The kit restarts the leader, and the engine a worker, when the engine is back."""
     lose(stage, 1.2, 10.0)
     outcome = stage.up({
         "chief-0": [Life((says(0.1, "start", attempt=1), dies(2.0))), LEADS],
@@ -206,8 +208,8 @@ def test_a_crash_while_the_engine_is_away_is_made_good(stage: Stage) -> None:
     assert (tasks["chief-0"].restarts, tasks["worker-1"].restarts) == (1, 1)
 
 
-def test_an_engine_that_is_told_to_end_and_comes_back(stage: Stage) -> None:
-    """It stops the containers first, and tells so, but answers nobody any more."""
+def test_an_engine_that_is_stopped_and_comes_back(stage: Stage) -> None:
+    """It first stops the containers, and reports it, but then does not answer any more."""
     gone = told_at(stage, GONE)
     began = stage.clock.time()
     stage.clock.at(2.5, stage.engine.shut_down)
@@ -222,7 +224,7 @@ def test_an_engine_that_is_told_to_end_and_comes_back(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_an_engine_that_is_told_to_end_and_does_not_come_back(stage: Stage) -> None:
+def test_an_engine_that_is_stopped_and_does_not_come_back(stage: Stage) -> None:
     stage.clock.at(2.5, stage.engine.shut_down)
     with pytest.raises(EngineError, match="did not come back within 60 s"):
         stage.up({"chief-0": [LONG]})

@@ -1,4 +1,4 @@
-"""Which engine has the cluster that a command line names."""
+"""Which engine has the cluster that a command names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engines() -> tuple[Has, Has]:
 
 
 def found(engines: tuple[Has, Has], reference: str | None, root: Path, *on: str) -> Has:
-    """The engine that `reach` finds on a host with these: Docker's own, and its swarm."""
+    """Returns the engine that `reach` finds on a host with these: Docker's own, and its swarm."""
 
     def connect(engine: str = "compose", _settings: Any = None) -> Any:
         return engines[engine == "swarm"]
@@ -42,7 +42,7 @@ def found(engines: tuple[Has, Has], reference: str | None, root: Path, *on: str)
     return reach(host, reference, Workspace(root), *on)  # type: ignore[return-value]
 
 
-def test_a_cluster_is_found_where_it_is(engines: tuple[Has, Has], tmp_path: Path) -> None:
+def test_a_cluster_is_found_on_its_engine(engines: tuple[Has, Has], tmp_path: Path) -> None:
     here, there = engines
     assert found(engines, "b", tmp_path) is there
     assert found(engines, "a", tmp_path) is here, "this host comes first"
@@ -59,6 +59,6 @@ def test_a_manifest_names_its_cluster(engines: tuple[Has, Has], tmp_path: Path) 
     assert found(engines, "job", tmp_path) is engines[1]
 
 
-def test_only_a_manager_is_asked(engines: tuple[Has, Has], tmp_path: Path) -> None:
+def test_only_a_manager_of_a_swarm_is_asked(engines: tuple[Has, Has], tmp_path: Path) -> None:
     engines[0].manages = False
     assert found(engines, "b", tmp_path) is engines[0]

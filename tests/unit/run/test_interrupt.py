@@ -1,5 +1,8 @@
-"""Ctrl-C and a lost engine at every single step of a run: whatever the moment, nothing is left that
-could be removed, and everything that can be known is saved."""
+"""Ctrl-C and a lost engine at every single step of a run.
+
+Whatever the moment, nothing is left that could be removed, and everything that can be known is
+saved.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from tests.fakes.stage import Stage, set_up
 
 
 def count_steps(stage: Stage, then: Callable[[int, str], None]) -> list[str]:
-    """Call `then` with number and name of each step of the main thread: whatever it asks of engine
-    and Compose, says to the view, or waits for. Returns their names, as they come."""
+    """Call `then` with number and name of each step of the main thread: each call of the engine and
+    of Compose, each message to the view, each wait. Returns the steps' names, as they are added."""
     names: list[str] = []
 
     def step(name: str) -> None:
@@ -38,7 +41,7 @@ def count_steps(stage: Stage, then: Callable[[int, str], None]) -> list[str]:
 
 
 def steps(folder: Path) -> list[str]:
-    """The steps of a run that goes well."""
+    """Returns the steps of a successful run."""
     for stage in set_up(folder):
         names = count_steps(stage, lambda _number, _name: None)
         assert stage.up().success
@@ -73,7 +76,7 @@ def assert_interrupted(stage: Stage, moment: int) -> None:
 
     def interrupt(number: int, name: str) -> None:
         if number >= moment and stage.interruptible:
-            stage.interruptible = False  # as `interrupt_once`: the next ones are ignored
+            stage.interruptible = False  # as `interrupt_once`: further ones are ignored
             interrupted_at.append(name)
             raise KeyboardInterrupt
 
@@ -124,7 +127,7 @@ def assert_lost(stage: Stage, moment: int) -> None:
     assert (stage.directory.path / "events.jsonl").exists()
 
 
-def test_an_engine_that_is_lost_says_how_to_go_on(stage: Stage, tmp_path: Path) -> None:
+def test_the_error_about_a_lost_engine_says_how_to_continue(stage: Stage, tmp_path: Path) -> None:
     stage.clock.at(2.5, stage.engine.lose)
     with pytest.raises(EngineError, match="stopped in the middle of the run") as lost:
         stage.up()
@@ -136,8 +139,8 @@ def test_an_engine_that_is_lost_says_how_to_go_on(stage: Stage, tmp_path: Path) 
     assert {event["action"] for event in stage.events()} == {"create", "start"}
 
 
-def test_a_connection_that_breaks_costs_nothing(stage: Stage) -> None:
-    """The engine and the containers live on: it repeats what it has told."""
+def test_a_broken_connection_has_no_effect(stage: Stage) -> None:
+    """The engine and the containers continue: it repeats its events."""
     for moment in (0.7, 1.5, 2.9, 3.2):
         stage.clock.at(moment, stage.engine.hang_up)
     outcome = stage.up()
@@ -147,7 +150,7 @@ def test_a_connection_that_breaks_costs_nothing(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_an_engine_that_is_started_anew_has_ended_the_containers(stage: Stage) -> None:
+def test_a_restarted_engine_has_ended_the_containers(stage: Stage) -> None:
     def restart() -> None:
         stage.engine.hang_up()
         for box in stage.engine.boxes.values():
@@ -161,16 +164,16 @@ def test_an_engine_that_is_started_anew_has_ended_the_containers(stage: Stage) -
     assert stage.is_clean()
 
 
-def test_a_cluster_that_somebody_removes_ends(stage: Stage) -> None:
-    """`cluster-kit down` in another terminal."""
+def test_a_cluster_that_another_command_removes_ends(stage: Stage) -> None:
+    """As by `cluster-kit down` in another terminal."""
     stage.clock.at(1.5, lambda: stage.engine.remove("demo"))
     outcome = stage.up()
     assert (outcome.success, outcome.reason, outcome.blame) == (False, "stopped", None)
     assert stage.is_clean()
 
 
-def test_a_leader_that_somebody_removes_by_force_ends_it(stage: Stage) -> None:
-    """`docker rm -f`: no last word, and nothing to start again."""
+def test_a_leader_that_is_removed_by_force_ends_the_run(stage: Stage) -> None:
+    """As by `docker rm -f`: it leaves no end message, and cannot be restarted."""
 
     def remove() -> None:
         leader = next(box for box in stage.engine.boxes.values() if box.leads)

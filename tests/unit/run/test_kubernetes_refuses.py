@@ -1,4 +1,4 @@
-"""What goes wrong on Kubernetes is told with its hint: rights, room, no server at all."""
+"""Errors on Kubernetes are reported with a hint: permissions, room, no server at all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.processes
     ids=["image", "room", "mount", "quota", "quota-that-counts", "quota-at-once", "forbidden",
          "namespace", "unknown", "rights", "old", "evicted", "killed"],
 )  # fmt: skip
-def test_what_goes_wrong_is_told_with_its_hint(
+def test_errors_are_reported_with_a_hint(
     cli: Cli, fake: FakeKubernetes, behaves: dict[str, Any], code: int, words: str, hint: str
 ) -> None:
     for key, value in behaves.items():
@@ -62,19 +62,19 @@ def test_what_goes_wrong_is_told_with_its_hint(
     assert left(fake) <= {"persistentvolumeclaims"}, "nothing half-made is left"
 
 
-def test_who_may_not_see_secrets_needs_none(cli: Cli, fake: FakeKubernetes) -> None:
+def test_a_user_who_may_not_create_secrets_needs_none(cli: Cli, fake: FakeKubernetes) -> None:
     fake.refuses = {("GET", "secrets"): (403, 'secrets is forbidden: User "u" cannot list')}
     assert cli(*UP).code == 0
     assert left(fake) == {"persistentvolumeclaims"}
 
 
-def test_a_secret_that_could_not_be_removed_is_not_made(cli: Cli, fake: FakeKubernetes) -> None:
+def test_a_secret_that_could_not_be_removed_is_not_created(cli: Cli, fake: FakeKubernetes) -> None:
     fake.denied = {"secrets"}
     assert cli(*UP).code == 0
     assert ("POST", "secrets") not in fake.asked
 
 
-def test_a_secret_for_an_applied_file_is_the_users_own(cli: Cli, fake: FakeKubernetes) -> None:
+def test_a_secret_for_an_applied_file_belongs_to_the_user(cli: Cli, fake: FakeKubernetes) -> None:
     fake.refuses = {("GET", "secrets"): (403, 'secrets is forbidden: User "u" cannot list')}
     files = {"metadata": {"name": "ck-demo-files-0", "labels": {labels.CLUSTER: "demo"}}}
     mine = {"metadata": {"name": "ck-demo-env"}}
@@ -84,14 +84,10 @@ def test_a_secret_for_an_applied_file_is_the_users_own(cli: Cli, fake: FakeKuber
 
 
 @pytest.mark.parametrize("verb", ["list", "delete"])
-def test_what_is_done_at_the_end_takes_rights_too(
-    cli: Cli, fake: FakeKubernetes, verb: str
-) -> None:
+def test_permissions_for_the_end_are_checked_too(cli: Cli, fake: FakeKubernetes, verb: str) -> None:
     fake.denied = {"services"}
     said = cli("doctor", "demo", "--engine", "kubernetes")
-    words = " ".join(
-        (said.out + said.err).split()
-    )  # the table's lines are broken where it is narrow
+    words = " ".join((said.out + said.err).split())  # a narrow terminal breaks the table's lines
     assert said.code == 3 and f"{verb} services" in words
 
 
@@ -115,7 +111,7 @@ def test_without_the_client_the_message_says_what_to_install(
     assert kubernetes_api.INSTALL in said.err
 
 
-def test_an_empty_dir_is_refused_since_nothing_could_be_read(
+def test_an_empty_dir_is_refused_since_its_output_cannot_be_read(
     cli: Cli, fake: FakeKubernetes
 ) -> None:
     alone = ("--chief", "0", "--ps", "0")
@@ -123,7 +119,7 @@ def test_an_empty_dir_is_refused_since_nothing_could_be_read(
     assert said.code == 3 and 'output = "pvc"' in said.err
 
 
-def test_doctor_names_the_server_and_what_lacks(cli: Cli, fake: FakeKubernetes) -> None:
+def test_doctor_names_the_server_and_missing_permissions(cli: Cli, fake: FakeKubernetes) -> None:
     said = cli("doctor", "--engine", "kubernetes")
     assert said.code == 0 and "v1.35.0" in said.out and "mine" in said.out
     fake.denied = {"jobs", "pods"}

@@ -19,7 +19,7 @@ from tests.fakes.stage import NAME, Stage
 from tests.unit.metrics.runs import Read
 
 
-def test_a_run_that_goes_well_is_shown_saved_and_removed(stage: Stage) -> None:
+def test_a_successful_run_is_shown_saved_and_removed(stage: Stage) -> None:
     outcome = stage.up()
     assert (outcome.success, outcome.exit_code, outcome.reason) == (True, 0, "finished")
     assert (outcome.blame, outcome.notes, outcome.last_words) == (None, [], "")
@@ -59,7 +59,7 @@ def test_timings_are_of_this_run(stage: Stage) -> None:
     assert 3.5 < timings["total"] < 6.0
 
 
-def test_the_leaders_and_the_evaluators_lines_are_heard_also_after_a_restart(stage: Stage) -> None:
+def test_lines_of_leader_and_evaluator_are_shown_also_after_a_restart(stage: Stage) -> None:
     scorer = (Life((prints(0.2, "first life"), dies(0.5))), Life((prints(0.1, "second life"),)))
     stage.up({"evaluator-0": scorer})
     stage.engine.finish()
@@ -68,7 +68,7 @@ def test_the_leaders_and_the_evaluators_lines_are_heard_also_after_a_restart(sta
     assert "ps-0" not in {task for task, _ in stage.view.lines}
 
 
-def test_a_program_that_prints_without_end_is_shown_in_part_and_counted(stage: Stage) -> None:
+def test_endless_output_is_shown_in_part_and_counted(stage: Stage) -> None:
     flood = [prints(1.0, f"line {number}") for number in range(5000)]
     outcome = stage.up({"chief-0": [Life((*LEADS.steps[:-1], *flood, LEADS.steps[-1]))]})
     assert outcome.success
@@ -82,7 +82,7 @@ def test_a_program_that_prints_without_end_is_shown_in_part_and_counted(stage: S
     assert len(stage.view.lines) == shown, "nothing comes after the outcome"
 
 
-def test_a_failing_program_is_told_of_once(stage: Stage) -> None:
+def test_the_error_of_a_failed_program_is_shown_once(stage: Stage) -> None:
     """By the program, its supervisor or the outcome."""
     words = "ValueError: shapes differ"
     outcome = stage.up({"chief-0": [Life((
@@ -97,7 +97,7 @@ def test_a_failing_program_is_told_of_once(stage: Stage) -> None:
     assert words in (stage.directory.logs / "chief-0.log").read_text()
 
 
-def test_what_ended_another_task_than_the_leader_is_told_in_its_own_words(stage: Stage) -> None:
+def test_the_error_of_a_task_that_is_not_the_leader_is_its_own(stage: Stage) -> None:
     outcome = stage.up({
         "ps-0": [Life((says(0.2, "ready"), ends(1.0, 2, "failed", "port 2222 is taken")))],
         "chief-0": [Life((says(0.1, "start", attempt=1), ends(1.5, 1, "failed", "Unavailable")))],
@@ -105,7 +105,7 @@ def test_what_ended_another_task_than_the_leader_is_told_in_its_own_words(stage:
     assert (outcome.blame, outcome.message) == ("ps-0", "port 2222 is taken")
 
 
-def test_what_would_steer_a_terminal_is_not_saved(stage: Stage) -> None:
+def test_control_sequences_are_not_saved(stage: Stage) -> None:
     wipe = prints(0.8, "\x1b[2J\x1b[31mred\x1b[0m \x9b2Jwords")
     stage.up({"chief-0": [Life((*LEADS.steps[:-1], wipe, LEADS.steps[-1]))]})
     log = (stage.directory.logs / "chief-0.log").read_text()
@@ -113,8 +113,8 @@ def test_what_would_steer_a_terminal_is_not_saved(stage: Stage) -> None:
     assert not set(log) & {"\x1b", "\x9b"}
 
 
-def test_a_run_keeps_what_it_ran(stage: Stage) -> None:
-    """Overrides, and the program with its modules, however the files change afterwards."""
+def test_a_run_keeps_its_manifest_and_program(stage: Stage) -> None:
+    """With overrides, and the program's modules, however the files change later."""
     root = stage.workspace.root
     (root / "lib").mkdir()
     module = root / "lib" / "layers.py"
@@ -136,7 +136,7 @@ def test_a_run_keeps_what_it_ran(stage: Stage) -> None:
     assert [one.name for one in copies.rglob("*.py")] == ["train.py"], "a resumed run has its own"
 
 
-def test_a_manifest_that_nothing_overrides_is_kept_as_it_is_written(stage: Stage) -> None:
+def test_a_manifest_without_overrides_is_kept_as_it_is_written(stage: Stage) -> None:
     file = stage.workspace.manifests / f"{NAME}.toml"
     file.write_text(f"# mine\n{file.read_text()}")
     stage.up()
@@ -144,7 +144,9 @@ def test_a_manifest_that_nothing_overrides_is_kept_as_it_is_written(stage: Stage
     assert not stage.directory.program.exists()
 
 
-def test_of_a_large_program_hashes_are_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_large_program_only_hashes_are_kept(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_directory, "MOST_BYTES", 30)
     root = stage.workspace.root
     (root / "train.py").write_text("import large, small\n")
@@ -156,7 +158,7 @@ def test_of_a_large_program_hashes_are_kept(stage: Stage, monkeypatch: pytest.Mo
     assert record and set(record.program) == {"train.py", "large.py", "small.py"}
 
 
-def test_a_kept_cluster_is_there_after_its_end(stage: Stage) -> None:
+def test_a_kept_cluster_exists_after_its_end(stage: Stage) -> None:
     assert stage.up(keep=True).success
     assert len(stage.engine.boxes) == 5
     assert stage.saved()["success"]
@@ -172,7 +174,7 @@ def test_a_kept_cluster_is_there_after_its_end(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_resumed_run_adds_to_its_evidence_and_shows_nothing_of_the_run_before(
+def test_a_resumed_run_appends_to_its_files_and_shows_nothing_of_the_earlier_run(
     stage: Stage,
 ) -> None:
     first = stage.up()
@@ -193,7 +195,7 @@ def test_there_is_nothing_to_resume_before_the_first_run(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_bug_in_the_kit_is_called_one_and_cleans_up(
+def test_a_bug_in_the_kit_is_reported_as_one_and_cleans_up(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_seen: object) -> None:
@@ -213,11 +215,11 @@ MISREAD = (
     "last_words", "without_message", "known_hint", "on_host", "explained", "outcome_of",
     "mask_outcome", "mask_verdict", "sidecar_notes", "without_log", "save_logs",
 )  # fmt: skip
-"""What `conclude` does with words of tasks."""
+"""The functions of `conclude` that process texts of tasks."""
 
 
 @pytest.mark.parametrize("function", MISREAD)
-def test_words_that_the_kit_cannot_read_cost_no_verdict(
+def test_text_that_the_kit_cannot_process_does_not_prevent_a_verdict(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -249,7 +251,7 @@ def test_a_bug_in_judging_is_saved_and_cleans_up(
     assert stage.is_clean()
 
 
-def test_a_traceback_without_frames_costs_no_verdict(stage: Stage) -> None:
+def test_a_traceback_without_frames_does_not_prevent_a_verdict(stage: Stage) -> None:
     outcome = stage.up({"chief-0": [Life((
         says(0.1, "start", attempt=1), prints(0.9, "Traceback (most recent call last):"),
         prints(1.0, "ValueError: x"), ends(2.0, 1, "failed", "ValueError: x"),
@@ -258,7 +260,7 @@ def test_a_traceback_without_frames_costs_no_verdict(stage: Stage) -> None:
     assert stage.saved()["notes"] == []
 
 
-def test_others_look_in_when_no_container_is_left(
+def test_other_users_can_read_the_run_when_no_container_is_left(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[bool] = []
@@ -281,7 +283,7 @@ def test_others_look_in_when_no_container_is_left(
     assert opened == [True], "a container may go on writing"
 
 
-def test_a_directory_that_an_engine_has_to_enter_is_opened_before_the_start(
+def test_a_directory_that_the_engine_must_enter_is_opened_before_the_start(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[bool] = []
@@ -293,7 +295,7 @@ def test_a_directory_that_an_engine_has_to_enter_is_opened_before_the_start(
     assert opened == [True, True], "before the first container, and after the last"
 
 
-def test_a_full_disk_costs_the_evidence_and_leaves_no_container(
+def test_a_full_disk_loses_the_files_of_a_run_but_leaves_no_container(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -322,7 +324,7 @@ def test_status_and_the_live_table_agree_at_every_moment(stage: Stage) -> None:
     assert stage.view.differences == []
 
 
-def test_bytes_that_cannot_be_are_unknown(stage: Stage) -> None:
+def test_impossible_byte_counts_are_unknown(stage: Stage) -> None:
     good = ends(1.0, 0, "finished")
     fields = {**(good.fields or {}), "rx_bytes": -1, "tx_bytes": 1.5}
     outcome = stage.up({"chief-0": [Life((replace(good, fields=fields),))]})

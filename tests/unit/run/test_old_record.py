@@ -1,4 +1,4 @@
-"""What an older kit has kept of a run that still goes on."""
+"""The record that an older kit has written of a run that is still up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster_kit.workspace import new_run
 from tests.make import cluster
 
 
-def test_what_had_another_name_is_read(tmp_path: Path) -> None:
+def test_renamed_fields_are_read(tmp_path: Path) -> None:
     made = cluster(engine="kubernetes", kubernetes={"namespace": "ml", "claims": {"/data": "d/x"}})
     run = new_run(tmp_path, datetime.now())
     write_record(run, Record("1", made, Moment(0.0, 0.0, ""), 0.0, {}, {}))

@@ -1,4 +1,4 @@
-"""Whole runs whose Jobs are a JobSet's, on an API server of Kubernetes in this process."""
+"""Whole runs with a JobSet, on an API server of Kubernetes in this process."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _installed(fake: FakeKubernetes) -> None:
 
 
 def paced(fake: FakeKubernetes) -> None:
-    """Tasks end one after the other, as the kit looks: worker-1 and ps-0 first, then the leader,
-    with which the set's end deletes both workers; worker-0 has not ended by then."""
+    """Let tasks end one after the other: worker-1 and ps-0 first, then the leader, whose end
+    deletes both workers; worker-0 has not ended by then."""
     get, looks = fake.get, count()
     fake.lasts_s = 60.0
 
@@ -42,7 +42,7 @@ def paced(fake: FakeKubernetes) -> None:
     fake.get = looked  # type: ignore[method-assign]
 
 
-def test_a_set_ends_with_its_leader_and_what_its_tasks_said_is_kept(
+def test_a_jobset_ends_with_its_leader_and_the_logs_of_its_tasks_are_kept(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
     paced(fake)
@@ -58,7 +58,7 @@ def test_a_set_ends_with_its_leader_and_what_its_tasks_said_is_kept(
     assert left(fake) == {"persistentvolumeclaims"}
 
 
-def test_a_failed_leader_ends_the_set_as_it_says(
+def test_a_failed_leader_ends_the_jobset_with_its_reason(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
     fake.says = {"chief-0": [{"event": "ready"}, {**FAILED, "time": time.time() + 3}]}
@@ -71,7 +71,7 @@ def test_a_failed_leader_ends_the_set_as_it_says(
     assert left(fake) == {"persistentvolumeclaims"}
 
 
-def test_status_logs_and_down_find_the_tasks_of_a_set(
+def test_status_logs_and_down_find_the_tasks_of_a_jobset(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
     assert cli(*IN_SET, "--keep").code == 0
@@ -83,7 +83,7 @@ def test_status_logs_and_down_find_the_tasks_of_a_set(
     assert left(fake) == {"persistentvolumeclaims"}
 
 
-def test_a_set_that_takes_too_long_is_suspended_as_a_whole(
+def test_a_jobset_that_takes_too_long_is_suspended_as_a_whole(
     root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.lasts_s, fake.says = 60.0, {"chief-0": [{"event": "ready"}]}
@@ -96,10 +96,10 @@ def test_a_set_that_takes_too_long_is_suspended_as_a_whole(
     assert left(fake) == {"persistentvolumeclaims"}
 
 
-def test_a_queue_holds_the_whole_set_back_until_there_is_room(
+def test_a_queue_holds_the_whole_jobset_back_until_there_is_room(
     root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For longer than anything else may keep pods from starting."""
+    """This may last longer than any other reason that keeps pods from starting."""
     monkeypatch.setattr(kubernetes_start, "LONGEST_S", 0.5)
     get, pods_while_held, until = fake.get, [], time.monotonic() + 60.0
 
@@ -134,7 +134,7 @@ def test_a_queue_holds_the_whole_set_back_until_there_is_room(
     ],
     ids=["not-installed", "rights", "forbidden", "no-controller", "quota"],
 )  # fmt: skip
-def test_what_goes_wrong_with_a_set_is_told_with_its_hint(
+def test_errors_of_a_jobset_are_reported_with_a_hint(
     cli: Cli, fake: FakeKubernetes, behaves: dict[str, Any], code: int, words: str, hint: str
 ) -> None:
     for key, value in behaves.items():
@@ -146,7 +146,9 @@ def test_what_goes_wrong_with_a_set_is_told_with_its_hint(
     assert left(fake) <= {"persistentvolumeclaims"}, "nothing half-made is left"
 
 
-def test_doctor_says_whether_jobset_is_there(cli: Cli, root: Path, fake: FakeKubernetes) -> None:
+def test_doctor_reports_whether_jobset_is_installed(
+    cli: Cli, root: Path, fake: FakeKubernetes
+) -> None:
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write("[kubernetes]\njobset = true\n")
     said = cli("doctor", "demo", "--engine", "kubernetes")

@@ -1,4 +1,4 @@
-"""Whole runs on an API server of Kubernetes in this process: they end, are left, found, stopped."""
+"""Whole runs on an API server of Kubernetes in this process: ended, detached, found, stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["fake"]
 pytestmark = pytest.mark.processes
 
 
-def test_a_run_ends_as_its_leader_wrote_and_leaves_its_claim_alone(
+def test_a_run_ends_with_its_leaders_verdict_and_leaves_only_its_claim(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
     said = cli(*UP)
@@ -33,7 +33,7 @@ def test_a_run_ends_as_its_leader_wrote_and_leaves_its_claim_alone(
     assert "no task of demo" in cli("status", "demo", "--engine", "kubernetes").err
 
 
-def test_each_run_has_a_folder_of_its_own_in_the_claim(
+def test_each_run_has_a_separate_folder_in_the_claim(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
     made: dict[str, Any] = {}
@@ -62,7 +62,7 @@ def test_each_run_has_a_folder_of_its_own_in_the_claim(
     assert left(fake) == {"persistentvolumeclaims"}
 
 
-def test_one_that_was_left_is_found_waited_for_and_judged(
+def test_a_detached_run_is_found_waited_for_and_judged(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
     fake.lasts_s = 60.0
@@ -75,7 +75,7 @@ def test_one_that_was_left_is_found_waited_for_and_judged(
     assert outcome(root)["success"]
 
 
-def test_its_logs_are_masked_for_whoever_comes_later(
+def test_its_logs_are_masked_in_later_commands(
     root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "token").write_text("hunter2-of-a-file")
@@ -99,7 +99,7 @@ def test_its_logs_are_masked_for_whoever_comes_later(
     assert not [path.name for path in kept if b"hunter2" in path.read_bytes()]
 
 
-def test_a_run_that_takes_too_long_is_stopped_and_keeps_what_was_said(
+def test_a_run_that_takes_too_long_is_stopped_and_its_logs_are_kept(
     root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.lasts_s, fake.says = 60.0, {"chief-0": [{"event": "ready"}]}
@@ -110,7 +110,7 @@ def test_a_run_that_takes_too_long_is_stopped_and_keeps_what_was_said(
     assert left(fake) == {"persistentvolumeclaims"}
 
 
-def test_a_server_that_is_away_for_a_while_is_waited_for(
+def test_a_server_that_does_not_answer_for_a_while_is_waited_for(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
     fake.lasts_s = 0.6

@@ -1,4 +1,5 @@
-"""A person's own file beside the compose file: merged, never written, and refused if it breaks."""
+"""A user's own file next to the compose file: merged, never written, and refused if it breaks
+something."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def own(stage: Stage, text: str, name: str = "compose.override.yaml") -> Path:
 
 
 def merged(stage: Stage, text: str) -> str:
-    """What is said of a file that is refused, and that nothing is left of the run."""
+    """Returns the error about a refused file, after checking that nothing is left of the run."""
     file = own(stage, text)
     with pytest.raises(UsageError) as told:
         stage.up()
@@ -29,7 +30,7 @@ def merged(stage: Stage, text: str) -> str:
     return told.value.message
 
 
-def test_what_it_adds_reaches_the_containers_and_it_stays_as_it_is(stage: Stage) -> None:
+def test_its_additions_reach_the_containers_and_the_file_is_unchanged(stage: Stage) -> None:
     text = "services: {chief-0: {environment: {MORE: 'yes'}, dns: [10.0.0.2]}}\n"
     file = own(stage, text)
     seen = []
@@ -58,11 +59,11 @@ def test_what_it_adds_reaches_the_containers_and_it_stays_as_it_is(stage: Stage)
         ("{volumes: [{source: /x, target: /output}]}", "chief-0: its output directory"),
     ],
 )
-def test_what_a_task_cannot_do_without(stage: Stage, text: str, told: str) -> None:
+def test_changes_of_what_a_task_needs_are_refused(stage: Stage, text: str, told: str) -> None:
     assert told in merged(stage, f"services: {{chief-0: {text}}}\n")
 
 
-def test_all_that_it_breaks_is_told_at_once(stage: Stage) -> None:
+def test_all_its_problems_are_reported_together(stage: Stage) -> None:
     text = "services: {chief-0: {hostname: a}, ps-0: {hostname: b}, web: {image: x}}\nname: mine\n"
     lines = merged(stage, text).splitlines()[1:]
     assert [line.strip().partition(":")[0] for line in lines] == [
@@ -75,11 +76,11 @@ def test_all_that_it_breaks_is_told_at_once(stage: Stage) -> None:
     assert "the network: its subnet" in merged(stage, network)
 
 
-def test_one_that_is_not_yaml_is_told_in_composes_words(stage: Stage) -> None:
+def test_a_file_that_is_not_yaml_is_reported_with_composes_message(stage: Stage) -> None:
     assert "yaml:" in merged(stage, "services: [")
 
 
-def test_compose_takes_the_first_of_its_names(tmp_path: Path) -> None:
+def test_the_first_of_its_possible_names_is_used(tmp_path: Path) -> None:
     assert find_override(tmp_path / "compose.yaml") is None
     for name in reversed(NAMES):
         (tmp_path / name).touch()

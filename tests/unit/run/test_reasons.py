@@ -1,4 +1,4 @@
-"""A story for each reason for which a run ends; each is played whole, from `up` to outcome.json."""
+"""A story for each reason with which a run can end; each is played from `up` to outcome.json."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def test_the_story_of(stage: Stage, name: str) -> None:
     assert stage.view.differences == []
 
 
-def test_the_last_words_are_those_of_the_task_to_blame(stage: Stage) -> None:
+def test_the_last_output_is_that_of_the_task_to_blame(stage: Stage) -> None:
     outcome = stage.up(STORIES["the leader's program raises"].acting)
     assert 'File "/program/train.py", line 3' in outcome.last_words
     assert "ValueError" not in outcome.last_words, "the message says it already"
 
 
 @pytest.mark.parametrize("mounted", [False, True])
-def test_a_missing_file_of_the_data_has_a_hint_where_nothing_is_mounted(
+def test_a_missing_data_file_has_a_hint_if_nothing_is_mounted(
     stage: Stage, mounted: bool, tmp_path: Path
 ) -> None:
-    """Where something is, the message has the host's path, and the program may know better."""
+    """If something is mounted, the message has the host's path, and the program may know more."""
     for label in ("cats", "dogs"):
         (tmp_path / "data" / label).mkdir(parents=True)
         (tmp_path / "data" / label / "1.jpg").touch()
@@ -58,7 +58,9 @@ def test_a_missing_file_of_the_data_has_a_hint_where_nothing_is_mounted(
     assert outcome.cure == ("" if mounted else "nothing is mounted at /data: run with `--data DIR`")
 
 
-def test_a_missing_file_that_is_beside_the_program_has_a_hint(stage: Stage, tmp_path: Path) -> None:
+def test_a_missing_file_that_is_next_to_the_program_has_a_hint(
+    stage: Stage, tmp_path: Path
+) -> None:
     (tmp_path / "conf").mkdir()
     for file in ("train.py", "conf/lr.json"):
         (tmp_path / file).touch()
@@ -70,7 +72,7 @@ def test_a_missing_file_that_is_beside_the_program_has_a_hint(stage: Stage, tmp_
         assert (f"/program/{name}" in outcome.cure) == found
 
 
-def test_every_task_gets_as_far_as_its_story_says(stage: Stage) -> None:
+def test_every_task_gets_as_far_as_its_story(stage: Stage) -> None:
     """A story in which the fake does nothing would prove nothing."""
     outcome = stage.up(STORIES["the program never ends"].acting)
     assert outcome.timings_s["total"] > 50
@@ -85,7 +87,7 @@ REFUSED: dict[Reason, tuple[type[KitError], int]] = {
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_an_error_of_the_kits_in_the_middle_of_a_run(
+def test_an_error_of_the_kit_during_a_run(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, reason: Reason
 ) -> None:
     kind, code = REFUSED[reason]

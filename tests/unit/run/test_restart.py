@@ -1,4 +1,4 @@
-"""restart of tasks that are watched: what a person asked for is nobody's failure, and is told."""
+"""`restart` of watched tasks: a requested restart is no failure, and is reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fakes.stage import NAME, Stage
 from tests.unit.run.asking import ACTING, BEGINS, LONG, TRAINS, box, do, restart
 
 
-def test_a_worker_is_restarted_and_nobody_calls_it_a_crash(stage: Stage) -> None:
+def test_a_restarted_worker_is_not_reported_as_a_crash(stage: Stage) -> None:
     addresses: list[str] = []
 
     def ask() -> None:
@@ -35,7 +35,9 @@ def test_a_worker_is_restarted_and_nobody_calls_it_a_crash(stage: Stage) -> None
     assert stage.is_clean()
 
 
-def test_with_the_leader_all_tasks_are_restarted_and_the_run_is_watched_on(stage: Stage) -> None:
+def test_with_the_leader_all_tasks_are_restarted_and_the_run_is_watched_further(
+    stage: Stage,
+) -> None:
     do(stage, 2.0, lambda: restart(stage, "chief-0"))
     outcome = stage.up(ACTING)
     assert outcome.success, outcome.message
@@ -45,7 +47,7 @@ def test_with_the_leader_all_tasks_are_restarted_and_the_run_is_watched_on(stage
     assert [line for _, line in stage.view.lines] == ["100 training images"]
 
 
-def test_retries_count_anew_after_a_restart_on_request(stage: Stage) -> None:
+def test_retries_count_from_zero_after_a_requested_restart(stage: Stage) -> None:
     crash = Life((*BEGINS, dies(1.0)))
     do(stage, 6.5, lambda: lifecycle.stop(stage.host, stage.engine, NAME))
     do(stage, 7.5, lambda: lifecycle.start(stage.host, stage.engine, NAME))
@@ -55,7 +57,7 @@ def test_retries_count_anew_after_a_restart_on_request(stage: Stage) -> None:
     assert {t.name: t.restarts for t in outcome.tasks}["chief-0"] == 5
 
 
-def test_a_run_that_fails_over_a_restart_says_that_a_person_asked(stage: Stage) -> None:
+def test_a_run_that_fails_because_of_a_restart_says_so(stage: Stage) -> None:
     failed = ends(2.5, 1, "failed", "worker-1 was lost", "worker-1")
     do(stage, 2.0, lambda: restart(stage, "worker-1"))
     outcome = stage.up({"chief-0": [Life((*BEGINS, failed))], "worker-1": [TRAINS, Life(())]})
@@ -64,8 +66,8 @@ def test_a_run_that_fails_over_a_restart_says_that_a_person_asked(stage: Stage) 
     assert "by `cluster-kit restart`: a user requested it)" in outcome.message
 
 
-def test_a_task_that_dies_of_a_restart_is_not_the_first_failure(stage: Stage) -> None:
-    deaf = Life(TRAINS.steps, stubborn=True)  # it is killed after its grace: 137, not 143
+def test_a_task_that_ends_because_of_a_restart_is_not_the_first_failure(stage: Stage) -> None:
+    deaf = Life(TRAINS.steps, stubborn=True)  # It is killed after its grace: 137, not 143.
     failed = ends(2.5, 1, "failed", "")
     do(stage, 2.0, lambda: restart(stage, "worker-1"))
     outcome = stage.up({"chief-0": [Life((*BEGINS, failed))], "worker-1": [deaf]})
@@ -73,7 +75,7 @@ def test_a_task_that_dies_of_a_restart_is_not_the_first_failure(stage: Stage) ->
 
 
 @pytest.mark.parametrize("line", ["{", '{"event": "asked", "time": 1}', '{"tasks": 3}', "[]"])
-def test_what_else_stands_in_the_file_is_ignored(stage: Stage, line: str) -> None:
+def test_other_contents_of_the_request_file_are_ignored(stage: Stage, line: str) -> None:
     def scribble() -> None:
         with (stage.directory.path / user_requests.FILE).open("a") as file:
             file.write(f"{line}\n")
@@ -85,7 +87,7 @@ def test_what_else_stands_in_the_file_is_ignored(stage: Stage, line: str) -> Non
     assert (outcome.success, outcome.notes) == (True, [])
 
 
-def test_a_resumed_run_knows_nothing_of_what_was_asked_before(stage: Stage, tmp_path: Path) -> None:
+def test_a_resumed_run_ignores_earlier_requests(stage: Stage, tmp_path: Path) -> None:
     do(stage, 2.0, lambda: restart(stage, "worker-1"))
     assert stage.up().notes
     stage.clock.pass_by(60)

@@ -1,4 +1,4 @@
-"""stop and start of clusters that are watched, and of those that nobody watches."""
+"""`stop` and `start` of watched and unwatched clusters."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.fakes.stage import NAME, Stage
 from tests.unit.run.asking import ACTING, box, do, restart
 
 FITS = 66
-"""Characters of a phase that 80 columns show whole, with the time of a long run after it."""
+"""The number of characters of a phase that fit into 80 columns, with the time of a long run."""
 
 
-def test_a_stopped_cluster_is_waited_for_and_watched_on(stage: Stage) -> None:
-    """Longer than every deadline: the time in which it is stopped is nobody's."""
+def test_a_stopped_cluster_is_waited_for_and_watched_further(stage: Stage) -> None:
+    """Longer than every deadline: the time in which it is stopped does not count."""
     ips = {}
 
     def stop() -> None:
@@ -46,7 +46,9 @@ def test_a_stopped_cluster_is_waited_for_and_watched_on(stage: Stage) -> None:
 
 @pytest.mark.parametrize("forgotten", [False, True])
 @pytest.mark.parametrize("attached_first", [False, True])
-def test_nobody_need_watch_it(stage: Stage, forgotten: bool, attached_first: bool) -> None:
+def test_an_unwatched_cluster_can_be_stopped_and_started(
+    stage: Stage, forgotten: bool, attached_first: bool
+) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
     assert lifecycle.stop(stage.host, stage.engine, NAME)
@@ -77,7 +79,7 @@ def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(sta
     assert stage.is_clean()
 
 
-def test_whoever_watches_a_stopped_cluster_judges_it_when_it_is_removed(stage: Stage) -> None:
+def test_a_stopped_cluster_is_judged_when_it_is_removed(stage: Stage) -> None:
     do(stage, 2.0, lambda: lifecycle.stop(stage.host, stage.engine, NAME))
 
     def down() -> None:
@@ -94,7 +96,7 @@ def test_whoever_watches_a_stopped_cluster_judges_it_when_it_is_removed(stage: S
     assert stage.is_clean()
 
 
-def test_ctrl_c_ends_a_stopped_cluster_as_any_other(stage: Stage) -> None:
+def test_ctrl_c_ends_a_stopped_cluster_like_any_other(stage: Stage) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
@@ -104,7 +106,7 @@ def test_ctrl_c_ends_a_stopped_cluster_as_any_other(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_what_has_ended_is_not_started(stage: Stage) -> None:
+def test_an_ended_cluster_is_not_started(stage: Stage) -> None:
     with pytest.raises(HostError, match="no container of the cluster demo is there"):
         lifecycle.stop(stage.host, stage.engine, NAME)
     stage.detach()
@@ -137,7 +139,7 @@ def test_a_start_that_the_engine_refuses_leaves_the_cluster_stopped(
     assert stage.attach().success
 
 
-def test_a_gpu_that_another_cluster_has_by_now_is_told(
+def test_a_gpu_that_another_cluster_uses_by_now_is_reported(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.detach(ACTING)
@@ -151,7 +153,7 @@ def test_a_gpu_that_another_cluster_has_by_now_is_told(
     monkeypatch.undo()
 
 
-def test_nothing_is_done_that_cannot_be_told(stage: Stage) -> None:
+def test_a_request_that_cannot_be_recorded_is_refused(stage: Stage) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
     (stage.directory.path / user_requests.FILE).mkdir()

@@ -1,4 +1,4 @@
-"""`cluster-kit down` on a job that runs: stopped on purpose, and its evidence is saved."""
+"""`cluster-kit down` on a running job: the run counts as stopped, and its files are saved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG = Life((*LEADS.steps[:4], prints(1.5, "half way"), ends(300.0, 0, "finished
 
 
 class OtherTerminal(SystemClock):
-    """The clock of another process: it waits for the run as long as that takes."""
+    """The clock of another process, which waits for the run as long as needed."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -31,7 +31,7 @@ class OtherTerminal(SystemClock):
 
 @pytest.fixture
 def downs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """`down` from another terminal, 2 s after the start; what it returned."""
+    """Runs `down` from another terminal, 2 s after the start, and records its result."""
     monkeypatch.setattr(taking_down, "POLL_S", 0.01)
     counts: list[int] = []
     host = replace(stage.host, clock=OtherTerminal(stage))
@@ -47,7 +47,7 @@ def downs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     other.join(30)
 
 
-def test_a_run_that_is_taken_down_was_stopped_and_nobody_is_to_blame(
+def test_a_run_that_is_taken_down_was_stopped_and_no_task_is_blamed(
     stage: Stage, downs: list[int]
 ) -> None:
     outcome = stage.up({"chief-0": [LONG]})
@@ -61,9 +61,7 @@ def test_a_run_that_is_taken_down_was_stopped_and_nobody_is_to_blame(
     assert stage.is_clean()
 
 
-def test_a_run_that_keeps_its_containers_loses_them_all_the_same(
-    stage: Stage, downs: list[int]
-) -> None:
+def test_a_run_with_keep_loses_its_containers_nevertheless(stage: Stage, downs: list[int]) -> None:
     assert stage.up({"chief-0": [LONG]}, keep=True).reason == "stopped"
     while not downs:
         pass
@@ -71,7 +69,7 @@ def test_a_run_that_keeps_its_containers_loses_them_all_the_same(
     assert stage.is_clean()
 
 
-def test_a_leader_that_is_stopped_before_it_can_say_so_is_not_started_again(stage: Stage) -> None:
+def test_a_leader_that_is_stopped_before_it_can_report_it_is_not_restarted(stage: Stage) -> None:
     stage.detach({"chief-0": [Life(LONG.steps, young=True), LONG]})
     began = stage.clock.monotonic()
     assert take_down(stage.host, stage.engine, NAME) == 5
@@ -80,7 +78,7 @@ def test_a_leader_that_is_stopped_before_it_can_say_so_is_not_started_again(stag
     assert stage.is_clean()
 
 
-def test_a_cluster_that_nobody_watches_is_judged_saved_and_removed(stage: Stage) -> None:
+def test_an_unwatched_cluster_is_judged_saved_and_removed(stage: Stage) -> None:
     stage.detach({"chief-0": [LONG]})
     assert take_down(stage.host, stage.engine, NAME) == 5
     saved = stage.saved()
@@ -89,7 +87,7 @@ def test_a_cluster_that_nobody_watches_is_judged_saved_and_removed(stage: Stage)
     assert stage.is_clean()
 
 
-def test_what_root_writes_in_anothers_run_belongs_to_its_owner(
+def test_files_that_root_writes_in_a_users_run_belong_to_that_user(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (program := stage.workspace.root / "train.py").write_text("import this\n")
@@ -106,15 +104,15 @@ def test_what_root_writes_in_anothers_run_belongs_to_its_owner(
     assert not any(name.startswith("output") for name in names)
 
 
-def test_a_cluster_that_was_not_started_by_up_is_just_removed(stage: Stage) -> None:
+def test_a_cluster_that_up_did_not_start_is_just_removed(stage: Stage) -> None:
     stage.detach()
     stage.directory.record.unlink()
     assert take_down(stage.host, stage.engine, NAME) == 5
     assert stage.is_clean() and not stage.directory.outcome.exists()
 
 
-def test_a_leader_whose_container_was_removed_is_not_to_blame(stage: Stage) -> None:
-    """`docker rm --force`: it could not say anything."""
+def test_a_leader_whose_container_was_removed_is_not_blamed(stage: Stage) -> None:
+    """As by `docker rm --force`: it could not report anything."""
 
     def remove() -> None:
         for box in list(stage.engine.boxes.values()):

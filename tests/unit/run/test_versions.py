@@ -1,4 +1,4 @@
-"""What `--version` names, also if there is nothing to name."""
+"""The versions that `--version` prints, and what it prints if some are missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_tool(monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...] | None) 
     monkeypatch.setattr(told, "platform_of", lambda _engine: Backend())
 
 
-def test_all_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_versions_that_exist_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     with_tool(monkeypatch, (2, 26, 1))
     engine = FakeEngine(Clock())
     host = fake_host(lambda: engine)
@@ -39,7 +39,7 @@ def test_all_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_not_there_is_said_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_programs_are_reported_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused() -> FakeEngine:
         raise HostError("no Docker engine answers: no such file", "start it")
 

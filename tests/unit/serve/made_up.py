@@ -1,4 +1,4 @@
-"""A run that goes on, made up: its directory, which grows, and an engine that knows of it."""
+"""A simulated run that continues: its directory, which grows, and its engine."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class MadeUp:
 
     @classmethod
     def of(cls, root: Path, cluster: Cluster, run: str) -> MadeUp:
-        """The same with a run that another process has made, and goes on to write."""
+        """Returns the same with a run that another process creates and writes."""
         made = cls(root, cluster, "")
         made.id, made.run = "run-1", RunDirectory(made.workspace.runs(cluster.name) / run)
         made.states = {task.name: "running" for task in cluster.tasks}
         return made
 
     def new_run(self, id_: str, *, up: bool = True) -> RunDirectory:
-        """The next run of the cluster, which is up from its start on."""
+        """Start the next run of the cluster, which is up from then on."""
         self.id = id_
         self.run = new_run(self.workspace.runs(self.cluster.name), NOW)
         record = Record(id_, self.cluster, Moment(0.0, 0.0, ""), BEGAN, {}, {})
@@ -72,7 +72,7 @@ class MadeUp:
             file.write(json.dumps(entry) + "\n")
 
     def happens(self, task: str, time: float, action: str, code: int | None = None) -> None:
-        """An event that the engine tells."""
+        """Add an event of the engine."""
         event = Event(BEGAN + time, action, task, code)
         self.history.append(event)
         for heard in self._heard:
@@ -85,7 +85,7 @@ class MadeUp:
             self.happens(task.name, 0.0, "start")
 
     def over(self, *, success: bool = True) -> None:
-        """The run is over, and its containers are gone."""
+        """End the run; its containers are removed."""
         self.states = {}
         reason, message = ("finished", "") if success else ("failed", "it broke")
         facts = {"id": self.id, "success": success, "reason": reason, "message": message,
@@ -100,12 +100,12 @@ class MadeUp:
         self.run.outcome.write_text(json.dumps(facts))
 
     def finish(self) -> None:
-        """The test is over: let go of who listens to events."""
+        """End the test: stop all listeners to events."""
         self._is_over = True
         for heard in self._heard:
             heard.put(None)
 
-    # What the server asks an engine.
+    # The questions that the server asks an engine.
 
     def glance(self) -> list[ContainerSummary]:
         self._asked("glance")

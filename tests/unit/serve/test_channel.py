@@ -1,4 +1,4 @@
-"""One reading for all pages, and none without one."""
+"""All pages share one reader, which reads only while a page is open."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "PULSE_S", 0.005)
 
 
-def test_two_pages_share_one_reading(quick: None) -> None:
+def test_two_pages_share_one_reader(quick: None) -> None:
     one = Channel(source := Counts())
     assert source.looks == 0, "nobody looks"
     first, second = one.listen(), one.listen()
@@ -66,7 +66,7 @@ def test_nothing_is_read_when_the_last_page_is_closed(quick: None) -> None:
     again.close()
 
 
-def test_a_page_that_is_behind_is_told_the_whole() -> None:
+def test_a_page_that_is_behind_gets_everything_again() -> None:
     one = Channel(source := Counts())
     page = one.listen()
     next(page)
@@ -76,7 +76,7 @@ def test_a_page_that_is_behind_is_told_the_whole() -> None:
     page.close()
 
 
-def test_all_pages_are_told_of_the_end_and_end() -> None:
+def test_all_pages_are_informed_of_the_end_and_close() -> None:
     one = Channel(Counts())
     page = one.listen()
     next(page)
@@ -85,7 +85,7 @@ def test_all_pages_are_told_of_the_end_and_end() -> None:
     assert rest[-1].endswith(b", the end") and one.pages == 0
 
 
-def test_it_looks_less_often_when_nothing_happens_or_looking_is_dear() -> None:
+def test_it_reads_less_often_if_nothing_happens_or_reading_is_slow() -> None:
     assert next_pause(1.0, 0.001, new=True) == FASTEST_S
     assert FASTEST_S < next_pause(FASTEST_S, 0.001, new=False) < SLOWEST_S
     assert next_pause(SLOWEST_S, 0.0, new=False) == SLOWEST_S

@@ -1,4 +1,4 @@
-"""What may be done to tasks from a page, and when the page may do anything at all."""
+"""What a page can do to tasks, and when it may do anything."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_each_verb_does_what_it_says(made: MadeUp) -> None:
         ("ps-0", "kill", HostError, "ps-0 of demo is paused"),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_impossible_actions_are_reported(
     made: MadeUp, task: str, verb: str, kind: type[Exception], says: str
 ) -> None:
     made.states |= {"worker-1": "exited", "ps-0": "paused"}
@@ -53,7 +53,7 @@ def test_what_cannot_be_done_is_told(
     assert made.done == []
 
 
-def test_a_cluster_is_stopped_as_the_command_does(
+def test_a_cluster_is_stopped_as_by_the_command(
     made: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(made, "stop", lambda name: made.done.append(("stop", name)), raising=False)
@@ -65,14 +65,14 @@ def test_a_cluster_is_stopped_as_the_command_does(
 
 
 @pytest.mark.parametrize("path", ["/control/demo/worker-0/kill", "/control/demo/stop"])
-def test_without_leave_there_is_nothing_to_ask(made: MadeUp, path: str) -> None:
+def test_without_allow_control_there_are_no_actions(made: MadeUp, path: str) -> None:
     made.site.control = False
     with pytest.raises(Refused) as refused:
         answer(routes_of(made.site), Request("POST", path))
     assert refused.value.status == 404 and made.done == []
 
 
-def test_with_leave_it_is_asked_by_post_only(made: MadeUp) -> None:
+def test_with_allow_control_actions_must_be_posted(made: MadeUp) -> None:
     routes = routes_of(made.site)
     done = answer(routes, Request("POST", "/control/demo/worker-0/freeze"))
     assert done.body == b"worker-0: frozen: `thaw` lets it continue"
@@ -81,7 +81,7 @@ def test_with_leave_it_is_asked_by_post_only(made: MadeUp) -> None:
     assert refused.value.status == 405
 
 
-def test_an_engine_that_refuses_is_told(made: MadeUp) -> None:
+def test_an_engine_that_refuses_is_reported(made: MadeUp) -> None:
     made.lost = True
     with pytest.raises(EngineError, match="the engine is gone"):
         to_task(fake_host(), made, "demo", "worker-0", "kill")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Who is let in: by token, by the address that was asked for, by method."""
+"""Which requests are accepted: by token, by host name, by method."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def asked(
         asked(query=TOKEN, host="127.0.0.2"),
     ],
 )
-def test_who_has_the_token_is_let_in(request_: Request) -> None:
+def test_requests_with_the_token_are_accepted(request_: Request) -> None:
     refuse(request_, TOKEN, "127.0.0.1")
 
 
@@ -52,13 +52,13 @@ def test_who_has_the_token_is_let_in(request_: Request) -> None:
         (asked("POST", bearer=f"Bearer {TOKEN}", host="evil.example"), "is not an address"),
     ],
 )
-def test_others_are_told_why_not(request_: Request, says: str) -> None:
+def test_other_requests_are_refused_with_the_reason(request_: Request, says: str) -> None:
     with pytest.raises(Refused) as refused:
         refuse(request_, TOKEN, "127.0.0.1")
     assert refused.value.status == 403 and says in refused.value.sentence
 
 
-def test_a_server_for_others_is_named_by_any_address_but_not_by_any_name() -> None:
+def test_a_server_for_other_machines_accepts_any_address_but_not_any_name() -> None:
     refuse(asked(query=TOKEN, host="192.168.1.7:8000"), TOKEN, "0.0.0.0")
     refuse(asked(query=TOKEN, host="build-3.lan:8000"), TOKEN, "build-3.lan")
     refuse(asked(query=TOKEN, host="Mine:8000"), TOKEN, "0.0.0.0", "mine")
@@ -67,6 +67,6 @@ def test_a_server_for_others_is_named_by_any_address_but_not_by_any_name() -> No
             refuse(asked(query=TOKEN, host=host), TOKEN, address, "mine")
 
 
-def test_which_addresses_only_this_machine_reaches() -> None:
+def test_which_addresses_only_this_machine_can_reach() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "::1", "localhost", "127.9.9.9")))
     assert not any(map(is_loopback, ("0.0.0.0", "192.168.1.7", "build-3.lan", "::")))

@@ -1,4 +1,4 @@
-"""What the page of a cluster is told, from nothing to the end and the run after that."""
+"""The messages to the page of a cluster, from no run to its end and the next run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def made(tmp_path: Path) -> Iterator[MadeUp]:
 
 
 def messages(told: bytes) -> dict[str, Any]:
-    """The data of each kind of message."""
+    """Returns the data of each kind of message."""
     blocks = [block.split("\n") for block in told.decode().split("\n\n") if block]
     return {
         kind.removeprefix("event: "): json.loads(data.removeprefix("data: "))
@@ -41,7 +41,7 @@ def messages(told: bytes) -> dict[str, Any]:
 
 
 def settled(one: Feed, made: MadeUp) -> dict[str, Any]:
-    """All that is told once the engine's events have arrived, which takes a thread."""
+    """Returns all messages after the engine's events have arrived, which takes a thread."""
     told = messages(one.look())
     for _ in range(2000):
         seen = one._reading._growing.seen if one._reading else None
@@ -51,7 +51,7 @@ def settled(one: Feed, made: MadeUp) -> dict[str, Any]:
     return told
 
 
-def test_a_run_is_told_whole_and_then_what_is_new(made: MadeUp) -> None:
+def test_a_run_is_sent_completely_and_then_only_changes(made: MadeUp) -> None:
     made.say("chief-0", 1.0, "step", step=1, loss=0.5)
     one = Feed(made.site, "demo")
     first = settled(one, made)
@@ -72,7 +72,7 @@ def test_a_run_is_told_whole_and_then_what_is_new(made: MadeUp) -> None:
     assert [mark["text"] for mark in marks["marks"]] == ["ended with exit code 1"]
 
 
-def test_only_what_is_new_is_read(made: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_data_is_read(made: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
     one = Feed(made.site, "demo")
     settled(one, made)
     opened: list[str] = []
@@ -91,7 +91,7 @@ def test_only_what_is_new_is_read(made: MadeUp, monkeypatch: pytest.MonkeyPatch)
     assert opened == ["worker-1.jsonl"]
 
 
-def test_the_end_is_the_report_of_the_run(made: MadeUp) -> None:
+def test_the_end_equals_the_report_of_the_run(made: MadeUp) -> None:
     one = Feed(made.site, "demo")
     settled(one, made)
     made.over(success=False)
@@ -100,7 +100,7 @@ def test_the_end_is_the_report_of_the_run(made: MadeUp) -> None:
     assert one.look() == b"" and messages(one.whole())["run"] == told
 
 
-def test_the_next_run_takes_the_place_of_the_last(made: MadeUp) -> None:
+def test_the_next_run_replaces_the_last(made: MadeUp) -> None:
     one = Feed(made.site, "demo")
     settled(one, made)
     first = made.run.path.name
@@ -111,7 +111,7 @@ def test_the_next_run_takes_the_place_of_the_last(made: MadeUp) -> None:
     assert messages(one.look())["run"]["run"]["run"] == made.run.path.name != first
 
 
-def test_a_run_that_goes_on_in_the_same_directory_is_another_run(made: MadeUp) -> None:
+def test_a_run_that_is_resumed_in_its_directory_is_another_run(made: MadeUp) -> None:
     from cluster_kit.host import Moment
     from cluster_kit.run.run_directory import Record, write_record
 
@@ -125,7 +125,7 @@ def test_a_run_that_goes_on_in_the_same_directory_is_another_run(made: MadeUp) -
     assert "ended" not in told and told["run"]["verdict"]["success"] is None
 
 
-def test_a_run_whose_engine_was_lost_goes_on_if_its_tasks_do(made: MadeUp) -> None:
+def test_a_run_whose_engine_was_lost_continues_if_its_tasks_do(made: MadeUp) -> None:
     made.run.outcome.write_text(json.dumps({"id": "run-1", "success": False, "reason": "engine"}))
     told = settled(Feed(made.site, "demo"), made)
     assert "ended" not in told["run"]
@@ -133,7 +133,7 @@ def test_a_run_whose_engine_was_lost_goes_on_if_its_tasks_do(made: MadeUp) -> No
     assert settled(Feed(made.site, "demo"), made)["run"]["ended"]
 
 
-def test_an_engine_that_is_lost_is_told_and_the_files_are_read_on(made: MadeUp) -> None:
+def test_a_lost_engine_is_reported_and_the_files_are_read_further(made: MadeUp) -> None:
     one = Feed(made.site, "demo")
     settled(one, made)
     made.lost = True
@@ -144,7 +144,7 @@ def test_an_engine_that_is_lost_is_told_and_the_files_are_read_on(made: MadeUp) 
     assert messages(one.look())["trouble"] == ""
 
 
-def test_no_value_of_a_secret_is_told(made: MadeUp) -> None:
+def test_no_value_of_a_secret_is_sent(made: MadeUp) -> None:
     made.secrets = ('hunter"22',)
     made.say("chief-0", 1.0, "phase", name='with hunter"22 in it')
     one = Feed(made.site, "demo")
@@ -152,7 +152,7 @@ def test_no_value_of_a_secret_is_told(made: MadeUp) -> None:
     assert b"hunter" not in one.whole() and b"with *** in it" in one.whole()
 
 
-def test_secrets_of_containers_that_came_after_the_page_are_not_told(
+def test_secrets_of_containers_that_started_after_the_page_are_not_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(incremental, "ASK_S", 0.0)
@@ -178,12 +178,12 @@ def test_a_cluster_that_was_started_without_the_kit_has_states_and_logs(made: Ma
     assert told["states"]["chief-0"] == "running"
 
 
-def test_what_cannot_be_read_is_told(made: MadeUp) -> None:
+def test_an_unreadable_run_is_reported(made: MadeUp) -> None:
     made.run.record.write_text("{}")
     assert "cannot be read" in messages(Feed(made.site, "demo").look())["run"]["none"]
 
 
-def test_without_a_run_it_is_waited_for(made: MadeUp) -> None:
+def test_without_a_run_the_page_waits(made: MadeUp) -> None:
     one = Feed(made.site, "other")
     assert messages(one.look())["run"]["none"].startswith("other is not up")
     assert one.look() == b""
@@ -197,7 +197,7 @@ def test_a_run_that_is_removed_meanwhile_is_no_error(made: MadeUp) -> None:
     assert "no run of it here" in messages(one.look())["run"]["none"]
 
 
-def test_checkpoints_are_looked_for_now_and_then(
+def test_checkpoints_are_searched_for_now_and_then(
     made: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[Path] = []

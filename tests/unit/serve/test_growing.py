@@ -1,4 +1,4 @@
-"""Whatever comes in whichever pieces: what a page has put together is what a report shows."""
+"""However the data arrive in pieces, the assembled page equals the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Piece = tuple[Sequence[Event], Sequence[Entry], Sequence[Entry]]
 
 
 class Page:
-    """What templates/report/live/grow.js does with what it is told."""
+    """Does what templates/report/live/grow.js does with the messages."""
 
     def __init__(self, whole: dict[str, Any]) -> None:
         self.run, self.now, self.figures = whole["run"], whole["now"], whole["figures"]
@@ -66,7 +66,7 @@ def usage_of(run: Evidence) -> list[Entry]:
 
 
 def pieces(run: Evidence, width: float) -> list[Piece]:
-    """What a run has left, in the pieces of so many seconds in which it came."""
+    """Divide the files of a run into pieces of this many seconds."""
     usage = usage_of(run)
     last = max(one.time for one in [*run.events, *run.entries, *usage])
     found: list[Piece] = []
@@ -82,7 +82,7 @@ def pieces(run: Evidence, width: float) -> list[Piece]:
 
 
 def grown(run: Evidence, width: float, joins: int = 0) -> tuple[Page, Growing]:
-    """A page that came with the piece number `joins`."""
+    """Returns a page that was opened at the piece number `joins`."""
     growing = Growing(run.cluster, About(run.name, run.manifest, run.kit))
     growing.note_checkpoints(run.checkpoints)
     page: Page | None = None
@@ -102,13 +102,13 @@ OF_A_TASK = ("usage", "exit_code", "restarts", "oom", "rx_bytes", "tx_bytes", "l
 
 
 def closed(spans: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As if nothing came after these."""
+    """Returns the spans as if nothing came after them."""
     found = [{k: v for k, v in span.items() if k != "open"} for span in spans]
     return [span for span in found if span["begin"] < span["end"]]
 
 
 def without_outcome(facts: dict[str, Any]) -> dict[str, Any]:
-    """Without what only outcome.json tells."""
+    """Returns the facts without those that only outcome.json has."""
     tasks = [
         {key: value for key, value in task.items() if key not in OF_A_TASK}
         | {kind: closed(task[kind]) for kind in ("spans", "over")}
@@ -118,7 +118,8 @@ def without_outcome(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def restarted() -> Evidence:
-    """Two workers train; one crashes, comes back, is frozen, and trains again, for many steps."""
+    """Returns a run in which two workers train; one crashes, restarts, is frozen, and trains again,
+    for many steps."""
     steps = [
         told(3.0 + at / 4, name, "step", step=at, steps_per_s=4.0, loss=1 / (at + 1))
         for at in range(80)
@@ -149,7 +150,7 @@ def restarted() -> Evidence:
 @pytest.mark.parametrize("run", [trained(), restarted()], ids=["trained", "restarted"])
 @pytest.mark.parametrize("width", [0.25, 1.0, 100.0])
 @pytest.mark.parametrize("joins", [0, 3])
-def test_what_grew_is_what_the_report_shows(run: Evidence, width: float, joins: int) -> None:
+def test_the_assembled_page_equals_the_report(run: Evidence, width: float, joins: int) -> None:
     page, growing = grown(run, width, joins if width < 100 else 0)
     whole = facts_of(run)
     assert without_outcome(page.run) == without_outcome(whole)
@@ -158,7 +159,7 @@ def test_what_grew_is_what_the_report_shows(run: Evidence, width: float, joins: 
     assert page.run["metrics"] == growing.whole()["run"]["metrics"]
 
 
-def test_what_tasks_do_now_is_told_with_each_change() -> None:
+def test_what_tasks_do_now_is_sent_with_each_change() -> None:
     page, _ = grown(restarted(), 1.0)
     worker = page.now["worker-0"]
     assert (worker["state"], worker["restarts"], worker["step"]) == ("training", 1, 79)
@@ -171,7 +172,7 @@ def test_what_tasks_do_now_is_told_with_each_change() -> None:
     assert growing.news() is None, "nothing has come since"
 
 
-def test_steps_that_repeat_are_told_as_points_only() -> None:
+def test_repeated_steps_are_sent_only_as_points() -> None:
     growing = Growing(CLUSTER, About("run"))
     growing.add(started(), [told(1, "chief-0", "step", loss=1.0)], [])
     assert "run" in (growing.news() or {})
@@ -182,7 +183,7 @@ def test_steps_that_repeat_are_told_as_points_only() -> None:
     assert len(growing.seen.entries) == 1, "nor are they kept"
 
 
-def test_what_is_told_late_moves_all_that_was_told() -> None:
+def test_late_data_move_everything_sent_before() -> None:
     growing = Growing(CLUSTER, About("run"))
     growing.add([], [told(5, "chief-0", "step", loss=1.0)], [])
     page = Page(growing.whole())
@@ -193,7 +194,7 @@ def test_what_is_told_late_moves_all_that_was_told() -> None:
     assert page.run["began"] == 2.0 and chart["curves"][0]["x"] == [3.0]
 
 
-def test_an_end_that_is_told_late_ends_only_the_life_that_it_ended() -> None:
+def test_a_late_end_ends_only_its_own_life() -> None:
     growing = Growing(CLUSTER, About("run"))
     growing.add([Event(20.0, "start", "ps-0", None)], [told(21, "ps-0", "ready")], [])
     growing.add([Event(1.0, "start", "ps-0", None), Event(9.0, "die", "ps-0", 1)], [], [])
@@ -216,7 +217,7 @@ def test_long_curves_stay_short_and_end_with_the_newest_point() -> None:
     assert page.run["charts"] == growing.whole()["run"]["charts"]
 
 
-def test_a_ps_that_holds_the_job_up_is_named_while_it_does() -> None:
+def test_a_ps_that_slows_the_job_down_is_named_while_it_does() -> None:
     made = cluster(worker=1, ps=2, role={"ps": {"bandwidth": "8mbit"}})
     growing = Growing(made, About("run"))
     growing.add([], [told(0, "chief-0", "start", attempt=1), told(1, "chief-0", "step")], [])

@@ -1,4 +1,4 @@
-"""Logs of tasks that run, and of those that have ended."""
+"""Logs of running tasks, and of tasks that have ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def texts(answer: dict[str, Any]) -> list[str]:
     return [f"{task}: {text}" for _, task, text in answer["lines"]]
 
 
-def test_a_log_is_told_once_and_then_what_is_new(made: MadeUp) -> None:
+def test_a_log_is_sent_once_and_then_only_new_lines(made: MadeUp) -> None:
     read = Logs(made.site).read
     first = read("demo", "", "chief-0", "", "")
     assert texts(first) == ["chief-0: begins", "chief-0: step 1", "chief-0: step 2"]
@@ -39,14 +39,14 @@ def test_logs_of_all_tasks_are_merged_by_time(made: MadeUp) -> None:
     assert told[:2] == ["chief-0: begins", "worker-0: a worker"], "and steer no terminal"
 
 
-def test_one_stream_serves_all_who_ask(made: MadeUp) -> None:
+def test_one_stream_serves_all_pages(made: MadeUp) -> None:
     all_ = Logs(made.site)
     for _ in range(3):
         all_.read("demo", "", "chief-0", "", "")
     assert made.asked.count("follow") == 1
 
 
-def test_words_are_found_in_any_case(made: MadeUp) -> None:
+def test_the_search_ignores_case(made: MadeUp) -> None:
     assert texts(Logs(made.site).read("demo", "", "chief-0", "", "STEP 2")) == ["chief-0: step 2"]
 
 
@@ -57,11 +57,11 @@ def test_only_the_newest_lines_are_sent(made: MadeUp, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("after", ["nonsense", "a:b", ":", "id:99x", "saved"])
-def test_a_place_that_is_none_means_from_the_start(made: MadeUp, after: str) -> None:
+def test_an_invalid_position_means_the_start(made: MadeUp, after: str) -> None:
     assert len(Logs(made.site).read("demo", "", "chief-0", after, "")["lines"]) == 3
 
 
-def test_a_log_that_nobody_reads_is_not_followed_on(
+def test_a_log_that_no_page_reads_is_not_followed(
     made: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_ = Logs(made.site)
@@ -75,7 +75,7 @@ def test_a_log_that_nobody_reads_is_not_followed_on(
     assert made.asked.count("follow") == 2
 
 
-def test_saved_logs_are_told_once(made: MadeUp) -> None:
+def test_saved_logs_are_sent_once(made: MadeUp) -> None:
     made.over()
     read = Logs(made.site).read
     first = read("demo", made.run.path.name, "chief-0", "", "step")
@@ -94,12 +94,12 @@ def test_saved_logs_are_told_once(made: MadeUp) -> None:
         ("nope", "latest", "", "no run latest of nope here"),
     ],
 )
-def test_what_is_not_there(made: MadeUp, cluster: str, run: str, task: str, says: str) -> None:
+def test_missing_tasks_and_logs(made: MadeUp, cluster: str, run: str, task: str, says: str) -> None:
     with pytest.raises(UsageError) as error:
         Logs(made.site).read(cluster, run, task, "", "")
     assert error.value.message == says
 
 
 @pytest.mark.parametrize("after", ["id:" + "9" * 5000, "id:\u0663", "id:-1", "id:"])
-def test_a_number_that_is_none_of_ours_is_ignored(made: MadeUp, after: str) -> None:
+def test_an_unknown_number_is_ignored(made: MadeUp, after: str) -> None:
     assert len(Logs(made.site).read("demo", "", "chief-0", after, "")["lines"]) == 3

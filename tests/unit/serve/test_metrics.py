@@ -1,4 +1,4 @@
-"""`/metrics` of the server: what is up, what ended lately, and what is not told."""
+"""`/metrics` of the server: clusters that are up, runs that ended recently, and what is omitted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def aged(run: RunDirectory, seconds: float) -> None:
             os.utime(file, (time.time() - seconds,) * 2)
 
 
-def test_a_cluster_that_is_up_is_told_by_the_engines_states(tmp_path: Path) -> None:
+def test_a_cluster_that_is_up_has_the_engines_states(tmp_path: Path) -> None:
     run = begun(tmp_path / "elsewhere", cluster(name="demo", worker=1, ps=1))
     aged(run, 9999)
     told = scraped(site(tmp_path, Up(
@@ -70,7 +70,7 @@ def test_a_cluster_that_is_up_is_told_by_the_engines_states(tmp_path: Path) -> N
     assert told.states("worker-0") == ["ended"] and told.all("task_up", task="redis") == []
 
 
-def test_a_run_that_ended_lately_is_told_with_its_verdict(tmp_path: Path) -> None:
+def test_a_run_that_ended_recently_has_its_verdict(tmp_path: Path) -> None:
     new, old = begun(tmp_path, cluster(name="new")), begun(tmp_path, cluster(name="old"))
     ends(new), ends(old)
     aged(old, 700)
@@ -78,13 +78,13 @@ def test_a_run_that_ended_lately_is_told_with_its_verdict(tmp_path: Path) -> Non
     assert told("run_success", cluster="new") == 1 and told.all("run_info", cluster="old") == []
 
 
-def test_without_an_engine_what_tasks_write_is_told(tmp_path: Path) -> None:
+def test_without_an_engine_the_tasks_files_are_used(tmp_path: Path) -> None:
     begun(tmp_path, cluster(name="new"))
     told = scraped(site(tmp_path, None))
     assert told("engine_up") == 0 and told("run_info", cluster="new") == 1
 
 
-def test_a_run_that_is_about_to_begin_or_gone_is_no_error(tmp_path: Path) -> None:
+def test_a_run_that_is_about_to_start_or_was_removed_is_no_error(tmp_path: Path) -> None:
     run = begun(tmp_path, cluster(name="demo"))
     run.record.unlink()
     gone = RunDirectory(tmp_path / "gone")
@@ -92,7 +92,7 @@ def test_a_run_that_is_about_to_begin_or_gone_is_no_error(tmp_path: Path) -> Non
     assert scraped(of).all("run_info") == []
 
 
-def test_a_server_goes_on_with_what_it_has_read(tmp_path: Path) -> None:
+def test_a_server_continues_from_what_it_has_read(tmp_path: Path) -> None:
     run = begun(tmp_path, cluster(name="demo"))
     routes = routes_of(site(tmp_path, Up()))
     for success in (False, True):
@@ -102,7 +102,7 @@ def test_a_server_goes_on_with_what_it_has_read(tmp_path: Path) -> None:
         assert Read(response.body.decode())("run_success") == success
 
 
-def test_a_token_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
+def test_a_token_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     file = tmp_path / "secrets" / "token"
     token = token_in(file)
     assert len(token) >= 16 and token_in(file) == token
@@ -110,7 +110,7 @@ def test_a_token_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("odd", ["", "short", "spaces are not taken here", "é" * 20, "a" * 201])
-def test_what_is_no_token_is_refused(tmp_path: Path, odd: str) -> None:
+def test_an_invalid_token_is_refused(tmp_path: Path, odd: str) -> None:
     file = tmp_path / "token"
     file.touch(0o600)
     file.write_text(odd)
@@ -119,14 +119,14 @@ def test_what_is_no_token_is_refused(tmp_path: Path, odd: str) -> None:
     assert file.read_text() == odd
 
 
-def test_a_token_file_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_an_unusable_token_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path, tmp_path / "file" / "token"):
         with pytest.raises(HostError, match="cannot be used"):
             token_in(path)
 
 
-def test_a_token_file_that_others_can_use_or_that_could_block_is_refused(tmp_path: Path) -> None:
+def test_a_token_file_that_others_can_read_or_that_could_block_is_refused(tmp_path: Path) -> None:
     file, pipe = tmp_path / "token", tmp_path / "pipe"
     file.write_text("a" * 32)
     for mode in (0o644, 0o640, 0o620, 0o602):
@@ -152,7 +152,7 @@ def test_a_token_file_of_another_user_is_refused(
         token_in(file)
 
 
-def test_no_value_of_a_secret_is_a_label(tmp_path: Path) -> None:
+def test_no_label_has_the_value_of_a_secret(tmp_path: Path) -> None:
     made = MadeUp(tmp_path, cluster(name="demo", role={"chief": {"secrets": ["API_TOKEN"]}}))
     made.secrets = ("tok_0123456789",)
     made.say("chief-0", 1.0, "metrics", **{"of tok_0123456789": 0.5})

@@ -1,4 +1,4 @@
-"""The pages, asked by their routes; what they do is seen in tests/browser."""
+"""The pages, requested by their routes; tests/browser tests their behaviour."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def facts_in(page: str) -> Any:
     return json.loads(found)
 
 
-def test_all_that_is_up_and_all_runs_are_on_one_page(made: MadeUp) -> None:
+def test_all_clusters_and_runs_are_on_one_page(made: MadeUp) -> None:
     made.over()
     made.new_run("run-2")
     made.states["worker-0"] = "paused"
@@ -46,7 +46,7 @@ def test_all_that_is_up_and_all_runs_are_on_one_page(made: MadeUp) -> None:
     assert [run["success"] for run in facts["runs"]] == [None, True] and facts["trouble"] == ""
 
 
-def test_the_overview_is_told_anew_when_it_changes(
+def test_the_overview_is_sent_again_when_it_changes(
     made: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cluster_kit.serve.site.GLANCE_S", 0.0)
@@ -57,7 +57,7 @@ def test_the_overview_is_told_anew_when_it_changes(
     assert b'"exited": 1' in one.look()
 
 
-def test_without_an_engine_past_runs_are_shown_and_why_no_cluster_is(made: MadeUp) -> None:
+def test_without_an_engine_past_runs_and_the_reason_are_shown(made: MadeUp) -> None:
     def refuse() -> Any:
         raise HostError("no engine answers", "start it")
 
@@ -66,7 +66,7 @@ def test_without_an_engine_past_runs_are_shown_and_why_no_cluster_is(made: MadeU
     assert facts["clusters"] == [] and len(facts["runs"]) == 1
 
 
-def test_a_page_may_ask_its_own_server_and_nobody_else(made: MadeUp) -> None:
+def test_a_page_may_request_only_its_own_server(made: MadeUp) -> None:
     page = get(made, "/cluster/demo")
     assert "default-src 'none'; connect-src 'self'; style-src" in page
     assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", page)
@@ -79,7 +79,7 @@ def test_a_run_that_has_ended_has_a_page(made: MadeUp) -> None:
     assert facts["verdict"]["success"] is True and facts["run"] == made.run.path.name
 
 
-def test_its_report_is_taken_if_it_is_of_that_run(made: MadeUp) -> None:
+def test_its_report_is_used_if_it_belongs_to_that_run(made: MadeUp) -> None:
     made.over()
     saved = made.run.report.with_suffix(".json")
     told = {"format": 1, "cluster": "demo", "run": "saved", "verdict": {"success": True}}
@@ -97,26 +97,26 @@ def test_no_path_leads_out_of_the_runs(made: MadeUp, path: str) -> None:
         get(made, path)
 
 
-def test_a_name_of_anything_is_a_page_that_waits(made: MadeUp) -> None:
+def test_an_unknown_name_is_a_page_that_waits(made: MadeUp) -> None:
     page = get(made, "/cluster/<b>&amp;<script>")
     assert "<title>&lt;b>&amp;amp;&lt;script></title>" in page
     assert facts_in(page)["cluster"] == "<b>&amp;<script>"
 
 
-def test_the_url_has_a_token_of_its_own_each_time(made: MadeUp) -> None:
+def test_the_url_has_a_new_token_each_time(made: MadeUp) -> None:
     with serving(made.site, "a b") as one, serving(made.site) as other:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/cluster/a%20b\?token=[\w-]{32}", one)
         assert other.split("token=")[1] != one.split("token=")[1]
 
 
-def test_the_engine_is_asked_once_for_all_who_look(tmp_path: Path) -> None:
+def test_the_engine_is_asked_once_for_all_pages(tmp_path: Path) -> None:
     made = MadeUp(tmp_path)
     for _ in range(5):
         made.site.of("demo"), made.site.newest("demo")
     assert made.asked == ["glance"]
 
 
-def test_nothing_is_made_before_somebody_asks(tmp_path: Path) -> None:
+def test_nothing_is_created_before_the_first_request(tmp_path: Path) -> None:
     site = Site(Workspace(tmp_path), fake_host(lambda: pytest.fail("nobody asked")))
     with serving(site):
         pass

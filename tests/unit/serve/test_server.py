@@ -1,4 +1,4 @@
-"""The server itself, asked over a real connection on this machine's loopback."""
+"""The server, through a real connection on this machine's loopback."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ask(
     return response, read
 
 
-def test_it_answers_with_headers_that_keep_the_token_here(server: Server) -> None:
+def test_answers_have_headers_that_keep_the_token_private(server: Server) -> None:
     response, body = ask(server, "/?a=1&b=%20x&token=secret")
     assert (response.status, body) == (200, b'{"a": "1", "b": " x", "token": "secret"}')
     told = dict(response.getheaders())
@@ -74,7 +74,7 @@ def test_it_answers_with_headers_that_keep_the_token_here(server: Server) -> Non
     assert told["X-Frame-Options"] == "DENY"
 
 
-def test_headers_of_a_stranger_take_little_memory(server: Server) -> None:
+def test_headers_of_a_request_without_a_token_take_little_memory(server: Server) -> None:
     first = b"GET / HTTP/1.1"
     line = b"X: " + b"a" * 1000 + b"\r\n"
     with socket.create_connection(server.server_address[:2], timeout=5) as stranger:
@@ -97,7 +97,7 @@ def test_a_stream_is_sent_until_it_ends(server: Server) -> None:
     assert body == b"data: 1\n\ndata: 2\n\n"
 
 
-def test_one_connection_takes_several_questions(server: Server) -> None:
+def test_one_connection_serves_several_requests(server: Server) -> None:
     connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
     for _ in range(2):
         connection.request("GET", "/?token=secret")
@@ -114,15 +114,13 @@ def test_one_connection_takes_several_questions(server: Server) -> None:
         ("/nope", 404, "404: /nope was not found here: the page of all clusters is /\n"),
     ],
 )
-def test_what_goes_wrong_is_a_plain_sentence(
-    server: Server, path: str, status: int, says: str
-) -> None:
+def test_errors_are_plain_sentences(server: Server, path: str, status: int, says: str) -> None:
     response, body = ask(server, path)
     assert (response.status, body.decode()) == (status, says)
     assert response.getheader("Content-Type") == "text/plain; charset=utf-8"
 
 
-def test_without_the_token_or_under_another_name_it_is_403(server: Server) -> None:
+def test_without_the_token_or_with_another_host_name_the_answer_is_403(server: Server) -> None:
     assert ask(server, "/", Authorization="Bearer wrong")[0].status == 403
     assert ask(server, "/", Host="evil.example")[0].status == 403
     response, body = ask(server, "/nope", Authorization="")
@@ -130,13 +128,13 @@ def test_without_the_token_or_under_another_name_it_is_403(server: Server) -> No
     assert b"open the URL that was printed on the terminal" in body
 
 
-def test_what_a_post_brings_is_not_taken_for_the_next_request(server: Server) -> None:
+def test_the_body_of_a_post_is_not_taken_for_the_next_request(server: Server) -> None:
     response, body = ask(server, "/do/it", "POST", b"GET /?token=secret HTTP/1.1\r\n\r\n")
     assert body == b"it" and response.getheader("Connection") == "close"
 
 
 def raw(server: Server, request: bytes) -> bytes:
-    """All that is answered to these bytes until the server closes the connection."""
+    """Returns everything that is answered to these bytes until the server closes the connection."""
     with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=10) as asking:
         asking.sendall(request)
         return b"".join(iter(lambda: asking.recv(65536), b""))
@@ -207,7 +205,7 @@ def test_other_methods_are_refused_with_the_same_headers(
     assert response.getheader("Referrer-Policy") == "no-referrer"
 
 
-def test_what_is_not_http_is_refused_with_the_same_headers(server: Server) -> None:
+def test_requests_that_are_not_http_are_refused_with_the_same_headers(server: Server) -> None:
     for odd in (
         b"GET / HTTP/9.9\r\n\r\n",
         b"GET / nonsense\r\n\r\n",
@@ -237,7 +235,7 @@ def test_a_connection_without_a_token_is_soon_closed_however_it_sends(
         assert silent.recv(1) == b""
 
 
-def test_many_connections_without_a_token_keep_nobody_out(server: Server) -> None:
+def test_many_connections_without_a_token_keep_no_other_out(server: Server) -> None:
     address = "127.0.0.1", server.server_address[1]
     with contextlib.ExitStack() as opened:
         for _ in range(4 * MOST_STRANGERS):
@@ -265,7 +263,7 @@ def test_connections_with_the_token_are_bounded_too(
             ask(server, "/")
 
 
-def test_a_bug_closes_the_connection_and_is_told_on_the_terminal(
+def test_a_bug_closes_the_connection_and_is_printed_in_the_terminal(
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(Exception, match="closed connection"):
@@ -274,7 +272,7 @@ def test_a_bug_closes_the_connection_and_is_told_on_the_terminal(
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(HostError, match=rf"port {port} of 127\.0\.0\.1 is taken") as error:
@@ -282,12 +280,12 @@ def test_a_port_that_is_taken_is_told() -> None:
     assert "--port" in error.value.hint
 
 
-def test_an_address_of_another_machine_is_told() -> None:
+def test_an_address_of_another_machine_is_reported() -> None:
     with pytest.raises(HostError, match=r"192\.0\.2\.1 is not an address of this machine"):
         bound("192.0.2.1", 0, "", ())
 
 
-def test_the_url_of_a_server_for_others_is_let_in() -> None:
+def test_the_url_of_a_server_for_other_machines_is_accepted() -> None:
     one = bound("0.0.0.0", 0, "secret", ROUTES)
     with listening(one) as url:
         name = url.removeprefix("http://")
@@ -296,7 +294,7 @@ def test_the_url_of_a_server_for_others_is_let_in() -> None:
         assert ask(one, "/", Host="evil.example")[0].status == 403
 
 
-def test_the_url_has_brackets_where_the_address_needs_them() -> None:
+def test_the_url_has_brackets_if_the_address_needs_them() -> None:
     try:
         one = bound("::1", 0, "", ())
     except HostError:
@@ -306,7 +304,7 @@ def test_the_url_has_brackets_where_the_address_needs_them() -> None:
 
 
 @pytest.mark.parametrize("path", ["http://[", "http://[::bad/", "x://[a]b]/"])
-def test_a_url_that_is_none_is_refused_without_a_traceback(
+def test_an_invalid_url_is_refused_without_a_traceback(
     server: Server, path: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_connection(("127.0.0.1", server.server_address[1]), 5) as asking:

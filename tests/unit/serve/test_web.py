@@ -1,4 +1,4 @@
-"""Which route answers what."""
+"""Which route answers which request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUTES = (
         ("POST", "/task/worker-1", b"POST"),
     ],
 )
-def test_the_route_that_fits_answers(method: str, path: str, body: bytes) -> None:
+def test_the_matching_route_answers(method: str, path: str, body: bytes) -> None:
     assert answer(ROUTES, Request(method, path)).body == body
 
 

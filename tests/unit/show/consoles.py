@@ -14,6 +14,6 @@ def console(width: int = 120, height: int = 40, *, terminal: bool = False) -> Co
 
 
 def shown(on: Console) -> str:
-    """All that was written so far."""
+    """Returns everything that was written so far."""
     assert isinstance(on.file, io.StringIO)
     return on.file.getvalue()

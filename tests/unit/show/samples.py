@@ -1,4 +1,4 @@
-"""Lines as they came out of containers, shortened nowhere that matters."""
+"""Lines as containers printed them, not shortened in any relevant place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ STEPS = 60
 
 
 def _keras() -> Iterator[str]:
-    """Keras 3, `fit(verbose=1)`: colours, and as many backspaces as the bar before was wide."""
+    """Keras 3, `fit(verbose=1)`: colours, and as many backspaces as the previous bar was wide."""
     before = 0
     for step in range(1, STEPS + 1):
         done = step * 20 // STEPS
@@ -22,7 +22,8 @@ def _keras() -> Iterator[str]:
 
 
 def _tf_keras() -> Iterator[str]:
-    """tf_keras: the same without colours, its bar of dots ever shorter than the text before."""
+    """tf_keras: the same without colours; its bar of dots is always shorter than the text
+    before."""
     before = 0
     for step in range(1, STEPS + 1):
         done = step * 30 // STEPS
@@ -68,4 +69,4 @@ WORDS = (
     "I think, therefore I am",
     "To enable it, pass --fast",
 )
-"""What a person should see."""
+"""What a user should see."""

@@ -1,4 +1,5 @@
-"""Fifty tasks on a screen: who is as it should be shares a row; and how far the training is."""
+"""Fifty tasks on a screen: tasks in a normal state share a row; and the progress of the
+training."""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ def names(rows: list[TaskView | Group]) -> list[str]:
     return [row.name for row in rows]
 
 
-def test_tasks_that_fit_have_a_row_each() -> None:
+def test_tasks_that_fit_have_one_row_each() -> None:
     tasks = [CHIEF, *workers(3)]
     assert rows_of(tasks, 4, "chief-0") == tasks
 
 
-def test_more_share_one_but_for_the_leader_and_those_in_trouble() -> None:
+def test_with_more_tasks_all_share_a_row_except_the_leader_and_those_in_trouble() -> None:
     tasks = [CHIEF, *workers(40), TaskView("ps-0", "ps", "10.0.0.3", (), State.READY)]
     tasks[3] = replace(tasks[3], state=State.RESTARTING)
     tasks[5] = replace(tasks[5], state=State.ENDED, exit_code=137)
@@ -50,7 +51,7 @@ def test_more_share_one_but_for_the_leader_and_those_in_trouble() -> None:
     assert group.speeds == (30.0, 69.0) and group.step == 39
 
 
-def test_a_group_tells_what_all_of_it_uses() -> None:
+def test_a_group_shows_the_resource_use_of_all_its_tasks() -> None:
     using = [replace(task, usage=Usage(5.0, cpus=0.5, rx_bps=1, tx_bps=2), restarts=1, gpus=("0",))
              for task in workers(4)]  # fmt: skip
     group = Group("worker", tuple(using))
@@ -74,7 +75,7 @@ def step(time: float, number: int, rate: float = 50.0) -> Entry:
     return as_entry("chief-0", time, "step", {"step": number, "steps_per_s": rate})
 
 
-def test_progress_is_the_step_the_rate_and_the_time_that_is_left() -> None:
+def test_progress_is_the_step_the_rate_and_the_remaining_time() -> None:
     of = as_entry("chief-0", 1.0, "training", {"steps": 1000, "images_per_step": 64})
     epoch = as_entry("chief-0", 3.0, "epoch", {"epoch": 2, "step": 200})
     found = progress_of(training(of, step(2, 100, 10), step(3, 150), epoch, step(4, 250)))
@@ -82,7 +83,7 @@ def test_progress_is_the_step_the_rate_and_the_time_that_is_left() -> None:
     assert found.words == "step 250 of 1,000, 15 s left, 50 steps/s, 3,200 images/s, 2 epochs done"
 
 
-def test_what_nobody_told_is_not_shown() -> None:
+def test_unknown_figures_are_not_shown() -> None:
     found = progress_of(training(step(2, 7, 0.0)))
     assert found is not None and (found.share, found.left_s) == (None, None)
     assert found.words == "step 7"
@@ -93,14 +94,14 @@ def test_what_nobody_told_is_not_shown() -> None:
     assert progress_of(ended) is None
 
 
-def test_a_program_that_was_started_again_has_the_rate_of_this_start() -> None:
+def test_a_restarted_program_has_the_rate_since_its_start() -> None:
     again = as_entry("chief-0", 5.0, "start", {"attempt": 2})
     found = progress_of(training(step(2, 100, 90.0), again, step(6, 50, 10.0)))
     assert found is not None and found.steps_per_s == 10
 
 
-def test_the_first_reports_of_a_program_do_not_tell_when_it_will_be_done() -> None:
-    """The graphs are made before the first one: 30 s would be told as 17 min."""
+def test_the_first_reports_of_a_program_give_no_remaining_time() -> None:
+    """The graphs are made before the first one: 30 s would be shown as 17 min."""
     of = as_entry("chief-0", 1.0, "training", {"steps": 1000})
     rates = (1.0, 8.0, 33.0, 33.0, 32.0, 33.0)
     seen = training(of)
@@ -117,13 +118,13 @@ def test_the_first_reports_of_a_program_do_not_tell_when_it_will_be_done() -> No
 @pytest.mark.parametrize(
     ("seconds", "said"), [(30, "30 s"), (100, "1 min 40 s"), (7300, "2 h 1 min")]
 )
-def test_time_that_is_left_is_told_as_people_do(seconds: int, said: str) -> None:
+def test_the_remaining_time_is_shown_in_sensible_units(seconds: int, said: str) -> None:
     of = as_entry("chief-0", 1.0, "training", {"steps": 3 + seconds})
     found = progress_of(training(of, *(step(1 + n, n, 1.0) for n in (1, 2, 3))))
     assert found is not None and f", {said} left, " in found.words
 
 
-def test_a_job_that_has_not_begun_says_for_whom_it_waits() -> None:
+def test_a_job_that_has_not_started_shows_which_tasks_it_waits_for() -> None:
     seen = training()
     assert waited_for(seen) == (
         "waits for worker-0 (created), worker-1 (created), ps-0 (created) and 1 more"
@@ -173,5 +174,5 @@ def test_functions_that_a_coordinator_waits_for_are_counted() -> None:
     ],
     ids=["a step", "all done", "another attempt", "what a program of the user's wrote"],
 )
-def test_functions_that_are_done_or_of_before_are_not_waited_for(over: Entry) -> None:
+def test_functions_that_are_finished_or_of_earlier_attempts_are_not_waited_for(over: Entry) -> None:
     assert waited_for(training(step(1, 7), functions(2, 31, 40), over)) == ""

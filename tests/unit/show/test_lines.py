@@ -1,4 +1,4 @@
-"""What is left of a container's line: what a terminal would show in the end, and no noise."""
+"""A container's line as a terminal would finally show it, without log noise."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from cluster_kit.show.view import bounded, visible
 from tests.unit.show.samples import KERAS_BAR, NATIVE_NOISE, TF_KERAS_BAR, WORDS
 
 
-def test_the_samples_are_as_long_as_they_are_in_life() -> None:
+def test_the_samples_are_as_long_as_real_lines() -> None:
     assert len(KERAS_BAR) > 7000 < len(TF_KERAS_BAR)
 
 
-def test_keras_bar_is_its_last_state() -> None:
+def test_a_keras_bar_becomes_its_last_state() -> None:
     assert visible(KERAS_BAR) == (
         "60/60 ━━━━━━━━━━━━━━━━━━━━ 12s 200ms/step - accuracy: 0.6000 - loss: 1.3000"
     )
 
 
-def test_the_bar_of_tf_keras_is_its_last_state() -> None:
+def test_a_tf_keras_bar_becomes_its_last_state() -> None:
     assert visible(TF_KERAS_BAR) == (
         "60/60 [==============================] - 12s 198ms/step - loss: 1.3000"
     )
@@ -31,7 +31,7 @@ def test_tensorflows_own_lines_are_left_out(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", WORDS)
-def test_words_for_a_person_stay_as_they_are(line: str) -> None:
+def test_other_text_is_unchanged(line: str) -> None:
     assert visible(line) == line
 
 
@@ -53,10 +53,10 @@ def test_words_for_a_person_stay_as_they_are(line: str) -> None:
         ("  indented", "  indented"),
     ],
 )
-def test_what_a_terminal_would_show(line: str, left: str) -> None:
+def test_the_result_equals_what_a_terminal_would_show(line: str, left: str) -> None:
     assert visible(line) == left
 
 
-def test_a_bound_is_kept_with_a_sign() -> None:
+def test_a_line_over_the_limit_is_truncated_with_a_mark() -> None:
     assert bounded("abcde", 5) == "abcde"
     assert bounded("abcdef", 5) == "abcd…"

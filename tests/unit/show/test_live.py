@@ -1,4 +1,4 @@
-"""The live view: it fits its terminal, and nothing of a container is wider than that."""
+"""The live view fits its terminal, and no line of a container is wider than that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 def lines(text: str) -> list[str]:
-    """What was written, line by line, without colours and cursor movements."""
+    """Returns what was written, line by line, without colours and cursor movements."""
     return [line for line in re.split(r"[\r\n]+", CONTROL.sub("", text)) if line.strip()]
 
 
@@ -44,7 +44,7 @@ def test_the_live_table_stops_at_a_screenful_and_says_so(height: int, hidden: in
         assert (f"and {hidden} more tasks" if hidden else f"worker {TIMES}60") in shown(on)
 
 
-def test_the_time_is_the_runs_own_however_late_one_joins_it() -> None:
+def test_the_time_is_the_runs_own_also_after_attach() -> None:
     on = console(80, 24, terminal=True)
     view = LiveView(on)
     view.count_from(time.monotonic() - 7265)
@@ -106,7 +106,7 @@ def heading(view: LiveView, width: int) -> list[str]:
         (40, ["task", "state", "step", "steps/s"]),
     ],
 )
-def test_a_narrow_terminal_has_fewer_columns_and_none_is_squeezed(
+def test_a_narrow_terminal_has_fewer_columns_and_none_is_truncated(
     width: int, columns: list[str]
 ) -> None:
     on = console(width, 24, terminal=True)
@@ -124,7 +124,7 @@ def test_a_narrow_terminal_has_fewer_columns_and_none_is_squeezed(
     assert rows and all("…" not in row for row in rows)
 
 
-def test_a_terminal_that_becomes_narrower_is_cleared_of_lines_that_have_wrapped() -> None:
+def test_lines_that_wrapped_in_a_narrowed_terminal_are_cleared() -> None:
     on = console(100, 24, terminal=True)
     view = LiveView(on)
     view.update(RunState.of(cluster()))

@@ -1,4 +1,4 @@
-"""Plain lines for CI logs: each change once, each line of a task bounded."""
+"""Plain lines for CI logs: each change once, each line of a task with a maximum length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.show.consoles import console, shown
 from tests.unit.show.samples import KERAS_BAR, NATIVE_NOISE
 
 
-def test_plain_lines_say_each_change_once() -> None:
+def test_each_change_is_one_line() -> None:
     on, seen = console(), RunState.of(cluster())
     view = PlainView(on)
     view.phase("starting 5 containers")
@@ -33,20 +33,20 @@ def test_plain_lines_say_each_change_once() -> None:
     assert "restart 1" in lines[-1]
 
 
-def test_log_lines_are_shown_as_they_are() -> None:
+def test_log_lines_are_shown_unchanged() -> None:
     on = console()
     PlainView(on).log("chief-0", "loss [bold]0.5[/bold] :smile:")
     assert shown(on) == "     chief-0 | loss [bold]0.5[/bold] :smile:\n"
 
 
-def test_a_task_is_named_once_before_what_its_supervisor_says() -> None:
+def test_a_tasks_name_appears_once_before_its_supervisors_message() -> None:
     on = console()
     PlainView(on).log("chief-0", "chief-0: stopped by SIGTERM")
     PlainView(on).log("chief-0", "worker-1: was lost")
     assert shown(on) == "     chief-0 | stopped by SIGTERM\n     chief-0 | worker-1: was lost\n"
 
 
-def test_a_progress_bar_is_its_last_state_and_noise_is_nothing() -> None:
+def test_a_progress_bar_becomes_its_last_state_and_noise_is_dropped() -> None:
     on = console()
     for line in (*NATIVE_NOISE, KERAS_BAR):
         PlainView(on).log("chief-0", line)
@@ -54,7 +54,7 @@ def test_a_progress_bar_is_its_last_state_and_noise_is_nothing() -> None:
     assert "60/60" in line and "1/60" not in line.replace("60/60", "")
 
 
-def test_a_long_line_is_bounded_and_may_be_longer_than_the_terminal_is_wide() -> None:
+def test_a_long_line_is_truncated_but_may_be_wider_than_the_terminal() -> None:
     on = console(80)
     PlainView(on).log("chief-0", "x" * 5000)
     (line,) = shown(on).splitlines()

@@ -1,4 +1,4 @@
-"""The table of tasks: what a row holds, and for whom there are columns."""
+"""The table of tasks: the contents of a row, and which columns there are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_table_row_holds_ip_gpus_state_and_figures() -> None:
     ]  # fmt: skip
 
 
-def test_what_a_task_uses_is_shown_where_there_is_room() -> None:
+def test_the_resource_use_of_a_task_is_shown_if_there_is_room() -> None:
     using = Usage(76_000_000, cpus=0.834, rx_bps=1_000_000, tx_bps=234_000, gpu_busy=0.97)
     task = TaskView("worker-0", "worker", "172.28.0.100", ("0",), usage=using)
     idle = TaskView("ps-0", "ps", "172.28.0.20", ())
@@ -52,7 +52,7 @@ def test_what_a_task_uses_is_shown_where_there_is_room() -> None:
     assert "cpu" not in lines(80)[0]
 
 
-def test_a_coordinators_workers_show_their_own_steps_and_their_share_of_all() -> None:
+def test_a_coordinators_workers_show_their_own_steps_and_their_share() -> None:
     seen = RunState.of(cluster(chief=1, worker=2))
     for task in ("chief-0", "worker-0", "worker-1"):
         seen = seen.with_event(Event(1.0, "start", task, None))
@@ -74,7 +74,8 @@ def test_a_coordinators_workers_show_their_own_steps_and_their_share_of_all() ->
 
 
 def evaluator(**fields: object) -> list[str]:
-    """Heading and last row once the evaluator has written this of a checkpoint."""
+    """Returns the heading and the last row after the evaluator has written this about a
+    checkpoint."""
     seen = RunState.of(cluster(evaluator=1))
     seen = seen.with_event(Event(1.0, "start", "evaluator-0", None))
     seen = seen.with_entry(as_entry("chief-0", 2.0, "step", {"step": 900, "checkpoint": "none"}))
@@ -89,19 +90,19 @@ def evaluator(**fields: object) -> list[str]:
     return [lines[0].split()[-1], *lines[-1].split()[3:]]
 
 
-def test_the_evaluators_row_holds_the_newest_checkpoint_and_its_score() -> None:
+def test_the_evaluators_row_has_the_newest_checkpoint_and_its_score() -> None:
     scored = evaluator(checkpoint="ckpt-6", step=360, loss=0.5, accuracy=0.9888)
     assert scored == ["accuracy", "scoring", "-", "ckpt-6", "-", "0.5000", "0.9888"]
     detection = evaluator(checkpoint="ckpt-600", step=600, loss=2.0, map=0.4, map_50=0.7401)
     assert detection == ["mAP@0.5", "scoring", "-", "ckpt-600", "-", "2.0000", "0.7401"]
 
 
-def test_who_has_both_scores_gets_both_columns() -> None:
+def test_both_scores_get_a_column_each() -> None:
     assert evaluator(checkpoint="[b]", accuracy=0.5, map_50=0.25)[-2:] == ["0.5000", "0.2500"]
 
 
 @pytest.mark.parametrize("odd", [7, None, ["ckpt-1"], "x" * 41])
-def test_a_users_odd_checkpoint_is_left_out(odd: object) -> None:
+def test_an_invalid_checkpoint_of_a_users_program_is_left_out(odd: object) -> None:
     assert evaluator(checkpoint=odd, map_50=0.25)[3] == "x"
 
 
@@ -110,20 +111,20 @@ def test_an_ended_task_shows_its_exit_code() -> None:
 
 
 @pytest.mark.parametrize("figure", [1.0, float("nan"), float("inf"), 10**29])
-def test_a_users_odd_step_is_shown_all_the_same(figure: float) -> None:
+def test_an_invalid_step_of_a_users_program_is_shown_nevertheless(figure: float) -> None:
     assert row(step=figure).startswith("worker-0")
 
 
 @pytest.mark.parametrize("state", State)
-def test_every_state_has_its_word(state: State) -> None:
+def test_every_state_has_a_name(state: State) -> None:
     assert row(state=state).split()[3] == state
 
 
-def test_a_task_that_comes_back_shows_its_exit_code_by_its_colour_alone() -> None:
+def test_a_restarting_task_shows_its_exit_code_only_by_its_colour() -> None:
     assert row(state=State.RESTARTING, exit_code=137).split()[3:5] == ["restarting", "-"]
 
 
-def test_a_straggler_is_shown_as_one_while_it_works() -> None:
+def test_a_straggler_is_shown_while_it_works() -> None:
     straggler = Straggler(1.0, "chief-0", 3.0, 12.0, 0.2, None, "unknown", None, "it is slow")
     assert row(state=State.TRAINING, straggler=straggler).split()[3] == "straggler"
     assert row(state=State.ENDED, exit_code=0, straggler=straggler).split()[3] == "ended"
@@ -133,7 +134,7 @@ def test_a_straggler_is_shown_as_one_while_it_works() -> None:
     ]
 
 
-def test_a_terminal_of_80_columns_holds_a_row() -> None:
+def test_a_row_fits_into_80_columns() -> None:
     on = console(80)
     figures = {"step": 123456, "steps_per_s": 123.4, "loss": 0.1234, "accuracy": 0.9876}
     task = TaskView("evaluator-0", "", "10.207.192.100", (), State.TRAINING, **figures)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Runs as they are saved: one that went well, one that failed, one that never started."""
+"""Saved runs: a successful one, a failed one, and one that never started."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def task(name: str, code: int | None = 0, **more: Any) -> TaskOutcome:
 
 
 def outcome(**other: Any) -> Outcome:
-    """Of a run that went well, but for what is given."""
+    """Returns the outcome of a successful run, with these changes."""
     facts: dict[str, Any] = {
         "cluster": "demo", "success": True, "exit_code": 0, "reason": "finished", "blame": None,
         "message": "", "last_words": "", "notes": [], "timings_s": {"up": 1.25, "total": 8.04},
@@ -51,7 +51,7 @@ def outcome(**other: Any) -> Outcome:
 
 
 def failed(**other: Any) -> Outcome:
-    """Of a run whose chief raised."""
+    """Returns the outcome of a run whose chief raised an exception."""
     facts = {
         "success": False, "exit_code": 5, "reason": "failed", "blame": "chief-0", "metrics": {},
         "message": "ValueError: no", "last_words": "File train.py, line 7", "cure": "fix it",
@@ -61,7 +61,7 @@ def failed(**other: Any) -> Outcome:
 
 
 def saved(folder: Path, what: Outcome) -> Path:
-    """A run's directory with this outcome, its events and progress."""
+    """Write a run's directory with this outcome, its events and progress."""
     run = folder / "runs" / what.cluster / "20250301-100000"
     (run / "output" / "progress").mkdir(parents=True)
     (run / "outcome.json").write_text(json.dumps({**what.as_json(), "run": str(run)}))

@@ -1,4 +1,4 @@
-"""Pictures of a run: what each bar and point is, and that no text of a run gets into them."""
+"""Pictures of a run: the meaning of each bar and point; no text of a run gets into them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.entries import as_entry
 from tests.unit.summary.runs import ENTRIES, EVENTS
 
 
-def test_a_container_is_there_from_each_start_to_its_end() -> None:
+def test_a_container_is_drawn_from_each_start_to_its_end() -> None:
     assert spans(EVENTS, ["chief-0", "ps-0"]) == [
         Span("chief-0", 0.5, 7.0, 0),
         Span("ps-0", 0.0, 3.0, 137),
@@ -46,18 +46,18 @@ def test_of_many_tasks_the_one_to_blame_is_shown() -> None:
     assert "section worker-99\n" in drawn
 
 
-def test_losses_are_the_leaders_and_numbers() -> None:
+def test_losses_are_finite_numbers_of_the_leader() -> None:
     assert losses(ENTRIES, "chief-0") == [(10, 2.0), (30, 1.0)]
     assert losses(ENTRIES, "worker-0") == []
 
 
-def test_a_job_that_went_back_is_drawn_as_it_went_on() -> None:
+def test_a_job_that_went_back_is_drawn_from_its_new_steps() -> None:
     steps = ((10, 2.0), (20, 9.0), (30, 9.0), (20, 1.5), (30, 1.0))
     entries = [as_entry("chief-0", 1.0, "epoch", {"step": s, "loss": loss}) for s, loss in steps]
     assert losses(entries, "chief-0") == [(10, 2.0), (20, 1.5), (30, 1.0)]
 
 
-def test_of_very_many_losses_some_are_kept() -> None:
+def test_of_very_many_losses_only_some_are_kept() -> None:
     count = 200_000
     steps = (Step(step=step, loss=1 / (step + 1)) for step in range(count))
     found = losses((Entry("chief-0", 1.0, step) for step in steps), "chief-0")
@@ -67,7 +67,7 @@ def test_of_very_many_losses_some_are_kept() -> None:
     assert 0 < max(distances) < count / 2000
 
 
-def test_a_line_has_its_points_at_equal_steps() -> None:
+def test_the_points_of_a_line_are_at_equal_steps() -> None:
     assert curve([(10, 2.0), (12, 1.0), (14, -0.5)]).splitlines() == [
         "xychart-beta",
         '    x-axis "step" 10 --> 14',
@@ -77,11 +77,11 @@ def test_a_line_has_its_points_at_equal_steps() -> None:
 
 
 @pytest.mark.parametrize("points", [[], [(1, 2.0)]])
-def test_no_line_without_two_points(points: list[tuple[int, float]]) -> None:
+def test_without_two_points_there_is_no_line(points: list[tuple[int, float]]) -> None:
     assert curve(points) == ""
 
 
-def test_no_figure_has_an_exponent() -> None:
+def test_no_number_has_an_exponent() -> None:
     drawn = curve([(1, 1e-9), (2, 3e12), (10**9, 0.0)])
     assert "e-" not in drawn and "e+" not in drawn
     assert "0 --> 2923076926000" in drawn and "[0.000000001, " in drawn

@@ -1,4 +1,4 @@
-"""The page of a run: right for each way to end; nothing in a run's words can leave its place."""
+"""The page of a run is correct for each way to end, and no text of a run can break its layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.summary.runs import ENTRIES, EVENTS, NEVER_STARTED, failed, outc
 EVIL = "<img src=x onerror=1> | **no** [l](http://x) `code` # h\n## not a heading\n```\n~~~"
 
 
-def test_a_run_that_went_well() -> None:
+def test_a_successful_run() -> None:
     page = markdown(
         Evidence(outcome(notes=["ps-0 came back"]), EVENTS, tuple(losses(ENTRIES, "chief-0")))
     )
@@ -38,7 +38,7 @@ def test_a_run_that_went_well() -> None:
     assert "Blame" not in page and page.count("```mermaid") == 2
 
 
-def test_a_run_that_failed() -> None:
+def test_a_failed_run() -> None:
     page = markdown(Evidence(failed(), EVENTS))
     lines = page.splitlines()
     assert lines[0] == "## ❌ demo failed after 8.0 s"
@@ -61,13 +61,13 @@ def test_a_run_that_never_started() -> None:
 @pytest.mark.parametrize(
     ("reason", "words"), [("stopped", "was stopped"), ("interrupted", "was interrupted")]
 )
-def test_a_run_that_was_ended_is_not_called_failed(reason: str, words: str) -> None:
+def test_a_stopped_run_is_not_called_failed(reason: str, words: str) -> None:
     page = markdown(Evidence(failed(reason=reason)))
     assert page.startswith(f"## ❌ demo {words} after")
 
 
 @pytest.mark.parametrize("key", ["message", "last_words"])
-def test_an_error_stays_in_its_fence(key: str) -> None:
+def test_an_error_stays_inside_its_code_block(key: str) -> None:
     page = markdown(Evidence(failed(**{key: EVIL})))
     assert f"````text\n{EVIL}\n````" in page
 
@@ -75,7 +75,7 @@ def test_an_error_stays_in_its_fence(key: str) -> None:
 @pytest.mark.parametrize(
     "other", [{"cure": EVIL}, {"notes": [EVIL]}, {"metrics": {EVIL: EVIL}}, {"run": EVIL}]
 )
-def test_words_stay_on_their_line_and_are_no_markup(other: dict[str, Any]) -> None:
+def test_texts_stay_on_their_line_and_are_not_markup(other: dict[str, Any]) -> None:
     page = markdown(Evidence(failed(**other)))
     assert "<img" not in page and "&lt;img" in page
     assert "\n## not" not in page and "**no**" not in page and "\n~~~" not in page
@@ -84,7 +84,7 @@ def test_words_stay_on_their_line_and_are_no_markup(other: dict[str, Any]) -> No
             assert len(re.findall(r"(?<!\\)\|", line)) == 3
 
 
-def test_a_thousand_tasks_and_a_long_error_have_an_end() -> None:
+def test_the_page_is_bounded_for_a_thousand_tasks_and_a_long_error() -> None:
     tasks = [task(f"worker-{index}") for index in range(1000)]
     page = markdown(Evidence(failed(tasks=tasks, message="x" * 10**6 + "END")))
     assert page.count("| worker-") == MOST_ROWS and "… and 800 more" in page
@@ -107,13 +107,13 @@ def test_the_leader_is_the_chief_or_the_first_worker() -> None:
 
 
 @given(st.text())
-def test_any_words_fill_one_line(words: str) -> None:
+def test_any_text_becomes_one_line(words: str) -> None:
     assert len(text(words).splitlines()) <= 1
     assert not re.search(r"(?<!\\)[`*_\[\]|~<]", text(words).replace("\\\\", ""))
 
 
 @given(st.text(alphabet="`a\n"))
-def test_no_fence_is_closed_from_inside(words: str) -> None:
+def test_no_text_can_close_a_code_block(words: str) -> None:
     fence, *inner, last = block(words).split("\n")
     assert last == fence.removesuffix("text")
     assert not any(line.startswith(last) for line in inner)

@@ -1,4 +1,5 @@
-"""A run is found by its directory, a file of its outcome, or its cluster; all else is refused."""
+"""A run is found by its directory, a file with its outcome, or its cluster; anything else is
+refused."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path)
 
 
-def test_it_is_found_by_directory_file_cluster_and_as_the_newest(workspace: Workspace) -> None:
+def test_a_run_is_found_by_directory_file_cluster_and_as_the_newest(workspace: Workspace) -> None:
     run = saved(workspace.root, failed())
     for reference in (str(run), str(run / "outcome.json"), "demo", ""):
         evidence = read(reference, workspace)
@@ -30,7 +31,7 @@ def test_it_is_found_by_directory_file_cluster_and_as_the_newest(workspace: Work
         assert evidence.losses == ((10, 2.0), (30, 1.0)), "and no others'"
 
 
-def test_what_up_printed_leads_to_the_run(workspace: Workspace, tmp_path: Path) -> None:
+def test_the_output_of_up_leads_to_the_run(workspace: Workspace, tmp_path: Path) -> None:
     run = saved(workspace.root, outcome())
     printed = tmp_path / "printed.json"
     printed.write_text((run / "outcome.json").read_text())
@@ -39,7 +40,7 @@ def test_what_up_printed_leads_to_the_run(workspace: Workspace, tmp_path: Path) 
     assert read(str(printed), workspace).outcome.metrics == outcome().metrics
 
 
-def test_of_a_resumed_run_its_own_part_is_told(
+def test_of_a_resumed_run_only_its_own_part_is_read(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = saved(workspace.root, outcome(id="b"))
@@ -60,20 +61,22 @@ def test_of_a_resumed_run_its_own_part_is_told(
     assert read(str(run), workspace).events == EVENTS
 
 
-def test_a_record_of_another_version_is_left_out(workspace: Workspace) -> None:
+def test_a_record_of_another_version_is_ignored(workspace: Workspace) -> None:
     run = saved(workspace.root, outcome())
     (run / "run.json").write_text('{"id": 1}')
     assert read(str(run), workspace).events == EVENTS
 
 
-def test_a_run_that_was_moved_is_read_where_it_is(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_run_that_was_moved_is_read_in_its_new_place(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     moved = saved(workspace.root, outcome()).rename(tmp_path / "artifact")
     assert read(str(moved), workspace).events == EVENTS
 
 
 @pytest.mark.parametrize(("code", "reason"), [(2, "manifest"), (3, "host"), (4, "engine"),
                                               (130, "interrupted"), (1, "internal")])  # fmt: skip
-def test_of_a_run_that_never_started_there_is_the_error(
+def test_a_run_that_never_started_has_its_error(
     code: int, reason: str, workspace: Workspace, tmp_path: Path
 ) -> None:
     printed = tmp_path / "printed.json"
@@ -91,7 +94,7 @@ def test_of_a_run_that_never_started_there_is_the_error(
      '{"success": true, "format": 2}', '{"success": true, "timings_s": 5}',
      '{"success": true, "run": null}', '{"success": "perhaps"}'],
 )  # fmt: skip
-def test_what_is_no_outcome_is_refused_with_what_is_wanted(
+def test_a_file_that_is_not_an_outcome_is_refused_with_the_expected_form(
     content: str, workspace: Workspace, tmp_path: Path
 ) -> None:
     file = tmp_path / "other.json"
@@ -102,13 +105,13 @@ def test_what_is_no_outcome_is_refused_with_what_is_wanted(
 
 
 @pytest.mark.parametrize("reference", ["nope", "no/where", "demo/latest", "..", "\0"])
-def test_what_is_not_there_is_refused(reference: str, workspace: Workspace) -> None:
+def test_a_missing_file_is_refused(reference: str, workspace: Workspace) -> None:
     saved(workspace.root, outcome())
     with pytest.raises(UsageError):
         read(reference, workspace)
 
 
-def test_without_a_run_that_ended_there_is_no_newest(workspace: Workspace) -> None:
+def test_without_an_ended_run_there_is_no_newest(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match=r"no run in .*runs has ended yet"):
         read("", workspace)
 

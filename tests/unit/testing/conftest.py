@@ -1,4 +1,4 @@
-"""Somebody's project, and a stage instead of an engine."""
+"""A user's project, and a stage instead of an engine."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["stage", "usual_handlers"]
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Without the plugins that happen to be installed here: to find them takes longer than all. So
-    does to show the source of all of pytest where a session is interrupted."""
+    """Removes plugins that happen to be installed here, since finding them takes longer than the
+    tests. Printing pytest's whole source after an interrupted session would, too."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     briefly = functools.partialmethod(pytest.ExceptionInfo.getrepr, style="value")
     monkeypatch.setattr(pytest.ExceptionInfo, "getrepr", briefly)

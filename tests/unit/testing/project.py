@@ -1,4 +1,4 @@
-"""A project of somebody whose tests use the plugin."""
+"""A user's project whose tests use the plugin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_it_learns(cluster):
 
 
 class Project:
-    """Somebody's project with a manifest, and pytest in it."""
+    """A user's project with a manifest, and pytest in it."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.root = pytester.path

@@ -1,4 +1,4 @@
-"""The pytest plugin as other people's tests use it, on a stage instead of an engine."""
+"""The pytest plugin in a user's tests, on a stage instead of an engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.usefixtures("usual_handlers")
 
 
-def test_a_cluster_is_run_and_nothing_is_left(project: Project, stage: Stage) -> None:
+def test_a_cluster_runs_and_nothing_is_left(project: Project, stage: Stage) -> None:
     result = project.test(PASSES)
     result.assert_outcomes(passed=1)
     assert not stage.engine.boxes and len(project.runs) == 1
@@ -33,7 +33,7 @@ def test_a_cluster_is_run_and_nothing_is_left(project: Project, stage: Stage) ->
 
 
 @pytest.mark.parametrize("policy", ["failed", "none"])
-def test_runs_of_tests_that_pass_go_as_pytests_own_folders_do(
+def test_runs_of_passed_tests_are_removed_like_pytests_own_folders(
     policy: str, project: Project, stage: Stage
 ) -> None:
     project.ini(f"tmp_path_retention_policy = {policy}")
@@ -50,7 +50,7 @@ FAILURE = Life((says(0.1, "start", attempt=1), says(0.4, "ready"), prints(0.9, "
                 ends(1.0, 1, "failed", "ValueError: no data")))  # fmt: skip
 
 
-def test_words_of_a_task_are_no_commands_where_pytest_runs_on_ci(
+def test_output_of_a_task_is_no_command_if_pytest_runs_on_ci(
     project: Project, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
@@ -63,7 +63,7 @@ def test_words_of_a_task_are_no_commands_where_pytest_runs_on_ci(
 
 
 @pytest.mark.parametrize("policy", ["all", "failed"])
-def test_a_test_that_fails_names_its_runs_which_stay(
+def test_a_failed_test_names_its_runs_which_are_kept(
     policy: str, project: Project, stage: Stage
 ) -> None:
     project.ini(f"tmp_path_retention_policy = {policy}")
@@ -91,7 +91,7 @@ def test_two(cluster):
     assert all(f"everything is in {run}" in result.stdout.str() for run in project.runs)
 
 
-def test_a_cluster_stays_up_for_a_block(project: Project, stage: Stage) -> None:
+def test_a_cluster_is_up_for_a_block(project: Project, stage: Stage) -> None:
     project.test("""
 import cluster_kit as ck
 
@@ -132,14 +132,14 @@ def test_an_interrupt_ends_the_session_and_leaves_nothing_up(
     assert not stage.engine.boxes
 
 
-def test_an_interrupt_of_a_run_ends_the_session_too(project: Project, stage: Stage) -> None:
+def test_an_interrupt_during_a_run_ends_the_session_too(project: Project, stage: Stage) -> None:
     stage.clock.at(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
     result = project.test(FAILS)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert not stage.engine.boxes
 
 
-def test_sigterm_is_an_interrupt_while_a_cluster_is_asked_for(
+def test_sigterm_acts_like_an_interrupt_while_a_cluster_is_used(
     project: Project, stage: Stage
 ) -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -163,7 +163,7 @@ def test_late(cluster):
     assert not stage.engine.boxes
 
 
-def test_what_a_killed_process_has_left_is_removed_at_the_end(
+def test_remains_of_a_killed_process_are_removed_at_the_end(
     project: Project, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed: list[str] = []
@@ -180,7 +180,7 @@ def gone() -> Any:
     raise HostError("no Docker engine answers: Connection refused", "run `make engine`")
 
 
-def test_without_an_engine_it_is_skipped_with_the_reason(
+def test_without_an_engine_the_test_is_skipped_with_the_reason(
     project: Project, machine: Machine
 ) -> None:
     machine.connects(gone)
@@ -201,7 +201,7 @@ def test_an_engine_can_be_required(by: str, project: Project, machine: Machine) 
     assert "During handling of" not in result.stdout.str()
 
 
-def test_a_wrong_choice_is_told(project: Project) -> None:
+def test_an_invalid_choice_is_reported(project: Project) -> None:
     project.ini("cluster_kit_engine = requir")
     result = project.test(PASSES)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -1,4 +1,4 @@
-"""What tests with the plugin find: manifests, paths, names; and how pytest finds the plugin."""
+"""Manifests, paths and names in tests with the plugin; and how pytest finds the plugin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.usefixtures("usual_handlers")
 
 
-def test_a_wrong_manifest_fails_in_the_kits_words(project: Project, stage: Stage) -> None:
+def test_an_invalid_manifest_fails_with_the_kits_message(project: Project, stage: Stage) -> None:
     result = project.test("""
 import cluster_kit as ck
 import pytest
@@ -46,7 +46,7 @@ def test_the_marker_selects_tests_with_clusters(project: Project, stage: Stage) 
     project.test(text, "-m", "not cluster").assert_outcomes(passed=1, deselected=1)
 
 
-def test_a_fixture_of_that_name_of_the_users_own_is_theirs(project: Project) -> None:
+def test_a_users_own_fixture_of_that_name_replaces_the_plugins(project: Project) -> None:
     project.test("""
 import pytest
 
@@ -73,7 +73,7 @@ def test_paths(cluster):
 
 
 @pytest.mark.parametrize("beside", [True, False])
-def test_paths_are_beside_the_test_or_in_the_root_directory(
+def test_paths_are_relative_to_the_test_or_the_root_directory(
     beside: bool, project: Project, stage: Stage
 ) -> None:
     (project.root / "train.py").write_text("x = 1\n")
@@ -90,9 +90,7 @@ def test_paths_are_beside_the_test_or_in_the_root_directory(
     project.test(text, at="tests/test_it.py").assert_outcomes(passed=1)
 
 
-def test_versions_that_the_project_has_written_down_are_taken(
-    project: Project, stage: Stage
-) -> None:
+def test_locked_versions_of_the_project_are_used(project: Project, stage: Stage) -> None:
     (project.root / "compose" / "tensorflow-2.16-cpu-amd64.lock").write_text("tensorflow==2.16.2\n")
     project.test("""
 def test_locked(cluster):
@@ -119,7 +117,7 @@ def test_names(cluster):
         ("test_" + "x" * 60, "test-" + "x" * 26 + "-"),
     ],
 )
-def test_every_test_has_a_name_that_a_cluster_may_have(
+def test_every_test_has_a_valid_cluster_name(
     test: str, begins: str, stage: Stage, tmp_path: Path
 ) -> None:
     root = stage.workspace.root
@@ -132,8 +130,8 @@ def test_every_test_has_a_name_that_a_cluster_may_have(
     assert jobs[0].plan().name == jobs[0].name
 
 
-def test_it_costs_nothing_where_nobody_uses_it() -> None:
-    """The module that pytest loads imports nothing of the kit but its names."""
+def test_the_plugin_costs_nothing_if_it_is_not_used() -> None:
+    """The module that pytest loads imports nothing of the kit but names."""
     tree = ast.parse((ROOT / "cluster_kit" / "testing" / "plugin.py").read_text())
     tops = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {getattr(node, "module", None) or node.names[0].name for node in tops}
@@ -146,7 +144,7 @@ def test_pytest_finds_it_by_its_entry_point() -> None:
     assert not any(one.startswith("pytest") for one in project["dependencies"])
 
 
-def test_the_pages_example_runs(project: Project, stage: Stage) -> None:
+def test_the_example_on_the_page_runs(project: Project, stage: Stage) -> None:
     page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (project.root / "programs" / "demo").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Tests side by side, that want the same subnet."""
+"""Parallel tests that use the same subnet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def folder(tmp_path: Path, machine: Machine) -> Path:
     return tmp_path
 
 
-def test_a_subnet_that_a_manifest_states_is_one_tests_at_a_time(
+def test_a_fixed_subnet_is_used_by_one_test_at_a_time(
     stage: Stage, machine: Machine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clusters, "WAIT_S", 0.0)

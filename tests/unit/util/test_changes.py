@@ -1,4 +1,4 @@
-"""Changed files are noticed: those that are meant, once, however an editor writes them."""
+"""Changes of watched files are detected, once, however an editor writes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTICED_S = 20.0
 
 
 def noticed(changes: Changes, write: Callable[[], object]) -> list[Path]:
-    """What is told of a change; it is made again until watching has begun."""
+    """Returns the reported change; the change is repeated until watching has begun."""
     until = time.monotonic() + NOTICED_S
     while time.monotonic() < until:
         write()
@@ -54,7 +54,7 @@ def test_a_folder_is_watched_to_its_depth_and_a_file_by_its_name(folder: Path) -
         assert noticed(changes, replaced) == [manifest]
 
 
-def test_what_runs_python_and_editors_write_is_not_noticed(folder: Path) -> None:
+def test_files_that_runs_python_and_editors_write_are_ignored(folder: Path) -> None:
     with Changes(watched(folder)) as changes:
         program = folder / "mine" / "train.py"
         noticed(changes, lambda: program.write_text(str(time.time())))
@@ -66,7 +66,7 @@ def test_what_runs_python_and_editors_write_is_not_noticed(folder: Path) -> None
         assert noticed(changes, lambda: program.write_text(str(time.time()))) == [program]
 
 
-def test_several_files_of_one_moment_are_one_change(folder: Path) -> None:
+def test_several_files_that_change_together_are_one_change(folder: Path) -> None:
     with Changes(watched(folder)) as changes:
         files = [folder / "mine" / f"{name}.py" for name in "abc"]
         noticed(changes, lambda: [file.write_text(str(time.time())) for file in files])
@@ -79,7 +79,9 @@ def test_several_files_of_one_moment_are_one_change(folder: Path) -> None:
         assert changes.taken() == []
 
 
-def test_a_host_that_cannot_tell_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_without_file_notifications_is_reported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError("OS file watch limit reached")
 

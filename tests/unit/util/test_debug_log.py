@@ -1,4 +1,4 @@
-"""What the kit asks of engines and programs: shown if wanted, kept with a run, masked, bounded."""
+"""Requests to engines and programs: printed on request, kept with a run, masked, bounded."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LINE = re.compile(r"\d\d:\d\d:\d\d\.\d\d\d test: (.*)")
 
 
 def lines(folder: Path) -> list[str]:
-    """What the debug log of a run says, without the times at its lines' beginnings."""
+    """Returns the lines of a run's debug log without the times at their beginnings."""
     text = (folder / debug_log.FILE).read_text(encoding="utf-8")
     return [found[1] for line in text.splitlines() if (found := LINE.fullmatch(line))]
 
 
-def test_a_run_keeps_what_was_asked_before_and_after_it_had_a_directory(tmp_path: Path) -> None:
+def test_a_run_keeps_requests_from_before_and_after_it_had_a_directory(tmp_path: Path) -> None:
     with debug_log.Recording() as recording:
         with debug_log.timed(LOG, "GET /version") as result:
             result(200)
@@ -53,7 +53,7 @@ def test_a_secret_is_masked_wherever_a_long_line_is_cut(tmp_path: Path) -> None:
     assert text.count("y -> exit code 0 (") == len(text.splitlines()) - 1
 
 
-def test_nothing_is_measured_nor_passed_on_while_nobody_listens(
+def test_without_a_listener_nothing_is_measured_or_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with debug_log.timed(LOG, "GET /version") as result:
@@ -61,10 +61,11 @@ def test_nothing_is_measured_nor_passed_on_while_nobody_listens(
     assert not LOG.isEnabledFor(logging.DEBUG) and not debug_log.KIT.propagate
 
 
-def test_handlers_of_others_get_no_more_because_a_run_keeps_it(
+def test_other_handlers_get_no_more_lines_because_a_run_keeps_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """pytest has one at every logger that does not propagate, and prints it if a test fails."""
+    """pytest has a handler at every logger that does not propagate, and prints it if a test
+    fails."""
     seen: list[logging.LogRecord] = []
     other = logging.Handler()
     other.emit = seen.append  # type: ignore[method-assign]
@@ -87,7 +88,7 @@ def test_handlers_of_others_get_no_more_because_a_run_keeps_it(
         debug_log.KIT.setLevel(logging.NOTSET)
 
 
-def test_a_log_is_bounded_and_its_newest_lines_are_kept(
+def test_a_log_is_bounded_and_keeps_its_newest_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(debug_log, "LARGEST", 2000)
@@ -99,7 +100,7 @@ def test_a_log_is_bounded_and_its_newest_lines_are_kept(
     assert max(sizes) < 2100 and lines(tmp_path)[-1] == "line 199 of a task"
 
 
-def test_a_directory_that_is_gone_ends_no_run(tmp_path: Path) -> None:
+def test_a_removed_directory_ends_no_run(tmp_path: Path) -> None:
     with debug_log.Recording() as recording:
         recording.keep_in(tmp_path / "gone", str)
         LOG.debug("a line")
@@ -123,7 +124,7 @@ def test_commands_and_requests_are_logged_with_their_results(tmp_path: Path) -> 
     assert " process: tool --api-token '***' 'a b' -> exit code 3 (" in text
 
 
-def test_a_command_is_shown_without_passwords_of_addresses(tmp_path: Path) -> None:
+def test_a_command_is_shown_without_passwords_in_addresses(tmp_path: Path) -> None:
     words = ["fetch", "--url", "https://me:in-clear-1@host/x", "--token=in-clear-2"]
     with debug_log.Recording() as recording:
         recording.keep_in(tmp_path, str)

@@ -1,4 +1,4 @@
-"""How long something took, in words."""
+"""Durations in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cluster_kit.util.terminal import duration
         (7300, "2 h 1 min"),
     ],
 )
-def test_a_length_is_told_in_the_units_that_people_use(seconds: float, told: str) -> None:
+def test_a_duration_is_shown_in_sensible_units(seconds: float, told: str) -> None:
     assert duration(seconds) == told
 
 

@@ -1,4 +1,4 @@
-"""What a clone has beside the package is in the wheel; commands are called as they exist."""
+"""The wheel has all files that the kit reads from its clone; commands are named as they exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOLD = re.compile(r"(?:[^.\w]|paths\.)command\(['\"](\w+)['\"]\)")
 WHEEL = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
 
 
-def test_the_wheel_has_all_that_the_kit_reads() -> None:
+def test_the_wheel_has_everything_that_the_kit_reads() -> None:
     inside = WHEEL["force-include"]
     manifests = {f"compose/{path.name}" for path in (ROOT / "compose").glob("*.toml")}
     assert manifests | {"compose/drills", "templates", "images/trainer"} <= inside.keys()
@@ -24,12 +24,12 @@ def test_the_wheel_has_all_that_the_kit_reads() -> None:
     assert all((ROOT / source).exists() for source in inside)
 
 
-def test_a_package_in_a_clone_is_told_from_an_installed_one(tmp_path: Path) -> None:
+def test_a_package_in_a_clone_is_distinguished_from_an_installed_one(tmp_path: Path) -> None:
     assert paths.clone_of(ROOT / "cluster_kit") == ROOT
     assert paths.clone_of(tmp_path / "site-packages" / "cluster_kit") is None
 
 
-def test_commands_are_called_as_they_exist_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_are_named_as_they_exist_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(paths.CALLED_BY, "make")
     assert paths.command("engine") == "make engine"
     monkeypatch.delenv(paths.CALLED_BY)
@@ -42,8 +42,11 @@ def test_commands_are_called_as_they_exist_there(monkeypatch: pytest.MonkeyPatch
     assert paths.extra("compare", "drill") == "`pip install 'cluster-kit[compare]'` does"
 
 
-def test_every_command_that_is_told_exists_in_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Among them `doctor`, which a wheel did not know when it had installed an old engine."""
+def test_every_suggested_command_exists_in_a_clone_and_in_a_wheel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Among them is `doctor`, which an installed wheel once did not have after it had installed an
+    old engine."""
     told = {
         match
         for path in (ROOT / "cluster_kit").rglob("*.py")
@@ -56,8 +59,8 @@ def test_every_command_that_is_told_exists_in_both_ways(monkeypatch: pytest.Monk
         assert re.search(rf"^(\w+ )*{target}( \w+)*:", makefile, re.MULTILINE), target
 
 
-def test_the_contract_of_the_host_is_the_images() -> None:
-    """A link: both are in the source distribution, whichever of them hatchling finds first."""
+def test_the_hosts_contract_is_a_link_to_the_images() -> None:
+    """Both paths are in the source distribution, whichever of them hatchling finds first."""
     there = ROOT / "images" / "trainer" / "trainer" / "contract"
     assert (ROOT / "cluster_kit" / "contract").resolve() == there
     kept = PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["force-include"]

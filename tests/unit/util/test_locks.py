@@ -17,7 +17,7 @@ from cluster_kit.util import locks
 from cluster_kit.util.locks import Locked, is_locked, lock
 
 
-def test_one_holds_it_and_says_so(tmp_path: Path) -> None:
+def test_one_process_holds_a_lock_and_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     with lock(path, "process 1"):
         assert is_locked(path)
@@ -28,7 +28,7 @@ def test_one_holds_it_and_says_so(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lock_is_for_those_who_may_write_into_its_directory(tmp_path: Path) -> None:
+def test_a_lock_is_for_users_who_may_write_into_its_directory(tmp_path: Path) -> None:
     for directory, mode in ((0o700, 0o600), (0o755, 0o600), (0o775, 0o660), (0o1777, 0o666)):
         tmp_path.chmod(directory)
         for mask in (0, 0o077):
@@ -40,14 +40,14 @@ def test_a_lock_is_for_those_who_may_write_into_its_directory(tmp_path: Path) ->
                 os.umask(before)
 
 
-def test_what_a_killed_process_has_left_is_taken_over(tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     path.write_text("process 1, which says much of itself\n")
     with lock(path, "process 2"):
         assert path.read_text() == "process 2\n"
 
 
-def test_a_file_that_its_holder_removes_meanwhile_is_not_locked_for_nothing(
+def test_a_lock_file_that_its_holder_removes_meanwhile_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, taken = tmp_path / "a.lock", []
@@ -65,7 +65,7 @@ def test_a_file_that_its_holder_removes_meanwhile_is_not_locked_for_nothing(
         assert is_locked(path)
 
 
-def test_of_many_at_once_one_at_a_time_holds_it(tmp_path: Path) -> None:
+def test_of_many_processes_one_at_a_time_holds_a_lock(tmp_path: Path) -> None:
     path, inside, most, tries = tmp_path / "a.lock", [0], [0], [0]
 
     def take() -> None:
@@ -90,7 +90,9 @@ def test_of_many_at_once_one_at_a_time_holds_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/null")])
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_a_lock_that_is_not_a_regular_file_is_refused_at_once(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
     path = tmp_path / "a.lock"
     make(path)
     began = time.monotonic()
@@ -102,7 +104,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where directories of users are looked for, below a folder of this test."""
+    """The places in which directories of users are searched, below a folder of this test."""
     monkeypatch.setattr(locks, "RUNTIME", tmp_path / "run")
     monkeypatch.setattr(locks, "SHARED", tmp_path / "tmp")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "xdg"))
@@ -110,7 +112,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_own_directory_is_the_first_that_only_this_user_can_use(places: Path) -> None:
+def test_the_users_directory_is_the_first_that_only_this_user_can_use(places: Path) -> None:
     user = str(os.geteuid())
     made = locks.own_directory()
     assert made == places / "tmp" / f"cluster-kit-{user}"
@@ -133,7 +135,7 @@ def test_the_own_directory_is_the_first_that_only_this_user_can_use(places: Path
         lambda path: path.write_text(""),
     ],
 )
-def test_a_name_that_somebody_else_has_taken_is_left(
+def test_a_name_that_another_user_holds_is_not_used(
     places: Path, take: Callable[[Path], None]
 ) -> None:
     taken = places / "tmp" / f"cluster-kit-{os.geteuid()}"
@@ -144,7 +146,7 @@ def test_a_name_that_somebody_else_has_taken_is_left(
     assert locks.own_directory().is_relative_to(places / "home" / ".cache" / "cluster-kit")
 
 
-def test_a_directory_of_another_user_is_not_the_own_one(
+def test_a_directory_of_another_user_is_not_used(
     places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (places / "tmp" / "cluster-kit-4711").mkdir(parents=True, mode=0o700)
@@ -154,7 +156,7 @@ def test_a_directory_of_another_user_is_not_the_own_one(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such sockets")
-def test_a_name_is_held_once_by_one_user_wherever_its_files_are(
+def test_a_name_is_held_once_per_user_wherever_its_files_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "PREFIX", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Which variables hold secrets, by their names, and texts without the values."""
+"""Which variables hold secrets, by their names, and masking of the values in texts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ VALUES = st.one_of(PIECES, LINES, st.sampled_from([PEM, ACCOUNT]))
 
 
 def telling(value: str) -> set[str]:
-    """What of a value no text may have: all of it, and its lines, if they are long enough."""
+    """Returns the parts of a value that no text may have: the whole, and its lines if they are long
+    enough."""
     found = {value} | {line.strip() for line in value.splitlines() if len(line.strip()) >= 6}
     return {
         one
@@ -54,7 +55,7 @@ def telling(value: str) -> set[str]:
      "BASIC_AUTH", "AZURE_CREDENTIALS", "KEY2", "accessToken", "privateKey", "hfToken2", "NPMTOKEN",
      "SSHPASS", "SLACK_WEBHOOK_URL", "SESSION_COOKIE", "AZURE_STORAGE_CONNECTION_STRING"],
 )  # fmt: skip
-def test_these_are_secrets(name: str) -> None:
+def test_names_of_secrets(name: str) -> None:
     assert looks_secret(name)
 
 
@@ -64,11 +65,11 @@ def test_these_are_secrets(name: str) -> None:
      "AUTHOR", "COMPASS", "AWS_SHARED_CREDENTIALS_FILE", "SSH_KEY_PATH", "TF_CONFIG", "PATTERN",
      "keyPath", "maxTokens", "BYPASS", "hotKeys"],
 )  # fmt: skip
-def test_these_are_not(name: str) -> None:
+def test_other_names(name: str) -> None:
     assert not looks_secret(name)
 
 
-def test_longer_values_go_first_and_short_or_plain_ones_stay() -> None:
+def test_longer_values_are_masked_first_and_short_or_plain_ones_stay() -> None:
     assert masked("ab-secret-x ab-secret", {"ab-secret", "ab-secret-x"}) == "*** ***"
     kept = "true 1234 abc None 12345678"
     assert masked(kept, {"true", "1234", "abc", "None", ""}) == kept
@@ -77,7 +78,7 @@ def test_longer_values_go_first_and_short_or_plain_ones_stay() -> None:
 
 @st.composite
 def values_and_text(draw: st.DrawFn) -> tuple[list[str], str]:
-    """Values of which some overlap, and a text with them, parts of them and other things."""
+    """Draw values, of which some overlap, and a text with them, parts of them and other texts."""
     values = draw(st.lists(VALUES, min_size=1, max_size=4))
     cut = draw(st.integers(0, 6))
     values += [value[cut:] + draw(PIECES) for value in values[:2]]
@@ -87,7 +88,7 @@ def values_and_text(draw: st.DrawFn) -> tuple[list[str], str]:
 
 
 @given(values_and_text())
-def test_no_value_and_no_telling_part_survives(drawn: tuple[list[str], str]) -> None:
+def test_no_value_and_no_long_part_of_it_stays(drawn: tuple[list[str], str]) -> None:
     values, text = drawn
     whole, lines = masked(text, values), [masked(line, values) for line in text.split("\n")]
     for value in values:
@@ -98,7 +99,7 @@ def test_no_value_and_no_telling_part_survives(drawn: tuple[list[str], str]) -> 
 
 
 @given(values_and_text())
-def test_what_is_no_part_of_a_value_stays(drawn: tuple[list[str], str]) -> None:
+def test_text_that_is_no_part_of_a_value_stays(drawn: tuple[list[str], str]) -> None:
     values, text = drawn
     strange = "".join(chr(0x4E00 + ord(character) % 512) for character in text)
     assert masked(strange, values) == strange
@@ -107,7 +108,7 @@ def test_what_is_no_part_of_a_value_stays(drawn: tuple[list[str], str]) -> None:
 
 
 @pytest.mark.parametrize("shown", [PEM, repr(PEM), json.dumps(PEM), json.dumps({"k": ACCOUNT})])
-def test_a_value_with_lines_is_masked_however_it_is_written(shown: str) -> None:
+def test_a_value_of_several_lines_is_masked_however_it_is_written(shown: str) -> None:
     text = masked(f"key: {shown}", {PEM, ACCOUNT})
     assert not any(part in text for part in ("MIIE", "hkiG", "BEGIN", "private"))
 
@@ -122,14 +123,14 @@ def test_letters_of_any_script_are_masked_however_they_are_written(
     assert masked(f"v={written(value)}", {value}).strip("'\"") in ("v=***", "v='***", 'v="***')
 
 
-def test_what_overlaps_is_masked_as_one() -> None:
+def test_overlapping_values_are_masked_as_one() -> None:
     assert masked("<abcdefghi>", {"abcdef", "defghi"}) == "<***>"
     assert masked("kept <x***y***z> kept", {"a1b2", "x***y"}) == "kept <******z> kept"
     assert masked("kept wxyz***a1b2 ab", {"a1b2", "wxyz******"}) == "***"
 
 
 @pytest.mark.parametrize("value", ["correct horse battery", "abcabcabd", PEM, 'pass"word"77\u0416'])
-def test_the_beginning_of_a_value_is_masked_where_a_text_was_cut(value: str) -> None:
+def test_the_beginning_of_a_value_is_masked_at_the_end_of_a_truncated_text(value: str) -> None:
     mask = masker({value, "xyz***", "d1e2f3"})
     for written in (value, json.dumps(value)[1:-1]):
         for length in range(4, len(written)):
@@ -144,7 +145,7 @@ def test_the_beginning_of_a_value_is_masked_where_a_text_was_cut(value: str) -> 
 @pytest.mark.parametrize(
     "between", ["\x1b[1m", "\x1b[0m\x1b[36m", "\u200b", "\x00", "\u202e", "\u3164"]
 )
-def test_a_value_is_masked_though_a_terminal_would_show_it_in_parts(between: str) -> None:
+def test_a_value_is_masked_even_if_control_sequences_divide_it(between: str) -> None:
     text = f"\x1b[1mtoken: tok_{between}0123456789\x1b[0m in use"
     assert masked(text, ["tok_0123456789"]) == "token: *** in use"
     other = f"\x1b[1mno{between}thing\x1b[0m"
@@ -170,13 +171,13 @@ def test_options_with_secrets_are_found_and_masked() -> None:
     assert option_values(shown) == set() and without_option_values(shown) == shown
 
 
-def test_values_are_masked_as_other_languages_write_them() -> None:
+def test_values_are_masked_in_the_notation_of_other_languages() -> None:
     assert masked(r'{"key": "ab\/cd+ef=="}', {"ab/cd+ef=="}) == '{"key": "***"}'
     assert masked(r"key: 'it\'s\"7k'", {"it's\"7k"}) == "key: '***'"
 
 
 ODD = ["it's7k", 'a"b\\c7', "t\x7f\u200bk7zz", "a  b\tc7", "k\x1b[0m7zz", "ü\u20287zz", "a<b>&c7"]
-"""Values that are written in many ways."""
+"""Values with several notations."""
 
 
 @pytest.mark.parametrize("value", ODD)
@@ -197,7 +198,7 @@ ODD = ["it's7k", 'a"b\\c7', "t\x7f\u200bk7zz", "a  b\tc7", "k\x1b[0m7zz", "ü\u2
         shlex.quote,
     ],
 )
-def test_odd_values_are_masked_however_they_are_written(
+def test_special_values_are_masked_however_they_are_written(
     value: str, written: Callable[[str], str]
 ) -> None:
     assert "7" not in masked(f"v={written(value)}", {value})
@@ -222,7 +223,7 @@ def test_passwords_in_addresses(text: str, passwords: set[str], shown: str | Non
     assert url_passwords(without_url_passwords(text)) == set()
 
 
-def test_files_that_look_secret() -> None:
+def test_names_of_files_that_look_like_secrets() -> None:
     secret = [".env", ".env.local", "a.env", "Key.PEM", "id_rsa", "x.p12", "credentials.json",
               ".netrc", "secrets.yaml", "token.txt", "kubeconfig"]  # fmt: skip
     plain = ["train.py", "credentials.py", "id_rsa.pub", "tokenizer.json", "environment.yaml",

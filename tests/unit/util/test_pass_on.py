@@ -1,4 +1,4 @@
-"""One command reads what another writes."""
+"""One command reads the output of another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITTEN = 9 * 2**20
 
 
 class Pipe(io.BytesIO):
-    """What a child reads; one that has ended reads no more."""
+    """The input of a child; a child that has ended reads no more."""
 
     closed_after: int | None = None
 
@@ -28,7 +28,7 @@ class Pipe(io.BytesIO):
 
 
 class Children:
-    """Stands in for Popen: `write` and `read` are the two commands' ends, `full` the reader's."""
+    """Replaces Popen: `write` and `read` are the two commands' exit codes, `full` the reader's."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(subprocess, "Popen", self._start)
@@ -60,7 +60,7 @@ def children(monkeypatch: pytest.MonkeyPatch) -> Children:
     return Children(monkeypatch)
 
 
-def test_everything_passes_and_is_counted(children: Children) -> None:
+def test_everything_is_passed_on_and_counted(children: Children) -> None:
     counted: list[int] = []
     written, read = pass_on([DO, "write"], [DO, "read"], counted.append)
     assert written.ok and read.ok and children.ended == []
@@ -68,7 +68,7 @@ def test_everything_passes_and_is_counted(children: Children) -> None:
     assert len(counted) == 3 and counted == sorted(counted)
 
 
-def test_one_that_reads_no_more_ends_the_other(children: Children) -> None:
+def test_a_reader_that_ends_ends_the_writer(children: Children) -> None:
     children.stdin.closed_after = 2**22
     children.codes |= {"write": 143, "read": 1}
     children.said["read"] = b"no space left on device\n"
@@ -77,11 +77,11 @@ def test_one_that_reads_no_more_ends_the_other(children: Children) -> None:
     assert (written.code, read.code, read.tail()) == (CUT_OFF, 1, "no space left on device")
 
 
-def test_one_that_fails_to_write_is_told(children: Children) -> None:
+def test_a_failed_writer_is_reported(children: Children) -> None:
     children.codes["write"], children.said["write"] = 1, b"gone"
     written, read = pass_on([DO, "write"], [DO, "read"], lambda _count: None)
     assert (written.code, written.tail(), read.ok) == (1, "gone", True)
 
 
-def test_a_program_that_is_not_there() -> None:
+def test_a_missing_program_is_reported() -> None:
     assert pass_on(["no-such-program"], [DO, "read"], print)[1].code == NOT_FOUND

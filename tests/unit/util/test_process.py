@@ -1,4 +1,4 @@
-"""A command that is shown: on a terminal by itself, elsewhere through our own stderr."""
+"""A command whose output is shown: on a terminal directly, elsewhere through our own stderr."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 
 class FakeChild:
-    """Stands for a started program that says one line."""
+    """Replaces a started program that prints one line."""
 
     returncode = 0
 
@@ -37,7 +37,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", FakeChild)
 
 
-def test_where_there_is_no_terminal_words_go_through_our_stderr(
+def test_without_a_terminal_output_goes_through_our_stderr(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["true"], show=True).ok
@@ -51,6 +51,6 @@ def test_on_a_terminal_the_command_writes_there_itself(monkeypatch: pytest.Monke
     assert FakeChild.options["stdout"] is FakeChild.options["stderr"] is None
 
 
-def test_what_is_not_shown_is_captured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_that_is_not_shown_is_captured(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["true"]).output == "building\n"
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""Nothing that is printed on CI is a command for its runner, however it is cut into pieces."""
+"""No text printed on CI is a command for its runner, however it is divided into pieces."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PIECES = st.lists(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_is_one_no_longer(command: str) -> None:
+def test_a_command_is_made_harmless(command: str) -> None:
     assert commands(command), "it is one for the runner"
     safe = Guard()(command)
     assert commands(safe) == [] and safe.replace(" ", "") == command.replace(" ", "")
@@ -62,11 +62,11 @@ def test_no_pieces_make_a_command_and_nothing_else_is_changed(pieces: list[str])
 @pytest.mark.parametrize(
     "usual", ["std::vector<int>::at", "a: b", "# note ## [1]", "chief-0 | 10:00:00 x::y::z", "C#"]
 )
-def test_what_is_no_command_stays(usual: str) -> None:
+def test_text_that_is_no_command_is_unchanged(usual: str) -> None:
     assert Guard()(usual) == usual
 
 
-def test_a_line_however_long_takes_linear_time() -> None:
+def test_a_long_line_takes_linear_time() -> None:
     began = time.process_time()
     for piece in (" ", "\u200b", "#", ":", "#\u200b", "##a", "section_", "\x1c"):
         guard = Guard()
@@ -75,7 +75,7 @@ def test_a_line_however_long_takes_linear_time() -> None:
     assert time.process_time() - began < 10
 
 
-def test_a_line_of_letters_that_are_not_seen_takes_linear_time() -> None:
+def test_a_line_of_invisible_characters_takes_linear_time() -> None:
     began = time.process_time()
     for letter in filter(str.isalnum, sorted(IGNORED)):
         text = f"##{letter * 20_000}"
@@ -92,7 +92,7 @@ def test_json_keeps_its_value(words: list[str]) -> None:
     assert Guard()(text) == text and commands(text) == []
 
 
-def test_ci_is_known_by_the_variables_of_its_systems() -> None:
+def test_ci_is_recognized_by_the_variables_of_its_systems() -> None:
     assert not is_ci({}) and not is_ci({"GITHUB_ACTIONS": ""})
     assert all(is_ci({name: "true"}) for name in SYSTEMS)
 
@@ -121,7 +121,7 @@ def test_streams_of_a_command_on_ci_are_guarded(
         assert read.read() == ": :add-mask::é\n: :error::x\n"
 
 
-def test_a_file_and_a_terminal_elsewhere_are_not_changed(
+def test_output_to_a_file_or_a_terminal_is_not_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in SYSTEMS:

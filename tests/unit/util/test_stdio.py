@@ -1,4 +1,4 @@
-"""Output whose reader has gone: dropped quietly, and the run goes on."""
+"""Output whose reader has ended is dropped, and the run continues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAVE = stdio.leave
 
 @pytest.fixture
 def closed() -> Iterator[TextIO]:
-    """The writing end of a pipe whose reader has gone, as `head` goes."""
+    """Returns the writing end of a pipe whose reader has ended, as `head` does."""
     reading, writing = os.pipe()
     with open(writing, "w", buffering=1, encoding="utf-8", closefd=False) as stream:
         os.close(reading)
@@ -31,14 +31,14 @@ def closed() -> Iterator[TextIO]:
     os.close(writing)
 
 
-def test_a_closed_pipe_becomes_nowhere_and_later_words_are_dropped(closed: TextIO) -> None:
+def test_a_closed_pipe_is_replaced_and_later_output_is_dropped(closed: TextIO) -> None:
     for _ in range(3):
         print("said", file=closed, flush=True)
     os.write(closed.fileno(), b"so can a program that is started from here")
 
 
 @pytest.mark.parametrize("view", [PlainView, LiveView])
-def test_a_view_goes_on_where_nobody_reads_any_more(
+def test_a_view_continues_without_a_reader(
     closed: TextIO, view: type[PlainView | LiveView]
 ) -> None:
     story = view(Console(file=closed, force_terminal=view is LiveView))
@@ -47,7 +47,7 @@ def test_a_view_goes_on_where_nobody_reads_any_more(
     story.close()
 
 
-def test_what_can_be_read_arrives() -> None:
+def test_output_with_a_reader_arrives() -> None:
     reading, writing = os.pipe()
     with open(writing, "w", encoding="utf-8") as stream:  # noqa: PTH123
         print("süß", file=lasting(stream))
@@ -55,13 +55,13 @@ def test_what_can_be_read_arrives() -> None:
     os.close(reading)
 
 
-def test_a_stream_without_a_descriptor_stays_as_it_is() -> None:
+def test_a_stream_without_a_descriptor_is_not_changed() -> None:
     memory = io.StringIO()
     assert lasting(memory) is memory
 
 
-def test_up_outlives_its_readers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only verbs that do more than print: `logs -f | head` shall end with head."""
+def test_up_continues_without_its_reader(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only for verbs that do more than print: `logs -f | head` shall end with head."""
     done: list[str] = []
     monkeypatch.setattr(stdio, "outlive_readers", lambda: done.append("lasting"))
     monkeypatch.setattr(up, "launch", lambda *_, **__: done.append("launched") or sys.exit(0))
@@ -71,7 +71,7 @@ def test_up_outlives_its_readers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(done) == 2
 
 
-def test_a_command_ends_at_once_with_its_code_and_all_that_it_has_said(
+def test_a_command_ends_at_once_with_its_code_and_all_its_output(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An interpreter that shuts down while a thread prints may abort with 134."""
@@ -102,7 +102,7 @@ def test_a_command_ends_at_once_with_its_code_and_all_that_it_has_said(
         (None, 0),
     ],
 )
-def test_the_exit_code_is_the_one_that_was_asked_for(
+def test_the_exit_code_is_the_given_one(
     raised: BaseException | None, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run() -> None:

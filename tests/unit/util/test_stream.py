@@ -1,4 +1,4 @@
-"""A command whose lines are passed on as they come."""
+"""A command whose lines are passed on as they arrive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DRAWN = b"".join(b"%d %%\r" % number for number in range(500))
 
 
 class FakeChild:
-    """A progress bar that is drawn again and again, and a last line in bytes that are no UTF-8."""
+    """A progress bar that is drawn again and again, and a last line that is not UTF-8."""
 
     returncode = 3
 
@@ -27,7 +27,7 @@ class FakeChild:
         return self.returncode
 
 
-def test_what_is_drawn_again_and_again_is_thinned_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_drawings_are_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", FakeChild)
     lines: list[str] = []
     done = stream([sys.executable], lines.append)

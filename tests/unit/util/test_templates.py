@@ -1,4 +1,4 @@
-"""Templates hold no logic, and the linter that says so sees every kind of it."""
+"""Templates have no logic, and the linter that checks it detects every kind of logic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_there_are_templates() -> None:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_a_template_holds_attributes_loops_and_conditions_only(path: Path) -> None:
+def test_templates_have_only_attributes_loops_and_conditions(path: Path) -> None:
     assert not findings(path)
 
 
@@ -64,7 +64,7 @@ def test_the_linter_names_file_and_line_of(tmp_path: Path, subtests: pytest.Subt
             assert finding.endswith("belongs in Python")
 
 
-def test_the_linter_lets_plain_holes_loops_and_conditions_pass(tmp_path: Path) -> None:
+def test_the_linter_accepts_plain_attributes_loops_and_conditions(tmp_path: Path) -> None:
     file = tmp_path / "good.j2"
     file.write_text(
         "{{ a }}{{ a.b.c }}{% for x in a.b %}{{ x.y }}{% endfor %}"

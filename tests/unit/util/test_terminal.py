@@ -1,4 +1,4 @@
-"""What programs print cannot steer the terminal of whoever reads it."""
+"""Output of programs cannot control the terminal of its reader."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.make import ROOT
         ("an open title \x1b]0;x\nnext line", "an open title \nnext line"),
     ],
 )
-def test_sequences_and_control_characters_are_left_out(text: str, left: str) -> None:
+def test_sequences_and_control_characters_are_removed(text: str, left: str) -> None:
     assert harmless(text) == left
 
 
-def test_pages_leave_out_the_same_characters() -> None:
+def test_pages_remove_the_same_characters() -> None:
     script = (ROOT / "templates" / "report" / "dom.js").read_text()
     (written,) = re.findall(r"^const INVISIBLE = /(.*)/gu;$", script, re.MULTILINE)
     escapes = re.sub(r"\\u\{?([0-9a-f]{4,5})\}?", lambda found: chr(int(found[1], 16)), written)

@@ -1,4 +1,4 @@
-"""Values in messages read as TOML, so that they can be found in the file again."""
+"""Values in messages are written as TOML, so that they can be found in the file."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def test_a_document_can_be_read_back(table: dict[str, Any]) -> None:
         ("Köln\n", '"Köln\\n"'),
     ],
 )
-def test_tables_lists_and_odd_values(value: object, shown: str) -> None:
+def test_tables_lists_and_unusual_values(value: object, shown: str) -> None:
     assert to_toml(value) == shown
 
 
-def test_a_number_without_end_and_nesting_without_end_are_cut_off() -> None:
+def test_very_long_numbers_and_deep_nesting_are_truncated() -> None:
     assert to_toml(10**5000) == "a very long number"
     value: Any = 1
     for _ in range(100_000):
@@ -60,5 +60,5 @@ def test_a_number_without_end_and_nesting_without_end_are_cut_off() -> None:
     assert to_toml(value) == "[[[[…]]]]"
 
 
-def test_keys_are_quoted_where_toml_wants_it() -> None:
+def test_keys_are_quoted_if_toml_requires_it() -> None:
     assert dotted(["task", "worker-1", "a.b"]) == 'task.worker-1."a.b"'

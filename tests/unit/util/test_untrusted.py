@@ -1,4 +1,4 @@
-"""Files that a container can write are read without following, blocking on or trusting anything."""
+"""Files that a container can write are read without following links, blocking, or trusting them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_regular_file_is_read(output: Path) -> None:
     assert status(output, "a/b/plain").st_size == 7
 
 
-def test_a_longer_file_is_refused(output: Path) -> None:
+def test_a_file_that_is_too_long_is_refused(output: Path) -> None:
     with pytest.raises(OSError, match="too large"):
         read(output, "a/b/plain", 6)
     with (output / "sparse").open("wb") as file:
@@ -47,13 +47,13 @@ def test_a_longer_file_is_refused(output: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../host", "/etc/passwd", "a/../../host"])
-def test_names_stay_below_the_root(output: Path, name: str) -> None:
+def test_paths_stay_below_the_root(output: Path, name: str) -> None:
     with pytest.raises(OSError):
         read(output, name, 100)
 
 
 @pytest.mark.parametrize("level", ["link", "folder/plain", "a/link/plain"])
-def test_links_are_followed_at_no_level(output: Path, level: str) -> None:
+def test_links_are_not_followed_at_any_level(output: Path, level: str) -> None:
     (output / "link").symlink_to("../host")
     (output / "folder").symlink_to("../hosts")
     (output / "a" / "link").symlink_to(output.parent / "hosts")
@@ -65,7 +65,7 @@ def test_links_are_followed_at_no_level(output: Path, level: str) -> None:
     assert [found.name for found in files(output)] == ["a/b/plain"]
 
 
-def test_nothing_but_regular_files_is_opened(output: Path) -> None:
+def test_only_regular_files_are_opened(output: Path) -> None:
     os.mkfifo(output / "fifo")
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(output / "s"))
@@ -77,8 +77,8 @@ def test_nothing_but_regular_files_is_opened(output: Path) -> None:
     assert [found.name for found in files(output)] == ["a/b/plain"]
 
 
-def test_a_swap_between_look_and_open_has_no_effect(output: Path) -> None:
-    """Somebody exchanges a file for a link, and a directory for a link, all the time."""
+def test_a_swap_between_check_and_open_has_no_effect(output: Path) -> None:
+    """Another thread replaces a file and a directory by links all the time."""
     plain = output / "a" / "b" / "plain"
     stop = threading.Event()
 
@@ -128,7 +128,8 @@ def test_listings_are_bounded(output: Path) -> None:
 
 
 def _open_below(folder: Path) -> list[str]:
-    """What this process has open there; other threads of the tests come and go elsewhere."""
+    """Returns the files that this process has open there; threads of other tests use other
+    places."""
     found = []
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -146,7 +147,7 @@ def test_no_descriptor_is_left_open(output: Path) -> None:
     assert _open_below(output) == []
 
 
-def test_a_listing_says_what_a_file_is(output: Path) -> None:
+def test_a_listing_has_the_kind_of_each_file(output: Path) -> None:
     os.link(output / "a" / "b" / "plain", output / "twin.index")
     twin, plain = sorted(files(output), key=lambda found: -len(found.name.split(".")))
     assert (twin.name, plain.name) == ("twin.index", "a/b/plain")
@@ -158,7 +159,7 @@ def test_a_listing_says_what_a_file_is(output: Path) -> None:
     assert inner.name == "a/b/plain"
 
 
-def test_no_file_runs_as_its_owner_for_others_any_more(output: Path) -> None:
+def test_no_file_keeps_its_set_user_id_bit(output: Path) -> None:
     plain, host = output / "a" / "b" / "plain", output.parent / "host"
     host.chmod(0o4755)
     (output / "a" / "link").symlink_to(host)
@@ -172,7 +173,7 @@ def test_no_file_runs_as_its_owner_for_others_any_more(output: Path) -> None:
     assert output.stat().st_mode & 0o077, "others may look in as before"
 
 
-def test_what_lies_too_deep_is_closed_to_others(output: Path) -> None:
+def test_files_that_are_too_deep_are_closed_to_others(output: Path) -> None:
     deep = output.joinpath(*["d"] * (untrusted.MOST_LEVELS + 2))
     deep.mkdir(parents=True)
     (deep / "shell").touch()
@@ -183,7 +184,8 @@ def test_what_lies_too_deep_is_closed_to_others(output: Path) -> None:
 
 
 def deep_and_wide(output: Path, levels: int, length: int, wide: int, *, shells: bool) -> None:
-    """So many nested directories with long names, and in the last one so many more, or files."""
+    """Create this many nested directories with long names, and in the last one this many
+    directories or files."""
     folder = os.open(output, os.O_RDONLY)
     for _ in range(levels):
         os.mkdir("d" * length, dir_fd=folder)
@@ -200,8 +202,8 @@ def deep_and_wide(output: Path, levels: int, length: int, wide: int, *, shells: 
     os.close(folder)
 
 
-def test_no_path_is_kept_of_what_is_not_looked_at(output: Path) -> None:
-    """A path of each would have 30 kB."""
+def test_no_path_is_stored_for_skipped_files(output: Path) -> None:
+    """Each path would have 30 kB."""
     deep_and_wide(output, untrusted.MOST_LEVELS, 100, 500, shells=False)
     tracemalloc.start()
     try:
@@ -223,7 +225,7 @@ def test_no_path_is_kept_of_what_is_not_looked_at(output: Path) -> None:
 
 
 def modes(folder: Path) -> dict[str, int]:
-    """The permissions of each directory below one, by name, without those of links."""
+    """Returns the permissions of each directory below a folder, by name, without those of links."""
     found = (path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink())
     return {path.name: path.stat().st_mode & 0o777 for path in found}
 
@@ -242,7 +244,7 @@ def test_closed_directories_of_the_caller_are_opened_and_no_link_is_followed(out
     assert (output.parent / "hosts").stat().st_mode & 0o777 == 0o500
 
 
-def test_directories_of_others_stay_as_they_are(
+def test_directories_of_other_users_are_unchanged(
     output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (output / "a" / "b").chmod(0o500)

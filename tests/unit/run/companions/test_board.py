@@ -1,4 +1,4 @@
-"""TensorBoard beside a run: it begins and ends with it, and can never fail it."""
+"""TensorBoard with a run: it starts and ends with the run, and cannot make it fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHORT = {"chief-0": [Life((says(0.1, "start", attempt=1), says(0.4, "ready"),
 
 
 class Boards:
-    """Docker's answers about TensorBoards: one runs after `run` unless it is refused."""
+    """Docker's answers about TensorBoard: one runs after `run`, unless it is refused."""
 
     def __init__(self, others: Callable[..., Completed]) -> None:
         self._others = others
@@ -45,11 +45,11 @@ def boards(stage: Stage) -> Boards:
     return made
 
 
-def test_a_run_that_asks_for_none_has_none(stage: Stage, boards: Boards) -> None:
+def test_without_the_key_there_is_no_tensorboard(stage: Stage, boards: Boards) -> None:
     assert stage.up(SHORT).success and boards.started == []
 
 
-def test_it_shows_the_runs_output_from_the_start_on(stage: Stage, boards: Boards) -> None:
+def test_it_shows_the_runs_output_from_the_start(stage: Stage, boards: Boards) -> None:
     outcome = stage.up(SHORT, tensorboard=True)
     assert outcome.success and outcome.notes == []
     (words,) = boards.started
@@ -63,30 +63,30 @@ def test_it_shows_the_runs_output_from_the_start_on(stage: Stage, boards: Boards
     assert any("TensorBoard at http://127.0.0.1:4711/" in phase for phase in stage.view.phases)
 
 
-def test_one_that_stays_with_its_containers_is_noted(stage: Stage, boards: Boards) -> None:
+def test_a_tensorboard_that_is_kept_with_its_containers_is_a_note(
+    stage: Stage, boards: Boards
+) -> None:
     outcome = stage.up(SHORT, tensorboard=True, keep=True)
     (note,) = outcome.notes
     assert json.loads(stage.directory.outcome.read_text())["notes"] == [note]
     assert note == f"TensorBoard stays at http://127.0.0.1:4711/ until `cluster-kit down {NAME}`"
 
 
-def test_a_run_goes_on_without_one_that_cannot_be_started(stage: Stage, boards: Boards) -> None:
+def test_a_run_continues_if_tensorboard_cannot_be_started(stage: Stage, boards: Boards) -> None:
     boards.refused = "no space left"
     assert stage.up(SHORT, tensorboard=True).success
     (warning,) = stage.view.warnings
     assert warning == "TensorBoard cannot be started:\nno space left"
 
 
-def test_a_detached_run_has_it_and_whoever_attaches_finds_the_same(
-    stage: Stage, boards: Boards
-) -> None:
+def test_a_detached_run_has_it_and_attach_finds_the_same(stage: Stage, boards: Boards) -> None:
     stage.detach(SHORT, tensorboard=True)
     assert ("tensorboard", "shows this run at http://127.0.0.1:4711/") in stage.view.lines
     stage.attach()
     assert len(boards.started) == 1
 
 
-def test_the_kits_image_is_built_for_tasks_that_run_another(
+def test_the_kits_image_is_built_if_tasks_run_another(
     stage: Stage, boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []

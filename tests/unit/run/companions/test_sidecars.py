@@ -1,4 +1,4 @@
-"""Services beside the tasks of a run: started, saved, ended with it; a crash is told."""
+"""Sidecars of a run: started, saved and ended with it; a crash is reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEEDED = {**CACHE, "required": True}
 CRASH = Life((prints(0.2, "no space left"), dies(1.0, 3)))
 
 
-def test_they_start_first_are_saved_and_end_with_the_job(stage: Stage) -> None:
+def test_sidecars_start_first_are_saved_and_end_with_the_job(stage: Stage) -> None:
     outcome = stage.up(sidecar={"cache": CACHE})
     assert (outcome.success, outcome.notes) == (True, [])
     assert "cache" not in {task.name for task in outcome.tasks}
@@ -25,7 +25,7 @@ def test_they_start_first_are_saved_and_end_with_the_job(stage: Stage) -> None:
     assert stage.is_clean() and not stage.engine.boxes
 
 
-def test_a_crash_is_told_once_and_is_a_note(stage: Stage) -> None:
+def test_a_crash_is_reported_once_and_is_a_note(stage: Stage) -> None:
     outcome = stage.up({"cache": [CRASH], "chief-0": [_later(6.0)]}, sidecar={"cache": CACHE})
     assert (outcome.success, outcome.blame) == (True, None)
     words = "the sidecar cache has ended with exit code 3"
@@ -33,7 +33,7 @@ def test_a_crash_is_told_once_and_is_a_note(stage: Stage) -> None:
     assert outcome.notes == [f"{words}; its log is logs/cache.log"]
 
 
-def test_one_that_has_done_its_work_is_no_crash(stage: Stage) -> None:
+def test_a_sidecar_that_finished_is_no_crash(stage: Stage) -> None:
     outcome = stage.up({"cache": [Life((dies(0.5, 0),))]}, sidecar={"cache": NEEDED})
     assert (outcome.success, outcome.notes) == (True, [])
 
@@ -42,7 +42,7 @@ def test_one_that_has_done_its_work_is_no_crash(stage: Stage) -> None:
     ("life", "words"),
     [(CRASH, "exit code 3, and"), (Life((runs_out_of_memory(1.0),)), "137: out of memory, and")],
 )
-def test_the_job_ends_without_one_that_it_needs(stage: Stage, life: Life, words: str) -> None:
+def test_the_job_ends_if_a_required_sidecar_crashes(stage: Stage, life: Life, words: str) -> None:
     acting = {"cache": [life], "chief-0": [LONG]}
     outcome = stage.up(acting, sidecar={"cache": NEEDED, "other": CACHE})
     assert (outcome.success, outcome.exit_code, outcome.reason) == (False, 5, "failed")
@@ -53,25 +53,25 @@ def test_the_job_ends_without_one_that_it_needs(stage: Stage, life: Life, words:
     assert stage.saved()["blame"] == "cache"
 
 
-def test_its_last_words_are_those_of_the_outcome(stage: Stage) -> None:
+def test_its_last_output_is_in_the_outcome(stage: Stage) -> None:
     acting = {"cache": [CRASH], "chief-0": [LONG]}
     assert "no space left" in stage.up(acting, sidecar={"cache": NEEDED}).last_words
 
 
-def test_a_program_that_fails_without_it_at_once_is_not_to_blame(stage: Stage) -> None:
+def test_a_program_that_fails_right_after_the_sidecar_is_not_blamed(stage: Stage) -> None:
     begins = (says(0.1, "start", attempt=1), ends(1.2, 1, "failed", "ConnectionRefusedError"))
     acting = {"cache": [CRASH], "chief-0": [Life(begins)]}
     outcome = stage.up(acting, sidecar={"cache": NEEDED})
     assert (outcome.blame, outcome.reason) == ("cache", "failed")
 
 
-def test_a_program_that_fails_by_itself_is(stage: Stage) -> None:
+def test_a_program_that_fails_by_itself_is_blamed(stage: Stage) -> None:
     begins = (says(0.1, "start", attempt=1), ends(0.5, 1, "failed", "mine"))
     outcome = stage.up({"chief-0": [Life(begins)]}, sidecar={"cache": NEEDED})
     assert outcome.blame == "chief-0" and outcome.message.endswith("mine")
 
 
-def test_kept_containers_are_without_them(stage: Stage) -> None:
+def test_sidecars_are_not_kept_with_the_containers(stage: Stage) -> None:
     stage.up(keep=True, sidecar={"cache": CACHE})
     assert box(stage, "cache").state == "exited"
     assert stage.engine.remove(NAME) == 6
@@ -85,7 +85,7 @@ def test_a_restart_is_no_crash(stage: Stage) -> None:
     assert (outcome.success, outcome.notes) == (True, [])
 
 
-def test_they_stop_and_start_with_the_cluster(stage: Stage) -> None:
+def test_sidecars_stop_and_start_with_the_cluster(stage: Stage) -> None:
     states = []
 
     def look() -> None:
@@ -104,7 +104,7 @@ def test_they_stop_and_start_with_the_cluster(stage: Stage) -> None:
     assert note.startswith("the cluster was stopped")
 
 
-def test_with_the_leader_they_are_restarted(stage: Stage) -> None:
+def test_sidecars_restart_with_the_leader(stage: Stage) -> None:
     do(
         stage,
         2.0,
@@ -114,13 +114,13 @@ def test_with_the_leader_they_are_restarted(stage: Stage) -> None:
     assert stage.up(acting, sidecar={"cache": NEEDED}).success
 
 
-def test_down_ends_them(stage: Stage) -> None:
+def test_down_ends_sidecars(stage: Stage) -> None:
     stage.detach({"chief-0": [LONG]}, sidecar={"cache": CACHE})
     assert take_down(stage.host, stage.engine, NAME) == 6
     assert not stage.engine.boxes
 
 
-def test_left_behind_alone_they_are_removed_before_the_next_run(stage: Stage) -> None:
+def test_left_over_sidecars_are_removed_before_the_next_run(stage: Stage) -> None:
     stage.detach({"chief-0": [LONG]}, sidecar={"cache": CACHE})
     for one in list(stage.engine.boxes.values()):
         if not one.sidecar:
@@ -130,7 +130,7 @@ def test_left_behind_alone_they_are_removed_before_the_next_run(stage: Stage) ->
     assert stage.is_clean()
 
 
-def test_one_that_does_not_start_ends_the_run_with_the_engines_words(stage: Stage) -> None:
+def test_a_sidecar_that_does_not_start_ends_the_run_with_the_engines_message(stage: Stage) -> None:
     stage.engine.refuses["cache"] = "pull access denied for redis, repository does not exist"
     with pytest.raises(EngineError, match="pull access denied") as caught:
         stage.up(sidecar={"cache": CACHE})
@@ -138,7 +138,7 @@ def test_one_that_does_not_start_ends_the_run_with_the_engines_words(stage: Stag
     assert stage.is_clean()
 
 
-def test_an_image_that_is_not_here_is_pulled_and_that_is_said(stage: Stage) -> None:
+def test_a_missing_image_is_pulled_with_a_message(stage: Stage) -> None:
     stage.docker.lacks_image = True
     stage.up(sidecar={"cache": CACHE, "files": {"command": ["ls"]}})
     pulling = [said for said in stage.view.phases if said.startswith("pulling")]

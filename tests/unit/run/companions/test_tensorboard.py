@@ -1,4 +1,4 @@
-"""TensorBoard from the image: how it is started, and what may go wrong."""
+"""TensorBoard in a container of the image: how it is started, and its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_kit.util.process import Completed
 from tests.fakes.hosts import Machine
 
 
-def test_it_reads_only_and_listens_on_this_host_only() -> None:
+def test_it_reads_only_and_listens_only_on_this_host() -> None:
     folders = {"demo-1": EventFiles(Path("/runs/a, b"), "tensorboard"), "b": EventFiles(Path("/c"))}
     said = companions.command(folders, 0, "7:8", "image:1")
     assert "--publish=127.0.0.1::6006" in said and "--user=7:8" in said
@@ -38,7 +38,7 @@ def test_event_files_are_below_tensorboard_or_anywhere(tmp_path: Path) -> None:
 
 
 def answered(machine: Machine, **answers: Completed) -> list[str]:
-    """Docker's answers by its verb; the verbs that were asked for."""
+    """Docker's answers by verb; records the verbs."""
     asked: list[str] = []
 
     def run(command: list[str], **_: object) -> Completed:
@@ -55,7 +55,7 @@ def answered(machine: Machine, **answers: Completed) -> list[str]:
     return asked
 
 
-def test_containers_that_have_ended_are_left_behind(machine: Machine) -> None:
+def test_containers_that_have_ended_are_removed(machine: Machine) -> None:
     listed = "cluster-kit-tensorboard-1 exited\ncluster-kit-tensorboard-2 running\n"
     listed += "bold_name exited demo\n"
     answered(machine, container=Completed((), 0, listed, ""))
@@ -72,7 +72,7 @@ def start(machine: Machine, port: int = 0, said: list[str] | None = None) -> str
         return url
 
 
-def test_the_url_has_the_port_and_the_container_goes(
+def test_the_url_has_the_port_and_the_container_is_removed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = answered(machine, run=STARTED, port=Completed((), 0, "127.0.0.1:4711\n", ""))
@@ -82,20 +82,20 @@ def test_the_url_has_the_port_and_the_container_goes(
     assert asked == ["image", "run", "port", "rm"]
 
 
-def test_a_port_that_is_taken_is_told(machine: Machine) -> None:
+def test_a_port_in_use_is_reported(machine: Machine) -> None:
     failed = Completed((), 125, "", "Bind for 127.0.0.1:80 failed: port is already allocated")
     answered(machine, run=failed)
     with pytest.raises(HostError, match=r"port 80 of 127\.0\.0\.1 is taken"):
         start(machine, 80)
 
 
-def test_an_engine_that_refuses_says_why(machine: Machine) -> None:
+def test_the_message_of_a_refusing_engine_is_shown(machine: Machine) -> None:
     answered(machine, run=Completed((), 125, "", "no space left"))
     with pytest.raises(EngineError, match="no space left"):
         start(machine)
 
 
-def test_one_that_ends_at_once_says_its_last_words(machine: Machine) -> None:
+def test_the_last_output_of_a_container_that_ends_at_once_is_shown(machine: Machine) -> None:
     asked = answered(
         machine, run=STARTED, port=Completed((), 1, "", ""), logs=Completed((), 0, "oh", "")
     )
@@ -104,7 +104,7 @@ def test_one_that_ends_at_once_says_its_last_words(machine: Machine) -> None:
     assert asked[-1] == "rm"
 
 
-def test_one_that_never_answers_is_given_up(machine: Machine) -> None:
+def test_a_tensorboard_that_never_answers_is_ended(machine: Machine) -> None:
     dead = Completed((), 0, "false\n", "")
     answered(
         machine, run=STARTED, port=Completed((), 0, "127.0.0.1:1\n", ""), inspect=dead,

@@ -1,4 +1,4 @@
-"""Each line of `doctor` can fail, and then has a hint; if all is well, none has one."""
+"""Each line of `doctor` can fail, and then has a hint; on a good host no line has one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GIB = 2**30
 
 
 class Says:
-    """What the programs and the disk of a host say; each can be changed."""
+    """The output of programs and the free space of a host; each can be changed."""
 
     def __init__(self) -> None:
         self.compose = "2.26.1"
@@ -54,7 +54,7 @@ def checks(says: Says, facts: HostFacts = WELL, of: Cluster | None = None) -> di
 
 
 @pytest.mark.parametrize("of", [None, cluster()], ids=["no manifest", "a manifest"])
-def test_a_host_on_which_all_is_well(says: Says, of: Cluster | None) -> None:
+def test_a_host_without_problems(says: Says, of: Cluster | None) -> None:
     found = checks(says, of=of)
     assert list(found) == [
         "engine", "compose", "buildx", "disk", "memory", "gpus", "subnet", "proxy",
@@ -116,7 +116,7 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("name", "state", "hint", "given"), BROKEN.values(), ids=BROKEN)
-def test_what_is_wrong_has_its_line_and_its_hint(
+def test_each_problem_has_its_line_and_its_hint(
     name: str, state: str, hint: str, given: dict[str, Any], says: Says, tmp_path: Path
 ) -> None:
     facts = replace(WELL, **given.pop("facts", {}))
@@ -135,7 +135,7 @@ def test_what_is_wrong_has_its_line_and_its_hint(
         assert hint in refused.value.hint
 
 
-def test_every_line_is_seen_to_be_wrong_in_some_case(says: Says) -> None:
+def test_every_line_fails_in_some_case(says: Says) -> None:
     assert checks(says).keys() <= {name for name, *_ in BROKEN.values()}
 
 
@@ -145,7 +145,7 @@ def test_a_client_configuration_that_cannot_be_read(says: Says, tmp_path: Path, 
     assert checks(says)["proxy"].state == "warn"
 
 
-def test_proxies_that_are_exempted_are_well(says: Says, tmp_path: Path) -> None:
+def test_complete_proxy_exceptions_are_accepted(says: Says, tmp_path: Path) -> None:
     proxies = {"default": {"httpProxy": "http://proxy.example:3128", "noProxy": "localhost"}}
     (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
     found = checks(says)["proxy"]
@@ -164,7 +164,7 @@ def test_a_cluster_does_not_collide_with_itself(says: Says) -> None:
     assert checks(says, replace(WELL, networks=(own,)), mine)["subnet"].state == "ok"
 
 
-def test_a_disk_that_cannot_be_seen_is_not_judged(says: Says) -> None:
+def test_a_disk_that_cannot_be_read_is_not_judged(says: Says) -> None:
     says.free = 0
     assert checks(says, replace(WELL, engine_root="/nowhere"))["disk"].state == "ok"
 
@@ -173,13 +173,13 @@ def test_a_disk_that_cannot_be_seen_is_not_judged(says: Says) -> None:
     ("version", "state"),
     [("4.3.1", "warn"), ("5.4.0-dev", "warn"), ("4.2.0", "fail"), ("", "fail")],
 )
-def test_podman_is_measured_by_its_own_versions(says: Says, version: str, state: str) -> None:
+def test_podman_is_checked_by_its_own_versions(says: Says, version: str, state: str) -> None:
     check = checks(says, host(engine=version, kind=EngineKind(podman=True)))["engine"]
     assert check.state == state and check.hint
     assert f"Podman {version}" in check.found
 
 
-def test_podman_takes_images_and_builds_none(says: Says) -> None:
+def test_podman_can_load_images_but_not_build_them(says: Says) -> None:
     podman = host(engine="4.3.1", kind=EngineKind(podman=True))
     assert checks(says, podman)["buildx"].state == "warn"
     assert checks(says, podman, cluster())["buildx"].state == "warn"

@@ -1,4 +1,4 @@
-"""`doctor` about GPUs: each part that is missing has a line and a hint of its own."""
+"""`doctor` about GPUs: each missing part has a separate line and hint."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def lines(**facts: object) -> dict[str, tuple[str, str]]:
     return {check.name: (check.state, check.hint) for check in gpu_checks(host(**facts))}
 
 
-def test_a_host_without_hardware_is_well() -> None:
+def test_a_host_without_gpus_is_accepted() -> None:
     assert lines(no_gpu="no driver", gpu_setup=GpuSetup(0, "no driver")) == {"gpus": ("ok", "")}
 
 
-def test_gpus_that_are_handed_out_are_one_line() -> None:
+def test_gpus_that_containers_can_use_are_one_line() -> None:
     assert lines(gpus=gpus(2)) == {"gpus": ("ok", "")}
 
 
@@ -42,7 +42,7 @@ def test_gpus_that_are_handed_out_are_one_line() -> None:
     ],
     ids=["driver", "MIG without slices", "toolkit", "runtime entry", "CDI spec", "none seen"],
 )  # fmt: skip
-def test_what_is_missing_is_named_with_its_hint(
+def test_each_missing_part_is_named_with_its_hint(
     facts: dict[str, object], name: str, hint: str
 ) -> None:
     found = lines(**facts)
@@ -50,14 +50,15 @@ def test_what_is_missing_is_named_with_its_hint(
     assert hint in found[name][1]
 
 
-def test_all_that_is_missing_is_told_at_once_in_the_order_of_repair() -> None:
+def test_all_missing_parts_are_reported_together_in_the_order_of_repair() -> None:
     found = lines(**REFUSED, gpu_setup=GpuSetup(2, toolkit=False, runtime=False, cdi=True))
     assert list(found) == ["gpu toolkit", "gpu runtime", "gpu cdi", "gpus"]
 
 
 @pytest.fixture
 def bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PCI bus with one GPU and one bridge of NVIDIA's, and a display of somebody else."""
+    """A PCI bus with one GPU and one bridge of NVIDIA, and a display controller of another
+    vendor."""
     for name, vendor, kind in (("a", "0x10de", "0x030200"), ("b", "0x10de", "0x060400"),
                                ("c", "0x1002", "0x030000")):  # fmt: skip
         (tmp_path / name).mkdir()
@@ -67,7 +68,7 @@ def bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_setup_is_seen(bus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_setup_is_detected(bus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     bare = gpu_setup({"Runtimes": {"runc": {}}, "CDISpecDirs": [str(tmp_path / "cdi")]})
     assert (bare.hardware, bare.toolkit, bare.runtime) == (1, False, False)
@@ -81,7 +82,7 @@ def test_the_setup_is_seen(bus: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     assert not gpu_setup({}).cdi
 
 
-def test_gpus_that_others_use_have_a_line_of_their_own() -> None:
+def test_gpus_that_others_use_have_a_separate_line() -> None:
     there = gpus(2)
     found = lines(gpus=there, gpus_reserved=(("1", "jupyter"),))
     assert found["gpus"] == ("ok", "")

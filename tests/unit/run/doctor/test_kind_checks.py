@@ -1,4 +1,4 @@
-"""What `doctor` says of an engine that is not the usual one."""
+"""The lines of `doctor` about an engine that is not the usual one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cluster_kit.run.doctor import check_kind
 from tests.make import cluster, gpus, host
 
 
-def test_nothing_is_said_of_the_usual_engine() -> None:
+def test_the_usual_engine_has_no_line() -> None:
     assert not list(check_kind(EngineKind(), cluster()))
 
 
@@ -31,7 +31,7 @@ def test_each_difference_has_its_line(kind: EngineKind, name: str, words: str) -
     assert bool(check.hint) is (check.state != "ok")
 
 
-def test_a_limit_that_is_asked_for_and_cannot_be_held_fails() -> None:
+def test_a_requested_limit_that_cannot_be_enforced_fails() -> None:
     kind = EngineKind(rootless=True, unlimited=("cpus", "memory"))
     asks = cluster(role={"worker": {"memory": "1g"}}, task={"ps-0": {"cpus": 0.5}})
     *_, limits = check_kind(kind, asks)
@@ -41,14 +41,14 @@ def test_a_limit_that_is_asked_for_and_cannot_be_held_fails() -> None:
     assert free.state == "warn"
 
 
-def test_on_an_unknown_processor_only_an_image_of_ones_own_runs() -> None:
+def test_on_an_unknown_processor_only_a_users_image_runs() -> None:
     (check,) = check_kind(EngineKind(machine="riscv64"), cluster())
     assert check.state == "fail" and 'image = "' in check.hint
     assert not list(check_kind(EngineKind(machine="riscv64"), cluster(image="mine:1")))
 
 
 @pytest.mark.parametrize("machine", ["aarch64", "arm64"])
-def test_on_arm64_the_kits_image_is_tried_and_that_for_gpus_refused(machine: str) -> None:
+def test_on_arm64_the_kits_image_is_tried_and_the_gpu_image_refused(machine: str) -> None:
     kind = EngineKind(machine=machine)
     (check,) = check_kind(kind, cluster())
     assert check.state == "warn" and check.hint

@@ -1,4 +1,4 @@
-"""Published ports are free before anything starts, and told when the run begins."""
+"""Published ports must be free before anything starts, and are printed when the run starts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def listening() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
-def test_one_that_is_taken_is_told_before_the_start(stage: Stage, listening: int) -> None:
+def test_a_port_in_use_is_reported_before_the_start(stage: Stage, listening: int) -> None:
     with pytest.raises(HostError, match=f"taken: 127.0.0.1:{listening} \\(chief-0\\)") as told:
         stage.up(role={"chief": {"ports": [f"{listening}:80"]}})
     assert "publish another port" in told.value.hint
     assert stage.is_clean()
 
 
-def test_free_ones_are_told_by_doctor_and_when_the_run_begins(stage: Stage) -> None:
+def test_free_ports_are_shown_by_doctor_and_when_the_run_starts(stage: Stage) -> None:
     with socket.socket() as asked:
         asked.bind((LOOPBACK, 0))
         free = asked.getsockname()[1]
@@ -41,7 +41,7 @@ def test_free_ones_are_told_by_doctor_and_when_the_run_begins(stage: Stage) -> N
     assert any(f"chief-0:80 at 127.0.0.1:{free}" in line for line in stage.view.phases)
 
 
-def test_ports_of_an_engine_elsewhere_are_not_tried_here(
+def test_ports_of_an_engine_elsewhere_are_not_tested_here(
     listening: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = cluster(role={"chief": {"ports": [listening]}})

@@ -1,4 +1,4 @@
-"""Who else can reach the tasks' servers: what `doctor` says of it, and what it cannot know."""
+"""Which other users and machines can reach the tasks' servers, as far as `doctor` can know."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def users(tmp_path: Path) -> Path:
     return file
 
 
-def test_other_people_are_named(machine: Machine, users: Path) -> None:
+def test_other_users_are_named(machine: Machine, users: Path) -> None:
     check = found(machine, users)["users"]
     assert check.state == "warn" and check.found.startswith("ada can log in")
     users.write_text(PEOPLE.replace("/bin/zsh", "/usr/sbin/nologin"))
@@ -54,7 +54,7 @@ def test_other_people_are_named(machine: Machine, users: Path) -> None:
     ("engine", "state"),
     [("26.1.5+dfsg1", "warn"), ("27.9", "warn"), ("28.0.0", "ok"), ("100.1", "ok"), ("", "warn")],
 )
-def test_an_engine_before_28_is_told(
+def test_an_engine_older_than_28_is_reported(
     machine: Machine, users: Path, engine: str, state: str
 ) -> None:
     assert found(machine, users, engine)["isolation"].state == state
@@ -64,13 +64,13 @@ def test_an_engine_before_28_is_told(
     ("forward", "state", "words"),
     [("DROP", "ok", "drops"), ("ACCEPT", "warn", "is ACCEPT"), ("", "warn", "unknown")],
 )
-def test_what_the_firewall_lets_through_is_told_and_never_guessed(
+def test_the_firewalls_policy_is_reported_and_never_guessed(
     machine: Machine, users: Path, forward: str, state: str, words: str
 ) -> None:
     check = found(machine, users, forward=forward)["forward"]
     assert (check.state, words in check.found) == (state, True)
 
 
-def test_of_an_engine_elsewhere_nothing_is_known(users: Path, machine: Machine) -> None:
+def test_nothing_is_reported_about_an_engine_elsewhere(users: Path, machine: Machine) -> None:
     for kind in (EngineKind(remote="ssh://x"), EngineKind(desktop=True), EngineKind(podman=True)):
         assert list(check_strangers(machine.host, host(kind=kind), users)) == []

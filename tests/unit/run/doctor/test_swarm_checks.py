@@ -1,4 +1,4 @@
-"""What doctor says of a swarm's nodes."""
+"""The lines of doctor about a swarm's nodes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_nodes_that_get_no_tasks_are_named() -> None:
     assert failed.state == "fail"
 
 
-def test_a_choice_that_no_node_fulfils_is_a_failure() -> None:
+def test_a_condition_that_no_node_fulfils_is_a_failure() -> None:
     made = cluster(engine="swarm", role={"ps": {"nodes": "disk==ssd"}})
     assert list(check_constraints([node("a"), node("b", disk="ssd")], made)) == []
     (failed,) = check_constraints([node("a"), node("b", "down", disk="ssd")], made)
@@ -51,7 +51,7 @@ def test_a_choice_that_no_node_fulfils_is_a_failure() -> None:
     assert list(check_constraints([node("a")], None)) == []
 
 
-def test_more_cpus_than_any_node_has_that_a_task_may_be_on_is_a_failure() -> None:
+def test_more_cpus_than_any_possible_node_has_are_a_failure() -> None:
     one, two, unknown = node("a"), node("b", disk="ssd"), node("c", rack="9")
     for record, cpus in ((one, 4), (two, 2)):
         record["Description"]["Resources"] = {"NanoCPUs": cpus * 10**9}
@@ -67,7 +67,7 @@ def test_more_cpus_than_any_node_has_that_a_task_may_be_on_is_a_failure() -> Non
     assert list(check_cpus([one], None)) == list(check_cpus([], made)) == []
 
 
-def test_constraints_are_read_as_a_swarm_reads_them() -> None:
+def test_constraints_are_parsed_as_a_swarm_does() -> None:
     one = node("a", rack="7")
     assert fulfils(one, ("node.labels.rack == 7", "node.hostname != b"))
     assert fulfils(one, ("node.labels.disk != ssd", "engine.labels.unknown == 1"))
@@ -114,7 +114,7 @@ def test_gpus_are_counted_node_by_node() -> None:
     assert [c.state for c in check_gpus([announcing("a", count=8, gpu="yes")], labelled)] == ["ok"]
 
 
-def test_an_overlay_that_is_larger_than_the_nodes_network_is_a_failure() -> None:
+def test_an_overlay_with_larger_packets_than_the_nodes_network_is_a_failure() -> None:
     made = cluster(engine="swarm")
     assert list(check_mtu(made, 1500)) == list(check_mtu(made, None)) == []
     (failed,) = check_mtu(made, 1460)

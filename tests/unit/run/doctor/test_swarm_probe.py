@@ -1,4 +1,4 @@
-"""What doctor says of the image and of the folders that nodes share."""
+"""The lines of doctor about the image and about the folders that nodes share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFUSED = 'invalid mount config for type "bind": bind source path does not exist
 
 
 class Nodes:
-    """A swarm of a and b; b does what a test says, and a what it should."""
+    """A swarm of a and b; a test sets the behaviour of b, and a is always correct."""
 
     def __init__(self, on_b: Callable[[Path, Probe], NodeSaid | None]) -> None:
         self.on_b = on_b
@@ -47,7 +47,7 @@ def told(tmp_path: Path, on_b: Callable[[Path, Probe], NodeSaid | None]) -> dict
     return {check.name: check for check in checks}
 
 
-def test_nodes_that_have_all_of_it(tmp_path: Path) -> None:
+def test_nodes_that_have_everything(tmp_path: Path) -> None:
     found = told(tmp_path, lambda folder, _probe: write(folder, "b"))
     assert [check.state for check in found.values()] == ["ok", "ok"]
     assert str(tmp_path) in found["shared storage"].found
@@ -67,7 +67,7 @@ def test_a_node_without_the_folders_is_named(tmp_path: Path, said: NodeSaid, wor
     assert (check.state, words in check.found, "NFS" in check.hint) == ("fail", True, True)
 
 
-def test_a_node_that_says_nothing_is_asked_again_and_not_counted(tmp_path: Path) -> None:
+def test_a_node_that_does_not_answer_is_asked_again_and_not_counted(tmp_path: Path) -> None:
     image, storage = told(tmp_path, lambda _folder, _probe: None).values()
     assert storage.state == "fail" and "b has not answered for 30 s" in storage.found
     assert image.state == "warn" and "on 1 of 2 nodes" in image.found
@@ -81,7 +81,7 @@ def test_the_folder_of_runs_is_named_and_not_the_probes_own(tmp_path: Path) -> N
     assert f"b does not have {tmp_path}" in told(tmp_path, lacks)["shared storage"].found
 
 
-def test_a_node_without_the_image_is_named_with_what_brings_it(tmp_path: Path) -> None:
+def test_a_node_without_the_image_is_named_with_the_command_to_copy_it(tmp_path: Path) -> None:
     found = told(tmp_path, lambda _f, _p: NodeSaid("id-b", None, "No such image: demo:1"))
     image = found["image on nodes"]
     assert image.state == "fail" and image.found == f"{CLUSTER.image} is not on b"
@@ -96,7 +96,7 @@ def test_a_swarm_that_refuses_leaves_nothing(tmp_path: Path) -> None:
     assert check.found.endswith("quota") and check.hint == "wait"
 
 
-def test_the_mounts_of_the_manifest_are_tried_too(tmp_path: Path) -> None:
+def test_the_manifests_mounts_are_checked_too(tmp_path: Path) -> None:
     nodes = Nodes(lambda folder, _probe: write(folder, "b"))
     probe_nodes(nodes, CLUSTER, tmp_path)  # type: ignore[arg-type]
     (probe,) = nodes.probes
@@ -105,7 +105,7 @@ def test_the_mounts_of_the_manifest_are_tried_too(tmp_path: Path) -> None:
     assert (probe.image, probe.user) == (CLUSTER.image, CLUSTER.user)
 
 
-def test_a_folder_that_cannot_be_written_here_is_said(
+def test_a_folder_that_cannot_be_written_here_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(**_named: Any) -> str:

@@ -1,4 +1,4 @@
-"""What is saved of a run: once, however often it is saved."""
+"""The files of a run are saved once, however often they are saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value of a secret is in nothing that a run keeps or says, whoever has set it."""
+"""No file and no message of a run has the value of a secret, wherever it was set."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(folder: Path) -> str:
-    """All texts below a folder, but for what tasks have written themselves."""
+    """Returns all texts below a folder, except files that tasks have written themselves."""
     files = [path for path in folder.rglob("*") if path.is_file() and "output" not in path.parts]
     return "\n".join(path.read_text(errors="replace") for path in files)
 
 
-def test_nothing_that_a_run_keeps_has_it(stage: Stage) -> None:
+def test_no_file_of_a_run_has_a_secret(stage: Stage) -> None:
     outcome = stage.up({"chief-0": [TELLS]}, role=ROLE)
     texts = kept(stage.directory.path)
     for value in (CLEAR, CALLERS, CLEAR.replace("$", "$$").replace("'", "''")):
@@ -76,7 +76,7 @@ def test_nothing_that_a_run_keeps_has_it(stage: Stage) -> None:
 
 @pytest.fixture
 def shown(stage: Stage) -> str:
-    """All that is kept of a run whose tasks show secrets of several kinds."""
+    """Returns all files of a run whose tasks print secrets of several kinds."""
     (stage.workspace.manifests / "private.env").write_text(f'export TOKEN="{CLEAR}"\nA=b\n')
     outcome = stage.up({"chief-0": [SHOWS]}, role=KEY)
     assert outcome.message.startswith("ValueError: bad key '***")
@@ -86,18 +86,18 @@ def shown(stage: Stage) -> str:
 PARTS = [CLEAR, CALLERS, "MIIEvQ", "hkiG9w"]
 
 
-def test_values_are_masked_in_metrics_and_by_their_lines(stage: Stage, shown: str) -> None:
+def test_values_are_masked_in_metrics_and_line_by_line(stage: Stage, shown: str) -> None:
     assert [part for part in PARTS if part in shown] == []
     outcome = json.loads(stage.directory.outcome.read_text())
     assert outcome["metrics"] == {"of ***": "is ***", "figure": 1.5}
 
 
-def test_what_tasks_wrote_is_left_as_it_is(stage: Stage, shown: str) -> None:
+def test_files_that_tasks_wrote_are_unchanged(stage: Stage, shown: str) -> None:
     text = (stage.directory.progress / "chief-0.jsonl").read_text()
     assert CALLERS in text and "MIIEvQ" in text
 
 
-def test_later_nobody_knows_the_values_and_the_page_stays_as_it_was(
+def test_later_the_values_are_unknown_and_the_page_is_not_changed(
     stage: Stage, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = stage.directory
@@ -113,7 +113,7 @@ def test_later_nobody_knows_the_values_and_the_page_stays_as_it_was(
     (stage.workspace.manifests / "private.env").unlink()
 
 
-def test_all_values_are_known_while_the_containers_are_there(
+def test_all_values_are_known_while_the_containers_exist(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.up({"chief-0": [TELLS]}, role=ROLE, keep=True)
@@ -128,7 +128,7 @@ def test_a_run_without_secrets_needs_no_engine(stage: Stage) -> None:
     assert known_of(stage.directory) == Known(frozenset(), True)
 
 
-def test_a_secret_that_is_an_argument_is_not_kept(stage: Stage) -> None:
+def test_a_secret_argument_is_not_saved(stage: Stage) -> None:
     (stage.workspace.manifests / "train.py").touch()
     stage.up(args=["--api-token", CLEAR], program="train.py")
     assert CLEAR not in kept(stage.directory.path)
@@ -145,13 +145,13 @@ WORDS = {
 
 
 @pytest.mark.parametrize("key", WORDS)
-def test_a_secret_of_the_data_step_or_a_sidecar_is_not_kept_either(key: str) -> None:
+def test_a_secret_of_the_data_step_or_a_sidecar_is_not_saved(key: str) -> None:
     made = cluster(**{key: WORDS[key]})
     assert CLEAR in known_secrets(made) and mode_of(made) == 0o600 and mode_of(cluster()) is None
     assert CLEAR not in repr(without_secrets(made)) and "***" in repr(without_secrets(made))
 
 
-def test_a_sidecars_words_are_in_nothing_that_a_run_keeps(stage: Stage) -> None:
+def test_a_sidecars_secret_output_is_not_saved(stage: Stage) -> None:
     stage.up(sidecar=WORDS["sidecar"])
     assert "--password=***" in stage.directory.record.read_text()
     assert "in-clear-it" not in kept(stage.directory.path)
@@ -162,7 +162,7 @@ PASSWORD = "pa55w0rd-of-mine"
 ADDRESS = f"postgres://me:{PASSWORD}@db/x"
 
 
-def test_a_password_in_an_address_is_not_kept(stage: Stage) -> None:
+def test_a_password_in_an_address_is_not_saved(stage: Stage) -> None:
     tells = Life((prints(0.5, f"at {ADDRESS}"), ends(1.0, 1, "program", f"bad {PASSWORD}")))
     (stage.workspace.manifests / "train.py").touch()
     chief = {"environment": {"DATABASE": ADDRESS}}
@@ -183,7 +183,7 @@ def test_a_password_in_the_requirements_is_known() -> None:
     assert known_secrets(without_secrets(made)) == {}
 
 
-def test_a_password_that_others_say_too_is_masked_in_the_address_only() -> None:
+def test_a_password_that_is_a_common_word_is_masked_only_in_the_address() -> None:
     made = cluster(role={"chief": {"environment": {"DB": "postgres://postgres:postgres@db/x"}}})
     assert known_secrets(made) == {}
     assert "postgres:***@db" in repr(without_secrets(made).tasks)
@@ -226,7 +226,7 @@ def test_an_error_that_quotes_an_env_file_shows_no_line_of_a_key(
     assert [one for one in (*LINES, f"open-{CLEAR}") if one in shown] == []
 
 
-def test_no_compose_file_and_no_hash_of_the_workspace_has_it(stage: Stage) -> None:
+def test_no_compose_file_and_no_hash_in_the_workspace_has_a_secret(stage: Stage) -> None:
     stage.up({"chief-0": [TELLS]}, role=ROLE)
     (holder,) = [path for path in stage.workspace.root.rglob("*") if _has(path, "in-clear-it")]
     assert (holder.name, holder.stat().st_mode & 0o777) == ("secrets.yaml", 0o600)
@@ -238,7 +238,7 @@ def _has(path: Path, text: str) -> bool:
     )
 
 
-def test_what_is_in_a_secrets_file_is_masked_like_any_other(stage: Stage, tmp_path: Path) -> None:
+def test_the_contents_of_a_secret_file_are_masked(stage: Stage, tmp_path: Path) -> None:
     account = tmp_path / "account.json"
     account.write_text('{"private_key": "k3y-of-mine", "id": 7, "note": "short"}\n')
     tells = Life((prints(0.5, "key k3y-of-mine, short"), ends(1.0, 1, "program", "k3y-of-mine")))
@@ -248,7 +248,7 @@ def test_what_is_in_a_secrets_file_is_masked_like_any_other(stage: Stage, tmp_pa
     assert "key ***, short" in (stage.directory.logs / "chief-0.log").read_text()
 
 
-def test_a_file_from_the_callers_environment_needs_it(
+def test_a_secret_file_from_the_callers_environment_needs_its_variable(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = {"mine": {"environment": "MINE"}}
@@ -259,7 +259,7 @@ def test_a_file_from_the_callers_environment_needs_it(
         stage.up(secret=secret)
 
 
-def test_a_run_that_another_process_goes_on_with_knows_them_from_the_containers(
+def test_a_process_that_continues_a_run_reads_the_secrets_from_the_containers(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.detach({"chief-0": [TELLS]}, role=ROLE)
@@ -269,7 +269,7 @@ def test_a_run_that_another_process_goes_on_with_knows_them_from_the_containers(
     assert CLEAR not in texts and CALLERS not in texts
 
 
-def test_the_callers_are_in_no_compose_file_either(stage: Stage) -> None:
+def test_the_callers_secrets_are_in_no_compose_file(stage: Stage) -> None:
     stage.up(role={"chief": {"secrets": ["MINE"]}})
     (file,) = stage.workspace.manifests.glob(f"{NAME}/compose.yaml")
     variables = yaml.safe_load(file.read_text())["services"]["chief-0"]["environment"]
@@ -277,7 +277,7 @@ def test_the_callers_are_in_no_compose_file_either(stage: Stage) -> None:
     assert CALLERS not in kept(stage.workspace.root)
 
 
-def test_one_that_is_not_set_starts_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_secret_starts_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MINE")
     with pytest.raises(HostError, match="secrets: not set: MINE") as refused:
         stage.up(role=ROLE)
@@ -285,7 +285,7 @@ def test_one_that_is_not_set_starts_nothing(stage: Stage, monkeypatch: pytest.Mo
     assert stage.is_clean()
 
 
-def test_doctor_has_a_line_about_them_if_there_are_any() -> None:
+def test_doctor_has_a_line_about_secrets_if_there_are_any() -> None:
     made = cluster(role=ROLE)
     assert check_secrets(None, {}) == check_secrets(cluster(), {}) == []
     (well,) = check_secrets(made, {"MINE": CALLERS})
@@ -295,7 +295,7 @@ def test_doctor_has_a_line_about_them_if_there_are_any() -> None:
         assert (check.state, check.found) == ("fail", "not set: MINE")
 
 
-def test_a_cluster_is_shown_without_them() -> None:
+def test_a_cluster_is_shown_without_secrets() -> None:
     made = cluster(role=ROLE)
     shown = without_secrets(made)
     assert dict(shown.of("chief")[0].environment) == {"API_TOKEN": "***", "OPEN": "plain-text"}
@@ -303,7 +303,7 @@ def test_a_cluster_is_shown_without_them() -> None:
     assert without_secrets(cluster()) == cluster()
 
 
-def test_render_warns_of_one_in_clear_and_refuses_it_in_a_portable_file(
+def test_render_warns_about_a_secret_in_clear_and_refuses_it_in_a_portable_file(
     cli: Cli, root: Path
 ) -> None:
     more = '[role.chief.environment]\nAPI_TOKEN = "in-clear"\n'
@@ -327,7 +327,7 @@ NAMES_IT = Life(
 )
 
 
-def test_no_metric_has_it_in_its_name_when_it_is_not_known_any_more(
+def test_no_metric_name_has_a_secret_whose_value_is_no_longer_known(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.up({"chief-0": [NAMES_IT]}, role=ROLE)
@@ -338,7 +338,7 @@ def test_no_metric_has_it_in_its_name_when_it_is_not_known_any_more(
     assert "run_metric{" not in exposition([stage.directory])
 
 
-def test_no_name_of_a_file_in_a_bug_report_has_it(stage: Stage, tmp_path: Path) -> None:
+def test_no_file_name_in_a_bug_report_has_a_secret(stage: Stage, tmp_path: Path) -> None:
     stage.up({"chief-0": [TELLS]}, role=ROLE, keep=True)
     (stage.directory.progress / f"{CALLERS}.txt").touch()
     archive(stage.host, stage.directory, tmp_path / "bug.tar.gz")

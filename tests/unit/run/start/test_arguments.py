@@ -1,4 +1,4 @@
-"""Arguments of built-in programs: wrong ones are found before anything starts, the word first."""
+"""Arguments of built-in programs: invalid ones are found before anything starts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("rule", TOLD)
-def test_the_wrong_word_comes_first(rule: str) -> None:
+def test_the_invalid_argument_comes_first(rule: str) -> None:
     message, near = TOLD[rule]
     assert prepare.told("classifier", f"{USAGE}{rule}\n") == (
         message, f"{near}`--args --help` lists all of them"
@@ -55,7 +55,7 @@ def test_the_wrong_word_comes_first(rule: str) -> None:
 
 
 class Parser:
-    """Stands in for the program's own parser; `asked` are the words that it got."""
+    """Replaces the program's own parser, and records the words that it got."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Parser:
         return Completed(tuple(command), *self._ends)
 
 
-def test_a_wrong_argument_starts_nothing(stage: Stage, machine: Machine) -> None:
+def test_an_invalid_argument_starts_nothing(stage: Stage, machine: Machine) -> None:
     parser = Parser(2, errors=f"{USAGE}unrecognized arguments: --epohcs 3")
     machine.starts(run=parser.run)
     with pytest.raises(UsageError, match="`--epohcs`: the classifier has no such argument"):
@@ -84,7 +84,7 @@ def test_a_wrong_argument_starts_nothing(stage: Stage, machine: Machine) -> None
     assert not stage.ran and stage.docker.ups == []
 
 
-def test_a_program_of_the_users_is_not_asked_before_it_runs(stage: Stage, machine: Machine) -> None:
+def test_a_users_program_is_not_asked_before_it_runs(stage: Stage, machine: Machine) -> None:
     parser = Parser(2, others=stage.docker.run)
     machine.starts(run=parser.run)
     mine = stage.workspace.root / "train.py"
@@ -95,7 +95,7 @@ def test_a_program_of_the_users_is_not_asked_before_it_runs(stage: Stage, machin
 
 
 @pytest.mark.parametrize("option", ["--help", "-h", "--epochs 3 --help"])
-def test_help_is_the_programs_own_and_starts_no_cluster(
+def test_help_is_printed_by_the_program_and_starts_no_cluster(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, option: str, machine: Machine
 ) -> None:
     parser = Parser(0, "usage: classifier [-h]\n")
@@ -105,7 +105,7 @@ def test_help_is_the_programs_own_and_starts_no_cluster(
     assert (said.code, said.out, said.err) == (0, "usage: classifier [-h]\n", "")
 
 
-def test_help_of_a_program_of_ones_own_comes_from_its_image(
+def test_help_of_a_users_program_is_printed_in_its_image(
     cli: Cli, root: Any, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     (root / "mine.py").write_text("print(1)\n")
@@ -129,11 +129,11 @@ def test_help_of_a_program_of_ones_own_comes_from_its_image(
     assert f"--volume={root}:/program:ro" in command
     assert command[-2:] == ("/program/mine.py", "--help")
     assert f"--name={removed[0][-1]}" in command, "a program that hears no signal is removed"
-    # What a first start fetches is not there yet, and the engine would make a directory of it.
+    # Data that the first start fetches do not exist yet, and the engine would create a directory.
     assert not [word for word in command if word.endswith((":/data:ro", "token:ro"))]
 
 
-def test_a_program_without_help_says_how_it_ended(cli: Cli, machine: Machine) -> None:
+def test_a_program_without_help_reports_its_exit_code(cli: Cli, machine: Machine) -> None:
     machine.starts(run=Parser(1, errors="KeyError: 'TF_CONFIG'").run)
     said = cli("up", "demo", "--args=--help")
     assert said.code == 2
@@ -141,7 +141,7 @@ def test_a_program_without_help_says_how_it_ended(cli: Cli, machine: Machine) ->
     assert "KeyError: 'TF_CONFIG'" in said.err
 
 
-def test_the_parser_is_told_which_cluster_the_arguments_are_for(
+def test_the_parser_gets_the_cluster_that_the_arguments_are_for(
     stage: Stage, machine: Machine
 ) -> None:
     environments = []
@@ -167,8 +167,8 @@ OWN_MANIFESTS = [
 
 
 @pytest.mark.parametrize("path", OWN_MANIFESTS, ids=lambda path: path.stem)
-def test_the_kits_own_manifests_have_no_option_that_does_nothing(path: Path) -> None:
-    from docs.blocks import classifier  # puts the image's code on sys.path
+def test_the_kits_own_manifests_have_no_option_without_effect(path: Path) -> None:
+    from docs.blocks import classifier  # adds the image's code to sys.path
 
     assert classifier.MODES
     from trainer.agent.task import read_task

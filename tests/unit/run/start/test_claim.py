@@ -1,4 +1,4 @@
-"""Two commands of one name at the same moment, in one workspace or in two."""
+"""Two commands for one cluster name at the same time, in one workspace or in two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.fakes.stage import MANIFEST, NAME, Stage
 
 @pytest.fixture
 def other(tmp_path: Path) -> Workspace:
-    """Of somebody else on this host, with a manifest of the same name."""
+    """The workspace of another user on this host, with a manifest of the same name."""
     root = tmp_path / "elsewhere"
     (root / "compose").mkdir(parents=True)
     (root / "compose" / f"{NAME}.toml").write_text(MANIFEST)
@@ -36,7 +36,7 @@ def other(tmp_path: Path) -> Workspace:
 def test_a_second_up_of_a_name_is_refused_and_disturbs_nothing(
     stage: Stage, other: Workspace, asked: str, moment: str, elsewhere: bool
 ) -> None:
-    """While the first one starts its containers, and while it ends them."""
+    """Both while the first one starts its containers, and while it ends them."""
     refused: list[HostError] = []
     here = stage.workspace
 
@@ -78,10 +78,10 @@ def test_a_cluster_of_another_workspace_is_named_with_its_run(
     assert len(stage.engine.boxes) == 5
 
 
-def test_a_run_that_finds_the_containers_of_another_host_leaves_them(
+def test_a_run_does_not_touch_the_containers_of_another_host(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, other: Workspace
 ) -> None:
-    """Of an engine that several hosts use: their locks are not seen here."""
+    """Several hosts use one engine; their locks are not visible here."""
     stage.detach()
     run, here = stage.directory.path, stage.workspace
     stage.workspace = other
@@ -95,7 +95,7 @@ def test_a_run_that_finds_the_containers_of_another_host_leaves_them(
     assert stage.attach().success
 
 
-def test_each_run_has_a_name_of_its_own_that_its_containers_have(stage: Stage) -> None:
+def test_each_run_has_a_unique_id_that_its_containers_have(stage: Stage) -> None:
     stage.detach()
     record = read_record(stage.directory)
     assert record is not None
@@ -105,7 +105,7 @@ def test_each_run_has_a_name_of_its_own_that_its_containers_have(stage: Stage) -
     assert stage.up(resume=True).id not in ("", record.id)
 
 
-def test_a_name_is_claimed_for_all_users_of_one_engine(
+def test_a_name_is_reserved_for_all_users_of_one_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     machine.locks_in(tmp_path)
@@ -134,7 +134,7 @@ def test_a_lock_that_cannot_be_made_is_named(tmp_path: Path, machine: Machine) -
         pass
 
 
-def test_only_a_user_of_the_engine_can_keep_a_name(
+def test_only_a_user_of_the_engine_can_reserve_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nobody = pwd.getpwnam("nobody")

@@ -1,4 +1,4 @@
-"""The data step: once, whole or not at all, and with its own words if it fails."""
+"""The data step runs once, completely or not at all; its errors have the program's own output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.fakes.stage import Stage
 
 
 class Fetching:
-    """The program in the container: what it writes, says, and ends with."""
+    """The program in the container: what it writes, prints, and ends with."""
 
     def __init__(self, code: int = 0, lines: Sequence[str] = (), files: Sequence[str] = ("a",)):
         self.code, self.lines, self.files = code, lines, files
@@ -39,13 +39,13 @@ def step(stage: Stage) -> dict[str, Any]:
 
 
 def fetched(stage: Stage) -> list[str]:
-    """What is in the folder of fetched data, hidden files included but for Git's."""
+    """Returns the contents of the folder of fetched data, including hidden files except Git's."""
     folder = stage.workspace.fetched
     names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     return [name for name in names if name != ".gitignore"]
 
 
-def test_it_runs_before_the_start_and_only_the_first_time(stage: Stage, step: Any) -> None:
+def test_the_step_runs_before_the_first_start_only(stage: Stage, step: Any) -> None:
     stage.docker.fetches = fetching = Fetching(lines=["10 %", "100 %"])
     assert stage.up(data=step).success
     assert ("data", "10 %") in stage.view.lines
@@ -61,7 +61,7 @@ def test_it_runs_before_the_start_and_only_the_first_time(stage: Stage, step: An
     assert f"source: '{stage.workspace.fetched / name}'" in text
 
 
-def test_a_secret_among_its_arguments_is_neither_told_nor_kept(stage: Stage, step: Any) -> None:
+def test_a_secret_argument_is_neither_printed_nor_saved(stage: Stage, step: Any) -> None:
     stage.docker.fetches = Fetching(lines=["with hush-hush-7"])
     stage.up(data={**step, "args": ["--api-token", "hush-hush-7"]})
     assert ("data", "with ***") in stage.view.lines
@@ -71,9 +71,7 @@ def test_a_secret_among_its_arguments_is_neither_told_nor_kept(stage: Stage, ste
     assert not any("hush" in text for text in texts) and any("--api-token" in t for t in texts)
 
 
-def test_another_program_or_argument_fetches_anew_and_nothing_else_does(
-    stage: Stage, step: Any
-) -> None:
+def test_only_another_program_or_argument_fetches_again(stage: Stage, step: Any) -> None:
     stage.docker.fetches = fetching = Fetching()
     stage.up(data=step)
     stage.up(data={**step, "args": ["b"]})
@@ -84,7 +82,7 @@ def test_another_program_or_argument_fetches_anew_and_nothing_else_does(
     assert len(fetching.commands) == 3
 
 
-def test_a_failure_has_its_words_and_a_reason_of_its_own(stage: Stage, step: Any) -> None:
+def test_a_failure_has_its_output_and_its_own_reason(stage: Stage, step: Any) -> None:
     stage.docker.fetches = Fetching(7, ["downloading", "HTTP 403: no such file"])
     with pytest.raises(DataFailed, match="ended with exit code 7") as told:
         stage.up(data=step)
@@ -105,7 +103,7 @@ def test_a_program_that_writes_nothing_has_failed(stage: Stage, step: Any) -> No
     assert fetched(stage) == []
 
 
-def test_an_interrupt_and_a_kill_leave_no_half_data(stage: Stage, step: Any) -> None:
+def test_an_interrupt_and_a_kill_leave_no_incomplete_data(stage: Stage, step: Any) -> None:
     def interrupted(folder: Path, _command: Sequence[str]) -> tuple[int, list[str]]:
         (folder / "half").write_text("x")
         raise KeyboardInterrupt
@@ -121,7 +119,7 @@ def test_an_interrupt_and_a_kill_leave_no_half_data(stage: Stage, step: Any) -> 
     assert fetched(stage) == [name]
 
 
-def test_whoever_comes_second_waits_and_fetches_nothing(
+def test_a_second_command_waits_and_fetches_nothing(
     stage: Stage, step: Any, machine: Machine
 ) -> None:
     stage.docker.fetches = fetching = Fetching()
@@ -154,7 +152,7 @@ def _cluster(directory: Path) -> Any:
     return Asked()
 
 
-def test_its_secrets_are_there_and_masked(
+def test_its_secrets_are_available_and_masked(
     stage: Stage, step: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.docker.fetches = fetching = Fetching(3, ["key=of-mine-only"])

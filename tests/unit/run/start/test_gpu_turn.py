@@ -24,7 +24,7 @@ def four(stage: Stage, machine: Machine) -> Stage:
 
 
 def takes(stage: Stage, devices: str) -> None:
-    """Let another cluster start with these GPUs after the plan: while the image is looked for."""
+    """Let another cluster start with these GPUs after the plan, while the image is looked up."""
 
     def other(name: str) -> None:
         if name == "image inspect" and "other" not in {
@@ -37,7 +37,7 @@ def takes(stage: Stage, devices: str) -> None:
     stage.docker.on_call = other
 
 
-def test_gpus_that_are_taken_after_the_plan_are_left_to_who_has_them(four: Stage) -> None:
+def test_gpus_in_use_since_the_plan_are_not_assigned(four: Stage) -> None:
     takes(four, "0,1")
     outcome = four.up(gpus="auto")
     assert outcome.success
@@ -46,7 +46,7 @@ def test_gpus_that_are_taken_after_the_plan_are_left_to_who_has_them(four: Stage
     assert f"{labels.GPUS}: '3'" in four.docker.ups[-1].read_text()
 
 
-def test_too_few_that_are_left_end_it_before_anything_starts(four: Stage) -> None:
+def test_too_few_free_gpus_end_the_start(four: Stage) -> None:
     takes(four, "0,1,2")
     with pytest.raises(ManifestError, match="0 is other's"):
         four.up(gpus="auto")
@@ -78,7 +78,9 @@ def test_one_start_waits_for_the_other(
     assert order == ["a cluster without GPUs", "first", "second"]
 
 
-def test_a_turn_that_never_ends_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_waits_too_long_is_reported(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(start, "WAIT_S", 0.1)
     made = cluster(host(gpus=gpus(2)), gpus="auto", worker=2)
     with (
@@ -91,7 +93,7 @@ def test_a_turn_that_never_ends_is_told(stage: Stage, monkeypatch: pytest.Monkey
     assert "(demo)" in error.value.message
 
 
-def test_a_place_without_room_for_the_lock_is_told(
+def test_a_lock_that_cannot_be_written_is_reported(
     stage: Stage, tmp_path: Path, machine: Machine
 ) -> None:
     machine.locks_in(tmp_path / "nowhere")

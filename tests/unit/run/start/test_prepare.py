@@ -1,4 +1,4 @@
-"""A command prepares once: it reads the manifest, gathers the host's facts and tries GPUs once."""
+"""A command prepares once: it reads the manifest, gathers the host's facts and probes GPUs once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def counted(asked: Counter[str], what: str, function: Callable[..., Any]) -> Cal
 def asked(
     root: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> Counter[str]:
-    """What a command has asked so far, on a host with two GPUs."""
+    """Records what a command has asked, on a host with two GPUs."""
     counts: Counter[str] = Counter()
     engine = stage.engine
     machine.connects(lambda: engine)
@@ -72,7 +72,7 @@ def test_a_verb_prepares_once(words: tuple[str, ...], cli: Cli, asked: Counter[s
     assert dict(asked) == dict.fromkeys(once, 1)
 
 
-def test_doctor_without_a_manifest_gathers_once(
+def test_doctor_without_a_manifest_gathers_facts_once(
     cli: Cli, asked: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor_verb, "left_behind", lambda *_: [])
@@ -81,7 +81,7 @@ def test_doctor_without_a_manifest_gathers_once(
 
 
 class Busy:
-    """An engine whose networks are asked for, and nothing else."""
+    """An engine that answers only questions about networks."""
 
     def __init__(self, *taken: str) -> None:
         self._taken = taken
@@ -98,7 +98,7 @@ class Busy:
         return ""
 
 
-def test_preparing_again_looks_at_the_networks_alone(
+def test_preparing_again_reads_only_the_networks(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = host(networks=(network("172.17.0.0/16"),))

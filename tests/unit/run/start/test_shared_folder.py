@@ -1,4 +1,4 @@
-"""An engine on another machine is tried before anything starts there."""
+"""An engine on another machine is tested before anything starts there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ABSENT = 'invalid mount config for type "bind": bind source path does not exist:
 
 @pytest.fixture
 def asked(machine: Machine) -> dict[str, Any]:
-    """What `docker create` answers, and the commands that were run."""
+    """The answer of `docker create`, and the commands that were run."""
     says: dict[str, Any] = {"errors": "", "commands": []}
 
     def run(command: list[str]) -> Completed:
@@ -31,14 +31,14 @@ def asked(machine: Machine) -> dict[str, Any]:
     return says
 
 
-def test_an_engine_of_this_machine_is_not_asked(
+def test_an_engine_of_this_machine_is_not_tested(
     asked: dict[str, Any], tmp_path: Path, machine: Machine
 ) -> None:
     refuse_if_not_shared(machine.host, EngineKind(rootless=True), "image", tmp_path / "runs")
     assert asked["commands"] == [] and not list(tmp_path.iterdir())
 
 
-def test_one_that_sees_the_folder_is_fine(
+def test_an_engine_that_sees_the_folder_is_accepted(
     asked: dict[str, Any], tmp_path: Path, machine: Machine
 ) -> None:
     refuse_if_not_shared(machine.host, FAR, "image", tmp_path / "runs")
@@ -46,7 +46,7 @@ def test_one_that_sees_the_folder_is_fine(
     assert not list((tmp_path / "runs").iterdir()), "nothing is left"
 
 
-def test_one_that_does_not_is_told_with_the_folder(
+def test_an_engine_that_does_not_see_the_folder_is_reported_with_the_folder(
     asked: dict[str, Any], tmp_path: Path, machine: Machine
 ) -> None:
     asked["errors"] = ABSENT
@@ -80,7 +80,7 @@ def test_a_container_that_cannot_be_inspected_is_refused_all_the_same(
     assert "under the same path as outside;" in told.value.hint
 
 
-def test_any_other_refusal_has_the_engines_words(
+def test_any_other_refusal_has_the_engines_message(
     asked: dict[str, Any], tmp_path: Path, machine: Machine
 ) -> None:
     asked["errors"] = "no such image"

@@ -1,4 +1,4 @@
-"""From a plan to containers: room, subnet, image, and what happens if one of them is missing."""
+"""From a plan to containers: disk space, subnet, image, and the errors if one is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cluster_kit.errors import EngineError, HostError, ManifestError
 from tests.fakes.stage import Stage
 
 
-def test_a_subnet_that_is_taken_meanwhile_is_planned_again(stage: Stage) -> None:
+def test_a_subnet_that_is_used_meanwhile_is_replaced(stage: Stage) -> None:
     stage.docker.takes_subnet = 2
     outcome = stage.up()
     assert outcome.success
@@ -21,7 +21,7 @@ def test_a_subnet_that_is_taken_meanwhile_is_planned_again(stage: Stage) -> None
     assert stage.subnet in (stage.directory.path / "compose.yaml").read_text()
 
 
-def test_a_host_on_which_every_subnet_is_taken_ends_it(stage: Stage) -> None:
+def test_a_host_without_a_free_subnet_ends_the_start(stage: Stage) -> None:
     stage.docker.takes_subnet = 9
     with pytest.raises(EngineError, match="subnet is taken"):
         stage.up()
@@ -30,7 +30,7 @@ def test_a_host_on_which_every_subnet_is_taken_ends_it(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_subnet_that_the_manifest_fixes_is_tried_once(stage: Stage) -> None:
+def test_a_fixed_subnet_is_tried_once(stage: Stage) -> None:
     stage.docker.takes_subnet = 1
     with pytest.raises(EngineError, match="subnet is taken"):
         stage.up(subnet="172.30.5.0/24")
@@ -38,7 +38,7 @@ def test_a_subnet_that_the_manifest_fixes_is_tried_once(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_an_image_that_is_absent_is_built_first(stage: Stage) -> None:
+def test_a_missing_image_is_built_first(stage: Stage) -> None:
     stage.docker.lacks_image = True
     assert stage.up().success
     assert stage.view.phases[1].startswith("building the shared image cluster-kit/trainer:cpu-")
@@ -51,7 +51,7 @@ def test_an_image_that_is_removed_after_the_plan_is_built_again(stage: Stage) ->
     assert stage.is_clean()
 
 
-def test_an_image_of_the_users_that_is_removed_is_named(stage: Stage) -> None:
+def test_a_users_image_that_was_removed_is_named(stage: Stage) -> None:
     stage.docker.loses_image = True
     with pytest.raises(EngineError, match="No such image") as told:
         stage.up(image="mine:1")
@@ -59,7 +59,7 @@ def test_an_image_of_the_users_that_is_removed_is_named(stage: Stage) -> None:
     assert stage.is_clean()
 
 
-def test_a_full_disk_of_the_engine_is_told_with_what_frees_it(stage: Stage) -> None:
+def test_a_full_disk_of_the_engine_is_reported_with_a_fix(stage: Stage) -> None:
     stage.engine.refuses["ps-0"] = "write /var/lib/docker/x: no space left on device"
     with pytest.raises(EngineError, match="no space left on device") as told:
         stage.up()
@@ -78,7 +78,7 @@ def test_an_image_that_cannot_be_built_starts_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("task", ["chief-0", "ps-0", "evaluator-0"])
-def test_one_container_that_does_not_start_takes_the_rest_with_it(stage: Stage, task: str) -> None:
+def test_if_one_container_does_not_start_all_are_removed(stage: Stage, task: str) -> None:
     stage.engine.refuses[task] = "no space left on device"
     with pytest.raises(EngineError, match="no space left on device"):
         stage.up()
@@ -90,7 +90,7 @@ def test_one_container_that_does_not_start_takes_the_rest_with_it(stage: Stage, 
     assert stage.is_clean()
 
 
-def test_a_wrong_manifest_starts_nothing(stage: Stage) -> None:
+def test_an_invalid_manifest_starts_nothing(stage: Stage) -> None:
     with pytest.raises(ManifestError, match="worker"):
         stage.up(worker=0)
     assert not stage.ran
@@ -106,7 +106,7 @@ def test_a_host_that_is_too_small_starts_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("draws", [True, False])
-def test_a_build_draws_only_where_the_view_does(
+def test_a_build_draws_progress_only_if_the_view_does(
     draws: bool, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage.view, "draws", draws)
@@ -127,14 +127,14 @@ def test_a_cluster_that_is_up_is_not_started_again(stage: Stage, paused: bool) -
 
 @pytest.fixture
 def dockerfile(stage: Stage) -> str:
-    """The value of `build` for a Dockerfile beside the manifests."""
+    """Returns the value of `build` for a Dockerfile next to the manifests."""
     (stage.workspace.root / "image").mkdir()
     (stage.workspace.root / "image/Dockerfile").write_text("FROM a\n")
     stage.docker.lacks_image = True
     return "../image"
 
 
-def test_a_dockerfile_is_built_looked_into_and_run(stage: Stage, dockerfile: str) -> None:
+def test_a_dockerfile_is_built_checked_and_run(stage: Stage, dockerfile: str) -> None:
     assert stage.up(build=dockerfile).success
     assert len(stage.docker.builds) == 1
     tag = next(word for word in stage.docker.builds[0] if word.startswith("--tag="))[6:]
@@ -145,7 +145,7 @@ def test_a_dockerfile_is_built_looked_into_and_run(stage: Stage, dockerfile: str
     assert len(stage.docker.builds) == 1, "nothing has changed"
 
 
-def test_a_build_that_fails_starts_nothing(stage: Stage, dockerfile: str) -> None:
+def test_a_failed_build_starts_nothing(stage: Stage, dockerfile: str) -> None:
     stage.docker.building = (1, ["ERROR: failed to solve: process ended with exit code: 7"])
     with pytest.raises(EngineError, match="exit code: 7") as told:
         stage.up(build=dockerfile)
@@ -153,7 +153,9 @@ def test_a_build_that_fails_starts_nothing(stage: Stage, dockerfile: str) -> Non
     assert stage.is_clean()
 
 
-def test_what_a_built_image_lacks_is_a_problem_of_build(stage: Stage, dockerfile: str) -> None:
+def test_missing_parts_of_a_built_image_are_a_problem_of_build(
+    stage: Stage, dockerfile: str
+) -> None:
     stage.docker.image_has["tensorflow"] = None
     with pytest.raises(ManifestError, match=r'build = "\.\./image": its `python3`'):
         stage.up(build=dockerfile)

@@ -1,4 +1,4 @@
-"""What outcome.json holds: the verdict, every task, notes and metrics."""
+"""The contents of outcome.json: the verdict, every task, notes and metrics."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ RUN = RunDirectory(Path("/runs/demo/1"))
 def told(
     of: Cluster, story: Story, *containers: Container, ending: Ending = "ended", words: str = ""
 ) -> dict[str, Any]:
-    """outcome.json of a run that was seen so."""
+    """Returns the outcome.json of a run with these events."""
     verdict = judge(of, story.seen, ending)
     return outcome_of(of, verdict, story.seen, containers, RUN, last_words=words).as_json()
 
 
-def test_traffic_is_what_the_tasks_counted_at_their_end() -> None:
+def test_traffic_is_the_tasks_own_count_at_their_end() -> None:
     story = Story.of().says(9, "ps-0", "end", exit_code=0, rx_bytes=10, tx_bytes=2000)
     story = story.dies(9.1, "ps-0", 0)
     tasks = told(CLUSTER, story, ending="interrupted")["tasks"]
@@ -38,7 +38,7 @@ def test_traffic_is_what_the_tasks_counted_at_their_end() -> None:
     ]
 
 
-def test_what_a_task_used_is_its_mean_and_its_peak() -> None:
+def test_the_use_of_a_task_has_a_mean_and_a_peak() -> None:
     story = Story.of()
     for second, cpu_s, memory, sent in ((1, 1.0, 10, 0), (2, 1.5, 50, 900), (4, 4.5, 30, 1000)):
         story = story.uses(second, "ps-0", cpu_s, memory, sent)
@@ -83,7 +83,7 @@ def test_a_cut_between_two_tasks_is_noted_with_both_names() -> None:
     ]
 
 
-def test_what_training_waited_for_is_noted() -> None:
+def test_time_that_training_waited_is_noted() -> None:
     story = (
         Story.of(WITHOUT_CHIEF)
         .says(20, "worker-0", "waiting", of="worker-1", seconds=5.0)
@@ -97,8 +97,8 @@ def test_what_training_waited_for_is_noted() -> None:
     ]  # fmt: skip
 
 
-def test_training_waits_until_its_leader_is_started_again() -> None:
-    """By a person, who stops and starts the cluster, or by itself."""
+def test_training_waits_until_its_leader_is_restarted() -> None:
+    """By a user, who stops and starts the cluster, or by itself."""
     story = (
         Story.of(WITHOUT_CHIEF)
         .says(20, "worker-0", "waiting", of="worker-1", seconds=5.0)
@@ -131,14 +131,14 @@ def test_a_straggler_is_noted() -> None:
     assert note.endswith(", 39 s, with 25% of the steps)")
 
 
-def test_the_words_of_a_note_are_bounded() -> None:
+def test_the_length_of_texts_in_notes_is_bounded() -> None:
     words = {"of": "worker-1", "seconds": 20.0, "message": "m" * 20_000}
     story = Story.of(WITHOUT_CHIEF).says(30, "worker-0", "straggling", **words)
     [note] = told(WITHOUT_CHIEF, story.ends(50, "worker-0", 0, "finished"))["notes"]
     assert len(note) == LONGEST_NOTE and note.endswith(LEFT_OUT)
 
 
-def test_no_step_was_before_the_run() -> None:
+def test_no_step_is_before_the_start_of_the_run() -> None:
     story = Story.of().says(9, "chief-0", "step", step=1).ends(50, "chief-0", 0, "finished")
     ended = story.seen.ends("chief-0")[-1]
     times = training_times(story.seen, ended - 1)
@@ -146,7 +146,8 @@ def test_no_step_was_before_the_run() -> None:
 
 
 def worker_fails(times: int, words: str = "ValueError: no\nsecond line") -> Story:
-    """Worker 1 of two that run the program, started again after each failure."""
+    """Returns the events of worker 1 of two that run the program; it restarts after each
+    failure."""
     story = Story.of(WITHOUT_CHIEF)
     for i in range(times):
         story = story.ends(5.0 + i, "worker-1", 1, "failed", words).start(5.5 + i, "worker-1")
@@ -155,14 +156,14 @@ def worker_fails(times: int, words: str = "ValueError: no\nsecond line") -> Stor
 
 
 def told_after(story: Story, *containers: Container) -> tuple[list[str], int | None]:
-    """Notes, and the exit code of worker 1."""
+    """Returns the notes, and the exit code of worker 1."""
     found = told(WITHOUT_CHIEF, story, *containers)
     (code,) = (task["exit_code"] for task in found["tasks"] if task["name"] == "worker-1")
     return found["notes"], code
 
 
 @pytest.mark.parametrize(("times", "shown"), [(1, "once"), (2, "twice"), (3, "3 times")])
-def test_a_worker_that_the_leader_ended_without_is_noted(times: int, shown: str) -> None:
+def test_a_worker_that_the_leader_finished_without_is_noted(times: int, shown: str) -> None:
     story = worker_fails(times).ends(60, "worker-0", 0, "finished")
     note = f"worker-1: failed {shown} (exit code 1), and the leader ended without it"
     expected = ([f"{note}; its last words: ValueError: no"], 1)
@@ -173,14 +174,14 @@ def test_a_worker_that_the_leader_ended_without_is_noted(times: int, shown: str)
     assert told_after(over_its_end) == (expected[0], 0)
 
 
-def test_a_worker_that_came_back_is_not_noted() -> None:
+def test_a_worker_that_was_restarted_is_not_noted() -> None:
     story = worker_fails(2).ends(60, "worker-0", 0, "finished")
     assert told_after(story.ends(61, "worker-1", 0, "finished")) == ([], 0)
     trains = worker_fails(2).says(9, "worker-1", "step", step=3)
     assert told_after(trains.ends(60, "worker-0", 0, "finished")) == ([], None)
 
 
-def test_what_ended_the_leader_is_told_by_the_verdict_and_not_by_a_note() -> None:
+def test_the_cause_of_the_leaders_end_is_in_the_verdict_and_not_in_a_note() -> None:
     story = worker_fails(3).ends(60, "worker-0", 5, "failed", "worker-1 failed", "worker-1")
     assert told_after(story) == ([], 1)
 
@@ -193,7 +194,7 @@ def test_a_note_is_one_line_of_bounded_length() -> None:
     assert notes == ["worker-1: failed once (exit code 1), and the leader ended without it"]
 
 
-def test_the_outcome_holds_every_task_with_what_the_engine_says_of_it() -> None:
+def test_the_outcome_has_every_task_with_the_engines_facts() -> None:
     story = Story.of().dies(9, "ps-1", 137).start(9.4, "ps-1").dies(10, "ps-1", 137)
     story = story.ends(11, "chief-0", 1, "failed", "ValueError: no")
     found = told(CLUSTER, story, container("ps-1"), words="words")
@@ -212,7 +213,7 @@ def test_the_outcome_holds_every_task_with_what_the_engine_says_of_it() -> None:
     assert tasks["chief-0"]["ip"] == str(CLUSTER.leader.ip)
 
 
-def test_the_evaluators_last_score_is_the_validation_accuracy_where_none_was_reported() -> None:
+def test_without_a_reported_validation_accuracy_the_evaluators_last_score_is_used() -> None:
     story = (
         Story.of()
         .says(5, "evaluator-0", "evaluation", accuracy=0.5)

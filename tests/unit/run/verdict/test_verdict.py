@@ -1,4 +1,4 @@
-"""Who is to blame: the first task that failed, by its own words, not the flood that follows."""
+"""Which task is to blame: the first that failed, with its own error, not the errors that follow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.stories import (
     evaluator_ends,
 )
 
-# what was seen, how the watch ended, exit code, reason, blame, part of the message
+# events, how the watch ended, exit code, reason, blame, part of the message
 SCENARIOS = {
     "success": (evaluator_ends(chief_succeeds(Story.of())), "ended", 0, "finished", "", ""),
     "success, evaluator stopped by SIGTERM": (
@@ -138,7 +138,7 @@ def test_the_verdict_on(scenario: str) -> None:
     assert message in verdict.message
 
 
-def test_without_a_chief_the_first_worker_to_fail_is_blamed() -> None:
+def test_without_a_chief_the_first_failed_worker_is_blamed() -> None:
     story = (
         Story.of(WITHOUT_CHIEF)
         .dies(5, "worker-1", 137).start(5.3, "worker-1")
@@ -147,7 +147,7 @@ def test_without_a_chief_the_first_worker_to_fail_is_blamed() -> None:
     assert judge(WITHOUT_CHIEF, story.seen, "ended").blame == "worker-1"
 
 
-def test_the_leader_names_the_peer_over_which_it_failed() -> None:
+def test_the_leader_names_the_peer_because_of_which_it_failed() -> None:
     story = (
         Story.of(WITHOUT_CHIEF)
         .says(8, "worker-0", "failure", exit_code=1)
@@ -158,8 +158,8 @@ def test_the_leader_names_the_peer_over_which_it_failed() -> None:
     assert verdict.message == "no such file"
 
 
-def test_who_dies_after_the_leaders_program_failed_fell_over_it() -> None:
-    """The leader's container ends later than its program: it waits for what its peers say."""
+def test_a_task_that_ends_after_the_leaders_failure_is_not_blamed() -> None:
+    """The leader's container ends later than its program: it waits for its peers' reports."""
     story = (
         Story.of(WITHOUT_CHIEF)
         .says(8, "worker-0", "failure", exit_code=1)
@@ -170,8 +170,8 @@ def test_who_dies_after_the_leaders_program_failed_fell_over_it() -> None:
     assert (verdict.blame, verdict.message) == ("worker-0", "ValueError: shapes differ")
 
 
-def test_who_ran_out_of_memory_before_the_leaders_program_failed_is_to_blame() -> None:
-    """Its end comes later: the kernel takes back its memory first."""
+def test_a_task_that_ran_out_of_memory_before_the_leaders_failure_is_blamed() -> None:
+    """Its end comes later: the kernel first frees its memory."""
     story = (
         Story.of(WITHOUT_CHIEF)
         .oom(7.8, "worker-1")
@@ -183,8 +183,8 @@ def test_who_ran_out_of_memory_before_the_leaders_program_failed_is_to_blame() -
     assert verdict.blame == "worker-1" and "out of memory" in verdict.message
 
 
-def test_a_task_that_failed_first_is_not_excused_by_its_stop_with_the_job() -> None:
-    """It was started again, and then stopped since the leader had failed in the same way."""
+def test_a_task_that_failed_first_is_blamed_even_if_it_was_stopped_with_the_job() -> None:
+    """It was restarted, and then stopped because the leader had failed in the same way."""
     story = (
         Story.of(WITHOUT_CHIEF)
         .ends(8, "worker-1", 1, "failed", "FileNotFoundError: no MNIST")
@@ -197,7 +197,7 @@ def test_a_task_that_failed_first_is_not_excused_by_its_stop_with_the_job() -> N
     assert (verdict.blame, verdict.message) == ("worker-1", "FileNotFoundError: no MNIST")
 
 
-def test_an_evaluator_that_failed_until_its_grace_was_over_is_told_with_its_error() -> None:
+def test_an_evaluator_that_failed_until_its_grace_time_ended_is_reported_with_its_error() -> None:
     story = Story.of().ends(5, "evaluator-0", 1, "failed", "InternalError: no such job")
     story = chief_succeeds(story.start(6, "evaluator-0"))
     for time in (70, 90):

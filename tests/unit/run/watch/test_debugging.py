@@ -1,4 +1,4 @@
-"""`up --debug`: a person may stand at a breakpoint for as long as they like."""
+"""`up --debug`: a program may wait at a breakpoint for any time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LATE_S = 300.0
 
 @pytest.fixture
 def fetched(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """What was said of fetching it."""
+    """Records the messages about fetching the debugger."""
     said: list[str] = []
     monkeypatch.setattr(debugger, "ensure", lambda _host, _say: said.append("fetched"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -45,7 +45,7 @@ def late(step: Step) -> Step:
     return Step(step.at + LATE_S, step.event, step.fields, step.line, step.code)
 
 
-def test_it_is_told_where_it_waits_and_nothing_ends_the_job(
+def test_the_waiting_task_is_printed_and_nothing_ends_the_job(
     stage: Stage, fetched: list[str]
 ) -> None:
     stage.engine.acting = {"chief-0": [Life(tuple(late(step) for step in LEADS.steps))]}
@@ -60,7 +60,7 @@ def test_it_is_told_where_it_waits_and_nothing_ends_the_job(
     assert stage.is_clean()
 
 
-def test_a_workers_and_an_evaluators_program_may_stand_after_the_leaders_end(
+def test_programs_of_a_worker_and_an_evaluator_may_wait_after_the_leaders_end(
     stage: Stage, fetched: list[str]
 ) -> None:
     alone = {"chief": 0, "ps": 0, "evaluator": 0, "style": "all-tasks"}
@@ -76,7 +76,7 @@ def test_a_workers_and_an_evaluators_program_may_stand_after_the_leaders_end(
     assert debug(stage, f"evaluator-0:{free_port()}").success
 
 
-def test_a_port_that_is_taken_on_this_host_is_told(stage: Stage, fetched: list[str]) -> None:
+def test_a_port_in_use_on_this_host_is_reported(stage: Stage, fetched: list[str]) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -88,13 +88,13 @@ def test_a_port_that_is_taken_on_this_host_is_told(stage: Stage, fetched: list[s
     assert fetched == []
 
 
-def test_a_task_that_there_is_not_starts_nothing(stage: Stage, fetched: list[str]) -> None:
+def test_an_unknown_task_starts_nothing(stage: Stage, fetched: list[str]) -> None:
     with pytest.raises(UsageError, match="task chief-1 was not found"):
         debug(stage, "chief-1")
     assert not stage.ran
 
 
-def test_one_that_nobody_watches_says_where_it_waits_too(stage: Stage, fetched: list[str]) -> None:
+def test_a_detached_run_prints_the_waiting_task_too(stage: Stage, fetched: list[str]) -> None:
     port = free_port()
     request = Request(NAME, {}, f"chief-0:{port}")
     launching.launch_detached(stage.host, request, stage.workspace, stage.view, resume=False)
@@ -102,7 +102,7 @@ def test_one_that_nobody_watches_says_where_it_waits_too(stage: Stage, fetched: 
     assert stage.attach().success
 
 
-def test_a_plan_that_is_made_anew_has_the_debugger_too(stage: Stage, fetched: list[str]) -> None:
+def test_a_plan_that_is_made_again_has_the_debugger_too(stage: Stage, fetched: list[str]) -> None:
     stage.docker.takes_subnet = 1
     port = free_port()
     assert debug(stage, f"chief-0:{port}").success

@@ -1,4 +1,4 @@
-"""How long the other tasks are waited for after the leader's end."""
+"""How long the kit waits for the other tasks after the leader's end."""
 
 from __future__ import annotations
 
@@ -18,5 +18,7 @@ from tests.unit.stories import Story, chief_succeeds
         (chief_succeeds(Story.of()), FOLLOW_S),
     ],
 )
-def test_a_leader_that_failed_at_once_was_perhaps_never_heard(story: Story, seconds: float) -> None:
+def test_a_leader_that_failed_at_once_may_not_have_been_noticed(
+    story: Story, seconds: float
+) -> None:
     assert follow_s(story.seen) == seconds

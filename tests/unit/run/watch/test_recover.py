@@ -1,4 +1,4 @@
-"""Tasks that are frozen or cut off: who is started again, how often, and what is said of it."""
+"""Frozen or disconnected tasks: which are restarted, how often, and the messages about it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ READY = (says(0.1, "start", attempt=1), says(0.4, "ready"), says(0.9, "step", st
 
 
 def hears_nothing_of(task: str, *more: object, end: float = 9.0) -> Life:
-    """A leader that says so, and ends well."""
+    """Returns a leader that reports this, and succeeds."""
     silent = says(2.0, "silent", of=task, last_heard=BEGAN - 9, server=False)
     return Life((*READY, silent, *more, ends(end, 0, "finished")))  # type: ignore[arg-type]
 
 
-def test_a_frozen_worker_is_killed_and_started_again(stage: Stage) -> None:
+def test_a_frozen_worker_is_killed_and_restarted(stage: Stage) -> None:
     stage.clock.at(1.5, lambda: stage.engine.pause("worker-1", True))
     outcome = stage.up({"chief-0": [hears_nothing_of("worker-1")]})
     assert outcome.success, outcome
@@ -37,7 +37,7 @@ def test_a_frozen_worker_is_killed_and_started_again(stage: Stage) -> None:
     assert re.fullmatch(rf"{said}; it was started again", note)
 
 
-def test_one_that_is_cut_off_gets_its_network_first(stage: Stage) -> None:
+def test_a_disconnected_task_is_first_connected_to_its_network(stage: Stage) -> None:
     calls: list[str] = []
     stage.engine.on_call = calls.append
     stage.clock.at(1.0, lambda: cut_off(stage, "worker-1"))
@@ -52,14 +52,14 @@ def cut_off(stage: Stage, task: str) -> None:
     box.attached = False
 
 
-def test_one_that_spoke_again_in_time_is_left_alone(stage: Stage) -> None:
+def test_a_task_that_answers_again_in_time_is_not_restarted(stage: Stage) -> None:
     spoke = says(2.0, "heard", of="worker-1", seconds=11.0)
     outcome = stage.up({"chief-0": [hears_nothing_of("worker-1", spoke)]})
     assert outcome.success
     assert {task.restarts for task in outcome.tasks} == {0}
 
 
-def test_as_often_as_any_other_loss_and_no_more(stage: Stage) -> None:
+def test_silent_tasks_are_restarted_as_often_as_other_lost_tasks(stage: Stage) -> None:
     silent = [says(2.0 + i, "silent", of="ps-0", last_heard=BEGAN, server=False) for i in range(5)]
     leader = Life((*READY, *silent, ends(9.0, 6, "silent", "ps-0 has been silent", "ps-0")))
     outcome = stage.up({"chief-0": [leader]})
@@ -67,7 +67,7 @@ def test_as_often_as_any_other_loss_and_no_more(stage: Stage) -> None:
     assert {task.name: task.restarts for task in outcome.tasks}["ps-0"] == 2
 
 
-def test_nothing_is_started_again_where_that_is_switched_off(stage: Stage) -> None:
+def test_nothing_is_restarted_if_the_check_is_off(stage: Stage) -> None:
     outcome = stage.up({"chief-0": [hears_nothing_of("worker-1")]}, deadline={"silent": 0})
     assert {task.restarts for task in outcome.tasks} == {0}
 
@@ -76,7 +76,7 @@ def give_a_sign(stage: Stage) -> None:
     (stage.directory.progress / "chief-0.beat").touch()
 
 
-def test_a_frozen_leader_is_started_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_leader_is_restarted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SignOfLife, "look", sign_until(stage, 1.0))
     stage.clock.at(1.0, lambda: stage.engine.pause("chief-0", True))
     outcome = stage.up({"chief-0": [Life(READY), LEADS]})
@@ -85,7 +85,7 @@ def test_a_frozen_leader_is_started_again(stage: Stage, monkeypatch: pytest.Monk
     assert re.match(r"chief-0 has been silent for 1\d s .*; it was started again", outcome.notes[0])
 
 
-def test_a_leader_that_freezes_each_time_ends_the_run_by_that_name(
+def test_a_leader_that_freezes_each_time_ends_the_run_with_its_name(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SignOfLife, "look", sign_until(stage, 0.5))
@@ -96,7 +96,7 @@ def test_a_leader_that_freezes_each_time_ends_the_run_by_that_name(
 
 
 def sign_until(stage: Stage, seconds: float):  # type: ignore[no-untyped-def]
-    """A sign of life that stops so many seconds after each start of a life without an end."""
+    """Send heartbeats that stop this many seconds after each start, in lives without an end."""
 
     def look(_self: SignOfLife, _moment: float, started: float) -> float:
         leads = next((b for b in stage.engine.boxes.values() if b.leads), None)
@@ -107,7 +107,7 @@ def sign_until(stage: Stage, seconds: float):  # type: ignore[no-untyped-def]
     return look
 
 
-def test_a_sign_of_life_is_counted_from_a_start_and_by_our_own_looks(tmp_path: Path) -> None:
+def test_heartbeats_are_counted_from_a_start_and_by_the_observers_own_time(tmp_path: Path) -> None:
     import os
 
     file = tmp_path / "progress" / "chief-0.beat"
@@ -159,7 +159,7 @@ NAMES = ("chief-0", "worker-0", "worker-1", "ps-0", "evaluator-0")
          ["worker-0", "worker-1", "ps-0"]),
     ],
 )  # fmt: skip
-def test_who_is_to_be_started_again(
+def test_which_tasks_are_restarted(
     stage: Stage, silent: list[str], others: dict[str, dict[str, object]], expected: list[str]
 ) -> None:
     from cluster_kit.observe.task_view import TaskView
@@ -170,8 +170,9 @@ def test_who_is_to_be_started_again(
     assert [c.name for c in to_start_again(seen, silent, containers, {*SERVERS})] == expected
 
 
-def test_a_job_that_has_failed_waits_for_no_score(stage: Stage) -> None:
-    """A task that hears of no end is waited for as long as servers take, and no longer."""
+def test_a_failed_job_waits_for_no_score(stage: Stage) -> None:
+    """A task that is not informed of the end is waited for as long as servers take, and not
+    longer."""
     failed = Life((*READY, ends(3.0, 5, "failed", "boom")))
     began = stage.clock.time()
     outcome = stage.up(
