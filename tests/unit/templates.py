@@ -15,7 +15,7 @@ from jinja2 import Environment, nodes
 
 
 def findings(path: Path) -> list[str]:
-    """Yields `file:line: text` for each part that is not an attribute, a `for` or an `if`."""
+    """Returns `file:line: text` for each part that is not an attribute, a `for` or an `if`."""
     tree = Environment().parse(path.read_text(encoding="utf-8"))
     return [
         f"{path.name}:{line}: {what} belongs in Python" for line, what in _statements(tree.body)
