@@ -38,7 +38,7 @@ RUN_BY = {
         f"{E2E}/test_quickstart.py::test_the_quickstart_trains_and_leaves_only_its_evidence"
     ),
     "make cluster CLUSTER=all-reduce": (
-        f"{E2E}/test_all_reduce.py::test_two_workers_train_one_model_and_the_leader_alone_leaves"
+        f"{E2E}/test_all_reduce.py::test_two_workers_train_one_model_and_only_the_leader_writes"
         "_results"
     ),
     "make cluster CLUSTER=clones": f"{E2E}/test_clones.py::test_clones_train_the_quickstarts_model",
