@@ -115,7 +115,7 @@ def test_a_roles_secret_next_to_the_program_leads_to_a_warning(cli: Cli, own: Pa
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize("content", [PEM, f"key = {PEM!r}", "x = 'MIIEvQIBADANBgkq'"])
-def test_a_file_with_a_known_value_stops_it(
+def test_a_file_with_a_known_secret_is_refused(
     cli: Cli, root: Path, own: Path, content: str, encoding: str
 ) -> None:
     (own / "config.py").write_text(content, encoding=encoding)

@@ -323,10 +323,10 @@ def noting(parsed: list[bytes]) -> Callable[..., Entry | None]:
     return parse
 
 
-def test_a_week_is_read_whole_in_little_memory(
+def test_a_week_is_read_completely_in_little_memory(
     output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here three hours, and a tenth of what is returned at once."""
+    """Here it is three hours, with a tenth of the usual number of entries per read."""
     monkeypatch.setattr(progress, "AT_ONCE", 1_000)
     began, count = time.time() - 200_000, 10_000
     figures = {"steps_per_s": 10.5, "loss": 0.25}
