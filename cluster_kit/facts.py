@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from typing import Literal
 
 Driver = Literal["nvidia", "cdi"]
-"""How the engine hands out GPUs: NVIDIA's runtime hook, or the Container Device Interface."""
+"""How the engine provides GPUs: NVIDIA's runtime hook, or the Container Device Interface."""
 CLOSED = 28
 """The first major version of Docker Engine that blocks connections to unpublished ports.
 

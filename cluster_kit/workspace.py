@@ -136,9 +136,9 @@ def is_rendered(folder: Path) -> bool:
 
 
 CLUSTER_FILES = tuple(row.files[0] for row in PLATFORMS.values())
-"""The names of a rendered cluster's file, of which each platform has one."""
+"""The main file's name of each platform's rendered cluster."""
 HEAD = 400
-"""Bytes of such a file in which it says that the kit wrote it."""
+"""The number of bytes at the beginning of such a file that say that the kit wrote it."""
 RENDERED = (*(file for row in PLATFORMS.values() for file in row.files), "output/", ".gitignore")
 """Files that the kit writes into a cluster's directory below the manifests."""
 IGNORE_ALL = ("*",)

@@ -45,7 +45,7 @@ def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
 HOST_AND_PORT = re.compile(r"[\w.-]+:\d+")
 LOCAL = re.compile(r"(localhost|127\.[\d.]+):\d+")
 STARTERS = ("subprocess.", "multiprocessing.", "os.fork", "os.spawn", "os.system", "threading.")
-"""How a program starts tasks of its own."""
+"""Names with which a program starts its own tasks."""
 
 
 KEEP_TF_CONFIG = (

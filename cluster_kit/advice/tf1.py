@@ -52,7 +52,7 @@ def _estimators(uses: list[Use], manifest: Manifest) -> Iterator[Hint]:
         return
     for source, node, path in uses:
         name = next((name for name in _paths(path) if ESTIMATORS.fullmatch(name)), "")
-        if name and not (manifest.tf1 and name == "estimator"):  # _gone reports the replacement
+        if name and not (manifest.tf1 and name == "estimator"):  # `_gone` reports the replacement
             last = ".".join(map(str, LAST_WITH_ESTIMATORS))
             yield Hint(
                 source.location(node),
@@ -214,7 +214,7 @@ MODULES = {
 }
 BINDS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Found = tuple[ast.AST, str, str]
-"""A piece of Python 2: its location, the code, and what to write instead."""
+"""A construct of Python 2: its location, its code, and its replacement."""
 
 
 def check_python2(sources: list[Source]) -> Iterator[Hint]:
@@ -340,7 +340,7 @@ SURE = ({"ps_hosts", "worker_hosts"}, {"master", "task", "worker_replicas"})
 """Sets of flags: a program that defines all flags of a set is older than TF_CONFIG."""
 NOT_TOLD = "no argument sets them, so no task knows its role and index"
 HOSTS, SERVER = {"type", "index"}, {"master", "task"}
-"""Flags that mean this only together with the first set, or with the second."""
+"""Flags that show this only together with the first set, or with the second."""
 
 
 def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:

@@ -40,7 +40,7 @@ app.add_typer(runs, name="runs")
 
 Cluster = Annotated[str, typer.Argument(help="Only the runs of this cluster.")]
 _SHOWN = ("test_accuracy", "validation_accuracy", "map_50", "loss", "updates")
-"""Metrics; the list shows the first one that a run has."""
+"""Metrics; the list shows the first of these that a run has."""
 LEAST = 12
 """Minimum number of columns for a verdict: `failed, bla…`."""
 

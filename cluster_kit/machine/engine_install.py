@@ -154,7 +154,7 @@ PINNED = (
     f"Package: *\nPin: release n={NEXT_SUITE}*\nPin-Priority: 50\n\n"
     f"Package: {' '.join(PACKAGES)}\nPin: release n={NEXT_SUITE}*\nPin-Priority: 990\n"
 )
-"""Only Docker's packages come from the next release, from the suite that has the newest."""
+"""Pins only Docker's packages to the next release, in whichever suite has the newest version."""
 
 
 def next_suite(mirror: str, security: str) -> str:

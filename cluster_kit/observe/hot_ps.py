@@ -28,29 +28,33 @@ WINDOW_S, PARTS = STRAGGLER_S, 4
 """A rule must hold in each part of a window: a single burst is no evidence."""
 LOOK_S = 1.0
 LONGEST_GAP_S = 8.0
-"""Between two samples of a task, which writes one every five seconds at least."""
+"""The maximum seconds between two samples of a task; a task writes one at least every five
+seconds."""
 FACTOR = 1.5
-"""A hot ps moves so many times the bytes of the others' mean, or uses so many times its CPUs."""
+"""A ps is hot if it transfers this factor times the mean bytes of the others, or uses this factor
+times their CPUs."""
 LINK_REACHED, CPU_REACHED = 0.9, 0.8
-"""The least share of its limit that it then uses, in both directions of its link together: who
-fetches first and sends afterwards uses half of each."""
+"""The minimum share of its limit that a hot ps uses. A link is counted in both directions together:
+a ps that first receives and then sends uses half of each."""
 OTHERS_LINK = 0.8
-"""If another task's link is used so much as that of the ps, splitting a variable does not help."""
+"""If another task uses its link as much as this share of the ps's use, splitting a variable does
+not help."""
 BUSY_CPUS = 0.9
-"""Without a CPU limit: it is the busiest task of all and uses as much."""
+"""Without a CPU limit, a hot ps is the busiest task and uses at least this number of CPUs."""
 BOTH_WAYS = 0.2
-"""A program that reports no steps trains if its ps both get and send: the smaller part of it."""
+"""A program without reported steps trains if its ps both receive and send: the minimum of the
+smaller by the larger."""
 BANDWIDTH, CPU_LIMIT, CPUS = "bandwidth-limit", "cpu-limit", "cpus"
 FAT = 0.5
-"""The least share of its ps's bytes that makes one variable the cause."""
+"""The minimum share of its ps's bytes that makes a variable the cause."""
 ALL_OF_IT = 0.9
-"""Of a larger one, another ps would hold nearly as much."""
+"""With a larger share, a further ps would get nearly as many bytes."""
 MOST_VARIABLES, MOST_WORDS, MOST_TURNS, MOST_SHOWN, LONGEST_NAME = 1_000, 12, 2_000, 3, 60
 MOST_LETTERS = 300
-"""Of a variable's name that are kept: its last ones."""
+"""The maximum number of characters of a variable's name that are kept, from its end."""
 _PART = re.compile(r"(^|/)part_\d+$")
 _REST = "others"
-"""The name under which a placement sums up the smallest variables."""
+"""The name under which a placement adds up the smallest variables."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Load:
     cpus: float
     bps: float
     both_ways: float = 0.0
-    """The smaller of the directions by the larger one."""
+    """The smaller of the two directions, divided by the larger."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Hot:
 
 
 Variables = Mapping[str, Mapping[str, float]]
-"""Bytes of each variable, by its name, of each ps."""
+"""The bytes of each variable, by name, for each ps."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class Loads:
     coordinated: bool = False
     samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     turns: tuple[tuple[float, bool | None], ...] = ()
-    """True: trains, False: does not, None: has begun, and may report no steps."""
+    """True: trains; False: does not train; None: has started, and may report no steps."""
     variables: Variables = field(default_factory=dict)
     hot: Mapping[str, Hot] = field(default_factory=dict)
     looked_at: float = 0.0

@@ -44,9 +44,10 @@ _WRAPPED = re.compile(r"\{\{function_node [^{}]*\}\} ")
 MOST_INNER = 20
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _GRPC = re.compile(r"Additional GRPC error information|:[A-Z_]+:Error received ")
-"""What TensorFlow adds to an error of a connection: the same message once more."""
+"""Lines that TensorFlow adds to a connection error, which repeat the message."""
 MOST_OF_ERROR = 8
-"""Maximum lines of a TensorFlow error to show: some contain stacks of a hundred lines."""
+"""The maximum number of lines of a TensorFlow error to show: some have stacks of a hundred
+lines."""
 MOST_SEEN = 10_000
 """Maximum number of different error lines to remember."""
 TELL_EVERY_S = 30.0
@@ -69,7 +70,7 @@ class Repeats:
         self._announced = False
         """Whether the previous line announces an error."""
         self._of_error = 0
-        """Lines of one of TensorFlow's errors so far; 0 outside of one."""
+        """The number of lines of the current TensorFlow error; 0 outside of one."""
 
     def leaves_out(self, text: str, now: float) -> bool:
         """Whether the line was shown before, or is beyond the limit of a long error.

@@ -34,7 +34,8 @@ _NOT_OWN = re.compile(
 )
 """The beginning of a frame's path in TensorFlow, another package, Python or the kit."""
 _MARKS = re.compile(r"[\^~]+")
-"""Python's marks below a part of a line; with AutoGraph's files they can begin without a blank."""
+"""Python's markers below a part of a line; with AutoGraph's files they can begin without a
+blank."""
 _LEFT_OUT = "  …"
 _SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
 _KIND = re.compile(r"^[\w.]*(Error|Exception): ")

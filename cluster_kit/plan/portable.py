@@ -137,7 +137,7 @@ def moved(cluster: Cluster, folder: Path, root: Path, shared: frozenset[str]) ->
 
 TARGET = "/debugger"
 PATIENCE_S = 7 * 24 * 3600.0
-"""Stands for: a person may look for as long as they like."""
+"""A time limit that a person who inspects a program at a breakpoint does not reach."""
 HIGHEST = 65535
 
 

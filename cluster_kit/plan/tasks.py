@@ -22,7 +22,7 @@ from cluster_kit.util.nearest import proposal
 from cluster_kit.util.templating import Text, TextError
 
 PLENTY = 2**60
-"""Unlimited cores and bytes, since the hosts that will run the cluster are unknown."""
+"""Unlimited cores and bytes, since the plan does not know the hosts of the cluster."""
 CONSTRAINT = re.compile(r"([\w./-]+)\s*(==|!=)\s*([\w.:/-]+)", re.ASCII)
 
 
@@ -155,7 +155,7 @@ def _document(spec: str, job: str, index: int) -> str:
 
 
 OWNERS = "0:0"
-"""Whom a portable file names, unless UID and GID do."""
+"""The user in a portable file if UID and GID are not set."""
 
 
 def shares_image(table: SidecarTable) -> bool:

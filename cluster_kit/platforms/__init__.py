@@ -1,1 +1,1 @@
-"""Platforms: where a cluster runs. One package each, and what they share."""
+"""Platforms, on which a cluster runs: one package for each, and the code that they share."""

@@ -38,7 +38,7 @@ from cluster_kit.version import __version__
 GPU_SHM_BYTES = 2**30
 """Shared memory of a task with GPUs, in bytes: NCCL transfers gradients through it."""
 START = ("python3", f"{TRAINER}/own_image/start.py")
-"""The entry point of an image that is not the kit's own; it begins a task in the kit's as well."""
+"""The entry point for a user's image; it also starts tasks in the kit's image."""
 ROOT = "0:0"
 TMP_MODE = 0o1777
 SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
@@ -47,7 +47,8 @@ SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
 KILL lets the init process, which stays root, forward SIGTERM.
 """
 OWNER_CAPABILITIES = tuple(name for name in SHAPER_CAPABILITIES if name != "NET_ADMIN")
-"""Capabilities of a task that becomes the owner of the output directory, then without any."""
+"""Capabilities of a task that first switches to the owner of the output directory; it then has
+none."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,9 @@ class Container:
     environment: Mapping[str, str]
     """Its variables by name, without those in `hidden`."""
     hidden: Mapping[str, str]
-    """Further ones: their values are for no file that others may read."""
+    """Further variables, whose values must not be in a file that others can read."""
     secrets: tuple[str, ...]
-    """Variables whose values are those of the environment in which the platform is called."""
+    """Variables whose values come from the environment of the command that starts the platform."""
     env_file: str
     """The host's path of a file with further variables, "" if there is none."""
     labels: Mapping[str, str]
@@ -92,7 +93,7 @@ class Container:
     output: str
     """The container's path of the run's output directory, "" if it has none."""
     tmpfs: Mapping[str, int]
-    """The modes of directories in memory; `bounds` has the size of each."""
+    """Directories in memory, with their modes; `bounds` has the size of each."""
     bounds: Bounds
     ports: tuple[Port, ...]
     restarts: int

@@ -82,22 +82,23 @@ class Platform(ABC):
     name: str
     """The value of the manifest's `engine`; of its table, too, if it has one."""
     title: str
-    """What a sentence calls it: "runs on ..."."""
+    """Its name in sentences such as "runs on ..."."""
     meaning: str
-    """How the manifest's reference names it among the values of `engine`."""
+    """Its description among the values of `engine` in the manifest's reference."""
     one_host: bool = False
-    """All tasks run on this host: what it has is planned with, and each has a fixed address."""
+    """All tasks run on this host: the plan uses the host's facts, and each task has a fixed
+    address."""
     by_docker: bool = True
     """Whether this host's Docker engine runs the cluster, or manages the nodes that do."""
     host_network: bool = False
-    """Tasks have the network of their nodes, and none of their own."""
+    """Tasks use the network of their nodes."""
     pulls_images: bool = False
-    """Nodes take images from a registry, and tell if they cannot."""
+    """Nodes pull images from a registry, and report if they cannot."""
     output_is_late: bool = False
-    """What tasks write comes to this host late, for reasons that are not the task's."""
+    """The tasks' output reaches this host with a delay that is not the tasks' fault."""
     takes_tasks_away: str = ""
-    """A sentence about how a task becomes one of the last that the platform itself ends, as by
-    eviction; "" if it never ends tasks."""
+    """A hint for tasks that the platform itself has ended, for example by eviction: how to make this
+    less likely; "" if the platform never ends tasks."""
 
     @property
     def file_name(self) -> str:

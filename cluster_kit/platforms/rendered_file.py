@@ -21,7 +21,7 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 """Words, in upper or lower case, that YAML does not read as text without quotes."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
-"""What is no number, date or mark of YAML's; label keys have dots and slashes."""
+"""A text that YAML reads as text without quotes; label keys have dots and slashes."""
 
 
 class Verbatim(str):

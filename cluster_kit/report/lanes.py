@@ -1,7 +1,4 @@
-"""Computes the report's lanes: what each task did over time, with marks for single moments.
-
-Pure.
-"""
+"""Computes the report's lanes: what each task did over time, with marks for single moments. Pure."""
 
 from __future__ import annotations
 

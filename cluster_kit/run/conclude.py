@@ -145,7 +145,7 @@ def _says_full(words: str) -> bool:
 def without_verdict(error: BaseException) -> Verdict:
     """The verdict on a run that this error ended before it was judged."""
     if not isinstance(error, KitError):
-        # With the type: the text alone may say nothing (`SystemExit: 1`).
+        # With the class: the text alone may be meaningless (`SystemExit: 1`).
         words = f"a bug in the kit: {type(error).__name__}: {error}".rstrip(": ")
         return Verdict(False, KitError.exit_code, Reason.INTERNAL, "", words)
     reason = REASON_BY_CODE.get(error.exit_code, Reason.INTERNAL)

@@ -118,7 +118,7 @@ def _newest(workspace: Workspace) -> Path:
 
 
 def _facts(path: Path) -> Mapping[str, Any]:
-    """The JSON object in a file; raises UsageError if it holds something else."""
+    """Returns the JSON object in a file; raises UsageError if the file contains something else."""
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -20,7 +20,8 @@ LARGEST = 1 << 20
 MOST_HELD = 1000
 """Maximum number of lines kept in memory until the run has a directory."""
 LONGEST, END = 500, 80
-"""A longer line is shortened: its first LONGEST characters, and its last END, with the result."""
+"""A longer line is shortened to its first LONGEST and its last END characters, which include the
+result."""
 KIT = logging.getLogger("cluster_kit")
 KIT.propagate = False
 KIT.addHandler(logging.NullHandler())

@@ -78,7 +78,8 @@ def _portable(cluster: Cluster, build: Build | None) -> list[str]:
 HIDDEN = "secrets.yaml"
 """The second file, which has the values of secrets (see `render_hidden`)."""
 ANY_USER = Verbatim('"${UID:-0}:${GID:-${UID:-0}}"')
-"""Whom UID and GID name; else root, which gives that up for the owner of the output directory."""
+"""The user that UID and GID name; else root, which then switches to the owner of the output
+directory."""
 OUTPUT_HERE = Verbatim("${CLUSTER_KIT_OUTPUT:-./output}")
 RUN_ID = Verbatim("${CLUSTER_KIT_RUN:-}")
 MERGE = Verbatim("<<")
@@ -176,7 +177,7 @@ def _started_before(cluster: Cluster) -> Data | list[str]:
 
 
 OWN = ("container_name", "hostname", "cap_add", "restart", "networks", "environment", "labels")
-"""What each task's service says itself, even if it is the same for all."""
+"""The keys that each task's service has itself, even if all services have the same value."""
 
 
 def _shared(cluster: Cluster, common: Container) -> Data:
@@ -199,7 +200,7 @@ def _task(cluster: Cluster, shared: Data, common: Container, container: Containe
 
 
 EMPTY = Verbatim("[]")
-"""No entry point at all, which `present` would leave out."""
+"""An empty entry point, which `present` would leave out."""
 
 
 def _entrypoint(container: Container) -> list[str] | Verbatim | None:

@@ -32,7 +32,7 @@ NAMES = (
     "docker-compose.override.yml",
     "docker-compose.override.yaml",
 )
-"""In Compose's order: Compose uses the first that exists."""
+"""The names of a user's override file, in Compose's order: Compose uses the first that exists."""
 _OWN = frozenset(text for name, text in vars(labels).items() if name.isupper())
 
 

@@ -57,7 +57,7 @@ def _logged(send: Callable[..., Any]) -> Callable[..., Any]:
 
 
 LIMITS = {"cpus": "CpuCfsQuota", "memory": "MemoryLimit"}
-"""A limit of a task, and the key of `docker info` that tells whether the engine can enforce it."""
+"""The key of `docker info` that says whether the engine can enforce a task's limit."""
 ROOT = "0:0"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "")
 

@@ -16,14 +16,15 @@ from cluster_kit.util.paths import seen_from
 from cluster_kit.workspace import is_rendered
 
 LARGEST = 700 * 1024
-"""Bytes of all such files: a ConfigMap holds 1 MiB, in which bytes are written as base64."""
+"""The maximum bytes of all files together: a ConfigMap holds 1 MiB, in which bytes are written as
+base64."""
 MOST = 200
 DATA = "/data"
 SKIPPED = frozenset(("__pycache__", "runs", "fetched", "portable", "node_modules"))
 SECRET_FILES = "cluster-kit.secret-files"
-"""The annotation with the files of this host of which a Secret is made, as JSON."""
+"""The annotation with the files of this host from which a Secret is made, as JSON."""
 Files = Mapping[str, bytes]
-"""Contents by path below a mount; {"": …} for a mount that is one file."""
+"""Contents by path below a mount; {"": …} if the mount is a single file."""
 
 
 @dataclass(frozen=True)

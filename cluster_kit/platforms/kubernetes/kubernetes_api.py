@@ -46,7 +46,7 @@ QUOTA = (
     "or the counts, or give every role `cpus` and `memory`"
 )
 OF_QUOTA = ("exceeded quota", "failed quota")
-"""In messages about a pod that exceeds a quota, or does not set a limit that the quota counts."""
+"""Text in messages about a pod that exceeds a quota, or lacks a limit that the quota needs."""
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 
@@ -63,7 +63,8 @@ AGAIN = urllib3.Retry(
     total=None, connect=0, read=0, other=0, status=4, status_forcelist=(429, 503),
     backoff_factor=0.2, raise_on_status=False,
 )  # fmt: skip
-"""A busy or restarting server answers with these: the request is repeated for some seconds.
+"""Repeats a request for some seconds if a busy or restarting server answers with one of these
+codes.
 
 Requests that create an object are not sent twice.
 """

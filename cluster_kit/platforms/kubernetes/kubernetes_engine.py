@@ -55,9 +55,9 @@ EACH_S = 0.01
 """Seconds between requests for the list of pods: a list of 500 pods has several megabytes."""
 SYNC_S = 0.5
 LAST_WORDS_S = 10.0
-"""Seconds until the end of a task is reported, or less, after two scans of the reader."""
+"""The maximum seconds before the end of a task is reported; two scans of the reader are enough."""
 READER = "reader"
-"""Which pod prints what tasks write: the last word of its name."""
+"""The last word of the name of the pod that prints the tasks' files."""
 
 
 class Watching(Listing):
@@ -107,7 +107,7 @@ class Watching(Listing):
 
 
 def _running(pod: Record) -> Record:
-    """A pod as it was before its end."""
+    """Returns a pod as it was before its end."""
     status = {key: value for key, value in pod["status"].items() if key != "conditions"}
     times = [one["state"].get("terminated", {}) for one in status.get("containerStatuses") or ()]
     state = [{"name": TASK, "state": {"running": {"startedAt": t.get("startedAt")}}} for t in times]
@@ -118,7 +118,7 @@ def _running(pod: Record) -> Record:
 
 
 ROOT = "progress"
-"""The only directory that is brought: results and checkpoints stay in the claim."""
+"""The only directory that is copied: results and checkpoints stay in the claim."""
 
 
 WRONG = (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError)
@@ -225,7 +225,7 @@ KINDS = (
     ("v1", "secrets"),
     ("networking.k8s.io/v1", "networkpolicies"),
 )
-"""What is removed with a cluster; its claims stay, with the results in them."""
+"""The kinds of objects that are removed with a cluster; its claims stay, with the results."""
 
 
 class KubernetesEngine(Unreachable, PodLogs, Watching):

@@ -174,10 +174,11 @@ def _secrets(name: str, targets: Sequence[str]) -> tuple[Object, list[Object]]:
 
 COMPLETION_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 ENDLESS = 2**31 - 1
-"""How often tasks of a JobSet are started again, but for those of the leader's role: a Job that
-fails takes its whole set away, the leader with its verdict. The leader counts by itself."""
+"""The maximum restarts of a task of a JobSet, except of the leader's role: a failed Job would end
+its whole JobSet, including the leader before its verdict. The leader counts its retries itself."""
 PULLING_S = 1800.0
-"""What a Job's deadline has on top of the job's own: pods wait for nodes, and pull the image."""
+"""The seconds by which a Job's deadline exceeds the kit's own: pods wait for nodes, and pull the
+image."""
 CONTAINER = "task"
 """The name of each pod's only container."""
 GPU = "nvidia.com/gpu"

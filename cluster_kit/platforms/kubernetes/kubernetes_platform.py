@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MINIMUM = (1, 33)
 """The version from which on retries by index are stable."""
 CHANGED = ("create", "patch", "list", "delete")
-"""What is done with objects that may be there from the last run, and are removed at the end."""
+"""The verbs for objects that may exist from the last run, and are removed at the end."""
 NEEDS = (
     ("create", "batch", "jobs", ""),
     ("patch", "batch", "jobs", ""),
@@ -45,7 +45,7 @@ NEEDS = (
     *((verb, "", "configmaps", "") for verb in CHANGED),
     *((verb, "networking.k8s.io", "networkpolicies", "") for verb in CHANGED),
 )
-"""(verb, group, kind, part) of the rights that `up` needs."""
+"""(verb, group, kind, part) of the permissions that `up` needs."""
 
 
 def checks_of(cluster: Cluster | None, namespace: str = "") -> list[Check]:

@@ -16,14 +16,14 @@ from cluster_kit.platforms.kubernetes.kubernetes_settings import GROUP, kubernet
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 OUTPUT = "cluster-kit.output"
-"""The annotation of a Job with the host's directory that its output is brought to."""
+"""The annotation of a Job with the host's directory to which its output is copied."""
 STOPPED_BY_KIT = "cluster-kit.stopped"
 """The annotation of a Job that the kit has suspended: a queue suspends Jobs, too."""
 TAKEN = 137
-"""The exit code of a pod without one, since it was evicted or its node was lost."""
+"""The exit code for a pod that has none, since it was evicted or its node was lost."""
 TASK = "task"
 NOT_STARTED = ("StartError", "ContainerCannotRun")
-"""Why a container has ended that its node could not start."""
+"""Reasons of the end of a container that its node could not start."""
 Record = Mapping[str, Any]
 
 
@@ -38,9 +38,9 @@ def is_stopped_by_kit(record: Record) -> bool:
 
 
 def secrets_named(spec: Record) -> set[str]:
-    """The names of the Secrets whose values a pod gets, as variables or files.
+    """Returns the names of the Secrets whose values a pod gets, as variables or files.
 
-    Others have no values: the file of a cluster is refused if it has one.
+    Other fields have no secret values: a cluster's file is refused if it contains one.
     """
     variables = (one for c in spec.get("containers") or () for one in c.get("env") or ())
     sources = ((one.get("valueFrom") or {}).get("secretKeyRef") or {} for one in variables)
@@ -236,12 +236,12 @@ NOT_INSTALLED = (
     f"JobSet is not installed in this Kubernetes cluster, which does not know {GROUP}",
     "install it (https://jobset.sigs.k8s.io/docs/installation), or leave `kubernetes.jobset` out",
 )
-"""(message, hint)."""
+"""The message and the hint if JobSet is missing."""
 NOT_MADE = "JobSet has made no Job for it"
 AWAITED = "awaited"
-"""The key of a Job that is not there."""
+"""The key of a Job that does not exist yet."""
 IN_SET = "jobset.sigs.k8s.io/jobset-name"
-"""The label of all Jobs and pods of a set, with its name."""
+"""The label of all Jobs and pods of a JobSet, with its name."""
 
 
 def with_sets(jobs: Sequence[Record], sets: Iterable[Record]) -> list[Record]:
@@ -337,11 +337,11 @@ NOT_READY = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
 
 
 class Listing(Ended):
-    """The part of the engine that lists what is there."""
+    """The part of the engine that lists existing objects."""
 
     _api: Api
     _no_sets: bool
-    """Whether there are no JobSets to be seen."""
+    """Whether JobSets are not installed, or not visible to this user."""
 
     def _jobs(self, cluster: str, run: str = "") -> list[Record]:
         path = self._api.of("batch/v1", "jobs")

@@ -39,7 +39,7 @@ READS_WITH = {
     "limits": {"cpu": "200m", "memory": "128Mi"},
     "requests": {"cpu": "20m", "memory": "64Mi"},
 }
-"""What the pod that prints takes; a namespace with a quota wants to know."""
+"""The resources of the pod that prints the tasks' files; a namespace with a quota requires them."""
 
 
 def for_run(
@@ -148,10 +148,10 @@ POLL_S = 1.0
 PATIENCE_S = 15.0
 """Seconds for which a problem must last before it is an error: Kubernetes retries by itself."""
 NODE_PATIENCE_S = 180.0
-"""A node for a pod may have to be made first, by an autoscaler; JobSet's controller may have much
-to do, or be about to start."""
+"""An autoscaler may first have to create a node for a pod, and JobSet's controller may be busy or
+just starting."""
 MOUNT_PATIENCE_S = 600.0
-"""A volume may come late, and a pull that takes long hides that it has come."""
+"""A volume may be attached late, and a slow pull hides the moment at which it is."""
 LONGEST_S = 1800.0
 PATHS = {
     "Service": "services",

@@ -228,7 +228,7 @@ OF_NODES = {
     "node.platform.arch": "kubernetes.io/arch",
     "node.platform.os": "kubernetes.io/os",
 }
-"""Names of node properties in a swarm, and the labels that Kubernetes has for them."""
+"""Node properties of a swarm, and Kubernetes' labels for them."""
 
 
 def is_label(name: str) -> bool:

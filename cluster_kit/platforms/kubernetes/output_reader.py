@@ -22,7 +22,7 @@ ROOT, FOLDER = "/output", "progress"
 EVERY_S = 0.5
 CHUNK = 6000  # a line of a container's log has at most 16 KiB
 AT_ONCE, MOST = 4 << 20, 64 << 20
-"""Bytes of one file in one scan, and in all scans."""
+"""The maximum bytes of one file in one scan, and in all scans together."""
 MOST_FILES = 10_000
 
 

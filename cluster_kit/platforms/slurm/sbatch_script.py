@@ -119,9 +119,10 @@ def task_words(tasks: Iterable[str]) -> str:
 
 NO_PROXY = ("NO_PROXY", "no_proxy")
 DESCRIPTION = "cluster.json"
-"""TF_CONFIG's cluster: in the output, the one directory of a run that Apptainer shows to tasks."""
+"""The name of the file with TF_CONFIG's cluster. It is in the output, the only directory of a run
+that tasks in Apptainer see."""
 FOUND = ("CLUSTER_KIT_TASK",)
-"""Variables that the script finds out for each task."""
+"""Variables whose values the script finds out for each task."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,7 @@ def _one(commands_: Sequence[Sequence[str]]) -> list[str] | None:
 
 
 def _cut(part: str) -> bool:
-    """Whether a mark begins or ends outside of a part: the index would stand in it."""
+    """Returns whether a mark begins or ends outside of a part: the index would be in it."""
     return part.count("\ue000") != part.count("\ue001")
 
 
@@ -275,7 +276,8 @@ def _pairs(values: Mapping[str, str]) -> tuple[Pair, ...]:
 
 MIB = 2**20
 MARGIN_S = 600
-"""What the time limit has on top of all deadlines: for the nodes, and for the end."""
+"""The seconds by which the time limit exceeds all deadlines: for starting the nodes, and for the
+end."""
 WARNING_S = 60
 """The script gets SIGTERM this many seconds before Slurm's time limit, so that the leader saves."""
 
@@ -359,7 +361,7 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_USE_LEGACY_KERAS": "1",
 }
-"""What the kit's image has as variables; the nodes' own values win."""
+"""Variables of the kit's image; the nodes' own values override them."""
 
 
 def render(cluster: Cluster) -> str:

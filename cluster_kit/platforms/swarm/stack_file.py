@@ -33,7 +33,7 @@ from cluster_kit.resolved import Cluster, Task
 from cluster_kit.util import templating
 
 GPU_KIND = "GPU"
-"""The kind of generic resource that nodes announce GPUs as, and NVIDIA's runtime reads."""
+"""The kind of generic resource under which nodes announce GPUs; NVIDIA's runtime reads it."""
 MTU = "com.docker.network.driver.mtu"
 RUN_ID = Verbatim("${CLUSTER_KIT_RUN:-}")
 MERGE = Verbatim("<<")

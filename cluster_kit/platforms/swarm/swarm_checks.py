@@ -21,7 +21,7 @@ from cluster_kit.platforms.swarm.swarm_engine import NodeSaid, Probe, SwarmEngin
 from cluster_kit.resolved import Cluster, Mount
 
 DEFAULT_MTU = 1500
-"""What an overlay takes the nodes' network to carry; its own packets are 50 bytes smaller."""
+"""The MTU that an overlay assumes for the nodes' network; its own packets are 50 bytes smaller."""
 
 
 def check_swarm(host: Host, cluster: Cluster | None) -> list[Check]:

@@ -57,9 +57,11 @@ POLL_S = 0.3
 PATIENCE_S = 10.0
 """Seconds for which a problem must last before it is an error: a swarm retries by itself."""
 BETWEEN_S = 4.0
-"""While it tries again, on this node or another, it says nothing; longer is a node that works."""
+"""While the swarm tries again, on this node or another, it reports nothing; after this time a node
+is working on it."""
 WITHOUT_SUBNET_S = 2.0
-"""A network gets its subnet within moments, or when an overlapping network was removed."""
+"""A network usually gets its subnet within moments, otherwise when an overlapping network is
+removed."""
 LONGEST_S = 180.0
 
 

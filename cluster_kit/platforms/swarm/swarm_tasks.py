@@ -49,17 +49,18 @@ def refusals(tasks: Iterable[Task], nodes: Mapping[str, str]) -> dict[str, str]:
 
 
 HELD = "node.hostname == cluster-kit-holds-it"
-"""The constraint of a service that is stopped: no node fulfils it, and its logs stay."""
+"""The constraint of a stopped service: no node fulfils it, and the service's logs are kept."""
 ORPHANED = "orphaned"
 RAN = "Ran"
-"""The key of an orphaned task's status that says whether it ran: it is the kit's own."""
+"""The key in an orphaned task's status that says whether it ran. The kit itself adds it."""
 DRAINED = "Drained"
-"""The key of a task's status with the node that is drained, which stopped it; the kit's, too."""
+"""The key in a task's status with the drained node that stopped the task. The kit itself adds
+it."""
 ENDED = frozenset(("complete", "failed", "shutdown", "rejected", "remove", ORPHANED))
 NEVER_STARTED = 125
-"""The exit code of a task that its node could not start; it is Docker's own for that."""
+"""The exit code of a task that its node could not start; Docker uses it for the same."""
 LOST = 137
-"""The exit code of a task whose node is down: it is as if it were killed."""
+"""The exit code of a task whose node is down, which is that of a killed task."""
 HOMELESS_S = 15.0
 """Seconds after which a task without a node cannot run on the remaining nodes."""
 Task = Mapping[str, Any]
