@@ -97,7 +97,7 @@ class Platform(ABC):
     output_is_late: bool = False
     """The tasks' output reaches this host with a delay that is not the tasks' fault."""
     takes_tasks_away: str = ""
-    """A hint for tasks that the platform itself has ended, for example by eviction: how to make this
+    """A hint for tasks that the platform itself has ended, such as by eviction: how to make this
     less likely; "" if the platform never ends tasks."""
 
     @property

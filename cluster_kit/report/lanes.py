@@ -1,4 +1,4 @@
-"""Computes the report's lanes: what each task did over time, with marks for single moments. Pure."""
+"""Computes the report's lanes: what each task did over time, and marks for moments. Pure."""
 
 from __future__ import annotations
 
