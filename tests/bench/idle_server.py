@@ -45,12 +45,12 @@ def measure(bench: Bench) -> list[Measured]:
 
 
 def _serve(bench: Bench, command: tuple[str, ...]) -> Server:
-    said = docker(
+    output = docker(
         *("run", "--rm", "--pull=never", "--init", "--network=none", f"--label={OWN}={bench.name}"),
         *(f"--volume={HERE}:/program:ro", "--entrypoint=python3", bench.image),
         *("/program/server_probe.py", *command),
     )
-    line = next(line for line in said.splitlines() if line.startswith('{"start_s"'))
+    line = next(line for line in output.splitlines() if line.startswith('{"start_s"'))
     return Server(**json.loads(line))
 
 

@@ -33,10 +33,10 @@ def _kit(bench: Bench, workers: int, ps: int) -> float:
     _, file = kit_file(bench, workers, ps)
     with removed(file):
         began = time.monotonic()
-        said = compose(file, "up", "--no-color")
+        output = compose(file, "up", "--no-color")
         compose(file, "down")
         took = time.monotonic() - began
-    job_said(said)
+    job_said(output)
     return took
 
 

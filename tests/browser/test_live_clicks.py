@@ -67,7 +67,7 @@ def test_buttons_act_and_report_the_result(browser: Any, made: MadeUp, url: str)
         see(one, 'tr[data-now="chief-0"]', "600")
         made.lost = False
         one.page.locator("#trouble").wait_for(state="hidden", timeout=PATIENCE_MS)
-        assert all("503" in said for said in one.complaints)
+        assert all("503" in output for output in one.complaints)
 
 
 def test_without_allow_control_there_is_no_button(browser: Any, made: MadeUp) -> None:

@@ -181,9 +181,9 @@ def test_traces_are_linked_with_where_the_time_went(browser: Any, tmp_path: Path
         assert section.get_by_role("link").get_attribute("href") == (
             "output/profile/now/trace.json.gz"
         )
-        said = section.inner_text()
-        assert "303 kB" in said and "20 steps/s before, 18 while it was traced" in said
-        assert "ps-0 is missing: it did not answer in time" in said
+        output = section.inner_text()
+        assert "303 kB" in output and "20 steps/s before, 18 while it was traced" in output
+        assert "ps-0 is missing: it did not answer in time" in output
         row = section.locator("tbody tr").inner_text().split("\t")
         assert row == ["worker-0", "40", "50.0 ms", "100 %", *["0 %"] * 5, "variables",
                        "op0, 9.0 ms"]  # fmt: skip

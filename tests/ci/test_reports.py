@@ -53,5 +53,5 @@ def test_a_failed_test_in_a_group_is_found_again_alone(tmp_path: Path) -> None:
 def test_a_run_without_a_record_ends_normally(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(TESTS)
-    said = run(tmp_path, "-p", "no:cacheprovider", AGAIN="1")
-    assert "2 passed" in said and "Traceback" not in said, said
+    output = run(tmp_path, "-p", "no:cacheprovider", AGAIN="1")
+    assert "2 passed" in output and "Traceback" not in output, output

@@ -47,13 +47,13 @@ def run(clone: Path, fails: str) -> subprocess.CompletedProcess[str]:
 def test_a_test_that_passed_in_the_second_attempt_is_printed_at_the_end(clone: Path) -> None:
     done = run(clone, "test")
     assert done.returncode == 0, done.stderr
-    said = done.stdout.splitlines()
-    assert [line for line in said if line.startswith("make ")][-2:] == [
+    output = done.stdout.splitlines()
+    assert [line for line in output if line.startswith("make ")][-2:] == [
         "make test",
         "make test-failed",
     ]
-    assert said[-3].startswith("2 passed only when run again")
-    assert [line.strip() for line in said[-2:]] == FLAKY
+    assert output[-3].startswith("2 passed only when run again")
+    assert [line.strip() for line in output[-2:]] == FLAKY
 
 
 def test_a_second_failure_is_a_failure(clone: Path) -> None:

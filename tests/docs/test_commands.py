@@ -158,5 +158,5 @@ def test_commands_without_an_engine_run_and_every_cluster_can_be_planned(
         if words[0] == "up":
             words = ["render", *(w for w in words[1:] if w not in ONLY_OF_UP), "--dry-run"]
         if words[0] in WITHOUT_ENGINE:
-            said = cli(*words)
-            assert said.code == 0, f"{command.line}: {said.err}"
+            result = cli(*words)
+            assert result.code == 0, f"{command.line}: {result.err}"

@@ -39,8 +39,8 @@ def test_every_picture_on_a_page_is_one_of_them_and_has_a_text() -> None:
 
 def test_an_unknown_picture_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["reprot.png"]) == 2
-    said = capsys.readouterr().err
-    assert "no such picture: reprot.png; there are: quickstart.svg, report.png" in said
+    output = capsys.readouterr().err
+    assert "no such picture: reprot.png; there are: quickstart.svg, report.png" in output
 
 
 def test_without_a_run_the_error_names_the_command_that_makes_one(
@@ -51,8 +51,8 @@ def test_without_a_run_the_error_names_the_command_that_makes_one(
         copied.bench(tmp_path / "bench.png")
     monkeypatch.setattr(command, "DOCS", tmp_path)
     assert command.main(["drill.png"]) == 3
-    said = capsys.readouterr().err
-    assert "not made: drill.png: no runs" in said and "cluster-kit drill quickstart" in said
+    output = capsys.readouterr().err
+    assert "not made: drill.png: no runs" in output and "cluster-kit drill quickstart" in output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -71,9 +71,9 @@ def test_the_newest_of_several_runs_is_used(
 def test_the_table_is_recorded_in_mid_training_without_the_network() -> None:
     def at(step: int) -> RunState:
         seen = RunState.of(cluster()).with_event(Event(0.0, "start", "chief-0", None))
-        said = [("start", {"attempt": 1}), ("ready", {}), ("training", {"steps": 100}),
+        outputs = [("start", {"attempt": 1}), ("ready", {}), ("training", {"steps": 100}),
                 ("step", {"step": step, "steps_per_s": 9.0})]  # fmt: skip
-        for time, (event, fields) in enumerate(said):
+        for time, (event, fields) in enumerate(outputs):
             seen = seen.with_entry(as_entry("chief-0", float(time), event, fields))
         return seen
 

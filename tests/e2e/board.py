@@ -77,10 +77,10 @@ def answering(url: str, runs: int) -> Board:
 def shown(kit: Kit, *names: str, runs: int) -> Iterator[Board]:
     """Run `cluster-kit tensorboard` for these clusters' newest runs; it is ended by Ctrl-C."""
     with running(kit, "tensorboard", *names) as process:
-        said = read_until(process, "TensorBoard: ")
-        found = URL.search(said)
-        assert found, said
+        output = read_until(process, "TensorBoard: ")
+        found = URL.search(output)
+        assert found, output
         yield answering(found[0], runs)
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=30)
-    assert process.returncode == 0 and "TensorBoard ended" in said
+        output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0 and "TensorBoard ended" in output

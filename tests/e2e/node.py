@@ -148,8 +148,8 @@ def wait_until_ready(node: Node) -> None:
     deadline = time.monotonic() + READY_TIMEOUT_S
     while node.docker("version").returncode != 0:
         if time.monotonic() > deadline or node.process.poll() is not None:
-            said = (node.folder / "log").read_text()[-2000:]
-            raise AssertionError(f"the engine of {node.name} does not answer: {said}")
+            output = (node.folder / "log").read_text()[-2000:]
+            raise AssertionError(f"the engine of {node.name} does not answer: {output}")
         time.sleep(0.2)
 
 

@@ -30,8 +30,8 @@ def test_attach_continues_a_run_whose_up_was_killed(kit: Kit, client: docker.Doc
     with running(kit, "attach", kit.name) as attached:
         read_until(attached, "chief-0")
         (output(kit) / "go").touch()
-        said, _ = attached.communicate(timeout=60)
-    assert attached.returncode == 0, said
+        printed, _ = attached.communicate(timeout=60)
+    assert attached.returncode == 0, printed
     outcome = kit.outcome()
     assert (outcome["success"], outcome["reason"]) == (True, "finished")
     assert {task["exit_code"] for task in outcome["tasks"]} == {0}

@@ -88,9 +88,9 @@ def test_gitlabs_job_keeps_its_verdict_and_returns_its_exit_code(
     manifest = repository / "compose" / f"{NAME}-lab.toml"
     manifest.write_text(manifest.read_text().replace("worker = 2", "worker = 0"))
     little_to_install = {"VENV": str(venv), **QUICKLY}
-    code, said = job(repository, f"cluster {NAME}-lab", little_to_install)
-    assert code == 2, said
-    assert "worker = 0" in said and "cluster-kit/trainer:cpu-" in said
+    code, output = job(repository, f"cluster {NAME}-lab", little_to_install)
+    assert code == 2, output
+    assert "worker = 0" in output and "cluster-kit/trainer:cpu-" in output
     assert (repository / "cluster-kit.md").read_text().startswith("## ❌ The cluster did not start")
     values = (repository / "cluster-kit.env").read_text().splitlines()
     assert {"cluster_success=false", "cluster_reason=manifest"} <= set(values)
@@ -115,14 +115,14 @@ def test_gitlabs_job_keeps_the_image_under_its_tag(
         (tools / "python3").write_text("#!/bin/sh\n")  # the virtual environment exists
         (tools / "python3").chmod(0o755)
         variables = {"VENV": str(programs.parent), "PATH": f"{tools}:{os.environ['PATH']}"}
-        code, said = job(tmp_path / "project", f"cluster {NAME}-lab", variables)
-        assert code == 0, said
+        code, output = job(tmp_path / "project", f"cluster {NAME}-lab", variables)
+        assert code == 0, output
         (saved,) = (tmp_path / "project" / ".cluster-kit").iterdir()
         assert saved.name == f"{tag.replace('/', '_').replace(':', '_')}.tar"
         identity, written = client.images.get(tag).id, saved.stat().st_mtime_ns
         client.images.remove(tag)
-        code, said = job(tmp_path / "project", f"cluster {NAME}-lab", variables)
-        assert code == 0 and client.images.get(tag).id == identity, said
+        code, output = job(tmp_path / "project", f"cluster {NAME}-lab", variables)
+        assert code == 0 and client.images.get(tag).id == identity, output
         assert saved.stat().st_mtime_ns == written
     finally:
         subprocess.run(["docker", "image", "rm", tag], capture_output=True)

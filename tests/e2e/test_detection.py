@@ -98,8 +98,8 @@ def trained(
                     read_until(process, " | step ")
                     kill(engine_client, kit, "worker-0", attempts=1)
                     kill(engine_client, kit, "ps-0", attempts=2)
-                said, _ = process.communicate(timeout=240)
-            assert process.returncode == 0, said
+                printed, _ = process.communicate(timeout=240)
+            assert process.returncode == 0, printed
         return made[manifest]
 
     yield train
@@ -152,8 +152,8 @@ def test_a_stopped_training_continues_until_its_loss_is_not_finite(kit: Kit) -> 
     with running(kit, *command_of("--steps 5000 --save-secs 600", *ALONE)) as process:
         read_until(process, " | step 2")
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, printed
     saved = saved_step(kit)
     assert saved > 10
     rate = "--set train_config.learning_rate.learning_rate=1e30"

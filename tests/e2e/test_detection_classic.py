@@ -48,8 +48,8 @@ def test_the_classic_command_line_trains_to_its_train_directory(kit: Kit, tmp_pa
     metrics = kit.outcome()["metrics"]
     assert 24 <= metrics["updates"] <= 25 and metrics["mode"] == "async"
     assert metrics["steps_of_worker-0"] <= metrics["updates"] - 8
-    said = done.stdout + done.stderr
-    assert "graph_rewriter: the graph is not rewritten" in said
+    printed = done.stdout + done.stderr
+    assert "graph_rewriter: the graph is not rewritten" in printed
     train_directory = output(kit) / "ssd"
     assert "use_moving_average = true" in (train_directory / "pipeline.toml").read_text()
     for kept in ("model/saved_model.pb", "result.json", "checkpoints/model.ckpt-24.index"):

@@ -105,10 +105,13 @@ def test_class_folders_train_and_the_model_loads_as_on_the_page(kit: Kit, tmp_pa
         *("--workers", "1", "--ps", "1"),
         "--args=--image-size 16 --epochs 2 --steps-per-epoch 10",
     )
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    assert "no Validate/ and Test/ in the data" in said and "28 for Train, 6 for Validate" in said
-    assert "the images are 64 x 48 (median of 28); use --image-size 48" in said
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, printed
+    assert (
+        "no Validate/ and Test/ in the data" in printed
+        and "28 for Train, 6 for Validate" in printed
+    )
+    assert "the images are 64 x 48 (median of 28); use --image-size 48" in printed
     here = output(kit).parent.resolve()
     page = all_pages()["docs/built-in.md"]
     (example,) = (block.text for block in page.blocks if block.info == "python")

@@ -49,8 +49,8 @@ def test_a_coordinator_on_the_host_drives_workers_and_ps(
     kit: Kit, client: docker.DockerClient, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with ck.cluster("smoke", root=kit.root, name=kit.name, chief="host") as cluster:
-        said = on_the_host(tmp_path, cluster.cluster.image, cluster.environment())
-        assert "[20. 20. 20. 20.]" in said
+        output = on_the_host(tmp_path, cluster.cluster.image, cluster.environment())
+        assert "[20. 20. 20. 20.]" in output
         assert (tmp_path / "weights.index").exists(), "the checkpoint is not on the host"
         assert "worker-0" in cluster.exec("worker-0", "hostname")
         failed = cluster.exec("worker-0", "sh", "-c", "echo no; exit 9")

@@ -71,8 +71,8 @@ def test_an_evaluator_that_is_frozen_after_the_training_still_scores(
         # Before the evaluator writes its end: it may finish within a second.
         read_until(process, "epoch 2/2")
         freeze(container(client, kit, "evaluator-0"))
-        said, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, said
+        printed, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, printed
     assert restarts(kit)["evaluator-0"] == 1
     assert kit.outcome()["notes"][0].startswith("evaluator-0 has been silent for ")
 

@@ -68,9 +68,9 @@ def test_a_second_clone_is_refused_and_down_ends_the_first(
         down = clone.run("down", kit.name)
         assert down.returncode == 0, down.stderr
         assert process.stdout is not None
-        said = process.stdout.read()
+        output = process.stdout.read()
         assert process.wait(timeout=30) == 7
-        assert "stopped after " in said and "blame" not in said and "failed" not in said
+        assert "stopped after " in output and "blame" not in output and "failed" not in output
     outcome = kit.outcome()
     assert (outcome["reason"], outcome["blame"]) == ("stopped", None)
     logs = kit.root / "runs" / kit.name / "latest" / "logs"

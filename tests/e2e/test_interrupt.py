@@ -35,8 +35,8 @@ def test_an_interrupted_run_cleans_up(
         time.sleep(delay_s)
         process.send_signal(number)
         process.send_signal(number)
-        said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
     assert mine(client, kit.name) == ([], [])
     assert kit.outcome()["reason"] == "interrupted"
 

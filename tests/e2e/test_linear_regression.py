@@ -28,8 +28,8 @@ def test_it_ends_with_the_line_each_workers_share_and_a_requested_save(kit: Kit)
     with running(kit, *command(kit)) as process:
         read_until(process, " | step ")
         (output(kit) / "save-now").touch()
-        said, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, said
+        printed, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, printed
     reported(kit, "loss", "steps_per_s")
     metrics = kit.outcome()["metrics"]
     assert abs(metrics["w"] - 2) <= 0.02
@@ -39,7 +39,7 @@ def test_it_ends_with_the_line_each_workers_share_and_a_requested_save(kit: Kit)
     assert min(metrics["steps_of_worker-0"], metrics["steps_of_worker-1"]) > 100
     assert codes(kit) == {"worker-0": 0, "worker-1": 0, "ps-0": 0}
     assert re.search(r"step \d+  loss [\d.]+  w [\d.]+  b -[\d.]+", log(kit, "worker-1"))
-    assert "saved on request: manual.ckpt-" in said
+    assert "saved on request: manual.ckpt-" in printed
     kept = [Path(name).name for name in (output(kit) / "checkpoints").glob("*.index")]
     assert {name.split("-")[0] for name in kept} == {"manual.ckpt", "model.ckpt"}
 

@@ -18,18 +18,20 @@ FLAGS = (
 
 
 def test_a_coordinators_loop_runs_only_on_the_chief(kit: Kit) -> None:
-    code, said = up(kit, "coordinator.py", "--args", "150")
-    assert code == 0, said
-    assert re.search(r"150 steps, loss 0\.0\d+, w (2\.9|3\.0)\d+, b (1\.9|2\.0)\d+", said), said
+    code, printed = up(kit, "coordinator.py", "--args", "150")
+    assert code == 0, printed
+    assert re.search(r"150 steps, loss 0\.0\d+, w (2\.9|3\.0)\d+, b (1\.9|2\.0)\d+", printed), (
+        printed
+    )
     assert (output(kit) / "mine" / "ckpt-1.index").exists()
     assert codes(kit) == {"chief-0": 0, "worker-0": 0, "ps-0": 0}
     assert "TensorFlow server ready" in log(kit, "worker-0")
 
 
 def test_a_tutorials_keras_fit_runs_on_every_task_and_ends(kit: Kit) -> None:
-    code, said = up(kit, "keras_fit.py", *ALL_TASKS, "--set", "ps_runs=program")
-    assert code == 0, said
-    assert "losses [" in said
+    code, printed = up(kit, "keras_fit.py", *ALL_TASKS, "--set", "ps_runs=program")
+    assert code == 0, printed
+    assert "losses [" in printed
     assert (output(kit) / "mine" / "ckpt-3.index").exists()
     assert codes(kit) == {"chief-0": 0, "worker-0": 0, "ps-0": 0}
     assert "worker 0 serves by itself" in log(kit, "worker-0")
@@ -37,13 +39,13 @@ def test_a_tutorials_keras_fit_runs_on_every_task_and_ends(kit: Kit) -> None:
 
 
 def test_flags_instead_of_tf_config_give_each_task_its_role(kit: Kit) -> None:
-    code, said = up(
+    code, printed = up(
         *(kit, "flags_graph.py", *ALL_TASKS, "--chief", "0", "--workers", "2"),
         *("--set", "ps_runs=program", "--args", FLAGS),
     )
-    assert code == 0, said
-    last = re.search(r"/job:worker/task:0 step (\d+) loss 0\.0\d+ w (\S+) b (\S+)", said)
-    assert last, said
+    assert code == 0, printed
+    last = re.search(r"/job:worker/task:0 step (\d+) loss 0\.0\d+ w (\S+) b (\S+)", printed)
+    assert last, printed
     assert abs(float(last[2]) - 3) < 0.2 and abs(float(last[3]) - 2) < 0.2
     assert "/job:worker/task:0 on /job:ps/task:0, chief: True" in log(kit, "worker-0")
     assert "/job:worker/task:1 on /job:ps/task:0, chief: False" in log(kit, "worker-1")
@@ -53,15 +55,15 @@ def test_flags_instead_of_tf_config_give_each_task_its_role(kit: Kit) -> None:
 
 
 def test_a_master_leads_and_the_ps_is_the_kits_server(kit: Kit) -> None:
-    code, said = up(
+    code, printed = up(
         *(kit, "flags_graph.py", *ALL_TASKS, "--set", "chief_job=master"),
         *("--args", FLAGS + " --master_hosts={{ chief_hosts }} --last_step=200 --train_dir=mine"),
     )
-    assert code == 0, said
+    assert code == 0, printed
     assert list((output(kit) / "mine").glob("model.ckpt-2*.index")), "the ps saved elsewhere"
     # The step that the master made itself: the shared step, in the checkpoint, includes the
     # worker's.
-    assert re.search(r"/job:master/task:0 step [1-9]\d* ", log(kit, "chief-0")), said
+    assert re.search(r"/job:master/task:0 step [1-9]\d* ", log(kit, "chief-0")), printed
     assert "/job:worker/task:0 on /job:ps/task:0, chief: False" in log(kit, "worker-0")
     assert "TensorFlow server ready" in log(kit, "ps-0")
     assert codes(kit) == {"chief-0": 0, "worker-0": 0, "ps-0": 0}
@@ -70,9 +72,9 @@ def test_a_master_leads_and_the_ps_is_the_kits_server(kit: Kit) -> None:
 def test_a_chief_that_raises_is_blamed_while_its_workers_wait(
     kit: Kit, client: docker.DockerClient
 ) -> None:
-    code, said = up(kit, "raises.py", *ALL_TASKS)
-    assert code == 5, said
-    assert "blame chief-0" in said
+    code, printed = up(kit, "raises.py", *ALL_TASKS)
+    assert code == 5, printed
+    assert "blame chief-0" in printed
     outcome = kit.outcome()
     assert (outcome["exit_code"], outcome["blame"]) == (5, "chief-0")
     assert outcome["message"].endswith("ValueError: shapes (32, 10) and (32, 9) do not match")
@@ -82,9 +84,9 @@ def test_a_chief_that_raises_is_blamed_while_its_workers_wait(
 
 
 def test_a_program_that_exits_with_3_fails_the_run_with_3(kit: Kit) -> None:
-    code, said = up(kit, "exits_3.py", "--args", FLAGS)
-    assert code == 5, said
-    assert "warning: args: they give each task its role and index, but only" in said
+    code, printed = up(kit, "exits_3.py", "--args", FLAGS)
+    assert code == 5, printed
+    assert "warning: args: they give each task its role and index, but only" in printed
     outcome = kit.outcome()
     assert (outcome["blame"], codes(kit)["chief-0"]) == ("chief-0", 3)
     assert "exit code 3" in outcome["message"]
@@ -95,24 +97,24 @@ def test_endless_output_is_counted_and_the_run_ends_with_its_verdict(
     kit: Kit,
 ) -> None:
     path = kit.program("for step in range(100_000):\n    print(f'step {step} of many')\n")
-    code, said = up(kit, path, "--set", "evaluator=0")
-    assert code == 0, said[-3000:]
-    assert "Fatal Python error" not in said
-    shown = re.findall(r"chief-0 \| (.*)", said)
+    code, printed = up(kit, path, "--set", "evaluator=0")
+    assert code == 0, printed[-3000:]
+    assert "Fatal Python error" not in printed
+    shown = re.findall(r"chief-0 \| (.*)", printed)
     left_out = [re.match(r"… ([\d,]+) lines? left out here, all in logs/chief-0.log", line)
                 for line in shown]  # fmt: skip
     counted = sum(int(match[1].replace(",", "")) for match in left_out if match)
     assert counted > 50_000
     assert counted + sum("of many" in line for line in shown) == 100_000
     assert log(kit, "chief-0").count("of many") == 100_000
-    assert said.index("step 99999 of many") < said.index("removing the containers")
+    assert printed.index("step 99999 of many") < printed.index("removing the containers")
 
 
 def test_a_program_that_never_ends_exceeds_the_job_deadline(
     kit: Kit, client: docker.DockerClient
 ) -> None:
-    code, said = up(kit, "never_ends.py", *ALL_TASKS, "--set", "deadline.job=3")
-    assert code == 6, said
+    code, printed = up(kit, "never_ends.py", *ALL_TASKS, "--set", "deadline.job=3")
+    assert code == 6, printed
     outcome = kit.outcome()
     assert (outcome["reason"], outcome["blame"]) == ("job-deadline", "chief-0")
     assert "still here" in log(kit, "worker-0")

@@ -58,14 +58,14 @@ def test_a_trace_begins_at_the_manifests_step(
     kit: Kit, manifest: str, arguments: str, tasks: set[str], waits_for: str
 ) -> None:
     done = kit.run("up", manifest, "--name", kit.name, arguments, *AT_STEP)
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, printed
     facts = taken(kit)
     assert facts["tasks"].keys() == tasks
     worker = facts["tasks"]["worker-0"]
     assert worker["runs"] and worker["waits_for"] == waits_for and worker["longest_ops"]
     assert not [note for note in kit.outcome()["notes"] if "profile" in note]
-    assert f"-0: traced 1 s of {len(tasks)} tasks" in said
+    assert f"-0: traced 1 s of {len(tasks)} tasks" in printed
     (profile,) = reported(kit, "loss")["profiles"]
     assert (latest(kit) / profile["file"]).is_file()
 

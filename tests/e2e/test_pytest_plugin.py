@@ -89,11 +89,11 @@ def test_tests_run_in_parallel_and_a_failed_one_names_its_files(
         timeout=180,
         check=False,
     )
-    said = done.stdout
-    assert "1 failed, 2 passed" in said, said + done.stderr
-    assert re.search(r"test-it-fails-\w{8}: failed in .* s, blame worker-0", said)
-    assert "ValueError: no data in here" in said
-    named = [Path(path) for path in re.findall(r"everything is in (/\S+)", said)]
+    output = done.stdout
+    assert "1 failed, 2 passed" in output, output + done.stderr
+    assert re.search(r"test-it-fails-\w{8}: failed in .* s, blame worker-0", output)
+    assert "ValueError: no data in here" in output
+    named = [Path(path) for path in re.findall(r"everything is in (/\S+)", output)]
     assert len(named) == 2 and all((run / "outcome.json").is_file() for run in named)
     assert "no data in here" in (named[1] / "logs" / "worker-0.log").read_text()
     found = base.glob("popen-gw*/cluster-kit*/runs/*")

@@ -22,8 +22,8 @@ def test_the_quickstart_trains_and_leaves_only_its_evidence(
 ) -> None:
     with running(kit, "up", "quickstart", "--name", kit.name) as process:
         look_inside(kit, client)
-        said, _ = process.communicate(timeout=240)
-    assert process.returncode == 0, said
+        output, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, output
     outcome = kit.outcome()
     assert outcome["success"] is True
     assert outcome["metrics"]["validation_accuracy"] >= 0.95

@@ -53,16 +53,16 @@ def test_everything_reaches_the_tasks_and_no_secret_is_kept(
         (beside,) = json.loads(shown.stdout)["sidecars_of"][kit.name]
         assert (beside["name"], beside["state"]) == ("files", "running")
         ask(port, "end")
-        said, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, said
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
     saved = kit.root / "runs" / kit.name / "latest" / "logs" / "files.log"
     assert '"GET /a HTTP/1.1" 200' in saved.read_text()
-    assert "data | fetching" in said and f"at 127.0.0.1:{port}" in said
+    assert "data | fetching" in output and f"at 127.0.0.1:{port}" in output
     assert (kit.root / "scratch" / "written").stat().st_uid == os.getuid()
     log = (kit.root / "runs" / kit.name / "latest" / "logs" / "worker-0.log").read_text()
     assert '"caller": "***", "file": "***"' in log and '"OTHER_KEY": "***"' in log
     for value in (CLEAR[:8], CALLERS, FILES, ENV_FILES):
-        assert value not in said
+        assert value not in output
         assert not [path for path in files(kit.root / "runs") if value in path.read_text()]
     made = kit.root / "compose" / kit.name
     assert [path.name for path in files(made) if CLEAR[:8] in path.read_text()] == ["secrets.yaml"]
@@ -77,8 +77,8 @@ def plain_compose(folder: Path, port: int) -> None:
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert ask(port) == WANTED
         ask(port, "end")
-        said, _ = process.communicate(timeout=60)
-    assert process.returncode == 0 and "worker-0 exited with code 0" in said
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and "worker-0 exited with code 0" in output
     asked = ["docker", "compose", "ps", "--services", "--status", "running"]
     left = subprocess.run(asked, cwd=folder, check=True, capture_output=True, text=True)
     assert left.stdout.split() == ["files"], "as the file's header says"

@@ -41,10 +41,10 @@ def test_a_programs_own_requirements_are_installed_once(
     found = re.search(r"installing 2 requirements into (\S+-with-\w+)", built.stderr)
     assert found, built.stderr
     done = kit.run("up", str(manifest))
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    assert "installing" not in said
-    assert re.search(r"iniconfig \S+ from /opt/venv/\S+, TensorFlow 2\.", said), said
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    assert "installing" not in output
+    assert re.search(r"iniconfig \S+ from /opt/venv/\S+, TensorFlow 2\.", output), output
     size = client.images.get(found[1]).attrs["Size"]
     trainer = client.images.get(found[1].partition("-with-")[0]).attrs["Size"]
     assert 0 < size - trainer < 2_000_000, "no second TensorFlow, and no pip"
@@ -55,10 +55,10 @@ def test_a_requirement_that_does_not_fit_the_image_is_reported(
 ) -> None:
     file = kit.root / "old.txt"
     file.write_text("iniconfig\nnumpy==1.26.4\n")
-    code, said = up(kit, "needs_a_package.py", "--requirements", str(file))
-    assert code == 2, said
-    assert "requirements: pip cannot install it with the image's packages" in said
-    assert "The user requested numpy==1.26.4" in said
-    assert re.search(r"The image has numpy==(?!1\.26\.4)\d", said), said
-    assert "Traceback" not in said
+    code, output = up(kit, "needs_a_package.py", "--requirements", str(file))
+    assert code == 2, output
+    assert "requirements: pip cannot install it with the image's packages" in output
+    assert "The user requested numpy==1.26.4" in output
+    assert re.search(r"The image has numpy==(?!1\.26\.4)\d", output), output
+    assert "Traceback" not in output
     assert mine(client, kit.name) == ([], [])

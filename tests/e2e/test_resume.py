@@ -37,11 +37,11 @@ def test_no_step_is_lost(kit: Kit, way: str) -> None:
     with running(kit, *command, f"--args={ARGUMENTS} {more} --epochs {LONG}") as process:
         wait_for("a step", lambda: stepped(kit, "chief-0"), 120)
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, printed
     stopped = r"stopped by SIGTERM; saved (?:step |model\.ckpt-)(\d+)"
     saved = re.search(stopped, log(kit, "chief-0"))
-    assert saved, said
+    assert saved, printed
 
     epochs = int(saved[1]) // STEPS + 2
     done = kit.run(*command, f"--args={ARGUMENTS} {more} --epochs {epochs}", "--resume")

@@ -23,8 +23,8 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     names = [f"{kit.name}-a", f"{kit.name}-b"]
     both = zip(names, (KEPT, ("--set", "evaluator=0")), strict=True)
     processes = [kit.start("up", "smoke", "--name", name, QUICK, *more) for name, more in both]
-    said = [process.communicate(timeout=180)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
+    outputs = [process.communicate(timeout=180)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
     ips = [{task["ip"] for task in kit.outcome(name)["tasks"]} for name in names]
     assert not ips[0] & ips[1]
     told = Read(kit.run("metrics", *names).stdout)
@@ -37,7 +37,7 @@ def test_one_manifest_runs_twice_at_once_under_two_names(
     assert evaluator > 100 and min(training) > 100_000, "it says that it lives, the others train"
     left = (kit.root / "runs" / names[1] / "latest" / "metrics.prom").read_text()
     assert Read(left)("task_up", task="ps-0") == 0
-    check_what_is_shown(said[0], kit.outcome(names[0])["notes"])
+    check_what_is_shown(outputs[0], kit.outcome(names[0])["notes"])
     look_at_the_kept_and_remove_it(kit, client, names[0])
     assert kit.run("report").returncode == 0
     page = kit.root / "two.html"
@@ -73,10 +73,10 @@ def look_at_the_kept_and_remove_it(kit: Kit, client: docker.DockerClient, name: 
     assert "nothing to remove" in again.stderr
 
 
-def check_what_is_shown(said: str, notes: list[str]) -> None:
+def check_what_is_shown(output: str, notes: list[str]) -> None:
     """Check the TensorBoard that `up` has started: its port, and everything that it shows."""
-    told = URL.search(said)
-    assert told, said
+    told = URL.search(output)
+    assert told, output
     assert any(told[0] in note and "stays" in note for note in notes), notes
     board = answering(told[0], runs=3)
     wait_for("what it has read of both", lambda: board.read_of(("train", "validation")))

@@ -32,8 +32,8 @@ def test_a_worker_with_little_cpu_is_named_with_its_share_and_the_cause(kit: Kit
         read_until(process, "worker-0 | worker-1 is a straggler: ")
         told = json.loads(kit.run("status", kit.name, "--json").stdout)
         (output(kit) / "enough").touch()
-        said, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, said
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, printed
     by_name = {task["name"]: task["straggler"] for task in told[kit.name]}
     assert by_name["worker-0"] is None and by_name["worker-2"] is None
     straggler = by_name["worker-1"]

@@ -30,10 +30,10 @@ def command(kit: Kit, last_step: int, *more: str) -> list[str]:
 @pytest.mark.more
 def test_a_supervisor_trains_on_every_worker_ends_and_resumes(kit: Kit) -> None:
     done = kit.run(*command(kit, FIRST))
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, printed
     last = re.search(r"task:0 step (\d+) loss (\S+) w (\S+) b (\S+)", log(kit, "worker-0"))
-    assert last and FIRST <= int(last[1]) <= FIRST + 2, said
+    assert last and FIRST <= int(last[1]) <= FIRST + 2, printed
     assert abs(float(last[3]) - 2) < 0.2 and abs(float(last[4]) + 1) < 0.2
     assert re.search(r"task:1 step 80[0-2] ", log(kit, "worker-1"))
     assert codes(kit) == {"worker-0": 0, "worker-1": 0, "ps-0": 0}

@@ -52,10 +52,10 @@ def test_a_softmax_with_synchronous_replicas_learns_mnist(kit: Kit, tmp_path: Pa
         *("--chief", "0", "--workers", "2", "--set", "ps_runs=program"),
         *("--data", str(mnist), "--args", FLAGS, *PACE),
     )
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    last = re.search(r"After (\d+) training step\(s\), test accuracy = (\S+)", said)
-    assert last and int(last[1]) >= 500 and float(last[2]) > 0.9, said
-    assert re.search(r"Worker 1: [1-9]\d* steps of its own", log(kit, "worker-1")), said
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    last = re.search(r"After (\d+) training step\(s\), test accuracy = (\S+)", output)
+    assert last and int(last[1]) >= 500 and float(last[2]) > 0.9, output
+    assert re.search(r"Worker 1: [1-9]\d* steps of its own", log(kit, "worker-1")), output
     assert "job name = ps" in log(kit, "ps-0")
     assert codes(kit) == {"worker-0": 0, "worker-1": 0, "ps-0": 0}

@@ -38,8 +38,8 @@ def installed(elsewhere: Path) -> Path:
     make = ("make", "--no-print-directory", "wheel")
     (ROOT / "dist").mkdir(exist_ok=True)
     (ROOT / "dist" / "cluster_kit-0.0.1-py3-none-any.whl").touch()  # files of an older version
-    said = subprocess.run(make, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    (made,) = (line for line in said.splitlines() if line.startswith("dist/"))
+    output = subprocess.run(make, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    (made,) = (line for line in output.splitlines() if line.startswith("dist/"))
     assert [path.name for path in (ROOT / "dist").glob("*.whl")] == [Path(made).name]
     wheel = ROOT / made
     venv = elsewhere / "venv"
@@ -72,9 +72,9 @@ def test_an_installed_kit_trains_for_a_user_who_cannot_write_to_it(
     def kit(*arguments: str) -> subprocess.CompletedProcess[str]:
         return stranger.run(project, installed, *arguments)
 
-    said = kit("--version").stdout
-    assert said.startswith(f"cluster-kit {__version__}, ") and "site-packages" in said
-    assert f"{image_tag('cpu')}, built\n" in said, "the wheel has other files than the clone"
+    output = kit("--version").stdout
+    assert output.startswith(f"cluster-kit {__version__}, ") and "site-packages" in output
+    assert f"{image_tag('cpu')}, built\n" in output, "the wheel has other files than the clone"
     done = kit("up", "smoke", "--name", NAME, "--set", "evaluator=0", SHORT)
     assert done.returncode == 0, done.stderr
     outcome = json.loads((project / "runs" / NAME / "latest" / "outcome.json").read_text())

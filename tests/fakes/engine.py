@@ -109,9 +109,9 @@ class FakeEngine(Adjusted):
             if box is None:
                 return
             ended = box.state in ("exited", "restarting")
-            said = [(at, line) for at, line in list(box.log) if since is None or at >= since]
+            outputs = [(at, line) for at, line in list(box.log) if since is None or at >= since]
             secrets = box.shown().secrets
-            shown = [(at, masked(line, secrets)) for at, line in said]
+            shown = [(at, masked(line, secrets)) for at, line in outputs]
             lines = [f"{_stamp(at)} {line}" if times else line for at, line in shown]
             yield from lines[position:]
             position = len(lines)

@@ -53,8 +53,8 @@ def standing_soon(kit: Kit, engine: SecondEngine, **keys: Any) -> Iterator[Calla
     try:
         yield lambda: wait_for("a running cluster", lambda: _all_running(kit, engine, process))
         (kit.root / "runs" / kit.name / "latest" / "output" / DONE).touch()
-        said, _ = process.communicate(timeout=60)
-        assert process.returncode == 0, said
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, output
     finally:
         process.terminate()
         process.communicate(timeout=60)

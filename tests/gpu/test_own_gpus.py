@@ -82,10 +82,10 @@ def test_a_second_cluster_gets_the_other_gpus(scene: Scene) -> None:
 def test_a_third_cluster_is_refused_and_the_users_of_the_gpus_named(scene: Scene) -> None:
     done = scene.third.run("up", write(scene.third, chief=0, worker=1, ps=0))
     assert done.returncode == 2, done.stderr
-    said = " ".join(done.stderr.split())
-    assert f"0 is {scene.first.name}'s, 1 is {scene.first.name}'s" in said
-    assert f"2 is {scene.second.name}'s, 3 is {scene.second.name}'s" in said
-    assert "share_gpus = true" in said and 'gpus = "none"' in said
+    output = " ".join(done.stderr.split())
+    assert f"0 is {scene.first.name}'s, 1 is {scene.first.name}'s" in output
+    assert f"2 is {scene.second.name}'s, 3 is {scene.second.name}'s" in output
+    assert "share_gpus = true" in output and 'gpus = "none"' in output
     assert left(scene.third, scene.engine) == []
 
 

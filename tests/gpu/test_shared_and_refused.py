@@ -31,9 +31,9 @@ def test_an_unknown_gpu_is_refused_before_anything_starts(
     kit = make_kit(nvidia_engine, inventory(2))
     done = kit.run("up", write(kit, **ALONE, gpus=["0", "7"]))
     assert done.returncode == 2, done.stderr
-    said = " ".join(done.stderr.split())
-    assert 'gpus = "7": this host has no such GPU' in said
-    assert "0 (GPU-0000), 1 (GPU-1111)" in said
+    output = " ".join(done.stderr.split())
+    assert 'gpus = "7": this host has no such GPU' in output
+    assert "0 (GPU-0000), 1 (GPU-1111)" in output
     assert left(kit, nvidia_engine) == []
     assert not (kit.root / "runs").exists()
 

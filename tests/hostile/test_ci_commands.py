@@ -38,10 +38,10 @@ def test_output_of_a_task_is_no_command(tmp_path: Path, verb: tuple[str, ...]) -
         capture_output=True,
         timeout=60,
     )
-    said = (done.stdout + done.stderr).decode()
-    assert done.returncode == 0, said
-    assert commands(said) == []
+    output = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0, output
+    assert commands(output) == []
     if verb == ("summary", "demo", "--json"):
         assert json.loads(done.stdout)["message"] == WORDS
     elif verb[0] == "summary":
-        assert "add-mask" in said
+        assert "add-mask" in output

@@ -72,8 +72,8 @@ def test_commands_of_the_host_inside_a_task_have_only_the_tasks_rights(kit: Kit)
         missing = kit.run("exec", "chief-0", "--name", kit.name, "--", "no-such-program")
         assert missing.returncode == 127 and "no-such-program" in missing.stderr
         (output / "over").touch()
-        said = process.communicate(timeout=120)[0]
-        assert process.returncode == 0, said
+        printed = process.communicate(timeout=120)[0]
+        assert process.returncode == 0, printed
     assert output.parent.stat().st_mode & 0o777 == output.parents[1].stat().st_mode & 0o777
     trapped = output / "trapped"
     assert not trapped.exists(), trapped.read_text()

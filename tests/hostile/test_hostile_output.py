@@ -116,8 +116,8 @@ def test_a_run_ends_normally_whatever_its_output_contains(kit: Kit, victim: Path
         [sys.executable, "-c", MEASURED, *kit.command(*up(kit, victim, PROGRAM))],
         cwd=kit.root, env=kit.environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    said = done.stdout[-3000:] + done.stderr[-3000:]
-    assert (done.returncode, "/cluster_kit/" in done.stderr) == (0, False), said
+    output = done.stdout[-3000:] + done.stderr[-3000:]
+    assert (done.returncode, "/cluster_kit/" in done.stderr) == (0, False), output
     peak = int(done.stdout.rpartition("peak ")[2])
     assert peak < MOST_MB, f"{peak} MB"
     assert kit.outcome()["success"]

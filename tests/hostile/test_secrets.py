@@ -113,8 +113,8 @@ def archived(kit: Kit, name: str) -> tuple[dict[str, list[str]], set[str]]:
 def test_nothing_that_leaves_the_machine_has_a_secret(kit: Kit) -> None:
     done = kit.run("up", kit.name, "--keep")
     assert done.returncode == 5, done.stderr
-    said = done.stdout + done.stderr
-    assert shown(said) == [] and "ValueError: bad keys" in said, said
+    output = done.stdout + done.stderr
+    assert shown(output) == [] and "ValueError: bad keys" in output, output
     assert shown(json.dumps(kit.outcome())) == [] and "***" in str(kit.outcome()["metrics"])
     assert leaks(kit) == {}
     while_up, names = archived(kit, "up.tgz")

@@ -76,8 +76,8 @@ def test_strangers_cannot_end_a_run_or_keep_its_tasks_out(kit: Kit) -> None:
                 stranger.close()
         output = kit.root / "runs" / kit.name / "latest" / "output"
         (output / "over").touch()
-        said = process.communicate(timeout=120)[0]
-        assert process.returncode == 0, said
+        printed = process.communicate(timeout=120)[0]
+        assert process.returncode == 0, printed
     assert kit.outcome()["success"]
     (secret,) = secrets
     assert re.fullmatch(r"[0-9a-f]{32}", secret)

@@ -107,20 +107,20 @@ class Slurm:
 
     def submit(self, folder: Path, script: str) -> int:
         """Submit a job; returns its number."""
-        said = self.run(folder, "sbatch", "--parsable", script)
-        assert said.strip().isdecimal(), said
-        return int(said)
+        output = self.run(folder, "sbatch", "--parsable", script)
+        assert output.strip().isdecimal(), output
+        return int(output)
 
     def wait(self, folder: Path, job: int, within_s: float = 240) -> int:
         """Returns the exit code of a job when it has ended."""
         until = time.monotonic() + within_s
         while time.monotonic() < until:
-            said = self.run(folder, "scontrol", "show", "job", str(job))
-            found = dict(word.split("=", 1) for word in said.split() if "=" in word)
+            output = self.run(folder, "scontrol", "show", "job", str(job))
+            found = dict(word.split("=", 1) for word in output.split() if "=" in word)
             if found.get("JobState") not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"):
                 return int(found["ExitCode"].partition(":")[0])
             time.sleep(0.3)
-        raise AssertionError(said)
+        raise AssertionError(output)
 
 
 @contextlib.contextmanager
@@ -179,11 +179,11 @@ def _child(parent: int) -> int:
 
 
 def _wait_until_idle(made: Slurm) -> None:
-    until, said = time.monotonic() + PATIENCE_S, ""
+    until, output = time.monotonic() + PATIENCE_S, ""
     while time.monotonic() < until:
-        said = made.run(made.folder, "timeout", "3", "sinfo", "--noheader", "--format=%T %D")
-        if said.split() == ["idle", str(len(NODES))]:
+        output = made.run(made.folder, "timeout", "3", "sinfo", "--noheader", "--format=%T %D")
+        if output.split() == ["idle", str(len(NODES))]:
             return
         time.sleep(0.3)
     logs = "\n".join(file.read_text() for file in made.folder.glob("*.out"))
-    raise AssertionError(f"{said}\n{logs[-3000:]}")
+    raise AssertionError(f"{output}\n{logs[-3000:]}")

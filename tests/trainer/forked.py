@@ -88,14 +88,14 @@ class Task:
 
     def communicate(self, timeout: float | None = None) -> tuple[str, None]:
         """Returns its output to its end; raises subprocess.TimeoutExpired."""
-        said: list[str] = []
-        reader = threading.Thread(target=lambda: said.append(self.stdout.read()), daemon=True)
+        outputs: list[str] = []
+        reader = threading.Thread(target=lambda: outputs.append(self.stdout.read()), daemon=True)
         reader.start()
         reader.join(timeout)
         if reader.is_alive():
             raise subprocess.TimeoutExpired("trainer", timeout or 0.0)
         self.wait(timeout)
-        return said[0], None
+        return outputs[0], None
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:

@@ -19,9 +19,9 @@ TENSORFLOWS_OWN = re.compile(
 """The beginning of a line that TensorFlow, absl or XLA prints, whatever the program does."""
 
 
-def programs_lines(said: str) -> list[str]:
+def programs_lines(output: str) -> list[str]:
     """Returns the lines of a task's output that are not TensorFlow's own."""
-    return [line for line in said.splitlines() if not TENSORFLOWS_OWN.match(line)]
+    return [line for line in output.splitlines() if not TENSORFLOWS_OWN.match(line)]
 
 
 def read_until(task: subprocess.Popen[str], words: str, within_s: float = 60.0) -> list[str]:

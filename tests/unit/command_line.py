@@ -9,10 +9,10 @@ MANIFEST = 'format = 1\nname = "demo"\nevaluator = 1\n'
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandResult:
     code: int
     out: str
     err: str
 
 
-Cli = Callable[..., Said]
+Cli = Callable[..., CommandResult]

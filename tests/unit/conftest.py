@@ -25,7 +25,7 @@ from cluster_kit.run import prepare
 from cluster_kit.util import process, stdio
 from tests.fakes.hosts import Machine, fake_host
 from tests.make import host
-from tests.unit.command_line import MANIFEST, Cli, Said
+from tests.unit.command_line import MANIFEST, Cli, CommandResult
 
 
 def _refuse(what: str) -> Any:
@@ -88,12 +88,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> P
 def cli(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
     """Returns a function that calls `cluster-kit` with these words, in this process."""
 
-    def call(*arguments: str) -> Said:
+    def call(*arguments: str) -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["cluster-kit", *arguments])
         with pytest.raises(SystemExit) as ended:
             __main__.main()
         code = ended.value.code
         out, err = capfd.readouterr()
-        return Said(code if isinstance(code, int) else 0, out, err)
+        return CommandResult(code if isinstance(code, int) else 0, out, err)
 
     return call

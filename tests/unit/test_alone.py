@@ -31,27 +31,27 @@ def test_other_tests_run_in_parallel() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
 def test_no_other_test_runs_with_one_that_is_alone(first: bool, second: bool) -> None:
-    said: SimpleQueue[str] = SimpleQueue()
+    output: SimpleQueue[str] = SimpleQueue()
 
     def wait() -> None:
         with turn(alone=second):
-            said.put("second")
+            output.put("second")
 
     with turn(alone=first):
         waits = threading.Thread(target=wait)
         waits.start()
         waits.join(0.2)
-        said.put("first")
+        output.put("first")
     waits.join(20)
-    assert [said.get(timeout=1), said.get(timeout=1)] == ["first", "second"]
+    assert [output.get(timeout=1), output.get(timeout=1)] == ["first", "second"]
 
 
 def test_no_test_overtakes_one_that_waits_to_be_alone() -> None:
-    said: SimpleQueue[str] = SimpleQueue()
+    output: SimpleQueue[str] = SimpleQueue()
 
     def wait(name: str, by_itself: bool) -> None:
         with turn(alone=by_itself):
-            said.put(name)
+            output.put(name)
 
     with turn(alone=False):
         waiting = [
@@ -63,7 +63,7 @@ def test_no_test_overtakes_one_that_waits_to_be_alone() -> None:
             thread.join(0.2)
     for thread in waiting:
         thread.join(20)
-    assert [said.get(timeout=1), said.get(timeout=1)] == ["alone", "late"]
+    assert [output.get(timeout=1), output.get(timeout=1)] == ["alone", "late"]
 
 
 def test_no_test_waits_forever(monkeypatch: pytest.MonkeyPatch) -> None:

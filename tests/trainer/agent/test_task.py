@@ -46,8 +46,10 @@ def test_without_tf_config_the_task_is_a_single_worker():
 
 @pytest.mark.parametrize(("given", "on"), [("on", True), ("", False), (None, False)])
 def test_paths_in_variables(given, on):
-    said = {} if given is None else {"CLUSTER_KIT_OLD_API": given, "CLUSTER_KIT_OWN_SERVER": given}
-    task = read_task(environment(**said))
+    output = (
+        {} if given is None else {"CLUSTER_KIT_OLD_API": given, "CLUSTER_KIT_OWN_SERVER": given}
+    )
+    task = read_task(environment(**output))
     assert (task.tf1, task.own_server) == (on, on)
 
 

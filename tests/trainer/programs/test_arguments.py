@@ -37,8 +37,8 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., Asked]:
                 code = main(["arguments", *words])
             except SystemExit as ended:
                 code = int(ended.code or 0)
-        printed, said = capsys.readouterr()
-        return code, printed, said.rpartition("error: ")[2].strip()
+        printed, output = capsys.readouterr()
+        return code, printed, output.rpartition("error: ")[2].strip()
 
     return here
 

@@ -40,7 +40,7 @@ def mine(root: Path) -> Path:
 
 
 def stale(cli: Cli, *words: str) -> str:
-    said = cli("render", "demo", *words, "--check")
-    assert said.code == 2, said.err
-    assert "cluster-kit render demo" in said.err and "--diff" in said.err
-    return next(line for line in said.err.splitlines() if "is stale" in line).split("stale: ")[1]
+    result = cli("render", "demo", *words, "--check")
+    assert result.code == 2, result.err
+    assert "cluster-kit render demo" in result.err and "--diff" in result.err
+    return next(line for line in result.err.splitlines() if "is stale" in line).split("stale: ")[1]

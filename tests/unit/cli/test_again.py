@@ -35,11 +35,11 @@ def stage(
 
 
 def test_a_task_is_restarted(cli: Cli, stage: Stage) -> None:
-    said = cli("restart", "worker-1")
-    assert (said.code, said.out) == (0, "")
-    assert "demo: worker-1 was restarted\n" in said.err
-    said = cli("restart", "chief-0", "--name", NAME)
-    assert "chief-0 was restarted: the job ends with it, so all tasks were" in said.err
+    result = cli("restart", "worker-1")
+    assert (result.code, result.out) == (0, "")
+    assert "demo: worker-1 was restarted\n" in result.err
+    result = cli("restart", "chief-0", "--name", NAME)
+    assert "chief-0 was restarted: the job ends with it, so all tasks were" in result.err
     facts = json.loads(cli("restart", "ps-0", "--json").out)
     assert facts == {"cluster": NAME, "restarted": ["ps-0"]}
 
@@ -53,8 +53,8 @@ def test_a_task_is_restarted(cli: Cli, stage: Stage) -> None:
     ],
 )
 def test_an_unknown_task_is_reported(task: str, told: str, cli: Cli, stage: Stage) -> None:
-    said = cli("restart", task)
-    assert said.code == 2 and told in said.err
+    result = cli("restart", task)
+    assert result.code == 2 and told in result.err
     assert cli("restart").code == 2
 
 
@@ -70,9 +70,9 @@ def test_stop_asks_once_in_a_terminal(
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(stop.typer, "confirm", confirm)
-    said = cli("stop", NAME)
-    assert (said.code, asked) == (1, ["Stop demo, 5 tasks, until `cluster-kit start`?"])
-    assert "demo continues: nothing was stopped" in said.err
+    result = cli("stop", NAME)
+    assert (result.code, asked) == (1, ["Stop demo, 5 tasks, until `cluster-kit start`?"])
+    assert "demo continues: nothing was stopped" in result.err
     assert "demo is stopped;" in cli("stop", NAME).err
     assert "demo is stopped already" in cli("stop", NAME).err
     cli("start", NAME)
@@ -86,24 +86,24 @@ def test_a_stopped_cluster_can_be_started_again(cli: Cli, stage: Stage) -> None:
     assert "demo is stopped already" in cli("stop", NAME).err
     shown = cli("ps", NAME)
     assert "stopped: `cluster-kit start demo` goes on" in shown.out
-    said = cli("exec", "chief-0", "ls")
-    assert said.code == 3 and "has ended" in said.err
-    said = cli("restart", "worker-1")
-    assert said.code == 3 and "`cluster-kit start demo` goes on" in said.err
+    result = cli("exec", "chief-0", "ls")
+    assert result.code == 3 and "has ended" in result.err
+    result = cli("restart", "worker-1")
+    assert result.code == 3 and "`cluster-kit start demo` goes on" in result.err
     stage.clock.pass_by(30)
     assert json.loads(cli("start", "--json").out) == {"cluster": NAME, "started": True}
     assert "demo runs already" in cli("start", NAME).err
     assert "stopped:" not in cli("ps", NAME).out
-    said = cli("wait", NAME)
-    assert said.code == 0
-    assert "note: the cluster was stopped at" in said.out
+    result = cli("wait", NAME)
+    assert result.code == 0
+    assert "note: the cluster was stopped at" in result.out
 
 
 @pytest.mark.parametrize("verb", ["stop", "start"])
 def test_a_missing_cluster_is_reported(verb: str, cli: Cli, stage: Stage) -> None:
     assert cli(verb, "dmo").code == 2
     cli("down", NAME)
-    said = cli(verb, NAME)
-    assert said.code == 3
-    assert "no container of the cluster demo is there" in said.err
-    assert "`cluster-kit up demo` runs it" in said.err
+    result = cli(verb, NAME)
+    assert result.code == 3
+    assert "no container of the cluster demo is there" in result.err
+    assert "`cluster-kit up demo` runs it" in result.err

@@ -30,11 +30,11 @@ def stage(
 
 
 def test_a_detached_up_prints_the_next_commands(cli: Cli, stage: Stage) -> None:
-    said = cli("up", NAME, "--detach")
-    assert said.code == 0
-    assert said.out.startswith("demo has started in the background; its run is runs/demo/2")
+    result = cli("up", NAME, "--detach")
+    assert result.code == 0
+    assert result.out.startswith("demo has started in the background; its run is runs/demo/2")
     for verb in ("attach", "wait", "logs", "down"):
-        assert f"cluster-kit {verb} demo  " in said.out
+        assert f"cluster-kit {verb} demo  " in result.out
     assert len(stage.engine.boxes) == 5
     again = cli("up", NAME)
     assert again.code == 3
@@ -47,19 +47,19 @@ def test_a_detached_up_prints_facts_as_json(cli: Cli, stage: Stage) -> None:
 
 
 def test_keep_is_refused_with_detach(cli: Cli, stage: Stage) -> None:
-    said = cli("up", NAME, "--detach", "--keep")
-    assert said.code == 2
-    assert "cluster-kit attach NAME --keep" in said.err
+    result = cli("up", NAME, "--detach", "--keep")
+    assert result.code == 2
+    assert "cluster-kit attach NAME --keep" in result.err
     assert not stage.ran
 
 
 @pytest.mark.parametrize("verb", ["attach", "wait"])
 def test_a_successful_run_is_reported(cli: Cli, stage: Stage, verb: str) -> None:
     cli("up", NAME, "--detach")
-    said = cli(verb, NAME)
-    assert said.code == 0
-    assert said.out.startswith("success in ")
-    assert ("running demo on" in said.err) == (verb == "attach")
+    result = cli(verb, NAME)
+    assert result.code == 0
+    assert result.out.startswith("success in ")
+    assert ("running demo on" in result.err) == (verb == "attach")
     assert stage.is_clean()
 
 
@@ -68,9 +68,9 @@ def test_a_failed_run_is_reported_with_its_code_and_as_json(
     cli: Cli, stage: Stage, verb: str
 ) -> None:
     stage.detach({"chief-0": [Life((ends(1.0, 1, "failed", "E: no"),))]})
-    said = cli(verb, NAME, "--json")
-    facts = json.loads(said.out)
-    assert (said.code, facts["exit_code"], facts["blame"]) == (5, 5, "chief-0")
+    result = cli(verb, NAME, "--json")
+    facts = json.loads(result.out)
+    assert (result.code, facts["exit_code"], facts["blame"]) == (5, 5, "chief-0")
     assert facts == stage.saved()
 
 
@@ -80,25 +80,25 @@ def test_an_interrupted_wait_leaves_the_cluster_up(cli: Cli, stage: Stage) -> No
 
     stage.detach()
     stage.clock.at(0.7, interrupt)
-    said = cli("wait", NAME)
-    assert said.code == 130
-    assert "it keeps running" in said.err
-    assert "cluster-kit attach demo" in said.err
+    result = cli("wait", NAME)
+    assert result.code == 130
+    assert "it keeps running" in result.err
+    assert "cluster-kit attach demo" in result.err
     assert len(stage.engine.boxes) == 5
 
 
 def test_attach_can_keep_the_containers(cli: Cli, stage: Stage) -> None:
     cli("up", NAME, "--detach")
-    said = cli("attach", NAME, "--keep")
-    assert said.code == 0
-    assert "still there: `cluster-kit status demo`" in said.out
+    result = cli("attach", NAME, "--keep")
+    assert result.code == 0
+    assert "still there: `cluster-kit status demo`" in result.out
     assert len(stage.engine.boxes) == 5
 
 
 @pytest.mark.parametrize("verb", ["attach", "wait"])
 def test_an_unknown_name_is_a_usage_error_as_with_logs(cli: Cli, stage: Stage, verb: str) -> None:
-    said, logs = cli(verb, "dmo"), cli("logs", "dmo")
-    assert (said.code, said.err) == (2, logs.err)
+    output, logs = cli(verb, "dmo"), cli("logs", "dmo")
+    assert (output.code, output.err) == (2, logs.err)
     nothing = cli(verb, NAME)
     assert nothing.code == 2
     assert "no container of the cluster demo is there" in nothing.err
@@ -110,16 +110,16 @@ def test_without_a_name_the_only_cluster_that_is_up_is_used(
     cli: Cli, stage: Stage, verb: str
 ) -> None:
     cli("up", NAME, "--detach")
-    said = cli(verb)
-    assert said.code == 0
-    assert f"{NAME}: the only cluster that is up" in said.err
-    assert "success in " in said.out
+    result = cli(verb)
+    assert result.code == 0
+    assert f"{NAME}: the only cluster that is up" in result.err
+    assert "success in " in result.out
 
 
 def test_a_detached_up_returns_when_all_servers_answer(cli: Cli, stage: Stage) -> None:
-    said = cli("up", NAME, "--detach", "--ready")
-    assert said.code == 0, said.err
-    assert "demo has started in the background, all servers answer; its run is" in said.out
+    result = cli("up", NAME, "--detach", "--ready")
+    assert result.code == 0, result.err
+    assert "demo has started in the background, all servers answer; its run is" in result.out
     events = [line["event"] for line in progress(stage)]
     assert "ready" in events and "step" not in events
     assert not stage.directory.outcome.exists()
@@ -131,17 +131,17 @@ def test_a_detached_up_returns_when_all_servers_answer(cli: Cli, stage: Stage) -
 def test_a_detached_up_can_return_at_the_first_step(
     cli: Cli, stage: Stage, option: tuple[str, ...]
 ) -> None:
-    said = cli("up", NAME, "--detach", *option, "--json")
-    assert json.loads(said.out)["ready"] == "step"
+    result = cli("up", NAME, "--detach", *option, "--json")
+    assert json.loads(result.out)["ready"] == "step"
     assert "step" in [line["event"] for line in progress(stage)]
     assert cli("wait", NAME).code == 0
 
 
 def test_a_run_that_fails_before_that_is_judged_and_removed(cli: Cli, stage: Stage) -> None:
     stage.engine.acting = {"chief-0": [Life((ends(1.0, 6, "start-deadline", "no ps-0"),))]}
-    said = cli("up", NAME, "--detach", "--ready")
-    assert said.code == 6
-    assert "no ps-0" in said.out
+    result = cli("up", NAME, "--detach", "--ready")
+    assert result.code == 6
+    assert "no ps-0" in result.out
     assert stage.saved()["reason"] == "start-deadline"
     assert stage.is_clean()
 
@@ -156,9 +156,9 @@ def test_an_interrupt_before_that_removes_everything(cli: Cli, stage: Stage) -> 
 
 
 def test_ready_requires_detach(cli: Cli, stage: Stage) -> None:
-    said = cli("up", NAME, "--ready")
-    assert (said.code, stage.ran) == (2, False)
-    assert "--ready without --detach" in said.err
+    result = cli("up", NAME, "--ready")
+    assert (result.code, stage.ran) == (2, False)
+    assert "--ready without --detach" in result.err
     assert cli("up", NAME, "--detach", "--ready=soon").code == 2
     assert not stage.ran
 
@@ -174,9 +174,9 @@ def test_only_a_failed_run_is_kept(cli: Cli, stage: Stage) -> None:
     assert stage.is_clean()
     assert stage.saved()["kept"] is False
     stage.engine.acting = {"chief-0": [Life((ends(1.0, 1, "failed", "E: no"),))]}
-    said = cli("up", "--keep", "failed", NAME)
-    assert said.code == 5
-    assert "still there: `cluster-kit status demo`" in said.out
+    result = cli("up", "--keep", "failed", NAME)
+    assert result.code == 5
+    assert "still there: `cluster-kit status demo`" in result.out
     assert len(stage.engine.boxes) == 5
     assert stage.saved()["kept"] is True
 

@@ -30,9 +30,9 @@ def tab(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Tab:
         monkeypatch.setenv("_CLUSTER_KIT_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", " ".join(words))
         monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
-        said = cli()
-        assert (said.code, said.err) == (0, "")
-        return said.out.split()
+        result = cli()
+        assert (result.code, result.err) == (0, "")
+        return result.out.split()
 
     return press
 

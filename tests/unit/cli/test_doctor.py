@@ -37,25 +37,25 @@ def test_a_left_over_tensorboard_is_reported(
     cli: Cli, checked: list[Cluster | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "left_behind", lambda *_: ["cluster-kit-tensorboard-0f"])
-    said = cli("doctor", "--json")
-    (line,) = [line for line in json.loads(said.out) if line["name"] == "tensorboard"]
-    assert (said.code, line["state"]) == (0, "warn")
+    result = cli("doctor", "--json")
+    (line,) = [line for line in json.loads(result.out) if line["name"] == "tensorboard"]
+    assert (result.code, line["state"]) == (0, "warn")
     assert line["cure"] == "`docker rm cluster-kit-tensorboard-0f`"
 
 
 def test_overrides_equal_those_of_up(cli: Cli, checked: list[Cluster | None]) -> None:
-    said = cli("doctor", "demo", "--workers", "3", "--set", "role.worker.cpus=0.5", "--json")
-    assert said.code == 0
-    assert [line["name"] for line in json.loads(said.out)] == ["engine", "users"]
+    result = cli("doctor", "demo", "--workers", "3", "--set", "role.worker.cpus=0.5", "--json")
+    assert result.code == 0
+    assert [line["name"] for line in json.loads(result.out)] == ["engine", "users"]
     (cluster,) = checked
     assert cluster is not None
     assert [t.cpus for t in cluster.tasks if t.role == "worker"] == [0.5, 0.5, 0.5]
 
 
 def test_a_manifest_that_up_refuses_is_refused(cli: Cli, checked: list[Cluster | None]) -> None:
-    said = cli("doctor", "demo", "--set", "role.worker.cpus=99")
-    assert (said.code, checked) == (2, [])
-    assert "--set role.worker.cpus = 99: this host has" in said.err
+    result = cli("doctor", "demo", "--set", "role.worker.cpus=99")
+    assert (result.code, checked) == (2, [])
+    assert "--set role.worker.cpus = 99: this host has" in result.err
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,6 @@ def test_without_a_manifest_only_an_engine_can_be_given(
 ) -> None:
     assert cli("doctor", "--engine", "compose").code == 0
     assert checked == [None]
-    said = cli("doctor", *words)
-    assert (said.code, checked) == (2, [None])
-    assert f"error: {why}" in said.err
+    result = cli("doctor", *words)
+    assert (result.code, checked) == (2, [None])
+    assert f"error: {why}" in result.err

@@ -59,5 +59,5 @@ def test_an_error_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]
     )  # fmt: skip
     with pytest.raises(typer.Exit):
         end_with(outcome, as_json=False)
-    said = capsys.readouterr().out
-    assert "\x1b" not in said and "ValueError: no" in said and "| f.py" in said
+    output = capsys.readouterr().out
+    assert "\x1b" not in output and "ValueError: no" in output and "| f.py" in output

@@ -70,11 +70,11 @@ def test_a_program_that_never_started_has_no_exit_code(cli: Cli, stage: Stage) -
 
 
 def test_the_option_is_refused_with_detach(cli: Cli, stage: Stage) -> None:
-    said = cli("up", NAME, "--detach", *OWN)
-    assert said.code == 2 and "cluster-kit wait NAME --exit-code program" in said.err
+    result = cli("up", NAME, "--detach", *OWN)
+    assert result.code == 2 and "cluster-kit wait NAME --exit-code program" in result.err
     assert not stage.ran
     assert cli("up", NAME, "--exit-code", "mine").code == 2
     stage.engine.acting = {"chief-0": [Life((ends(1.0, 3, "failed", "three"),))]}
     cli("up", NAME, "--detach")
-    said = cli("wait", NAME, "--json", *OWN)
-    assert (said.code, json.loads(said.out)["exit_code"]) == (3, 5)
+    result = cli("wait", NAME, "--json", *OWN)
+    assert (result.code, json.loads(result.out)["exit_code"]) == (3, 5)

@@ -43,8 +43,8 @@ def test_the_container_gets_all_gpus_and_trains_on_one(
     driver: str, words: str, cli: Cli, ran: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on(host(gpus=gpus(1), gpu_driver=driver), monkeypatch)
-    said = cli("image", "check", "--gpu")
-    assert said.code == 0, said.err
+    result = cli("image", "check", "--gpu")
+    assert result.code == 0, result.err
     (command,) = ran
     assert words in command
     assert command[-1] == "--gpu"
@@ -71,7 +71,7 @@ def test_a_host_without_gpus_gets_an_error_with_a_fix(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     on(facts, monkeypatch)
-    said = cli("image", "check", "--gpu")
-    assert said.code == 3
-    assert why in said.err and "cluster-kit doctor" in said.err
+    result = cli("image", "check", "--gpu")
+    assert result.code == 3
+    assert why in result.err and "cluster-kit doctor" in result.err
     assert ran == []

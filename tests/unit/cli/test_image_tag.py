@@ -22,14 +22,14 @@ def test_the_tag_is_that_of_the_kits_or_the_manifests_image(cli: Cli, root: Path
     (root / "train.py").write_text("print(1)\n")
     (root / "requirements.txt").write_text("tqdm\n")
     given = ("--program", "train.py", "--requirements", "requirements.txt")
-    said = cli("image", "tag", "demo", *given, "--json")
-    facts = json.loads(said.out)
+    result = cli("image", "tag", "demo", *given, "--json")
+    facts = json.loads(result.out)
     assert facts["image"].startswith(f"{image_tag('cpu')}-") and facts["present"] is False
 
 
 def test_an_invalid_manifest_has_no_tag(cli: Cli) -> None:
-    said = cli("image", "tag", "demo", "--workers", "0")
-    assert (said.code, said.out) == (2, "") and "--workers" in said.err
+    result = cli("image", "tag", "demo", "--workers", "0")
+    assert (result.code, result.out) == (2, "") and "--workers" in result.err
 
 
 def test_the_tag_of_a_built_image_includes_the_registry(
@@ -49,6 +49,6 @@ def test_the_tag_of_a_built_image_includes_the_registry(
     )
     monkeypatch.setattr(provision, "image_size", lambda *_: 10**9)
     own = image_tag("cpu")
-    said = cli("image", "build", "demo")
-    assert (said.code, built, named) == (0, [own], [(own, f"ghcr.io/me/{own}")])
-    assert f"ghcr.io/me/{own}: up to date" in said.err
+    result = cli("image", "build", "demo")
+    assert (result.code, built, named) == (0, [own], [(own, f"ghcr.io/me/{own}")])
+    assert f"ghcr.io/me/{own}: up to date" in result.err

@@ -58,9 +58,9 @@ def test_a_command_runs_in_the_task_and_its_exit_code_is_passed_on(
     cli: Cli, engine: FakeEngine
 ) -> None:
     engine.up["demo"], engine.code = [running("chief-0"), running("ps-0")], 41
-    said = cli("exec", "ps-0", "--", "ls", "-l", "--name", "x")
-    assert (said.code, said.out) == (41, "")
-    assert "demo: the only cluster that is up" in said.err
+    result = cli("exec", "ps-0", "--", "ls", "-l", "--name", "x")
+    assert (result.code, result.out) == (41, "")
+    assert "demo: the only cluster that is up" in result.err
     (ran,) = engine.ran
     assert ran[:3] == ["docker", "exec", "--interactive"] and "--tty" not in ran
     assert ran[ran.index("--workdir") + 1] == "/output"
@@ -100,8 +100,8 @@ def test_a_command_of_root_has_none_of_its_containers_capabilities(
 
 def test_ctrl_c_reaches_the_command_in_the_container(cli: Cli, engine: FakeEngine) -> None:
     engine.up["demo"], engine.interrupted = [running("chief-0")], True
-    said = cli("exec", "chief-0", "--", "sleep", "100")
-    assert said.code == 130 and "interrupted" in said.err
+    result = cli("exec", "chief-0", "--", "sleep", "100")
+    assert result.code == 130 and "interrupted" in result.err
     (asked,) = engine.asked
     mark = engine.ran[0][engine.ran[0].index("--env") + 1]
     assert asked[0] == "id-chief-0" and asked[-1] == mark and len(mark) > 20
@@ -132,20 +132,20 @@ def test_tasks_that_cannot_be_entered_are_reported(
         running("worker-2", state="restarting", exit_code=1),
         running("worker-3", state="created"),
     ]
-    said = cli(*words)
-    assert (said.code, engine.ran) == (code, [])
+    result = cli(*words)
+    assert (result.code, engine.ran) == (code, [])
     for words_ in told:
-        assert words_ in said.err
+        assert words_ in result.err
 
 
 def test_with_several_clusters_a_name_is_required(cli: Cli, engine: FakeEngine) -> None:
     engine.up = {"demo": [running("chief-0")], "other": [running("chief-0")]}
-    said = cli("exec", "chief-0", "--", "ls")
-    assert said.code == 2 and "name one by `--name`: demo, other" in said.err
+    result = cli("exec", "chief-0", "--", "ls")
+    assert result.code == 2 and "name one by `--name`: demo, other" in result.err
     assert cli("exec", "chief-0", "--name", "demo", "--", "ls").code == 0
     engine.up = {}
-    said = cli("exec", "chief-0", "--name", "demo", "--", "ls")
-    assert said.code == 3 and "no task of demo is running" in said.err
+    result = cli("exec", "chief-0", "--name", "demo", "--", "ls")
+    assert result.code == 3 and "no task of demo is running" in result.err
 
 
 def test_ps_equals_status(cli: Cli, engine: FakeEngine) -> None:

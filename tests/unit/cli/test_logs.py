@@ -20,15 +20,15 @@ __all__ = ["engine"]
 
 def test_logs_of_an_ended_cluster_are_those_of_its_newest_run(cli: Cli, root: Path) -> None:
     ran(root, success=True)
-    said = cli("logs", "demo")
-    assert said.code == 0
-    assert [line.split() for line in said.out.splitlines()] == [
+    result = cli("logs", "demo")
+    assert result.code == 0
+    assert [line.split() for line in result.out.splitlines()] == [
         ["chief-0", "first"],
         ["ps-0", "10%20%"],
         ["chief-0", "4"],
     ]
-    assert "runs/demo/20250301-100000, ended" in said.err
-    assert "these are its logs" in said.err
+    assert "runs/demo/20250301-100000, ended" in result.err
+    assert "these are its logs" in result.err
     assert cli("logs", "demo", "ps-0").out.split() == ["ps-0", "10%20%"]
     found = json.loads(cli("logs", "demo", "ps-0", "--json").out)
     assert found == [{"time": "2025-03-01T10:00:03.0Z", "task": "ps-0", "text": "10%\r20%"}]
@@ -43,17 +43,17 @@ def test_a_task_needs_no_cluster_name_before_it(cli: Cli, engine: FakeEngine) ->
 
 
 def test_a_cluster_that_never_ran_has_no_logs(cli: Cli) -> None:
-    said = cli("logs", "demo")
-    assert (said.code, said.out) == (0, "")
-    assert "there is no run of it in runs/demo/" in said.err
+    result = cli("logs", "demo")
+    assert (result.code, result.out) == (0, "")
+    assert "there is no run of it in runs/demo/" in result.err
     assert cli("logs", "demo", "--json").out == "[]\n"
 
 
 def test_followed_logs_are_json_lines_with_json(cli: Cli, root: Path, engine: FakeEngine) -> None:
     engine.up["demo"] = [container("chief-0", id="a"), container("ps-0", id="b")]
-    said = cli("logs", "demo", "ps-0", "--follow", "--json")
-    assert said.code == 0
-    assert [json.loads(line) for line in said.out.splitlines()] == [
+    result = cli("logs", "demo", "ps-0", "--follow", "--json")
+    assert result.code == 0
+    assert [json.loads(line) for line in result.out.splitlines()] == [
         {"time": "2025-03-01T10:00:00.5Z", "task": "ps-0", "text": "one"},
         {"time": "2025-03-01T10:00:01.5Z", "task": "ps-0", "text": "\x1b[2Jtwo"},
     ]
@@ -72,9 +72,9 @@ def test_followed_logs_are_json_lines_with_json(cli: Cli, root: Path, engine: Fa
 
 def test_a_given_name_is_used_whatever_is_up(cli: Cli, engine: FakeEngine) -> None:
     engine.up = {"other": [], "demo": [container("chief-0", id="a")]}
-    said = cli("logs", "demo")
-    assert said.out.split() == ["chief-0", "a", "says"]
-    assert "only cluster" not in said.err
+    result = cli("logs", "demo")
+    assert result.out.split() == ["chief-0", "a", "says"]
+    assert "only cluster" not in result.err
 
 
 def test_following_ends_with_the_tasks_while_a_sidecar_continues(

@@ -28,11 +28,11 @@ def test_an_unknown_name_is_refused_with_the_known_ones(
 ) -> None:
     ran(root, "older", success=True)
     engine.up["other"] = [container("chief-0")]
-    said = cli(verb, name)
-    assert (said.code, said.out) == (2, "")
-    assert f"no cluster `{name}`: neither up, nor a manifest in compose/, nor a run" in said.err
-    assert "there are: demo, older, other" in said.err
-    assert ("did you mean `demo`?" in said.err) == (name == "dmo")
+    result = cli(verb, name)
+    assert (result.code, result.out) == (2, "")
+    assert f"no cluster `{name}`: neither up, nor a manifest in compose/, nor a run" in result.err
+    assert "there are: demo, older, other" in result.err
+    assert ("did you mean `demo`?" in result.err) == (name == "dmo")
     told = json.loads(cli(verb, name, "--json").out)
     assert told["error"]["exit_code"] == 2
 
@@ -82,10 +82,10 @@ def test_status_of_an_ended_cluster_shows_its_newest_run(
 ) -> None:
     ran(root, success=False, message="an older one")
     ran(root, **outcome)
-    said = cli("status", "demo")
-    assert (said.code, said.out, len(said.err.splitlines())) == (0, "", 2)
-    assert "no task of demo is running" in said.err
-    assert f"its newest run, runs/demo/20250301-100000-2, {verdict}" in said.err
+    result = cli("status", "demo")
+    assert (result.code, result.out, len(result.err.splitlines())) == (0, "", 2)
+    assert "no task of demo is running" in result.err
+    assert f"its newest run, runs/demo/20250301-100000-2, {verdict}" in result.err
     told = json.loads(cli("status", "demo", "--json").out)
     assert told.keys() == {"demo", "newest_runs"} and told["demo"] == []
     found = told["newest_runs"]["demo"]
@@ -134,8 +134,8 @@ def test_status_names_a_straggler_and_has_its_figures(
     (tmp_path / "progress" / "chief-0.jsonl").write_text(json.dumps(begun) + "\n")
     runs = {"state": "running", "exit_code": None, "output": str(tmp_path)}
     engine.up["demo"] = [container("chief-0", **runs), container("worker-1", **runs)]
-    said = cli("status", "demo")
-    assert said.out.splitlines()[-1] == "worker-1 is a straggler: 3.1 steps/s"
+    result = cli("status", "demo")
+    assert result.out.splitlines()[-1] == "worker-1 is a straggler: 3.1 steps/s"
     chief, worker = json.loads(cli("status", "demo", "--json").out)["demo"]
     left_out = ("time", "event", "of", "seconds")
     figures = {key: value for key, value in begun.items() if key not in left_out}
@@ -166,9 +166,9 @@ def test_without_a_name_the_only_cluster_that_is_up_is_used(
     assert "other: the only cluster that is up" in cli(verb).err
     assert set(meant) == {"other"}
     engine.up = {"other": [], "second": []}
-    said = cli(verb)
-    assert (said.code, set(meant)) == (2, {"other"})
-    assert "2 clusters are up" in said.err and "name one by `--name`: other, second" in said.err
+    result = cli(verb)
+    assert (result.code, set(meant)) == (2, {"other"})
+    assert "2 clusters are up" in result.err and "name one by `--name`: other, second" in result.err
     engine.up = {"other": [], "quickstart": []}
     cli(verb)
     assert set(meant) == {"other", "quickstart"}

@@ -19,10 +19,10 @@ def saved(root: Path, name: str = "demo") -> Path:
 
 def test_without_a_name_the_newest_run_is_used(cli: Cli, root: Path) -> None:
     saved(root)
-    said = cli("metrics")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith("# HELP"), said.out
-    assert Read(said.out)("run_success", cluster="demo") == 1
+    result = cli("metrics")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("# HELP"), result.out
+    assert Read(result.out)("run_success", cluster="demo") == 1
 
 
 def test_several_runs_are_printed_together(cli: Cli, root: Path) -> None:
@@ -34,8 +34,8 @@ def test_several_runs_are_printed_together(cli: Cli, root: Path) -> None:
 
 def test_a_file_for_node_exporter(cli: Cli, root: Path) -> None:
     saved(root)
-    said = cli("metrics", "demo", "-o", "textfiles/demo.prom")
-    assert (said.code, said.out, said.err) == (0, "", "written: textfiles/demo.prom\n")
+    result = cli("metrics", "demo", "-o", "textfiles/demo.prom")
+    assert (result.code, result.out, result.err) == (0, "", "written: textfiles/demo.prom\n")
     assert Read((root / "textfiles" / "demo.prom").read_text())("run_success") == 1
     assert [file.name for file in (root / "textfiles").iterdir()] == ["demo.prom"]
 
@@ -56,11 +56,11 @@ def test_invalid_arguments_are_refused(
 ) -> None:
     saved(root)
     (root / "compose" / "file").write_text("")
-    said = cli("metrics", *words)
-    assert said.code in (2, 3) and says in said.err.replace("\n", " ")
-    assert said.out == "" and not (root / "x.txt").exists()
+    result = cli("metrics", *words)
+    assert result.code in (2, 3) and says in result.err.replace("\n", " ")
+    assert result.out == "" and not (root / "x.txt").exists()
 
 
 def test_without_a_run_the_error_says_how_to_make_one(cli: Cli) -> None:
-    said = cli("metrics")
-    assert said.code == 2 and "run `cluster-kit up quickstart` first" in said.err
+    result = cli("metrics")
+    assert result.code == 2 and "run `cluster-kit up quickstart` first" in result.err

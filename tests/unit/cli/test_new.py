@@ -56,19 +56,19 @@ def test_outside_of_the_clone_it_writes_into_the_current_directory(
 
 
 def test_make_is_mentioned_only_if_there_is_a_makefile(cli: Cli, root: Path) -> None:
-    said = cli("new", "mine").out
-    texts = [said, *((root / path).read_text() for path in files(root))]
-    assert "`cluster-kit up mine`" in said
+    output = cli("new", "mine").out
+    texts = [output, *((root / path).read_text() for path in files(root))]
+    assert "`cluster-kit up mine`" in output
     assert not any("make cluster" in text for text in texts)
 
 
 def test_the_part_for_a_makefile_is_written_once_and_mentioned(cli: Cli, root: Path) -> None:
     (root / "Makefile").write_text("mine:\n")
-    said = cli("new", "one", "--make")
-    assert "write `include cluster-kit.mk` into your Makefile" in said.out
+    result = cli("new", "one", "--make")
+    assert "write `include cluster-kit.mk` into your Makefile" in result.out
     assert "CLUSTER ?= one\n" in (root / "cluster-kit.mk").read_text()
-    said = cli("new", "two", "--make")
-    assert "cluster-kit.mk exists already: `make cluster CLUSTER=two` runs it" in said.out
+    result = cli("new", "two", "--make")
+    assert "cluster-kit.mk exists already: `make cluster CLUSTER=two` runs it" in result.out
     assert "CLUSTER ?= one\n" in (root / "cluster-kit.mk").read_text()
     assert (root / "Makefile").read_text() == "mine:\n"
 
@@ -103,8 +103,8 @@ def test_files_for_gitlab_do_not_change_an_existing_pipeline(
     assert cli("new", "one", "--ci", "gitlab", "--kit", kit).code == 0
     pipeline = (root / ".gitlab-ci.yml").read_text()
     assert yaml.safe_load(pipeline) == {"include": [{"local": ".gitlab/cluster-one.yml"}]}
-    said = cli("new", "two", "--ci", "gitlab", "--kit", "cluster-kit==1.2")
-    assert "write `- local: .gitlab/cluster-two.yml` below `include:`" in said.out
+    result = cli("new", "two", "--ci", "gitlab", "--kit", "cluster-kit==1.2")
+    assert "write `- local: .gitlab/cluster-two.yml` below `include:`" in result.out
     assert (root / ".gitlab-ci.yml").read_text() == pipeline
     read = yaml.safe_load((root / ".gitlab" / "cluster-two.yml").read_text())
     assert read["cluster two"]["variables"]["KIT"] == "cluster-kit==1.2"
@@ -134,8 +134,8 @@ def test_a_dev_container_with_its_own_engine(cli: Cli, root: Path) -> None:
 
 
 def test_json_names_every_file(cli: Cli, root: Path, kit: str) -> None:
-    said = cli("new", "one", "--make", "--ci", "github", "--kit", kit, "--json")
-    facts: dict[str, Any] = json.loads(said.out)
+    result = cli("new", "one", "--make", "--ci", "github", "--kit", kit, "--json")
+    facts: dict[str, Any] = json.loads(result.out)
     named = {facts["manifest"], facts["program"], *facts["beside"]}
     assert {Path(path).relative_to(root).as_posix() for path in named} == files(root)
 
@@ -166,8 +166,8 @@ def test_a_file_that_cannot_be_written_leaves_no_other_file(
         (root / there).parent.mkdir(parents=True, exist_ok=True)
         (root / there).write_text("mine")
     before = sorted(root.rglob("*"))
-    said = cli("new", "one", *words)
-    assert said.code in (2, 3) and told in said.err
+    result = cli("new", "one", *words)
+    assert result.code in (2, 3) and told in result.err
     assert sorted(root.rglob("*")) == before
     if there:
         assert (root / there).read_text() == "mine"
@@ -184,12 +184,12 @@ def test_a_full_disk_leaves_no_file(
         return opened(path, mode, *rest, **more)
 
     monkeypatch.setattr(Path, "open", full)
-    said = cli("new", "one", "--make", "--ci", "github", "--kit", kit)
-    assert said.code == 3 and "action.yml cannot be written: No space left" in said.err
+    result = cli("new", "one", "--make", "--ci", "github", "--kit", kit)
+    assert result.code == 3 and "action.yml cannot be written: No space left" in result.err
     assert sorted(root.rglob("*")) == before
 
 
 def test_the_clone_has_its_makefile(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "CLONE", root)
-    said = cli("new", "one", "--make")
-    assert said.code == 2 and "`make cluster CLUSTER=one`" in said.err
+    result = cli("new", "one", "--make")
+    assert result.code == 2 and "`make cluster CLUSTER=one`" in result.err

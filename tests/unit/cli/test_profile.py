@@ -57,23 +57,23 @@ def engine(machine: Machine) -> FakeEngine:
 
 
 def test_all_servers_are_traced_by_the_leader(cli: Cli, engine: FakeEngine) -> None:
-    said = cli("profile", "demo", "--seconds", "2")
-    assert said.code == 0, said.err
+    result = cli("profile", "demo", "--seconds", "2")
+    assert result.code == 0, result.err
     ((asked, command),) = engine.asked
     assert asked == "chief-0"
     assert command[-5:] == ("profile", "2", "chief-0", "worker-0", "ps-0")
-    rows = [line.split()[:5] for line in said.out.splitlines()]
+    rows = [line.split()[:5] for line in result.out.splitlines()]
     assert ["worker-0", "40", "50.0", "30", "%"] in rows
-    assert "[b]conv (Conv2D)" in said.out and "61.2" in said.out
-    assert "steps/s: 20 before, 18 while it was traced (10 % slower)" in said.err
-    assert "/runs/demo/1/output/profile/now/trace.json.gz, 0.3 MB" in said.err
-    assert "ui.perfetto.dev" in said.err and "chrome://tracing" in said.err
+    assert "[b]conv (Conv2D)" in result.out and "61.2" in result.out
+    assert "steps/s: 20 before, 18 while it was traced (10 % slower)" in result.err
+    assert "/runs/demo/1/output/profile/now/trace.json.gz, 0.3 MB" in result.err
+    assert "ui.perfetto.dev" in result.err and "chrome://tracing" in result.err
 
 
 def test_output_as_json(cli: Cli) -> None:
-    said = cli("profile", "demo", "--json")
-    assert json.loads(said.out)["path"] == "/runs/demo/1/output/profile/now/trace.json.gz"
-    assert said.err == ""
+    result = cli("profile", "demo", "--json")
+    assert json.loads(result.out)["path"] == "/runs/demo/1/output/profile/now/trace.json.gz"
+    assert result.err == ""
 
 
 def test_only_the_named_tasks_are_traced(cli: Cli, engine: FakeEngine) -> None:
@@ -91,15 +91,15 @@ def test_another_task_takes_the_trace_if_the_leader_does_not_run(
 
 def test_a_missing_task_is_named_and_the_others_are_kept(cli: Cli, engine: FakeEngine) -> None:
     engine.says = json.dumps({**FACTS, "missing": {"ps-0": "it did not answer in time"}})
-    said = cli("profile", "demo")
-    assert said.code == 0
-    assert "ps-0 is missing in the trace: it did not answer in time" in said.err
+    result = cli("profile", "demo")
+    assert result.code == 0
+    assert "ps-0 is missing in the trace: it did not answer in time" in result.err
 
 
 def test_a_trace_without_a_step_is_reported(cli: Cli, engine: FakeEngine) -> None:
     engine.says = json.dumps({**FACTS, "tasks": {"worker-0": {**ROW, "runs": 0}}})
-    said = cli("profile", "demo")
-    assert "no step was made in these 2 s: profile while it trains, or for longer" in said.err
+    result = cli("profile", "demo")
+    assert "no step was made in these 2 s: profile while it trains, or for longer" in result.err
 
 
 @pytest.mark.parametrize(
@@ -119,30 +119,30 @@ def test_invalid_arguments_are_refused(
     cli: Cli, engine: FakeEngine, arguments: Sequence[str], code: int, message: str, hint: str
 ) -> None:
     engine.up["ended"] = []
-    said = cli("profile", *arguments)
-    assert said.code == code
-    assert message in said.err and hint in said.err
+    result = cli("profile", *arguments)
+    assert result.code == code
+    assert message in result.err and hint in result.err
     assert not engine.asked
 
 
 def test_no_running_task_is_an_error(cli: Cli, engine: FakeEngine) -> None:
     engine.up["demo"] = [replace(one, state="exited") for one in engine.up["demo"]]
-    said = cli("profile", "demo")
-    assert said.code == 3
-    assert "no task of demo is running: nothing can be traced" in said.err
+    result = cli("profile", "demo")
+    assert result.code == 3
+    assert "no task of demo is running: nothing can be traced" in result.err
 
 
 def test_a_trace_without_any_task_is_an_error(cli: Cli, engine: FakeEngine) -> None:
     engine.says = "error: no task could be traced: ps-0: no TensorFlow server answers there"
-    said = cli("profile", "demo")
-    assert said.code == 3
-    assert "error: no task could be traced: ps-0: no TensorFlow server" in said.err
-    assert "`cluster-kit status demo`" in said.err
+    result = cli("profile", "demo")
+    assert result.code == 3
+    assert "error: no task could be traced: ps-0: no TensorFlow server" in result.err
+    assert "`cluster-kit status demo`" in result.err
 
 
 @pytest.mark.parametrize("answer", ["", "usage: python3 -m trainer serve", "{broken", "{}"])
 def test_an_invalid_answer_is_an_error(cli: Cli, engine: FakeEngine, answer: str) -> None:
     engine.says = answer
-    said = cli("profile", "demo")
-    assert said.code == 4
-    assert "chief-0 did not return a profile, but:" in said.err
+    result = cli("profile", "demo")
+    assert result.code == 4
+    assert "chief-0 did not return a profile, but:" in result.err

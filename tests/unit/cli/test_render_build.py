@@ -64,5 +64,5 @@ def test_a_dockerfile_outside_of_the_folder_is_refused(
     outside = tmp_path_factory.mktemp("image")
     (outside / "Dockerfile").write_text("FROM a\n")
     manifest(root, f'build = "{outside}"\n')
-    said = cli("render", "demo", "--portable")
-    assert said.code == 2 and f"{outside} is outside of" in said.err
+    result = cli("render", "demo", "--portable")
+    assert result.code == 2 and f"{outside} is outside of" in result.err

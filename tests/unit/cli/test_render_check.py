@@ -69,5 +69,5 @@ def test_gpus_in_use_by_others_are_a_change_of_the_host(
 
 def test_a_file_that_cannot_be_written_is_reported(cli: Cli, root: Path) -> None:
     (root / "compose" / "demo").write_text("not a folder")
-    said = cli("render", "demo")
-    assert said.code == 3 and "demo/compose.yaml cannot be written" in said.err, said.err
+    result = cli("render", "demo")
+    assert result.code == 3 and "demo/compose.yaml cannot be written" in result.err, result.err

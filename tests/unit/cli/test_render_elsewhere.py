@@ -12,7 +12,7 @@ ENGINES = {"kubernetes.yaml": "kubernetes", "sbatch.sh": "slurm"}
 
 
 @pytest.mark.parametrize(
-    ("file", "words", "said"),
+    ("file", "words", "message"),
     [
         ("kubernetes.yaml", ("--portable",), "--portable is for Docker Compose"),
         ("kubernetes.yaml", ("--set", "kubernetes.output=disk"), 'must be "pvc", "pvc:NAME" or'),
@@ -27,11 +27,11 @@ ENGINES = {"kubernetes.yaml": "kubernetes", "sbatch.sh": "slurm"}
     ],
 )
 def test_unsupported_keys_are_refused(
-    root: Path, cli: Cli, file: str, words: tuple[str, ...], said: str
+    root: Path, cli: Cli, file: str, words: tuple[str, ...], message: str
 ) -> None:
     (root / "compose" / "demo.toml").write_text(
         'format = 1\nname = "demo"\n[slurm]\nimage = "trainer.sif"\n'
     )
     found = cli("render", "demo", "--engine", ENGINES[file], *words)
-    assert found.code == 2 and said in found.err
+    assert found.code == 2 and message in found.err
     assert not (root / "compose" / "demo" / file).exists()

@@ -26,8 +26,8 @@ def _manifest(root: Path) -> None:
 
 
 def test_it_writes_one_file_with_the_commands_to_start_it(root: Path, cli: Cli) -> None:
-    said = cli(*RENDER, "--json")
-    assert json.loads(said.out)["file"] == str(root / FILE)
+    result = cli(*RENDER, "--json")
+    assert json.loads(result.out)["file"] == str(root / FILE)
     text = (root / FILE).read_text()
     assert "kubectl apply -f kubernetes.yaml" in text
     assert "cluster-kit render demo --engine kubernetes" in text
@@ -95,12 +95,12 @@ def own(root: Path) -> Path:
 
 
 def test_files_with_secrets_are_left_out_and_named(cli: Cli, root: Path, own: Path) -> None:
-    said = cli(*RENDER, *OWN)
-    assert said.code == 0, said.err
+    result = cli(*RENDER, *OWN)
+    assert result.code == 0, result.err
     text = (root / FILE).read_text()
     assert "hello" in text and "NAMES" in text and "path: 'lib/link'" in text
     assert not [leak for leak in ("-leak", "MIIE", "hkiG") if leak in text]
-    (line,) = (line for line in said.err.splitlines() if "left out" in line)
+    (line,) = (line for line in result.err.splitlines() if "left out" in line)
     gone = ("hf", "private.env", "lib/server.KEY", "out/", "data/", "out-of-it", "to-secret",
             "folder", "loop")  # fmt: skip
     assert [name for name in gone if f"{own}/{name}" not in line] == []
@@ -108,8 +108,8 @@ def test_files_with_secrets_are_left_out_and_named(cli: Cli, root: Path, own: Pa
 
 
 def test_a_roles_secret_next_to_the_program_leads_to_a_warning(cli: Cli, own: Path) -> None:
-    said = cli(*RENDER, *OWN)
-    assert "secret.hf.roles" in said.err and "every task sees as /program" in said.err
+    result = cli(*RENDER, *OWN)
+    assert "secret.hf.roles" in result.err and "every task sees as /program" in result.err
     assert "secret.hf.roles" not in cli(*RENDER).err
 
 
@@ -119,10 +119,10 @@ def test_a_file_with_a_known_secret_is_refused(
     cli: Cli, root: Path, own: Path, content: str, encoding: str
 ) -> None:
     (own / "config.py").write_text(content, encoding=encoding)
-    said = cli(*RENDER, *OWN)
-    assert said.code == 2 and not (root / FILE).exists()
-    assert f"{own}/config.py has the value of a secret ({own}/hf)" in said.err
-    assert "MIIE" not in said.err and "move the file out" in said.err
+    result = cli(*RENDER, *OWN)
+    assert result.code == 2 and not (root / FILE).exists()
+    assert f"{own}/config.py has the value of a secret ({own}/hf)" in result.err
+    assert "MIIE" not in result.err and "move the file out" in result.err
 
 
 @pytest.mark.parametrize("engine", ["kubernetes", "swarm", "slurm", "compose"])
@@ -134,9 +134,9 @@ def test_a_known_secret_in_the_text_is_refused(
     more += '[slurm]\ndatasets = "/shared"\n' if engine == "slurm" else ""
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write(f"[role.worker]\n{more}")
-    said = cli("render", "demo", "--engine", engine)
-    assert said.code == 2 and "would have the value of a secret in clear: MINE" in said.err
-    assert "MIIE" not in said.err
+    result = cli("render", "demo", "--engine", engine)
+    assert result.code == 2 and "would have the value of a secret in clear: MINE" in result.err
+    assert "MIIE" not in result.err
     assert not [path for path in (root / "compose").rglob("*") if path.suffix in (".yaml", ".sh")]
 
 
@@ -154,8 +154,8 @@ def test_a_declared_secret_that_looks_like_a_path_or_an_address_is_refused(
     more += '[slurm]\ndatasets = "/shared"\n' if engine == "slurm" else ""
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write(f"[role.worker]\n{more}")
-    said = cli("render", "demo", "--engine", engine)
-    assert said.code == 2 and "would have the value of a secret in clear: MINE" in said.err
+    result = cli("render", "demo", "--engine", engine)
+    assert result.code == 2 and "would have the value of a secret in clear: MINE" in result.err
 
 
 @pytest.mark.parametrize("value", [AWS, HOOK])
@@ -166,9 +166,9 @@ def test_a_file_with_a_declared_secret_that_looks_like_a_path_or_an_address_is_r
     (own / "config.py").write_text(f"key = {value!r}")
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write('[role.worker]\nsecrets = ["MINE"]\n')
-    said = cli(*RENDER, *OWN)
-    assert said.code == 2 and f"{own}/config.py has the value of a secret (MINE)" in said.err
-    assert value not in said.err
+    result = cli(*RENDER, *OWN)
+    assert result.code == 2 and f"{own}/config.py has the value of a secret (MINE)" in result.err
+    assert value not in result.err
 
 
 def test_a_value_that_only_its_name_makes_a_secret_may_be_a_path_or_an_address(

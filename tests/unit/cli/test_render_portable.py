@@ -96,9 +96,9 @@ def test_gpus_that_only_one_host_has_are_refused(
     more: str, key_path: str, hint: str, cli: Cli, root: Path
 ) -> None:
     manifest(root, more)
-    said = cli("render", "demo", "--portable")
-    assert said.code == 2
-    assert key_path in said.err and hint in said.err
+    result = cli("render", "demo", "--portable")
+    assert result.code == 2
+    assert key_path in result.err and hint in result.err
 
 
 def test_indexes_are_kept_and_auto_means_the_cpu_with_a_note(cli: Cli, root: Path) -> None:
@@ -111,9 +111,9 @@ def test_indexes_are_kept_and_auto_means_the_cpu_with_a_note(cli: Cli, root: Pat
         in services["worker-0"]["environment"]["CLUSTER_KIT_GPUS"]
     )
     manifest(root, 'gpus = "auto"\n')
-    said = cli("render", "demo", "--portable", "--dry-run")
-    assert "the workers train on the CPU" in said.err
-    assert "device_ids" not in said.out
+    result = cli("render", "demo", "--portable", "--dry-run")
+    assert "the workers train on the CPU" in result.err
+    assert "device_ids" not in result.out
 
 
 def test_files_outside_of_the_folder_are_refused(
@@ -122,18 +122,18 @@ def test_files_outside_of_the_folder_are_refused(
     outside = tmp_path_factory.mktemp("outside")
     for part in ("Train", "Validate", "Test"):
         (outside / part).mkdir()
-    said = cli("render", "demo", "--portable", "--data", str(outside))
-    assert said.code == 2
-    assert f"{outside} is outside of {root}" in said.err
-    assert "move it into the folder" in said.err
+    result = cli("render", "demo", "--portable", "--data", str(outside))
+    assert result.code == 2
+    assert f"{outside} is outside of {root}" in result.err
+    assert "move it into the folder" in result.err
     (outside / "far.toml").write_text(MANIFEST)
-    said = cli("render", str(outside / "far.toml"), "--portable")
-    assert said.code == 2 and "is outside of" in said.err
+    result = cli("render", str(outside / "far.toml"), "--portable")
+    assert result.code == 2 and "is outside of" in result.err
     manifest(root, f'data = "{outside}"\n')
-    said = cli("render", "demo", "--portable", "--dry-run")
-    assert said.code == 0
-    assert f"source: '{outside}'" in said.out
-    assert "every host that runs the file must have it" in said.err
+    result = cli("render", "demo", "--portable", "--dry-run")
+    assert result.code == 0
+    assert f"source: '{outside}'" in result.out
+    assert "every host that runs the file must have it" in result.err
 
 
 def test_the_header_names_the_command_that_makes_this_file(

@@ -48,8 +48,8 @@ def test_it_writes_a_script_with_the_commands_to_submit_it(
 
 
 def test_without_an_image_no_image_is_needed(root: Path, cli: Cli) -> None:
-    said = cli(*RENDER[:4], "--set", "slurm.datasets=/shared/datasets")
-    assert (said.code, said.err) == (0, "compose/demo/sbatch.sh: 5 tasks on Slurm\n")
+    result = cli(*RENDER[:4], "--set", "slurm.datasets=/shared/datasets")
+    assert (result.code, result.err) == (0, "compose/demo/sbatch.sh: 5 tasks on Slurm\n")
 
 
 def test_a_password_in_the_requirements_is_in_no_file(root: Path, cli: Cli) -> None:

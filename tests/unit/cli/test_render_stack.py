@@ -18,8 +18,8 @@ def _manifest(root: Path) -> None:
 
 
 def test_it_writes_the_stack_file_and_the_shared_values(root: Path, cli: Cli) -> None:
-    said = cli("render", "demo", "--engine", "swarm", "--json")
-    facts = json.loads(said.out)
+    result = cli("render", "demo", "--engine", "swarm", "--json")
+    facts = json.loads(result.out)
     assert facts["file"] == str(root / FOLDER / "stack.yaml")
     assert set(facts["tasks"].values()) == {""}, "a swarm gives no fixed addresses"
     assert "worker-1:2222" in (root / FOLDER / "cluster.json").read_text()
@@ -43,14 +43,14 @@ def test_a_stale_file_is_reported(root: Path, cli: Cli) -> None:
 
 
 def test_a_stack_file_is_not_portable(root: Path, cli: Cli) -> None:
-    said = cli("render", "demo", "--engine", "swarm", "--portable")
-    assert said.code == 2
-    assert "--portable is for Docker Compose" in said.err
+    result = cli("render", "demo", "--engine", "swarm", "--portable")
+    assert result.code == 2
+    assert "--portable is for Docker Compose" in result.err
     assert not (root / "portable").exists()
 
 
 def test_an_unknown_engine_is_refused(cli: Cli) -> None:
-    said = cli("render", "demo", "--engine", "swam")
-    assert said.code == 2
-    assert "compose" in said.err
-    assert "swarm" in said.err
+    result = cli("render", "demo", "--engine", "swam")
+    assert result.code == 2
+    assert "compose" in result.err
+    assert "swarm" in result.err

@@ -29,8 +29,8 @@ def saved(root: Path, name: str = "demo", hour: int = 10) -> RunDirectory:
 
 def test_without_a_name_the_newest_run_is_used(cli: Cli, root: Path) -> None:
     run = saved(root)
-    said = cli("report")
-    assert (said.code, said.err) == (0, "written: runs/demo/20261122-100000/report.html\n")
+    result = cli("report")
+    assert (result.code, result.err) == (0, "written: runs/demo/20261122-100000/report.html\n")
     facts = json.loads((run.path / "report.json").read_text())
     assert facts["verdict"]["success"] is True and facts["metrics"] == {"a": 1}
     assert [chart["id"] for chart in facts["charts"]] == ["loss"]
@@ -79,13 +79,13 @@ def test_invalid_arguments_are_refused(
 ) -> None:
     saved(root)
     (root / "compose" / "file").write_text("")
-    said = cli("report", *words)
-    assert said.code in (2, 3) and says in said.err.replace("\n", " ")
+    result = cli("report", *words)
+    assert result.code in (2, 3) and says in result.err.replace("\n", " ")
 
 
 def test_without_a_run_the_error_says_how_to_make_one(cli: Cli) -> None:
-    said = cli("report")
-    assert said.code == 2 and "run `cluster-kit up quickstart` first" in said.err
+    result = cli("report")
+    assert result.code == 2 and "run `cluster-kit up quickstart` first" in result.err
 
 
 def test_runs_of_an_earlier_kit_can_be_read(cli: Cli, root: Path) -> None:

@@ -15,9 +15,9 @@ from tests.unit.command_line import MANIFEST, Cli
 
 
 def test_render_writes_the_file_and_prints_its_path(cli: Cli, root: Path) -> None:
-    said = cli("render", "demo")
-    assert (said.code, said.out) == (0, "")
-    assert "compose/demo/compose.yaml: 6 tasks on " in said.err
+    result = cli("render", "demo")
+    assert (result.code, result.out) == (0, "")
+    assert "compose/demo/compose.yaml: 6 tasks on " in result.err
     written = yaml.safe_load((root / "compose/demo/compose.yaml").read_text())
     assert list(written["services"]) == [
         "chief-0", "worker-0", "worker-1", "ps-0", "ps-1", "evaluator-0",
@@ -31,11 +31,11 @@ def test_a_manifest_can_be_given_by_its_path(cli: Cli, root: Path) -> None:
 
 
 def test_options_override_the_manifest(cli: Cli, root: Path) -> None:
-    said = cli(
+    result = cli(
         "render", "demo", "--workers", "3", "--ps", "1", "--name", "other",
         "--args", "--epochs 1", "--set", "port=4000",
     )  # fmt: skip
-    assert said.code == 0
+    assert result.code == 0
     services = yaml.safe_load((root / "compose/other/compose.yaml").read_text())["services"]
     assert {"worker-2", "ps-0"} <= services.keys()
     assert "ps-1" not in services
@@ -44,12 +44,12 @@ def test_options_override_the_manifest(cli: Cli, root: Path) -> None:
 
 
 def test_dry_run_prints_and_writes_nothing(cli: Cli, root: Path) -> None:
-    said = cli("render", "demo", "--dry-run")
-    assert said.code == 0
-    assert said.out.startswith("# cluster-kit ")
+    result = cli("render", "demo", "--dry-run")
+    assert result.code == 0
+    assert result.out.startswith("# cluster-kit ")
     assert not (root / "compose/demo").exists()
     cli("render", "demo")
-    assert (root / "compose/demo/compose.yaml").read_text() == said.out
+    assert (root / "compose/demo/compose.yaml").read_text() == result.out
 
 
 def test_check_fails_if_the_file_is_missing_or_stale_and_prints_a_hint(
@@ -72,10 +72,10 @@ def test_check_fails_if_the_file_is_missing_or_stale_and_prints_a_hint(
 def test_diff_shows_changes_and_makes_none(cli: Cli, root: Path) -> None:
     cli("render", "demo")
     assert cli("render", "demo", "--diff").out == ""
-    said = cli("render", "demo", "--diff", "--workers", "3")
-    assert said.code == 0
-    assert "+  worker-2:" in said.out
-    assert said.out.startswith("--- compose/demo/compose.yaml")
+    result = cli("render", "demo", "--diff", "--workers", "3")
+    assert result.code == 0
+    assert "+  worker-2:" in result.out
+    assert result.out.startswith("--- compose/demo/compose.yaml")
     assert "worker-2" not in (root / "compose/demo/compose.yaml").read_text()
 
 
@@ -90,9 +90,9 @@ def test_render_warns_about_problems_of_the_program(cli: Cli, root: Path) -> Non
     (root / "train.py").write_text(
         "import tensorflow as tf\nif flag:\n    tf.distribute.MultiWorkerMirroredStrategy()\n"
     )
-    said = cli("render", "demo", "--program", "train.py")
-    assert (said.code, said.out) == (0, "")
-    assert "warning: train.py:3: MultiWorkerMirroredStrategy, but only the chief" in said.err
+    result = cli("render", "demo", "--program", "train.py")
+    assert (result.code, result.out) == (0, "")
+    assert "warning: train.py:3: MultiWorkerMirroredStrategy, but only the chief" in result.err
     assert (
         "warning" not in cli("render", "demo", "--program", "train.py", "--ps=0", "--chief=0").err
     )
@@ -102,9 +102,9 @@ def test_an_all_reduce_program_runs_on_all_tasks_without_ps(cli: Cli, root: Path
     (root / "train.py").write_text(
         "import tensorflow as tf\ntf.distribute.MultiWorkerMirroredStrategy()\n"
     )
-    said = cli("render", "demo", "--program", "train.py")
-    assert said.code == 0
-    assert "train.py:2: MultiWorkerMirroredStrategy: every worker runs the program" in said.err
+    result = cli("render", "demo", "--program", "train.py")
+    assert result.code == 0
+    assert "train.py:2: MultiWorkerMirroredStrategy: every worker runs the program" in result.err
     assert "ps-0" not in (root / "compose/demo/compose.yaml").read_text()
     refused = cli("render", "demo", "--program", "train.py", "--ps=1")
     assert refused.code == 2
@@ -112,33 +112,33 @@ def test_an_all_reduce_program_runs_on_all_tasks_without_ps(cli: Cli, root: Path
 
 
 def test_an_unknown_manifest_is_a_usage_error_with_the_known_names(cli: Cli) -> None:
-    said = cli("render", "dmo")
-    assert said.code == 2
-    assert "no manifest `dmo`" in said.err
-    assert "did you mean `demo`? there are: all-reduce, clones, demo, " in said.err
+    result = cli("render", "dmo")
+    assert result.code == 2
+    assert "no manifest `dmo`" in result.err
+    assert "did you mean `demo`? there are: all-reduce, clones, demo, " in result.err
 
 
 def test_every_problem_of_a_manifest_is_printed_with_its_hint(cli: Cli, root: Path) -> None:
     (root / "compose" / "demo.toml").write_text(MANIFEST + "wrker = 5\nworker = 0\nport = 1\n")
-    said = cli("render", "demo")
-    assert said.code == 2
-    assert "3 problems" in said.err
+    result = cli("render", "demo")
+    assert result.code == 2
+    assert "3 problems" in result.err
     for words in ("did you mean `worker`?", "write `worker = 1`", "write `port = 2222`"):
-        assert words in said.err
-    assert "Traceback" not in said.err
+        assert words in result.err
+    assert "Traceback" not in result.err
 
 
 def test_an_error_is_json_with_json(cli: Cli) -> None:
-    said = cli("render", "demo", "--workers", "0", "--json")
-    told = json.loads(said.out)
-    assert (said.code, told["success"], told["error"]["exit_code"]) == (2, False, 2)
+    result = cli("render", "demo", "--workers", "0", "--json")
+    told = json.loads(result.out)
+    assert (result.code, told["success"], told["error"]["exit_code"]) == (2, False, 2)
     assert "--workers = 0" in told["error"]["message"]
 
 
 def test_brackets_and_colons_of_a_manifest_are_printed_unchanged(cli: Cli) -> None:
-    said = cli("render", "demo", "--set", "image=[bold]A:smile:")
-    assert said.code == 2
-    assert '"[bold]A:smile:"' in said.err
+    result = cli("render", "demo", "--set", "image=[bold]A:smile:")
+    assert result.code == 2
+    assert '"[bold]A:smile:"' in result.err
 
 
 def test_git_ignores_rendered_files_and_nothing_else(cli: Cli, root: Path) -> None:
@@ -151,9 +151,9 @@ def test_git_ignores_rendered_files_and_nothing_else(cli: Cli, root: Path) -> No
 
 
 def test_new_prints_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> None:
-    said = cli("new", "mine", "--style", "all-tasks")
-    assert said.code == 0
-    assert said.out.splitlines() == [
+    result = cli("new", "mine", "--style", "all-tasks")
+    assert result.code == 0
+    assert result.out.splitlines() == [
         "compose/mine.toml       the cluster: tasks, limits, deadlines",
         "programs/mine/train.py  the program: yours to change",
         "run it with `cluster-kit up mine`",
@@ -165,10 +165,10 @@ def test_new_prints_what_it_wrote_and_how_to_run_it(cli: Cli, root: Path) -> Non
 
 
 def test_an_unknown_style_of_new_is_answered_with_the_nearest(cli: Cli) -> None:
-    said = cli("new", "mine", "--style", "alltasks")
-    assert said.code == 2
-    assert "--style 'alltasks' is not a style of a new cluster" in said.err
-    assert "did you mean `all-tasks`?" in said.err
+    result = cli("new", "mine", "--style", "alltasks")
+    assert result.code == 2
+    assert "--style 'alltasks' is not a style of a new cluster" in result.err
+    assert "did you mean `all-tasks`?" in result.err
 
 
 def test_up_prints_a_message_line_by_line_and_once(
@@ -180,9 +180,9 @@ def test_up_prints_a_message_line_by_line_and_once(
         str(root / "r"),
     )  # fmt: skip
     monkeypatch.setattr(up, "launch", lambda *_, **__: outcome)
-    said = cli("up", "demo")
-    assert said.code == 5
-    assert said.out.splitlines() == [
+    result = cli("up", "demo")
+    assert result.code == 5
+    assert result.out.splitlines() == [
         "failed after 2.0 s, blame chief-0",
         "  /home/you/pipeline.toml: 1 problem",
         "    steps = 0: must be 1 or more",
@@ -206,8 +206,8 @@ def test_a_wrong_command_line_exits_with_2(cli: Cli, arguments: tuple[str, ...])
 def test_the_versions_are_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     told = ["cluster-kit 1.2.3", "Docker Engine 26"]
     monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda *_: told)
-    said = cli("--version")
-    assert (said.code, said.out) == (0, "cluster-kit 1.2.3\nDocker Engine 26\n")
+    result = cli("--version")
+    assert (result.code, result.out) == (0, "cluster-kit 1.2.3\nDocker Engine 26\n")
 
 
 @pytest.mark.parametrize(
@@ -228,6 +228,6 @@ def test_the_versions_are_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_every_verb_has_help(cli: Cli, verb: str) -> None:
-    said = cli(verb, "--help")
-    assert said.code == 0
-    assert "Usage: cluster-kit" in said.out
+    result = cli(verb, "--help")
+    assert result.code == 0
+    assert "Usage: cluster-kit" in result.out

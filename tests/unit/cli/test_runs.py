@@ -126,8 +126,8 @@ def test_diff_shows_changes_of_the_manifest_and_the_results(cli: Cli, root: Path
         "number of worker": (2, 4, 2), "loss": (0.5, 0.25, 0.5), "total": (10, 20, 2),
     }  # fmt: skip
     assert facts["manifest"][-2:] == ["-worker = 2", "+worker = 4"]
-    said = cli("runs", "diff", "demo/20261122-090000", "demo").out
-    assert "metric" in said and "0.50" in said and "+worker = 4" in said
+    output = cli("runs", "diff", "demo/20261122-090000", "demo").out
+    assert "metric" in output and "0.50" in output and "+worker = 4" in output
 
 
 def test_diff_shows_changes_of_the_program(cli: Cli, root: Path) -> None:
@@ -143,8 +143,8 @@ def test_diff_shows_changes_of_the_program(cli: Cli, root: Path) -> None:
     assert facts["changes"][0]["after"] == "sha256:ffffffffffff"
     assert facts["program"][-2:] == ["-rate = 0.1", "+rate = 0.5"]
     assert facts["manifest"] == [], "comments are no difference"
-    said = cli("runs", "diff", "demo/20261122-090000", "demo").out
-    assert "+rate = 0.5" in said and "+++ demo/20261122-100000/program/train.py" in said
+    output = cli("runs", "diff", "demo/20261122-090000", "demo").out
+    assert "+rate = 0.5" in output and "+++ demo/20261122-100000/program/train.py" in output
 
 
 def test_prune_removes_old_runs_and_keeps_new_ones(cli: Cli, root: Path) -> None:
@@ -152,8 +152,8 @@ def test_prune_removes_old_runs_and_keeps_new_ones(cli: Cli, root: Path) -> None
         saved(root, hour, kept=hour == 9)
     other = saved(root, 7, name="other")
     new_run(root / "runs" / "other", datetime(2026, 11, 22, 8))
-    said = cli("runs", "prune", "--keep", "1")
-    assert said.code == 0 and said.err.splitlines()[-1].startswith("3 runs, ")
+    result = cli("runs", "prune", "--keep", "1")
+    assert result.code == 0 and result.err.splitlines()[-1].startswith("3 runs, ")
     assert names(root / "runs" / "demo") == ["20261122-090000", "20261122-110000", "latest"], (
         "the containers of the run of 9 o'clock were left"
     )
@@ -178,11 +178,11 @@ def test_runs_that_cannot_be_removed_are_named_and_the_others_removed(
         remove(folder)
 
     monkeypatch.setattr(shutil, "rmtree", rmtree)
-    said = cli("runs", "prune", "--keep", "1")
-    assert said.code == 3 and not closed.path.exists() and not plain.path.exists()
-    assert "\n2 runs, " in said.err
-    assert f"removed: {foreign.path} (Permission denied)\n" in said.err
-    assert f"can remove their files: `sudo rm -rf {foreign.path}`" in said.err
+    result = cli("runs", "prune", "--keep", "1")
+    assert result.code == 3 and not closed.path.exists() and not plain.path.exists()
+    assert "\n2 runs, " in result.err
+    assert f"removed: {foreign.path} (Permission denied)\n" in result.err
+    assert f"can remove their files: `sudo rm -rf {foreign.path}`" in result.err
 
 
 def test_a_run_whose_directory_is_mounted_in_containers_is_kept(
@@ -205,9 +205,9 @@ def test_a_run_whose_directory_is_mounted_in_containers_is_kept(
 def test_dry_run_removes_nothing(cli: Cli, root: Path) -> None:
     old = saved(root, 8)
     saved(root, 9)
-    said = cli("runs", "prune", "--keep", "1", "--dry-run").err
-    assert "would remove runs/demo/20261122-080000" in said
-    assert "\n1 run, " in said and said.endswith("would be free\n")
+    output = cli("runs", "prune", "--keep", "1", "--dry-run").err
+    assert "would remove runs/demo/20261122-080000" in output
+    assert "\n1 run, " in output and output.endswith("would be free\n")
     assert old.path.exists()
 
 
@@ -228,8 +228,8 @@ def test_invalid_arguments_are_refused(
 ) -> None:
     saved(root, 9)
     (root / "demo.tar.gz").write_text("mine")
-    said = cli(*words)
-    assert said.code in (2, 3) and says in said.err
+    result = cli(*words)
+    assert result.code in (2, 3) and says in result.err
     assert (root / "demo.tar.gz").read_text() == "mine"
 
 
@@ -255,8 +255,8 @@ def test_an_archive_has_the_evidence_but_no_results_and_no_secrets(
 def archived(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Returns the contents of a run's archive, by name."""
     monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda *_: ["cluster-kit 1"])
-    said = cli("bug-report")
-    assert said.code == 0, said.err
+    result = cli("bug-report")
+    assert result.code == 0, result.err
     with tarfile.open(root / "runs" / "demo" / "bug-report-demo-20261122-090000.tar.gz") as made:
         assert all(one.isfile() for one in made.getmembers())
         return {name.partition("/")[2]: made.extractfile(name).read().decode()  # type: ignore[union-attr]
@@ -297,8 +297,8 @@ def test_of_very_many_files_only_some_are_archived(
     for index in range(1, 51):
         (run.progress / f"a{index:03}").touch()
     (run.output / "result.json").write_text("{}")
-    said = cli("bug-report", "-o", "x.tar.gz")
-    assert "left out: 30 more files: " in said.err
+    result = cli("bug-report", "-o", "x.tar.gz")
+    assert "left out: 30 more files: " in result.err
     with tarfile.open(root / "x.tar.gz") as made:
         names = [name.partition("/")[2] for name in made.getnames()]
     assert [name for name in names if "output" in name] == [
@@ -319,8 +319,8 @@ def test_without_the_values_of_secrets_files_of_tasks_are_left_out(
     found = archived(cli, root, monkeypatch)
     assert "hunter22" not in str(found) and not [name for name in found if "output" in name]
     (root / "runs" / "demo" / "bug-report-demo-20261122-090000.tar.gz").unlink()
-    said = cli("bug-report")
-    assert "left out: 2 files" in said.err and "no secrets" not in said.err
+    result = cli("bug-report")
+    assert "left out: 2 files" in result.err and "no secrets" not in result.err
 
 
 def test_a_failed_archive_leaves_no_file(
@@ -333,8 +333,8 @@ def test_a_failed_archive_leaves_no_file(
 
     monkeypatch.setattr("cluster_kit.run.bug_report._write", full)
     monkeypatch.setattr("cluster_kit.run.bug_report.versions", lambda *_: [])
-    said = cli("bug-report", "demo", "-o", "x.tar.gz")
-    assert said.code == 3 and "No space left" in said.err
+    result = cli("bug-report", "demo", "-o", "x.tar.gz")
+    assert result.code == 3 and "No space left" in result.err
     assert not (root / "x.tar.gz").exists()
 
 
@@ -378,5 +378,5 @@ def test_diff_of_a_run_with_itself_reports_no_difference(cli: Cli, root: Path) -
     saved(root, 9)
     saved(root, 10)
     assert cli("runs", "diff", "demo", "demo/20261122-090000").err == ("they do not differ\n")
-    said = cli("runs", "diff", "demo/20261122-090000", "demo/20261122-090000")
-    assert said.err == "they do not differ: both are demo/20261122-090000\n"
+    result = cli("runs", "diff", "demo/20261122-090000", "demo/20261122-090000")
+    assert result.err == "they do not differ: both are demo/20261122-090000\n"

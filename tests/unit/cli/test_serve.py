@@ -48,8 +48,8 @@ def test_without_a_name_everything_is_served_until_ctrl_c(
     cli: Cli, root: Path, asks: list[tuple[str, int, str]]
 ) -> None:
     saved(root)
-    said = cli("serve")
-    assert said.code == 0 and said.err.endswith("the live page has ended\n")
+    result = cli("serve")
+    assert result.code == 0 and result.err.endswith("the live page has ended\n")
     ((path, status, page),) = asks
     assert path.startswith("/?token=") and status == 200 and '"cluster":"demo"' in page
 
@@ -65,16 +65,20 @@ def test_a_cluster_can_be_given_by_name_or_manifest(
 
 def test_an_unknown_name_is_refused_with_the_nearest(cli: Cli, root: Path) -> None:
     saved(root)
-    said = cli("serve", "demoo")
-    assert said.code == 2 and "no cluster `demoo`" in said.err and "did you mean `demo`" in said.err
+    result = cli("serve", "demoo")
+    assert (
+        result.code == 2
+        and "no cluster `demoo`" in result.err
+        and "did you mean `demo`" in result.err
+    )
 
 
 def test_a_port_in_use_is_reported(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = cli("serve", "--port", str(port))
-    assert said.code == 3 and f"port {port} of 127.0.0.1 is taken" in said.err
-    assert "--port N" in said.err
+        result = cli("serve", "--port", str(port))
+    assert result.code == 3 and f"port {port} of 127.0.0.1 is taken" in result.err
+    assert "--port N" in result.err
 
 
 @pytest.mark.parametrize(
@@ -86,8 +90,8 @@ def test_a_port_in_use_is_reported(cli: Cli) -> None:
     ],
 )
 def test_an_invalid_address_is_refused(words: tuple[str, ...], says: str, cli: Cli) -> None:
-    said = cli("serve", *words)
-    assert said.code in (2, 3) and says in said.err.replace("\n", " ")
+    result = cli("serve", *words)
+    assert result.code in (2, 3) and says in result.err.replace("\n", " ")
 
 
 def test_up_serves_the_cluster_while_it_runs(
@@ -111,9 +115,9 @@ def test_up_serves_the_cluster_while_it_runs(
 
 
 def test_serve_is_refused_with_detach(cli: Cli) -> None:
-    said = cli("up", "demo", "--serve", "--detach")
-    assert said.code == 2 and "--serve with --detach" in said.err
-    assert "`cluster-kit serve NAME`" in said.err
+    result = cli("up", "demo", "--serve", "--detach")
+    assert result.code == 2 and "--serve with --detach" in result.err
+    assert "`cluster-kit serve NAME`" in result.err
 
 
 def test_other_commands_do_not_import_the_server(root: Path) -> None:

@@ -54,7 +54,7 @@ def test_logs_has_the_lines_of_sidecars(cli: Cli, stage: Stage) -> None:
 def test_a_sidecar_is_restarted(cli: Cli, stage: Stage) -> None:
     assert "demo: board was restarted\n" in cli("restart", "board").err
     assert "exit code" not in cli("status", NAME).out.split("sidecar board")[1].split("\n")[0]
-    assert "there are: " in (said := cli("restart", "bord").err) and "`board`" in said
+    assert "there are: " in (output := cli("restart", "bord").err) and "`board`" in output
 
 
 def test_a_command_runs_in_a_sidecar_unless_it_has_ended(
@@ -64,8 +64,8 @@ def test_a_command_runs_in_a_sidecar_unless_it_has_ended(
     machine.starts(hand_over=lambda command: ran.append(command) or 0)
     assert cli("exec", "cache", "--", "ls").code == 0
     assert ran[0][-1] == "ls" and "--workdir" not in ran[0], "it has no /output"
-    said = cli("exec", "board", "--", "ls")
-    assert said.code == 3 and "board of demo has ended (exit code 3)" in said.err
+    result = cli("exec", "board", "--", "ls")
+    assert result.code == 3 and "board of demo has ended (exit code 3)" in result.err
 
 
 def test_down_removes_sidecars(cli: Cli, stage: Stage) -> None:

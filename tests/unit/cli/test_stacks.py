@@ -41,23 +41,23 @@ def engine(machine: Machine) -> FakeEngine:
 
 
 def test_every_task_is_shown(cli: Cli, engine: FakeEngine) -> None:
-    said = cli("stacks", "demo")
-    assert said.code == 0
-    assert f"== chief-0\n{IN}" in said.out
-    assert "== worker-0\nno answer in time" in said.out
-    assert "== worker-1\npaused: its threads stand where they were" in said.out
-    assert "== ps-0\nended: nothing runs" in said.out
+    result = cli("stacks", "demo")
+    assert result.code == 0
+    assert f"== chief-0\n{IN}" in result.out
+    assert "== worker-0\nno answer in time" in result.out
+    assert "== worker-1\npaused: its threads stand where they were" in result.out
+    assert "== ps-0\nended: nothing runs" in result.out
     assert len(engine.asked) == 2
 
 
 def test_the_stacks_of_some_tasks_as_json(cli: Cli) -> None:
-    said = cli("stacks", "demo", "chief-0", "--json")
-    assert json.loads(said.out) == {"chief-0": IN}
+    result = cli("stacks", "demo", "chief-0", "--json")
+    assert json.loads(result.out) == {"chief-0": IN}
 
 
 def test_an_unknown_task_and_a_cluster_that_is_not_up(cli: Cli, engine: FakeEngine) -> None:
-    said = cli("stacks", "demo", "worker-9")
-    assert said.code == 2 and "task worker-9 was not found" in said.err
+    result = cli("stacks", "demo", "worker-9")
+    assert result.code == 2 and "task worker-9 was not found" in result.err
     engine.up.clear()
-    said = cli("stacks", "demo")
-    assert said.code == 3 and "no task of demo is running" in said.err
+    result = cli("stacks", "demo")
+    assert result.code == 3 and "no task of demo is running" in result.err

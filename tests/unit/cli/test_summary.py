@@ -14,9 +14,9 @@ from tests.unit.summary.runs import NEVER_STARTED, failed, outcome, saved
 
 def test_a_terminal_gets_the_verdict_and_the_tasks(cli: Cli, root: Path) -> None:
     saved(root, failed())
-    said = cli("summary", "demo")
-    lines = said.out.splitlines()
-    assert (said.code, lines[0]) == (0, "failed after 8.0 s, blame chief-0 (exit code 1)")
+    result = cli("summary", "demo")
+    lines = result.out.splitlines()
+    assert (result.code, lines[0]) == (0, "failed after 8.0 s, blame chief-0 (exit code 1)")
     assert "  everything is in runs/demo/20250301-100000" in lines
     assert [line.split() for line in lines[-2:]] == [
         ["chief-0", "10.0.0.2", "-", "1", "-"],
@@ -36,8 +36,8 @@ def test_a_verdict_stays_short_however_long_the_error_is(cli: Cli, root: Path) -
 
 def test_a_run_that_never_started_has_a_summary(cli: Cli, root: Path) -> None:
     (root / "said.json").write_text(json.dumps(NEVER_STARTED))
-    said = cli("summary", "said.json")
-    assert said.out.splitlines() == ["failed", "  worker = 0: a job", "  → set `worker = 1`"]
+    result = cli("summary", "said.json")
+    assert result.out.splitlines() == ["failed", "  worker = 0: a job", "  → set `worker = 1`"]
 
 
 def test_markdown_values_and_json(cli: Cli, root: Path) -> None:
@@ -49,8 +49,8 @@ def test_markdown_values_and_json(cli: Cli, root: Path) -> None:
 
 @pytest.mark.parametrize("words", [("--markdown", "--json"), ("nope",), ("compose",)])
 def test_invalid_arguments_are_refused(words: tuple[str, ...], cli: Cli) -> None:
-    said = cli("summary", *words)
-    assert said.code == 2 and (said.err.startswith("error: ") or "error" in said.out)
+    result = cli("summary", *words)
+    assert result.code == 2 and (result.err.startswith("error: ") or "error" in result.out)
 
 
 def test_an_error_after_the_start_names_the_run(
@@ -65,5 +65,5 @@ def test_an_error_after_the_start_names_the_run(
         raise error
 
     monkeypatch.setattr(up, "launch", launch)
-    said = cli("up", "demo", "--json")
-    assert (said.code, json.loads(said.out)["run"]) == (4, "/runs/demo/1")
+    result = cli("up", "demo", "--json")
+    assert (result.code, json.loads(result.out)["run"]) == (4, "/runs/demo/1")

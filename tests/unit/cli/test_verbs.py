@@ -57,10 +57,10 @@ def test_no_other_module_is_imported(
 
 
 def test_help_has_groups_by_purpose_and_lists_no_synonyms(cli: Cli) -> None:
-    said = cli("--help").out
-    groups = [said.index(f"─ {group} ─") for group in app.GROUPS]
+    output = cli("--help").out
+    groups = [output.index(f"─ {group} ─") for group in app.GROUPS]
     assert next(iter(app.GROUPS)) == "Run" and groups == sorted(groups)
-    listed = [line.split()[1] for line in said.splitlines() if line.startswith("│ ")]
+    listed = [line.split()[1] for line in output.splitlines() if line.startswith("│ ")]
     named = [word for word in listed if word in app.VERBS]
     assert named == [verb.name for verb in app.VERBS.values() if not verb.hidden]
     assert {"ps", "init"}.isdisjoint(named)
@@ -99,6 +99,6 @@ def test_verbose_is_accepted_before_and_after_a_verb(words: tuple[str, ...], cli
 def test_a_mistyped_verb_or_option_is_answered_with_the_nearest(
     words: tuple[str, ...], wrong: str, meant: str, cli: Cli
 ) -> None:
-    said = cli(*words)
-    assert said.code == 2
-    assert f"error: no such {wrong}\n  → did you mean `{meant}`?" in said.err
+    result = cli(*words)
+    assert result.code == 2
+    assert f"error: no such {wrong}\n  → did you mean `{meant}`?" in result.err

@@ -92,12 +92,12 @@ def test_it_runs_again_after_each_change_until_ctrl_c(
     cli: Cli, stage: Stage, changes: FakeChanges
 ) -> None:
     changes.between = ["print(2)\n", "print(3)\n"]
-    said = cli("up", NAME, "--watch")
-    assert said.code == 130
-    assert said.out.count("success in ") == 3
-    assert said.err.count("waiting for a change of its files; Ctrl-C ends it") == 3
-    assert said.err.count("changed: mine/train.py, mine/train.py, mine/train.py and 2 more") == 2
-    assert "nothing was running" in said.err
+    result = cli("up", NAME, "--watch")
+    assert result.code == 130
+    assert result.out.count("success in ") == 3
+    assert result.err.count("waiting for a change of its files; Ctrl-C ends it") == 3
+    assert result.err.count("changed: mine/train.py, mine/train.py, mine/train.py and 2 more") == 2
+    assert "nothing was running" in result.err
     assert len(runs(stage)) == 3
     assert len(changes.watched) == 1
     assert stage.is_clean()
@@ -122,15 +122,15 @@ def test_a_run_ends_when_its_files_change(cli: Cli, stage: Stage, changes: FakeC
             stage.engine.acting = {"chief-0": [LEADS]}
 
     stage.docker.on_call = finish_soon
-    said = cli("up", NAME, "--watch")
-    assert said.code == 130
+    result = cli("up", NAME, "--watch")
+    assert result.code == 130
     first, second = (json.loads((run / "outcome.json").read_text()) for run in runs(stage))
     assert (first["reason"], first["exit_code"], first["blame"]) == ("stopped", 7, None)
     assert "its files have changed" in first["message"]
     assert first["timings_s"]["total"] < 10
     assert second["success"]
-    assert "changed: mine/train.py; running again" in said.err
-    assert said.err.count("waiting for a change") == 1
+    assert "changed: mine/train.py; running again" in result.err
+    assert result.err.count("waiting for a change") == 1
     assert stage.is_clean()
 
 
@@ -139,10 +139,10 @@ def test_after_an_invalid_program_it_waits_for_a_change(
 ) -> None:
     (stage.workspace.root / "mine" / "train.py").write_text("print(")
     changes.between = ["print(2)\n"]
-    said = cli("up", NAME, "--watch")
-    assert said.code == 130
-    assert "was never closed" in said.err
-    assert said.out.count("success in ") == 1
+    result = cli("up", NAME, "--watch")
+    assert result.code == 130
+    assert "was never closed" in result.err
+    assert result.out.count("success in ") == 1
     assert len(runs(stage)) == 1
 
 
@@ -150,10 +150,10 @@ def test_after_a_failed_run_it_waits_for_a_change(
     cli: Cli, stage: Stage, changes: FakeChanges
 ) -> None:
     stage.engine.acting = {"chief-0": [Life((ends(1.0, 1, "failed", "NameError: x"),))]}
-    said = cli("up", NAME, "--watch", "--json")
-    assert said.code == 130
-    assert json.loads(said.out[: said.out.rindex("}\n{") + 2])["message"] == "NameError: x"
-    assert "waiting for a change" in said.err
+    result = cli("up", NAME, "--watch", "--json")
+    assert result.code == 130
+    assert json.loads(result.out[: result.out.rindex("}\n{") + 2])["message"] == "NameError: x"
+    assert "waiting for a change" in result.err
 
 
 def test_ctrl_c_during_a_run_ends_everything(cli: Cli, stage: Stage, changes: FakeChanges) -> None:
@@ -162,8 +162,8 @@ def test_ctrl_c_during_a_run_ends_everything(cli: Cli, stage: Stage, changes: Fa
 
     stage.clock.at(1.5, interrupt)
     changes.between = ["print(2)\n"]
-    said = cli("up", NAME, "--watch")
-    assert said.code == 130
+    result = cli("up", NAME, "--watch")
+    assert result.code == 130
     assert stage.saved()["reason"] == "interrupted"
     assert changes.between
     assert stage.is_clean()
@@ -174,17 +174,17 @@ def test_a_lost_engine_ends_the_watch(cli: Cli, stage: Stage, changes: FakeChang
     assert cli("up", NAME, "--watch").code == 4
     changes.error = OSError("OS file watch limit reached")
     stage.engine.refuses.clear()
-    said = cli("up", NAME, "--watch")
-    assert said.code == 3
-    assert "cannot tell when files change: OS file watch limit" in said.err
+    result = cli("up", NAME, "--watch")
+    assert result.code == 3
+    assert "cannot tell when files change: OS file watch limit" in result.err
     assert stage.is_clean()
 
 
 @pytest.mark.parametrize("other", [("--keep",), ("--detach",), ("--exit-code", "program")])
 def test_conflicting_options_are_refused(other: Sequence[str], cli: Cli, stage: Stage) -> None:
-    said = cli("up", NAME, "--watch", *other)
-    assert said.code == 2
-    assert f"{' '.join(other)} with --watch" in said.err
+    result = cli("up", NAME, "--watch", *other)
+    assert result.code == 2
+    assert f"{' '.join(other)} with --watch" in result.err
     assert cli("up", "dmo", "--watch").code == 2
 
 

@@ -57,9 +57,9 @@ def test_a_cluster_of_this_directory_is_preferred_to_others(
 ) -> None:
     engine.runs("theirs", tmp_path_factory.mktemp("elsewhere"))
     engine.runs("ours", root)
-    said = cli("exec", "chief-0", "ls")
-    assert (said.code, engine.done) == (0, ["exec id-ours"])
-    assert "ours: the only cluster of this directory that is up" in said.err
+    result = cli("exec", "chief-0", "ls")
+    assert (result.code, engine.done) == (0, ["exec id-ours"])
+    assert "ours: the only cluster of this directory that is up" in result.err
 
 
 def test_down_prints_the_owner_of_the_cluster(
@@ -90,14 +90,14 @@ def test_a_cluster_of_another_directory_is_entered_without_a_name_but_not_ended(
     cli: Cli, engine: Engine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     engine.runs("theirs", tmp_path_factory.mktemp("elsewhere"))
-    said = cli("exec", "chief-0", "ls")
-    assert "theirs: the only cluster that is up, started elsewhere" in said.err
+    result = cli("exec", "chief-0", "ls")
+    assert "theirs: the only cluster that is up, started elsewhere" in result.err
     assert engine.done == ["exec id-theirs"]
     for verb in (("down",), ("stop",), ("start",), ("restart", "chief-0")):
-        said = cli(*verb)
-        assert said.code == 2, verb
-        assert "no cluster of this directory is up, only those of others: theirs" in said.err
-        assert "`--name theirs`" in said.err
+        result = cli(*verb)
+        assert result.code == 2, verb
+        assert "no cluster of this directory is up, only those of others: theirs" in result.err
+        assert "`--name theirs`" in result.err
     assert engine.done == ["exec id-theirs"]
 
 
@@ -131,9 +131,9 @@ def test_a_name_is_an_argument_or_an_option(
     words: tuple[str, ...], cli: Cli, engine: Engine
 ) -> None:
     """No cluster of that name exists: each command reports that, and no error about the option."""
-    said = cli(*words)
-    assert "no such option" not in said.err.lower(), said.err
-    assert "other" in said.err and "cluster" in said.err, said.err
+    result = cli(*words)
+    assert "no such option" not in result.err.lower(), result.err
+    assert "other" in result.err and "cluster" in result.err, result.err
     assert engine.done == []
 
 
@@ -153,6 +153,6 @@ def test_a_keys_singular_is_accepted_like_its_plural(cli: Cli) -> None:
 
 @pytest.mark.parametrize(("typed", "meant"), [("pu", "up"), ("stpo", "stop"), ("rnder", "render")])
 def test_a_mistyped_verb_is_answered_with_a_suggestion(typed: str, meant: str, cli: Cli) -> None:
-    said = cli(typed)
-    assert said.code == 2
-    assert f"no such verb: {typed}\n  → did you mean `{meant}`?" in said.err
+    result = cli(typed)
+    assert result.code == 2
+    assert f"no such verb: {typed}\n  → did you mean `{meant}`?" in result.err

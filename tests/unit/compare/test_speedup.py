@@ -62,9 +62,9 @@ def test_the_verb_writes_a_table_and_its_facts(
     facts: HostFacts = host(cpus=2)
     monkeypatch.setattr(verb, "gather", lambda *_: facts)
     monkeypatch.setattr(verb, "measure_all", lambda _host, counts, *_: iter(SPEEDS[: len(counts)]))
-    said = cli("speedup", "--workers", "1", "--workers", "2")
-    assert said.code == 0, said.err
-    assert "1.60" in said.out and "at 22.5% of its CPUs and bandwidth: cpus 0.45" in said.out
+    result = cli("speedup", "--workers", "1", "--workers", "2")
+    assert result.code == 0, result.err
+    assert "1.60" in result.out and "at 22.5% of its CPUs and bandwidth: cpus 0.45" in result.out
     kept = json.loads((root / "build" / "speedup" / "speedup.json").read_text())
     assert [row["speedup"] for row in kept["results"]] == [1.0, 1.6]
     failing = cli("speedup", "--workers", "1", "--workers", "2", "--workers", "4", "--json")

@@ -102,7 +102,7 @@ def test_a_scenarios_seed_applies_unless_another_is_given(stage: Stage, drill: A
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["demo", "mine.toml", "--faults", "2"], "--faults 2 with the scenario mine.toml"),
         (["demo", "nonsense"], "no scenario `nonsense`"),
@@ -113,10 +113,10 @@ def test_a_scenarios_seed_applies_unless_another_is_given(stage: Stage, drill: A
     ],
 )  # fmt: skip
 def test_invalid_arguments_start_nothing(
-    stage: Stage, drill: Any, words: list[str], said: str
+    stage: Stage, drill: Any, words: list[str], message: str
 ) -> None:
     write(stage, "broken", CRASH.format(at="step = 1").replace("worker-1", "worker-8"))
     code, _, err = drill(*words)
     assert code == 2
-    assert said in err
+    assert message in err
     assert not stage.ran

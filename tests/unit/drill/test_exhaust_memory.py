@@ -42,8 +42,8 @@ class Clock:
 
 def test_it_gives_up(victim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exhaust_memory, "time", Clock())
-    said = exhaust_memory.exhaust(3 << 20)
-    assert said == "3 MiB were taken within 10 s, and nothing happened"
+    output = exhaust_memory.exhaust(3 << 20)
+    assert output == "3 MiB were taken within 10 s, and nothing happened"
 
 
 def test_a_process_that_only_waits_for_its_parent_counts_as_dead(victim: Path) -> None:

@@ -86,14 +86,14 @@ def test_a_miss_is_reported_and_ends_with_5_in_later_calls_too(command: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--role", "chief"], "--role chief: not found"),
         (["--fault", "crush"], "did you mean `crash`"),
         (["other"], "no manifest `other`"),
     ],
 )
-def test_invalid_arguments_start_nothing(command: Any, words: list[str], said: str) -> None:
+def test_invalid_arguments_start_nothing(command: Any, words: list[str], message: str) -> None:
     code, ran, err = command(*words)
     assert (code, ran) == (2, [])
-    assert said in err
+    assert message in err

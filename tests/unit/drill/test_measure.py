@@ -186,7 +186,7 @@ FAILED = {"success": False, "reason": "silent", "blame": "ps-0", "message": "ps-
 
 
 @pytest.mark.parametrize(
-    ("expect", "result", "ended", "said"),
+    ("expect", "result", "ended", "message"),
     [
         ({}, GOOD, {}, []),
         ({}, GOOD, FAILED,
@@ -214,6 +214,6 @@ FAILED = {"success": False, "reason": "silent", "blame": "ps-0", "message": "ps-
     ],
 )  # fmt: skip
 def test_each_unmet_expectation_is_a_sentence(
-    expect: dict[str, Any], result: Result, ended: dict[str, Any], said: list[str]
+    expect: dict[str, Any], result: Result, ended: dict[str, Any], message: list[str]
 ) -> None:
-    assert misses(Expect.model_validate(expect), [result], outcome(**ended)) == said
+    assert misses(Expect.model_validate(expect), [result], outcome(**ended)) == message

@@ -191,9 +191,9 @@ def test_without_a_registry_a_base_is_made_from_the_hosts_system(
     def run(command: Sequence[str], **_: Any) -> Completed:
         commands.append(tuple(command))
         words = " ".join(command)
-        said = next((text for name, text in answers.items() if words.startswith(name)), "")
+        output = next((text for name, text in answers.items() if words.startswith(name)), "")
         is_absent = words.startswith(("docker image inspect", "docker pull"))
-        return Completed(tuple(command), int(is_absent), said, "")
+        return Completed(tuple(command), int(is_absent), output, "")
 
     machine.starts(run=run)
     tag = base_image.local_base_tag()

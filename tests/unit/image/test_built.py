@@ -115,13 +115,13 @@ def build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> Callable[[int, str], list[str]]:
     """Returns the output of a build that ends in this way."""
-    said: list[str] = []
+    outputs: list[str] = []
 
     def run(code: int, says: str) -> list[str]:
         def stream(command: tuple[str, ...], each: Callable[[str], None]) -> Completed:
             for line in says.splitlines():
                 each(line)
-            said.append(" ".join(command))
+            outputs.append(" ".join(command))
             return Completed(command, code, "", says)
 
         machine.locks_in(tmp_path)
@@ -130,9 +130,9 @@ def build(
         machine.starts(run=lambda command: Completed((), 0, "", ""))
         machine.starts(run=lambda command: Completed((), 0, "mine", ""))
         assert user_image.build_dockerfile(
-            machine.host, cluster(build="image"), said.append, said.append
+            machine.host, cluster(build="image"), outputs.append, outputs.append
         )
-        return said
+        return outputs
 
     return run
 

@@ -87,8 +87,8 @@ def test_the_verb_prints_both_forms(
     assert table[2].split() == ["pypi", "absl-py", "2.5.1", "Apache-2.0"]
     assert table[4].split()[-2:] == ["not", "stated"]
     monkeypatch.setattr(provision, "image_present", lambda *_: False)
-    said = cli("image", "sbom", "--variant", "gpu")
-    assert said.code != 0 and "cluster-kit image build --variant gpu" in said.err
+    result = cli("image", "sbom", "--variant", "gpu")
+    assert result.code != 0 and "cluster-kit image build --variant gpu" in result.err
 
 
 def metadata(**fields: Any) -> Message:

@@ -79,8 +79,8 @@ def test_a_missing_path_is_named_before_anything_starts(
 def test_invalid_annotations_are_an_error_of_the_caller(
     tmp_path: Path, ended: list[Completed], machine: Machine
 ) -> None:
-    said = "error: 1 problem in the annotations\n  image 3: bad\n    → repair them\n"
-    ended.append(Completed((), 2, "", said))
+    message = "error: 1 problem in the annotations\n  image 3: bad\n    → repair them\n"
+    ended.append(Completed((), 2, "", message))
     with pytest.raises(UsageError) as refused:
         convert.convert(machine.host, sources(tmp_path), print)
     assert refused.value.message == "1 problem in the annotations\n  image 3: bad"
@@ -102,8 +102,8 @@ def test_the_verbs_pass_on_every_option(cli: Cli, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(provision, "convert", noted)
     common = ["--to", "out", "--name", "x", "--shards", "2", "--label-map", "m", "--skip-bad"]
     assert "written" in cli("data", "convert", "coco", "a.json", "images", *common).out
-    said = cli("data", "convert", "voc", "VOC", *common, "--split", "val", "--json").out
-    assert json.loads(said)["said"] == ["written"]
+    output = cli("data", "convert", "voc", "VOC", *common, "--split", "val", "--json").out
+    assert json.loads(output)["said"] == ["written"]
     given = ("--name=x", "--shards=2", "--skip-bad")
     assert asked == [
         Conversion("coco", (Path("a.json"), Path("images")), Path("out"), Path("m"), given),

@@ -44,12 +44,12 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Pi
 
 
 def test_it_is_fetched_once_by_its_hashes(pip: Pip, tmp_path: Path, machine: Machine) -> None:
-    said: list[str] = []
+    outputs: list[str] = []
     for _ in range(2):
-        debugger.ensure(machine.host, said.append)
+        debugger.ensure(machine.host, outputs.append)
     assert debugger.place() == tmp_path / "cache" / "cluster-kit" / "debugpy-1.8.22"
     assert [entry.name for entry in debugger.place().parent.iterdir()] == ["debugpy-1.8.22"]
-    assert said == ["fetching the debugger, debugpy 1.8.22, once"]
+    assert outputs == ["fetching the debugger, debugpy 1.8.22, once"]
     (command,), (requirement,) = pip.calls, pip.requirements
     assert "--require-hashes" in command and "--no-deps" in command
     assert requirement.startswith("debugpy==1.8.22 --hash=sha256:")

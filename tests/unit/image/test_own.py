@@ -125,10 +125,10 @@ def test_an_image_that_does_not_exist_is_reported_with_the_registrys_message(
     denied = Completed((), 1, "", "Error response from daemon: pull access denied for mine")
     machine.starts(run=lambda command: denied)
     machine.starts(run=lambda *_, **__: denied)
-    said: list[str] = []
+    outputs: list[str] = []
     with pytest.raises(ManifestError, match="pull access denied for mine"):
-        user_image.refuse_if_unfit(machine.host, cluster(image="mine:1"), said.append)
-    assert said == ["pulling mine:1"]
+        user_image.refuse_if_unfit(machine.host, cluster(image="mine:1"), outputs.append)
+    assert outputs == ["pulling mine:1"]
 
 
 def test_the_kits_own_image_gets_no_mount() -> None:

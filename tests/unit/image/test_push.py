@@ -30,9 +30,9 @@ class Engines:
 
     def run(self, command: Sequence[str], **_: object) -> Completed:
         name = command[2] if command[1] in ("-H", "--context") else ""
-        said = self.images[name]
-        found = said.startswith("sha256:")
-        return Completed(tuple(command), int(not found), said * found, said * (not found))
+        output = self.images[name]
+        found = output.startswith("sha256:")
+        return Completed(tuple(command), int(not found), output * found, output * (not found))
 
     def pass_on(
         self, source: Sequence[str], sink: Sequence[str], each: Callable[[int], None]
@@ -59,16 +59,16 @@ def engines(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Engines:
 
 
 def test_only_targets_without_the_image_get_it(engines: Engines, machine: Machine) -> None:
-    said: list[str] = []
-    done = push.push(machine.host, IMAGE, ["ssh://me@a", "b", "c", "old", "b"], said.append)
+    outputs: list[str] = []
+    done = push.push(machine.host, IMAGE, ["ssh://me@a", "b", "c", "old", "b"], outputs.append)
     assert [one.state for one in done] == ["loaded", "present", "present", "loaded"]
     assert engines.loaded == ["ssh://me@a", "old"]
-    assert "ssh://me@a: 600 MB of about 1170 MB" in said
+    assert "ssh://me@a: 600 MB of about 1170 MB" in outputs
     push.refuse_if_failed(done, IMAGE)
 
 
 @pytest.mark.parametrize(
-    ("target", "said", "hint"),
+    ("target", "message", "hint"),
     [
         (
             "ssh://me@x",
@@ -81,14 +81,14 @@ def test_only_targets_without_the_image_get_it(engines: Engines, machine: Machin
     ],
 )
 def test_a_target_that_does_not_answer_is_named_and_the_others_continue(
-    engines: Engines, target: str, said: str, hint: str, machine: Machine
+    engines: Engines, target: str, message: str, hint: str, machine: Machine
 ) -> None:
-    engines.images[target] = said
+    engines.images[target] = message
     done = push.push(machine.host, IMAGE, [target, "ssh://me@a"], lambda _line: None)
     with pytest.raises(EngineError, match="1 of 2 engines have") as raised:
         push.refuse_if_failed(done, IMAGE)
     assert engines.loaded == ["ssh://me@a"]
-    assert f"{target}: {said}" in raised.value.message and hint in raised.value.hint
+    assert f"{target}: {message}" in raised.value.message and hint in raised.value.hint
 
 
 def test_a_failed_ssh_connection_is_reported_with_sshs_message(

@@ -44,17 +44,17 @@ def test_an_image_is_built_once_under_a_lock(
 def test_a_second_process_waits_and_builds_nothing(
     built: list[str], tmp_path: Path, machine: Machine
 ) -> None:
-    said: list[str] = []
+    outputs: list[str] = []
     with contextlib.ExitStack() as other:
         other.enter_context(locks.lock(tmp_path / LOCK, "process 7"))
 
         def say(line: str) -> None:
-            said.append(line)
+            outputs.append(line)
             built.append(TAG)
             other.close()
 
         assert not user_image.build_layer(machine.host, OWN, Path(), say)
-    assert said == [f"waiting for process 7, which builds {TAG}"]
+    assert outputs == [f"waiting for process 7, which builds {TAG}"]
     assert built == [TAG]
 
 
@@ -63,6 +63,6 @@ def test_without_a_lock_the_image_is_built_nevertheless(
 ) -> None:
     machine.locks_in(tmp_path / "missing")
     monkeypatch.setattr(user_image, "ensure_image", lambda *_, **__: built.append(TAG))
-    said: list[str] = []
-    assert user_image.build_layer(machine.host, OWN, Path(), said.append)
-    assert "cannot be locked" in said[0]
+    outputs: list[str] = []
+    assert user_image.build_layer(machine.host, OWN, Path(), outputs.append)
+    assert "cannot be locked" in outputs[0]

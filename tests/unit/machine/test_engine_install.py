@@ -105,7 +105,7 @@ def test_a_mirror_without_security_updates_does_not_stop_the_installation(
             mirror="http://m.example/debian", security="http://s.example/debian-security"
         )
     )
-    sources, asked, said = tmp_path / "sources", list[str](), list[str]()
+    sources, asked, output = tmp_path / "sources", list[str](), list[str]()
     monkeypatch.setattr(engine_install, "APT", tmp_path)
     monkeypatch.setattr(engine_install, "SOURCES", sources)
     monkeypatch.setattr(engine_install, "PINS", tmp_path / "pins")
@@ -118,15 +118,15 @@ def test_a_mirror_without_security_updates_does_not_stop_the_installation(
         return Completed(tuple(command), 100 if fails else 0, "", "no Release file")
 
     machine.starts(run=run)
-    engine_install._install(machine.host, said.append)
+    engine_install._install(machine.host, output.append)
     assert asked == ["update", "install"] if has_fixes else ["update", "update", "install"]
     assert ("trixie-security" in sources.read_text()) == has_fixes
-    assert bool(said) != has_fixes
+    assert bool(output) != has_fixes
 
 
 @pytest.mark.parametrize(("version", "note"), [("26.1.5", True), ("28.0.1", False)])
 def test_it_prints_which_engine_this_host_has(machine: Machine, version: str, note: bool) -> None:
     ended = Completed(("docker",), 0, f"{version}\n", "")
     machine.starts(run=lambda *_, **__: ended)
-    said = engine_install._given(machine.host)
-    assert said.startswith(f"Docker Engine {version}") and ("doctor" in said) == note
+    output = engine_install._given(machine.host)
+    assert output.startswith(f"Docker Engine {version}") and ("doctor" in output) == note

@@ -54,12 +54,12 @@ from tests.unit.command_line import MANIFEST, Cli
 def test_an_overridden_key_is_reported_as_its_option(
     cli: Cli, arguments: tuple[str, str], key_path: str, hint: str
 ) -> None:
-    said = cli("render", "demo", *arguments)
-    assert said.code == 2
-    assert said.err.startswith("error: the command line: 1 problem")
-    assert key_path in said.err
-    assert hint in said.err
-    assert "demo.toml" not in said.err
+    result = cli("render", "demo", *arguments)
+    assert result.code == 2
+    assert result.err.startswith("error: the command line: 1 problem")
+    assert key_path in result.err
+    assert hint in result.err
+    assert "demo.toml" not in result.err
 
 
 def test_a_problem_of_a_program_on_the_command_line_is_reported_there(cli: Cli, root: Path) -> None:
@@ -73,12 +73,12 @@ def test_a_problem_of_a_program_on_the_command_line_is_reported_there(cli: Cli, 
 
 def test_a_problem_in_the_file_is_still_reported_by_its_key(cli: Cli, root: Path) -> None:
     (root / "compose" / "demo.toml").write_text(MANIFEST + "port = 1\n[task.worker-1]\ncpus = 1\n")
-    said = cli("render", "demo", "--workers", "1", "--ps", "-1")
-    assert "demo.toml and the command line: 3 problems" in said.err
-    assert "  port = 1: " in said.err
-    assert "write `port = 2222`" in said.err
-    assert "  task.worker-1: no such task: worker = 1" in said.err
-    assert "write `--workers 2`, or remove the table" in said.err
+    result = cli("render", "demo", "--workers", "1", "--ps", "-1")
+    assert "demo.toml and the command line: 3 problems" in result.err
+    assert "  port = 1: " in result.err
+    assert "write `port = 2222`" in result.err
+    assert "  task.worker-1: no such task: worker = 1" in result.err
+    assert "write `--workers 2`, or remove the table" in result.err
     alone = cli("render", "demo", "--workers", "2")
     assert "demo.toml: 1 problem" in alone.err
 
@@ -87,10 +87,10 @@ def test_an_argument_in_the_file_belongs_to_the_file_even_if_the_same_is_typed(
     cli: Cli, root: Path
 ) -> None:
     (root / "compose" / "demo.toml").write_text(MANIFEST + 'args = ["{{ ro }}"]\n')
-    said = cli("render", "demo", "--args", "{{ ro }}")
-    assert "demo.toml and the command line: 2 problems" in said.err
-    assert '  args.0 = "{{ ro }}": ' in said.err
-    assert '  --args = "{{ ro }}": ' in said.err
+    result = cli("render", "demo", "--args", "{{ ro }}")
+    assert "demo.toml and the command line: 2 problems" in result.err
+    assert '  args.0 = "{{ ro }}": ' in result.err
+    assert '  --args = "{{ ro }}": ' in result.err
 
 
 def test_a_setting_whose_key_was_typed_is_reported_as_its_option() -> None:
@@ -111,8 +111,8 @@ def test_keys_of_a_typed_table_and_added_arguments_are_identified() -> None:
 
 
 def test_a_value_of_set_is_not_reported_as_the_keys_own_option(cli: Cli, root: Path) -> None:
-    said = cli("render", "demo", "--set", "worker=-1")
-    assert "  --set worker = -1: " in said.err and "  --workers = " not in said.err
+    result = cli("render", "demo", "--set", "worker=-1")
+    assert "  --set worker = -1: " in result.err and "  --workers = " not in result.err
     assert "  --workers = -1: " in cli("render", "demo", "--workers", "-1").err
     assert '  --set data = "": ' in cli("render", "demo", "--set", 'data=""').err
 

@@ -81,7 +81,7 @@ def test_the_dashboard_is_independent_of_an_installation() -> None:
 
 
 def test_the_dashboard_is_printed(cli: Cli) -> None:
-    said = cli("metrics", "--dashboard")
-    assert said.code == 0 and json.loads(said.out) == BOARD
+    result = cli("metrics", "--dashboard")
+    assert result.code == 0 and json.loads(result.out) == BOARD
     refused = cli("metrics", "demo", "--dashboard")
     assert refused.code == 2 and "metrics --dashboard > cluster-kit.json" in refused.err

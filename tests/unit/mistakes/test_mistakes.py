@@ -61,11 +61,11 @@ def test_a_mistake_on_the_command_line_exits_with_2_place_rule_and_hint(
         with subtests.test(mistake=name):
             (root / "notes.txt").write_text("root:x:0:0\n", encoding="utf-8")
             (root / "train.py").touch()
-            said = cli(*words)
-            text = " ".join(said.err.replace("│", " ").split())
-            assert (said.code, said.out) == (2, "")
+            result = cli(*words)
+            text = " ".join(result.err.replace("│", " ").split())
+            assert (result.code, result.out) == (2, "")
             assert "Traceback" not in text
-            assert key_path in text and rule in text and hint in text, said.err
+            assert key_path in text and rule in text and hint in text, result.err
             assert not (root / "compose" / "demo").exists()
 
 

@@ -45,8 +45,8 @@ def run(
     for task in seen.tasks:
         seen = seen.with_event(Event(0.0, "start", task, None))
         seen = seen.with_entry(as_entry(task, 0.0, "ready", {}))
-    said = says or ((0.0, "start", {"attempt": 1}), (1.0, "step", {"step": 1}))
-    for at, event, fields in said:
+    output = says or ((0.0, "start", {"attempt": 1}), (1.0, "step", {"step": 1}))
+    for at, event, fields in output:
         seen = seen.with_entry(as_entry("chief-0", at, event, fields))
     if placement is not None:
         seen = seen.with_entry(as_entry("chief-0", 1.0, "placement", {"variables": placement}))

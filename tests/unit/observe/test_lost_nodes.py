@@ -15,8 +15,8 @@ NO_NODE = "no suitable node (scheduling constraints not satisfied on 2 nodes)"
 
 def told(story: Story, *events: tuple[float, str, str, str]) -> RunState:
     seen = story.seen
-    for time, action, task, said in events:
-        seen = seen.with_event(Event(time, action, task, 137 if action == "die" else None, said))
+    for time, action, task, output in events:
+        seen = seen.with_event(Event(time, action, task, 137 if action == "die" else None, output))
     return seen
 
 

@@ -268,10 +268,10 @@ def test_no_text_of_a_task_can_control_a_terminal(output: Path) -> None:
     text += line(2.0, "devices", of="chief-0", sees=[escape], promised=[escape], broken=escape)
     text += line(3.0, "metrics", **{escape: escape})
     (output / "progress" / "chief-0.jsonl").write_text(text)
-    said = repr([fields_of(entry.event) for entry in ProgressReader(output).poll()])
-    assert said.count("red") == 6
+    printed = repr([fields_of(entry.event) for entry in ProgressReader(output).poll()])
+    assert printed.count("red") == 6
     assert not {"\\x1b", "\\x07", "\\x9b", "\\r", "\\x08", "\\n"} & set(
-        re.findall(r"\\x..|\\.", said)
+        re.findall(r"\\x..|\\.", printed)
     )
 
 

@@ -22,10 +22,10 @@ def test_the_programs_own_line_is_in_the_last_output(subtests: pytest.Subtests) 
         with subtests.test(name=name, flood=bool(after)):
             log = (ERRORS / f"{name}.log").read_text() + after
             words = (ERRORS / f"{name}.words").read_text()
-            said = last_words(log, error=words)
-            assert f'File "/program/{name}.py", line ' in said
-            assert "step 1999" not in said
-            assert len(said.splitlines()) <= 12
+            output = last_words(log, error=words)
+            assert f'File "/program/{name}.py", line ' in output
+            assert "step 1999" not in output
+            assert len(output.splitlines()) <= 12
 
 
 def test_without_the_runners_report_the_error_is_complete(subtests: pytest.Subtests) -> None:
@@ -56,9 +56,9 @@ def stamped(text: str, second: int) -> str:
 def test_the_last_lines_of_stderr_are_not_lost_behind_stdout() -> None:
     early, late = stamped("warning: old", 1), stamped("usage: train\ntrain: error: no --data", 20)
     log = early + late + stamped(FLOOD, 20) + stamped("the program ended", 21)
-    said = last_words(log, stderr=early + late).splitlines()
-    assert said[:2] == ["usage: train", "train: error: no --data"]
-    assert said[2].startswith("step ") and said[-1] == "the program ended"
-    assert len(said) == 12
+    output = last_words(log, stderr=early + late).splitlines()
+    assert output[:2] == ["usage: train", "train: error: no --data"]
+    assert output[2].startswith("step ") and output[-1] == "the program ended"
+    assert len(output) == 12
     nothing_new = last_words(late + stamped("bye", 21), stderr=late).splitlines()
     assert nothing_new == ["usage: train", "train: error: no --data", "bye"]

@@ -94,8 +94,8 @@ ValueError: no such place
 
 @pytest.mark.parametrize("error", ["", "ValueError: no such place"])
 def test_a_traceback_ends_in_the_programs_own_frames(error: str) -> None:
-    said = last_words(stamped(NOISE + CALLED_BACK), error=error).splitlines()
-    assert said == [
+    output = last_words(stamped(NOISE + CALLED_BACK), error=error).splitlines()
+    assert output == [
         '  File "/program/train.py", line 12, in <module>',
         "    model.fit(data, callbacks=[Save()])",
         "  …",
@@ -107,26 +107,26 @@ def test_a_traceback_ends_in_the_programs_own_frames(error: str) -> None:
 
 
 def test_a_traceback_ends_with_its_error() -> None:
-    said = last_words(stamped(NOISE + TRACEBACK)).splitlines()
-    assert said[-2:] == [
+    output = last_words(stamped(NOISE + TRACEBACK)).splitlines()
+    assert output[-2:] == [
         'ValueError: Exception encountered when calling layer "dense"',
         "  input shape (None, 7) does not fit",
     ]
-    assert "    model.fit(data)" in said
-    assert len(said) <= 12
+    assert "    model.fit(data)" in output
+    assert len(output) <= 12
 
 
 def test_log_lines_after_the_traceback_do_not_hide_it() -> None:
-    said = last_words(stamped(TRACEBACK + NOISE))
-    assert said.splitlines()[-1] == "  input shape (None, 7) does not fit"
+    output = last_words(stamped(TRACEBACK + NOISE))
+    assert output.splitlines()[-1] == "  input shape (None, 7) does not fit"
 
 
 def test_of_two_chained_tracebacks_the_last_one_counts() -> None:
     first = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nKeyError: 1\n'
     between = "\nDuring handling of the above exception, another exception occurred:\n\n"
-    said = last_words(stamped(first + between + TRACEBACK))
-    assert "ValueError: Exception encountered" in said
-    assert "KeyError" not in said
+    output = last_words(stamped(first + between + TRACEBACK))
+    assert "ValueError: Exception encountered" in output
+    assert "KeyError" not in output
 
 
 def test_a_traceback_during_shutdown_is_not_the_error() -> None:
@@ -136,23 +136,23 @@ def test_a_traceback_during_shutdown_is_not_the_error() -> None:
         "AttributeError: 'NoneType' object has no attribute 'close'\n"
     )
     for log in (TRACEBACK + ignored, ignored + TRACEBACK):
-        said = last_words(stamped(log))
-        assert "ValueError: Exception encountered" in said
-        assert "AttributeError" not in said
+        output = last_words(stamped(log))
+        assert "ValueError: Exception encountered" in output
+        assert "AttributeError" not in output
 
 
 def test_a_traceback_that_the_program_survived_is_not_the_error() -> None:
     went_on = "".join(f"step {step}: loss 0.5\n" for step in range(100))
-    said = last_words(stamped(TRACEBACK + went_on + "out of paper\n"))
-    assert said.splitlines()[-1] == "out of paper"
-    assert "ValueError" not in said
+    output = last_words(stamped(TRACEBACK + went_on + "out of paper\n"))
+    assert output.splitlines()[-1] == "out of paper"
+    assert "ValueError" not in output
 
 
 def test_without_a_traceback_the_last_lines_are_kept() -> None:
     log = NOISE + "".join(f"line {number}\n" for number in range(30)) + "Killed\n"
-    said = last_words(stamped(log)).splitlines()
-    assert said[-1] == "Killed"
-    assert len(said) == 12
+    output = last_words(stamped(log)).splitlines()
+    assert output[-1] == "Killed"
+    assert len(output) == 12
 
 
 def test_an_incomplete_traceback_is_shown_unchanged() -> None:
@@ -168,10 +168,12 @@ def test_text_that_only_begins_like_a_traceback_is_shown_with_its_error() -> Non
 
 def test_a_deep_traceback_keeps_its_error_and_its_nearest_frames() -> None:
     frames = "".join(f'  File "f{i}.py", line {i}, in f\n    g()\n' for i in range(50))
-    said = last_words(stamped(f"Traceback (most recent call last):\n{frames}RuntimeError: deep\n"))
-    assert said.splitlines()[-1] == "RuntimeError: deep"
-    assert "f49.py" in said
-    assert len(said.splitlines()) <= 12
+    output = last_words(
+        stamped(f"Traceback (most recent call last):\n{frames}RuntimeError: deep\n")
+    )
+    assert output.splitlines()[-1] == "RuntimeError: deep"
+    assert "f49.py" in output
+    assert len(output.splitlines()) <= 12
 
 
 def test_an_empty_log_has_no_error() -> None:
@@ -206,14 +208,14 @@ GRAPH_ERROR = (
 
 
 def test_a_graph_mode_error_is_reported_once_with_the_programs_own_line() -> None:
-    said = last_words(stamped(NOISE + GRAPH_ERROR)).splitlines()
-    assert said[:4] == [
+    output = last_words(stamped(NOISE + GRAPH_ERROR)).splitlines()
+    assert output[:4] == [
         '  File "/program/train.py", line 40, in main',
         "    with session() as s:",
         "         ^^^^^^",
         "  …",
     ]
-    assert said[-6:] == [
+    assert output[-6:] == [
         "tensorflow.python.framework.errors_impl.NotFoundError: Graph execution error:",
         '    File "/program/train.py", line 40, in main',
         "Node: 'save/SaveV2'",
@@ -221,12 +223,12 @@ def test_a_graph_mode_error_is_reported_once_with_the_programs_own_line() -> Non
         "/tmp/train/model.ckpt-0_temp; No such file or directory",
         "\t [[{{node save/SaveV2}}]]",
     ]
-    assert len(said) <= 12
+    assert len(output) <= 12
 
 
 def test_after_a_graph_mode_error_a_later_message_of_the_program_counts() -> None:
-    said = last_words(stamped(GRAPH_ERROR + "worker-0: the program ended with exit code 1\n"))
-    assert "No such file or directory" in said
+    output = last_words(stamped(GRAPH_ERROR + "worker-0: the program ended with exit code 1\n"))
+    assert "No such file or directory" in output
 
 
 KNOWN_ERRORS = [
@@ -450,10 +452,10 @@ def test_a_traceback_stays_complete() -> None:
 
 def test_paths_are_the_hosts_if_a_directory_is_mounted() -> None:
     mounts = (Mount("/data/mine", "/program"), Mount("/home/you/shards", "/data"))
-    said = on_host(PROBLEMS, mounts).splitlines()
-    assert said[0] == "/home/you/shards/pipeline.toml: 2 problems"
-    assert said[3] == '  train_input_reader.input_path = "/data/x": no file', "as it was written"
-    assert said[4] == "    → write a path seen from /home/you/shards"
+    output = on_host(PROBLEMS, mounts).splitlines()
+    assert output[0] == "/home/you/shards/pipeline.toml: 2 problems"
+    assert output[3] == '  train_input_reader.input_path = "/data/x": no file', "as it was written"
+    assert output[4] == "    → write a path seen from /home/you/shards"
     assert on_host("/program/a.py (/data): ", mounts) == "/data/mine/a.py (/home/you/shards): "
     for other in ("/opt/data/x", "x/data", "/database/x", "/data.txt", "./data/x"):
         assert on_host(other, mounts) == other

@@ -118,7 +118,7 @@ FIRST, *OTHERS = REASONS.splitlines(keepends=True)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         pytest.param(ERRORS + REASONS + END, id="errors first"),
         pytest.param(REASONS + ERRORS + END, id="reasons first"),
@@ -128,13 +128,13 @@ FIRST, *OTHERS = REASONS.splitlines(keepends=True)
         ),
     ],
 )
-def test_pips_own_message_is_found_in_the_output_of_the_build(said: str) -> None:
+def test_pips_own_message_is_found_in_the_output_of_the_build(message: str) -> None:
     build = (
         "#7 [stage-1 1/2] FROM docker.io/cluster-kit/trainer:cpu-0\n"
         "#7 DONE 0.0s\n"
         "#8 [stage-1 2/2] RUN pip install\n"
         "#8 1.052 Requirement already satisfied: numpy in /opt/venv (2.4.6)\n"
-        f"{said}"
+        f"{message}"
         '#8 ERROR: process "/bin/sh -c pip" did not complete successfully: exit code: 1\n'
         "------\n > [stage-1 2/2] RUN pip install\n"
         "1.502 ERROR: Cannot install because these conflict.\n"
@@ -149,12 +149,12 @@ def test_pips_own_message_is_found_in_the_output_of_the_build(said: str) -> None
 
 
 def test_an_unknown_package_is_reported_with_pips_message() -> None:
-    said = (
+    message = (
         "#8 2.0 Collecting iniconfig (from -r /mnt/requirements.txt (line 1))\n"
         "#8 2.1 ERROR: Could not find a version that satisfies the requirement no-such==1\n"
         "#8 2.1 ERROR: No matching distribution found for no-such==1\n"
     )
-    assert pip_errors(said, "iniconfig\nno-such==1\n") == [
+    assert pip_errors(message, "iniconfig\nno-such==1\n") == [
         "Could not find a version that satisfies the requirement no-such==1",
         "No matching distribution found for no-such==1",
     ]
@@ -162,8 +162,8 @@ def test_an_unknown_package_is_reported_with_pips_message() -> None:
 
 def test_no_error_has_the_password_of_an_address(tmp_path: Path) -> None:
     address = "https://me:in-clear-1@pip.example"
-    said = "#8 2.1 ERROR: no such file -r /mnt/requirements.txt (line 1)\n"
-    assert pip_errors(said, f"a @ {address}/a.whl\n") == [
+    message = "#8 2.1 ERROR: no such file -r /mnt/requirements.txt (line 1)\n"
+    assert pip_errors(message, f"a @ {address}/a.whl\n") == [
         "no such file a @ https://me:***@pip.example/a.whl"
     ]
     (tmp_path / "needs.txt").write_text(f"-e git+{address}/a\n")

@@ -28,11 +28,11 @@ NO_PYTHON = {
 @pytest.mark.parametrize("what", NO_PYTHON)
 @pytest.mark.usefixtures("default_base")
 def test_a_program_that_is_not_python_is_a_problem(what: str, folder: Path) -> None:
-    text, line, value, said = NO_PYTHON[what]
+    text, line, value, output = NO_PYTHON[what]
     (folder.parent / "train.py").write_bytes(text)
     (problem,) = resolve(manifest(program="../train.py"), folder).problems
     assert problem.key_path == f"train.py:{line}"
-    assert problem.value.endswith(value) and said in problem.rule
+    assert problem.value.endswith(value) and output in problem.rule
     python2 = "write print(…), with parentheses"
     assert (python2 if "print" in what else "fix the line") in problem.hint_text()
 

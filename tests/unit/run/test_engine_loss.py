@@ -17,12 +17,12 @@ GONE, BACK = "the Docker engine does not answer", "the Docker engine answers aga
 def told_at(stage: Stage, words: str) -> list[float]:
     """Records the times at which the view shows these words."""
     times: list[float] = []
-    said = stage.view.phase
+    phase_text = stage.view.phase
 
     def phase(text: str) -> None:
         if text.startswith(words):
             times.append(stage.clock.time())
-        said(text)
+        phase_text(text)
 
     stage.view.phase = phase  # type: ignore[method-assign]
     return times

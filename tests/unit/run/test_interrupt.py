@@ -30,11 +30,11 @@ def count_steps(stage: Stage, then: Callable[[int, str], None]) -> list[str]:
     stage.engine.on_call = lambda name: step(f"engine {name}")
     stage.docker.on_call = lambda name: step(f"docker {name}")
     stage.clock.on_sleep = lambda: step("sleep")
-    said = stage.view.phase
+    phase_text = stage.view.phase
 
     def phase(text: str) -> None:
         step(f"phase {text.split()[0]}")
-        said(text)
+        phase_text(text)
 
     stage.view.phase = phase  # type: ignore[method-assign]
     return names

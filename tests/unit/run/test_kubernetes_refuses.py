@@ -55,9 +55,9 @@ def test_errors_are_reported_with_a_hint(
 ) -> None:
     for key, value in behaves.items():
         setattr(fake, key, value)
-    said = cli(*UP)
-    assert (words in said.err, hint in said.err) == (True, True), said.err
-    assert said.code == code, said.err
+    result = cli(*UP)
+    assert (words in result.err, hint in result.err) == (True, True), result.err
+    assert result.code == code, result.err
     fake.refuses.clear()
     assert left(fake) <= {"persistentvolumeclaims"}, "nothing half-made is left"
 
@@ -86,42 +86,48 @@ def test_a_secret_for_an_applied_file_belongs_to_the_user(cli: Cli, fake: FakeKu
 @pytest.mark.parametrize("verb", ["list", "delete"])
 def test_permissions_for_the_end_are_checked_too(cli: Cli, fake: FakeKubernetes, verb: str) -> None:
     fake.denied = {"services"}
-    said = cli("doctor", "demo", "--engine", "kubernetes")
-    words = " ".join((said.out + said.err).split())  # a narrow terminal breaks the table's lines
-    assert said.code == 3 and f"{verb} services" in words
+    result = cli("doctor", "demo", "--engine", "kubernetes")
+    words = " ".join(
+        (result.out + result.err).split()
+    )  # a narrow terminal breaks the table's lines
+    assert result.code == 3 and f"{verb} services" in words
 
 
 def test_no_cluster_and_one_that_does_not_answer(
     root: Path, cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "kubeconfig").write_text(config("http://127.0.0.1:9"))
-    said = cli(*UP)
-    assert said.code == 4 and "does not answer" in said.err and "kubectl cluster-info" in said.err
+    result = cli(*UP)
+    assert (
+        result.code == 4
+        and "does not answer" in result.err
+        and "kubectl cluster-info" in result.err
+    )
     monkeypatch.setenv("KUBECONFIG", str(root / "none"))
-    said = cli(*UP)
-    assert said.code == 3 and "no Kubernetes cluster is configured" in said.err
+    result = cli(*UP)
+    assert result.code == 3 and "no Kubernetes cluster is configured" in result.err
 
 
 def test_without_the_client_the_message_says_what_to_install(
     cli: Cli, fake: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "kubernetes", None)
-    said = cli(*UP)
-    assert said.code == 3 and "pip install 'cluster-kit[kubernetes]'" in said.err
-    assert kubernetes_api.INSTALL in said.err
+    result = cli(*UP)
+    assert result.code == 3 and "pip install 'cluster-kit[kubernetes]'" in result.err
+    assert kubernetes_api.INSTALL in result.err
 
 
 def test_an_empty_dir_is_refused_since_its_output_cannot_be_read(
     cli: Cli, fake: FakeKubernetes
 ) -> None:
     alone = ("--chief", "0", "--ps", "0")
-    said = cli(*UP, *alone, "--set", "kubernetes.output=emptyDir")
-    assert said.code == 3 and 'output = "pvc"' in said.err
+    result = cli(*UP, *alone, "--set", "kubernetes.output=emptyDir")
+    assert result.code == 3 and 'output = "pvc"' in result.err
 
 
 def test_doctor_names_the_server_and_missing_permissions(cli: Cli, fake: FakeKubernetes) -> None:
-    said = cli("doctor", "--engine", "kubernetes")
-    assert said.code == 0 and "v1.35.0" in said.out and "mine" in said.out
+    result = cli("doctor", "--engine", "kubernetes")
+    assert result.code == 0 and "v1.35.0" in result.out and "mine" in result.out
     fake.denied = {"jobs", "pods"}
-    said = cli("doctor", "demo", "--engine", "kubernetes")
-    assert said.code == 3 and "create jobs" in said.out and "get pods/log" in said.out
+    result = cli("doctor", "demo", "--engine", "kubernetes")
+    assert result.code == 3 and "create jobs" in result.out and "get pods/log" in result.out

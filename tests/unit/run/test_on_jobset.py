@@ -47,8 +47,8 @@ def test_a_jobset_ends_with_its_leader_and_the_logs_of_its_tasks_are_kept(
 ) -> None:
     paced(fake)
     assert cli(*IN_SET, "--detach").code == 0
-    said = cli("wait", "demo")
-    assert said.code == 0, said.err
+    result = cli("wait", "demo")
+    assert result.code == 0, result.err
     assert ("POST", "jobsets") in fake.asked and ("POST", "jobs") not in fake.asked
     assert outcome(root)["success"]
     codes = {task["name"]: task["exit_code"] for task in outcome(root)["tasks"]}
@@ -64,9 +64,9 @@ def test_a_failed_leader_ends_the_jobset_with_its_reason(
     fake.says = {"chief-0": [{"event": "ready"}, {**FAILED, "time": time.time() + 3}]}
     fake.codes = {"chief-0": 5, "ps-0": 1}
     paced(fake)
-    said = cli(*IN_SET)
+    result = cli(*IN_SET)
     found = outcome(root)
-    assert (said.code, found["reason"], found["blame"]) == (5, "failed", "ps-0"), said.err
+    assert (result.code, found["reason"], found["blame"]) == (5, "failed", "ps-0"), result.err
     assert "hello from ck-demo-ps-0-0-" in (root / "runs/demo/latest/logs/ps-0.log").read_text()
     assert left(fake) == {"persistentvolumeclaims"}
 
@@ -88,8 +88,8 @@ def test_a_jobset_that_takes_too_long_is_suspended_as_a_whole(
 ) -> None:
     fake.lasts_s, fake.says = 60.0, {"chief-0": [{"event": "ready"}]}
     monkeypatch.setattr(watch, "OVERDUE_SLACK_S", -2.9)
-    said = cli(*IN_SET, "--set", "deadline.start=1", "--set", "deadline.job=2")
-    assert said.code == 6, said.err
+    result = cli(*IN_SET, "--set", "deadline.start=1", "--set", "deadline.job=2")
+    assert result.code == 6, result.err
     patched = [path for method, path in fake.asked if method == "PATCH"]
     assert patched == ["jobsets/ck-demo"], "its controller would resume Jobs"
     assert "hello from ck-demo-ps-0-0" in (root / "runs/demo/latest/logs/ps-0.log").read_text()
@@ -113,8 +113,8 @@ def test_a_queue_holds_the_whole_jobset_back_until_there_is_room(
         return get(kind, name, query, body)
 
     fake.get = admits  # type: ignore[method-assign]
-    said = cli(*IN_SET, "--set", "kubernetes.queue=gpus")
-    assert said.code == 0, said.err
+    result = cli(*IN_SET, "--set", "kubernetes.queue=gpus")
+    assert result.code == 0, result.err
     assert pods_while_held[:3] == [[("pods", "ck-demo-reader")]] * 3
     assert outcome(root)["success"]
 
@@ -139,9 +139,9 @@ def test_errors_of_a_jobset_are_reported_with_a_hint(
 ) -> None:
     for key, value in behaves.items():
         setattr(fake, key, value)
-    said = cli(*IN_SET)
-    assert (words in said.err, hint in said.err) == (True, True), said.err
-    assert said.code == code, said.err
+    result = cli(*IN_SET)
+    assert (words in result.err, hint in result.err) == (True, True), result.err
+    assert result.code == code, result.err
     fake.refuses.clear()
     assert left(fake) <= {"persistentvolumeclaims"}, "nothing half-made is left"
 
@@ -151,8 +151,8 @@ def test_doctor_reports_whether_jobset_is_installed(
 ) -> None:
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write("[kubernetes]\njobset = true\n")
-    said = cli("doctor", "demo", "--engine", "kubernetes")
-    assert said.code == 0 and "jobset.x-k8s.io/v1alpha2" in said.out, said.out
+    result = cli("doctor", "demo", "--engine", "kubernetes")
+    assert result.code == 0 and "jobset.x-k8s.io/v1alpha2" in result.out, result.out
     fake.knows_sets = False
-    said = cli("doctor", "demo", "--engine", "kubernetes")
-    assert said.code == 3 and "not installed" in said.out
+    result = cli("doctor", "demo", "--engine", "kubernetes")
+    assert result.code == 3 and "not installed" in result.out

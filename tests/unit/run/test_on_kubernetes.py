@@ -20,8 +20,8 @@ pytestmark = pytest.mark.processes
 def test_a_run_ends_with_its_leaders_verdict_and_leaves_only_its_claim(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
-    said = cli(*UP)
-    assert said.code == 0, said.err
+    result = cli(*UP)
+    assert result.code == 0, result.err
     found = outcome(root)
     assert found["success"] and found["reason"] == "finished"
     assert {task["name"] for task in found["tasks"]} == {"chief-0", "worker-0", "worker-1", "ps-0"}
@@ -82,8 +82,8 @@ def test_its_logs_are_masked_in_later_commands(
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write('[secret]\ntoken = "../token"\n[role.worker]\nsecrets = ["MINE"]\n')
     monkeypatch.setenv("MINE", "hunter2-of-the-caller")
-    said = "2026-11-22T10:00:00.5Z has hunter2-of-a-file hunter2-of-the-caller\n"
-    fake._log = lambda pod, log=fake._log: log(pod) if pod.endswith("-reader") else (200, said)  # type: ignore[method-assign, misc]
+    message = "2026-11-22T10:00:00.5Z has hunter2-of-a-file hunter2-of-the-caller\n"
+    fake._log = lambda pod, log=fake._log: log(pod) if pod.endswith("-reader") else (200, message)  # type: ignore[method-assign, misc]
     fake.lasts_s = 60.0
     up = cli(*UP, "--detach")
     assert up.code == 0, up.err
@@ -104,8 +104,8 @@ def test_a_run_that_takes_too_long_is_stopped_and_its_logs_are_kept(
 ) -> None:
     fake.lasts_s, fake.says = 60.0, {"chief-0": [{"event": "ready"}]}
     monkeypatch.setattr(watch, "OVERDUE_SLACK_S", -2.9)
-    said = cli(*UP, "--set", "deadline.start=1", "--set", "deadline.job=2")
-    assert said.code == 6, said.err
+    result = cli(*UP, "--set", "deadline.start=1", "--set", "deadline.job=2")
+    assert result.code == 6, result.err
     assert "hello from ck-demo-ps-0" in (root / "runs/demo/latest/logs/ps-0.log").read_text()
     assert left(fake) == {"persistentvolumeclaims"}
 
@@ -123,7 +123,7 @@ def test_a_server_that_does_not_answer_for_a_while_is_waited_for(
         return answer(method, path, query, body)
 
     fake.answer = away  # type: ignore[method-assign]
-    said = cli(*UP, "--set", "deadline.engine=5")
-    assert said.code == 0, said.err
+    result = cli(*UP, "--set", "deadline.engine=5")
+    assert result.code == 0, result.err
     assert outcome(root)["success"]
     assert not refusals[0], "it was away in the middle"

@@ -37,8 +37,10 @@ def test_a_stopped_cluster_is_waited_for_and_watched_further(stage: Stage) -> No
     assert outcome.success, outcome.message
     assert outcome.notes[0].startswith("the cluster was stopped at ")
     assert outcome.notes[0].endswith("by `cluster-kit stop`, and started 698 s later")
-    (said,) = (said for said in stage.view.phases if said.startswith("stopped on request at "))
-    assert said.endswith(": `cluster-kit start` continues it") and len(said) <= FITS
+    (output,) = (
+        output for output in stage.view.phases if output.startswith("stopped on request at ")
+    )
+    assert output.endswith(": `cluster-kit start` continues it") and len(output) <= FITS
     assert "the cluster was started again: the watch continues" in stage.view.phases
     assert stage.view.differences == []
     assert stage.is_clean()

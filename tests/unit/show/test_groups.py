@@ -116,12 +116,12 @@ def test_the_first_reports_of_a_program_give_no_remaining_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(30, "30 s"), (100, "1 min 40 s"), (7300, "2 h 1 min")]
+    ("seconds", "message"), [(30, "30 s"), (100, "1 min 40 s"), (7300, "2 h 1 min")]
 )
-def test_the_remaining_time_is_shown_in_sensible_units(seconds: int, said: str) -> None:
+def test_the_remaining_time_is_shown_in_sensible_units(seconds: int, message: str) -> None:
     of = as_entry("chief-0", 1.0, "training", {"steps": 3 + seconds})
     found = progress_of(training(of, *(step(1 + n, n, 1.0) for n in (1, 2, 3))))
-    assert found is not None and f", {said} left, " in found.words
+    assert found is not None and f", {message} left, " in found.words
 
 
 def test_a_job_that_has_not_started_shows_which_tasks_it_waits_for() -> None:
@@ -144,8 +144,8 @@ def test_the_live_view_shows_a_bar_and_fits() -> None:
     view = LiveView(on)
     view.update(training(of, step(2, 250)))
     view.close()
-    said = shown(on)
-    assert "step 250 of 1,000" in said and "━" in said
+    output = shown(on)
+    assert "step 250 of 1,000" in output and "━" in output
     low = console(80, 6, terminal=True)
     view = LiveView(low)
     view.update(training(of, step(2, 250)))
@@ -159,9 +159,11 @@ def functions(time: float, done: object, of: object) -> Entry:
 
 def test_functions_that_a_coordinator_waits_for_are_counted() -> None:
     ready = as_entry("chief-0", 0.5, "ready", {})
-    said = "chief-0 waits for functions: 1,031 of 1,040 done"
-    assert waited_for(training(ready, functions(2, 1031, 1040))) == said
-    assert waited_for(training(step(2, 7), functions(3, 5, 40), functions(4, 1031, 1040))) == said
+    message = "chief-0 waits for functions: 1,031 of 1,040 done"
+    assert waited_for(training(ready, functions(2, 1031, 1040))) == message
+    assert (
+        waited_for(training(step(2, 7), functions(3, 5, 40), functions(4, 1031, 1040))) == message
+    )
 
 
 @pytest.mark.parametrize(

@@ -75,11 +75,11 @@ def test_a_command_ends_at_once_with_its_code_and_all_its_output(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An interpreter that shuts down while a thread prints may abort with 134."""
-    said: list[object] = []
+    outputs: list[object] = []
 
     class Stream(io.StringIO):
         def flush(self) -> None:
-            said.append("flushed")
+            outputs.append("flushed")
 
     class Full(io.StringIO):
         def flush(self) -> None:
@@ -87,9 +87,9 @@ def test_a_command_ends_at_once_with_its_code_and_all_its_output(
 
     monkeypatch.setattr(sys, "stdout", Full())
     monkeypatch.setattr(sys, "stderr", Stream())
-    monkeypatch.setattr(os, "_exit", said.append)
+    monkeypatch.setattr(os, "_exit", outputs.append)
     LEAVE(5)
-    assert said == ["flushed", 5]
+    assert outputs == ["flushed", 5]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +110,6 @@ def test_the_exit_code_is_the_given_one(
             raise raised
 
     assert __main__._exit_code(run) == code
-    said = capsys.readouterr().err
-    assert ("words" in said) == (str(raised) == "words")
-    assert ("Traceback" in said) == isinstance(raised, KeyError)
+    output = capsys.readouterr().err
+    assert ("words" in output) == (str(raised) == "words")
+    assert ("Traceback" in output) == isinstance(raised, KeyError)

@@ -57,7 +57,7 @@ def test_a_follower_may_report_before_the_end_and_others_still_receive_it(free_p
     ).start()
     time.sleep(0.2)
     beacon_server = BeaconServer(
-        address, SECRET, lambda said: reports.put(said) if isinstance(said, Report) else None
+        address, SECRET, lambda output: reports.put(output) if isinstance(output, Report) else None
     )
     BeaconClient(address, secret, "worker-1", 5, heard.put)
     assert reports.get(timeout=20) == REPORT
@@ -81,17 +81,17 @@ def test_a_port_in_use_is_named(free_port):
 
 def test_the_leader_knows_its_followers_and_how_they_left(free_port):
     address = Address("127.0.0.1", free_port())
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put)
     followers = {}
     for name in ("worker-1", "worker-2"):
         followers[name] = BeaconClient(address, secret, name, 5, lambda ended: None)
-        assert said.get(timeout=20) == Joined(name)
+        assert output.get(timeout=20) == Joined(name)
         wait_for_connection(followers[name])
     followers["worker-1"].say(Failed("worker-1", "the shapes\ndo not match"))
-    assert said.get(timeout=20) == Left("worker-1", "failed", "the shapes\ndo not match")
+    assert output.get(timeout=20) == Left("worker-1", "failed", "the shapes\ndo not match")
     followers["worker-2"].say(Done("worker-2"))
-    assert said.get(timeout=20) == Left("worker-2", "done")
+    assert output.get(timeout=20) == Left("worker-2", "done")
 
 
 def test_followers_are_informed_that_the_leader_is_stopping(free_port):

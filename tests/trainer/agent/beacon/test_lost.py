@@ -52,14 +52,14 @@ def test_a_leader_that_does_not_return_is_lost(free_port):
 
 def test_a_follower_that_closes_without_a_message_is_lost(free_port):
     address = Address("127.0.0.1", free_port())
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put)
     with joined(address) as follower:
         follower.sendall(b"hello wor")
         time.sleep(0.1)
         follower.sendall(b"ker-3 7f\n")
-        assert said.get(timeout=20) == Joined("worker-3")
-    assert said.get(timeout=20) == Left("worker-3", "lost")
+        assert output.get(timeout=20) == Joined("worker-3")
+    assert output.get(timeout=20) == Left("worker-3", "lost")
 
 
 class Clock:
@@ -78,10 +78,13 @@ def test_a_connected_follower_without_heartbeats_is_silent_until_it_sends_one(
     clock = Clock()
     monkeypatch.setattr(server, "time", clock)
     address = Address("127.0.0.1", free_port())
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put, silent_s=2.5)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put, silent_s=2.5)
     alive, mute = Mute(address, "worker-2", "7e"), Mute(address, "worker-1", "7f")
-    assert {said.get(timeout=20), said.get(timeout=20)} == {Joined("worker-1"), Joined("worker-2")}
+    assert {output.get(timeout=20), output.get(timeout=20)} == {
+        Joined("worker-1"),
+        Joined("worker-2"),
+    }
 
     def second() -> list[object]:
         """Returns what the leader reports while a second passes in which one follower sends two
@@ -91,7 +94,7 @@ def test_a_connected_follower_without_heartbeats_is_silent_until_it_sends_one(
         heard = []
         for _ in range(2):
             alive.say("unanswered ps-0 1")
-            while (word := said.get(timeout=20)) != Unanswered("ps-0", "worker-2", 1.0):
+            while (word := output.get(timeout=20)) != Unanswered("ps-0", "worker-2", 1.0):
                 heard.append(word)
         return heard
 
@@ -99,7 +102,7 @@ def test_a_connected_follower_without_heartbeats_is_silent_until_it_sends_one(
     assert second() == [Silent("worker-1", 3.0)]
     assert second() == [Silent("worker-1", 4.0)]
     mute.say("beat")
-    assert said.get(timeout=20) == HeardAgain("worker-1", 4.0)
+    assert output.get(timeout=20) == HeardAgain("worker-1", 4.0)
     assert second() == []
 
 
@@ -122,23 +125,23 @@ def test_leader_and_follower_send_heartbeats(free_port):
 
 def test_a_new_connection_of_the_same_run_was_never_lost_but_a_new_run_was(free_port):
     address = Address("127.0.0.1", free_port())
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put)
     first = Mute(address, "worker-1", "aa")
-    assert said.get(timeout=20) == Joined("worker-1")
+    assert output.get(timeout=20) == Joined("worker-1")
     second = Mute(address, "worker-1", "aa")
     second.say("failed worker-1 on the second connection")
-    assert said.get(timeout=20) == Left("worker-1", "failed", "on the second connection")
+    assert output.get(timeout=20) == Left("worker-1", "failed", "on the second connection")
     first.socket.close()
     cut_off = Mute(address, "worker-1", "aa")
-    assert said.get(timeout=20) == Joined("worker-1")
+    assert output.get(timeout=20) == Joined("worker-1")
     # The old connection is cut off: nothing reports its end, but its successor is connected.
     third = Mute(address, "worker-1", "bb")
-    assert said.get(timeout=20) == Left("worker-1", "lost")
-    assert said.get(timeout=20) == Joined("worker-1")
+    assert output.get(timeout=20) == Left("worker-1", "lost")
+    assert output.get(timeout=20) == Joined("worker-1")
     cut_off.socket.close()
     third.socket.close()
-    assert said.get(timeout=20) == Left("worker-1", "lost")
+    assert output.get(timeout=20) == Left("worker-1", "lost")
 
 
 def test_a_leader_without_heartbeats_is_lost_in_time(free_port):

@@ -91,104 +91,104 @@ def closed(connection: socket.socket) -> bool:
     return True
 
 
-def is_alive(address: Address, said: SimpleQueue[object], task: str = "worker-7") -> None:
+def is_alive(address: Address, output: SimpleQueue[object], task: str = "worker-7") -> None:
     """Assert that the leader answers a follower that knows the secret, and accepted no message
     before."""
     follower = Mute(address, task, "7f")
-    assert said.get(timeout=20) == Joined(task)
+    assert output.get(timeout=20) == Joined(task)
     follower.socket.close()
-    assert said.get(timeout=20) == Left(task, "lost")
+    assert output.get(timeout=20) == Left(task, "lost")
 
 
 @pytest.mark.parametrize("line", KILLING)
 def test_a_client_without_the_secret_is_ignored_and_disconnected(address, line):
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put)
     with connect(address) as stranger:
         stranger.sendall(line[:200] + b"\n")
         assert closed(stranger)
-    is_alive(address, said)
+    is_alive(address, output)
 
 
 @pytest.mark.parametrize("line", KILLING[:6])
 def test_a_follower_cannot_end_the_leaders_thread(address, line):
-    said: SimpleQueue[object] = SimpleQueue()
-    leader = BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    leader = BeaconServer(address, SECRET, output.put)
     follower = Mute(address, "worker-1", "7f")
-    assert said.get(timeout=20) == Joined("worker-1")
+    assert output.get(timeout=20) == Joined("worker-1")
     follower.socket.sendall(line + b"\n")
     follower.say("done worker-1")
-    assert said.get(timeout=20) == Left("worker-1", "done")
+    assert output.get(timeout=20) == Left("worker-1", "done")
     assert leader.used() == {}
-    is_alive(address, said)
+    is_alive(address, output)
 
 
 def test_an_unexpected_error_ends_only_one_connection(address, capsys):
-    said: SimpleQueue[object] = SimpleQueue()
+    output: SimpleQueue[object] = SimpleQueue()
 
     def heard(event: object) -> None:
-        said.put(event)
+        output.put(event)
         if event == Joined("worker-1"):
             raise RuntimeError("a mistake of the kit")
 
     BeaconServer(address, SECRET, heard)
     follower = Mute(address, "worker-1", "7f")
-    assert [said.get(timeout=20) for _ in range(2)] == [
+    assert [output.get(timeout=20) for _ in range(2)] == [
         Joined("worker-1"),
         Left("worker-1", "lost"),
     ]
     assert closed(follower.socket)
-    is_alive(address, said)
+    is_alive(address, output)
     assert "a mistake of the kit" in capsys.readouterr().err
 
 
 def test_a_reset_after_the_leaders_message_is_survived(address):
-    said: SimpleQueue[object] = SimpleQueue()
-    leader = BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    leader = BeaconServer(address, SECRET, output.put)
     leader.stopping()
     for make in (connect, joined):
         for _ in range(20):
             connection = make(address)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()
-    is_alive(address, said)
+    is_alive(address, output)
 
 
 def test_closed_connections_leave_no_file_descriptor(address):
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
-    is_alive(address, said)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put)
+    is_alive(address, output)
     before = open_files()
     for round_ in range(100):
         with connect(address) as stranger:
             stranger.sendall(b"x\n" if round_ % 2 else b"")
         joined(address).close()
-    is_alive(address, said)
+    is_alive(address, output)
     wait_for(lambda: open_files() <= before, 20)
 
 
 def test_a_client_that_sends_nothing_or_no_line_end_is_disconnected(address, monkeypatch):
     monkeypatch.setattr(handshake, "ANSWER_S", 0.1)
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put)
     mute, endless = connect(address), connect(address)
     endless.sendall(b"x" * 2 * handshake.LONGEST)
     assert closed(mute) and closed(endless)
     follower = Mute(address, "worker-1", "7f")
-    assert said.get(timeout=20) == Joined("worker-1")
+    assert output.get(timeout=20) == Joined("worker-1")
     follower.socket.sendall(b"x" * 2 * LONGEST_LINE)
     assert closed(follower.socket)
-    assert said.get(timeout=20) == Left("worker-1", "lost")
+    assert output.get(timeout=20) == Left("worker-1", "lost")
 
 
 def test_a_follower_that_floods_is_disconnected(address, monkeypatch):
     monkeypatch.setattr(server, "MOST_LINES", 50)
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put)
     follower = Mute(address, "worker-1", "7f")
     follower.socket.sendall(b"stacks\n" * 500)
     assert closed(follower.socket)
-    assert [said.get(timeout=20) for _ in range(2)] == [
+    assert [output.get(timeout=20) for _ in range(2)] == [
         Joined("worker-1"),
         Left("worker-1", "lost"),
     ]
@@ -196,10 +196,10 @@ def test_a_follower_that_floods_is_disconnected(address, monkeypatch):
 
 def test_too_many_strangers_keep_no_follower_out(address, monkeypatch):
     monkeypatch.setattr(server, "MOST_STRANGERS", 8)
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put)
     strangers = [connect(address) for _ in range(40)]
-    is_alive(address, said)
+    is_alive(address, output)
     assert all(map(closed, strangers[:32]))
     for stranger in strangers:
         stranger.close()
@@ -209,8 +209,8 @@ def test_without_a_free_descriptor_strangers_are_disconnected_and_the_thread_con
     address, monkeypatch
 ):
     monkeypatch.setattr(server, "REST_S", 0.0)
-    said: SimpleQueue[object] = SimpleQueue()
-    leader = BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    leader = BeaconServer(address, SECRET, output.put)
     waiting = connect(address)
     assert waiting.recv(9) == b"challenge"
     real = leader._socket
@@ -230,28 +230,28 @@ def test_without_a_free_descriptor_strangers_are_disconnected_and_the_thread_con
             real.shutdown(how)
 
     leader._socket = Full()
-    is_alive(address, said)
+    is_alive(address, output)
     assert closed(waiting)
 
 
 def test_names_are_bounded(address, monkeypatch):
     monkeypatch.setattr(server, "MOST_TASKS", 2)
-    said: SimpleQueue[object] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put)
+    output: SimpleQueue[object] = SimpleQueue()
+    BeaconServer(address, SECRET, output.put)
     followers = [Mute(address, f"worker-{index}", "7f") for index in range(3)]
-    assert {said.get(timeout=20) for _ in range(2)} == {Joined("worker-0"), Joined("worker-1")}
+    assert {output.get(timeout=20) for _ in range(2)} == {Joined("worker-0"), Joined("worker-1")}
     followers[2].socket.close()
     with pytest.raises(Empty):
-        said.get(timeout=0.2)
+        output.get(timeout=0.2)
 
 
 def test_a_follower_with_another_secret_receives_nothing(address):
-    said: SimpleQueue[object] = SimpleQueue()
+    output: SimpleQueue[object] = SimpleQueue()
     heard: SimpleQueue[JobEnded] = SimpleQueue()
-    BeaconServer(address, SECRET, said.put).announce(0)
+    BeaconServer(address, SECRET, output.put).announce(0)
     BeaconClient(address, lambda: b"another", "worker-1", 0.5, heard.put)
     assert heard.get(timeout=20) == JobEnded(None, seen=False)
-    assert said.empty()
+    assert output.empty()
 
 
 @pytest.mark.parametrize(
@@ -333,15 +333,15 @@ def test_any_line_is_a_message_or_ignored(seed):
 def attacked(free_port):
     """Yields (address, received messages) of a leader that survives all examples."""
     address = Address("127.0.0.1", free_port())
-    said: SimpleQueue[object] = SimpleQueue()
-    server = BeaconServer(address, SECRET, said.put)
-    yield address, said
+    output: SimpleQueue[object] = SimpleQueue()
+    server = BeaconServer(address, SECRET, output.put)
+    yield address, output
     end(server)
 
 
 @given(st.integers(0, 2**32))
 def test_the_leader_survives_any_bytes_of_strangers_and_followers(attacked, seed):
-    address, said = attacked
+    address, output = attacked
     chance = random.Random(seed)
     for make in (connect, joined):
         connection = make(address)
@@ -354,7 +354,7 @@ def test_the_leader_survives_any_bytes_of_strangers_and_followers(attacked, seed
         connection.close()
     last = Mute(address, "ps-999999", "7f")
     until = time.monotonic() + 20
-    while said.get(timeout=20) != Joined("ps-999999"):
+    while output.get(timeout=20) != Joined("ps-999999"):
         assert time.monotonic() < until
     last.socket.close()
 

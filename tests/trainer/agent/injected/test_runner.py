@@ -93,8 +93,8 @@ def test_exit_codes(both, text, code):
     ],
 )
 def test_tracebacks(both, text):
-    _, _, said = both(text)
-    assert "runner.py" not in said
+    _, _, output = both(text)
+    assert "runner.py" not in output
 
 
 AT_ITS_END = """
@@ -140,11 +140,11 @@ LEAVES = [
 def test_a_programs_last_error_reaches_its_supervisor_in_full(tmp_path, monkeypatch, text, words):
     monkeypatch.setenv("CLUSTER_KIT_MAILBOX", str(tmp_path))
     (tmp_path / "program.py").write_text(text)
-    code, _, said = run(RUNNER, "program.py", cwd=tmp_path)
+    code, _, output = run(RUNNER, "program.py", cwd=tmp_path)
     left = tmp_path / "last-words"
     assert (left.read_text().strip() if left.exists() else None) == words
     if "exit('" in text:
-        assert (code, said) == (1, "error: no data in /data\n")
+        assert (code, output) == (1, "error: no data in /data\n")
 
 
 def test_the_important_part_of_an_error_is_not_replaced_by_the_whole(tmp_path, monkeypatch):

@@ -270,9 +270,9 @@ def test_which_programs_are_watched(run_task, program):
 
     def hooks(name: str, cluster: dict, **variables: str) -> set[str]:
         task = run_task(name, cluster, "run", program(SAYS_HOOKS), **variables)
-        said = task.communicate(timeout=60)[0]
-        assert task.returncode == 0, said
-        words = next(line for line in said.splitlines() if "hooks " in line).split("hooks ")[1]
+        output = task.communicate(timeout=60)[0]
+        assert task.returncode == 0, output
+        words = next(line for line in output.splitlines() if "hooks " in line).split("hooks ")[1]
         return {"steps", "epochs"} & set(words.split(","))
 
     assert hooks("worker-0", workers) == {"steps", "epochs"}

@@ -55,8 +55,8 @@ def test_closures_that_each_worker_has_finished(tmp_path):
         env=environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
-    counts = said["finished"]
-    assert (said["scheduled"], said["joined"]) == (41, 41)
+    output = json.loads(done.stdout.splitlines()[-1])
+    counts = output["finished"]
+    assert (output["scheduled"], output["joined"]) == (41, 41)
     assert sum(counts.values()) == 41
     assert counts.keys() <= {"worker-0", "worker-1"}

@@ -112,8 +112,8 @@ def run_all(
     for name in servers:
         run_task(name, cluster, "serve", **shared)
     tasks = [run_task(name, cluster, "run", str(file), **shared) for name in programs]
-    said = [task.communicate(timeout=120)[0] for task in tasks]
-    assert [task.returncode for task in tasks] == [0] * len(tasks), said
+    outputs = [task.communicate(timeout=120)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0] * len(tasks), outputs
 
 
 def parts_of(folder: Path, way: str) -> list[list[int]]:

@@ -49,10 +49,10 @@ def run(run_task, free_port, tmp_path: Path) -> Run:
                 tasks[f"{role}-{index}"] = run_task(
                     f"{role}-{index}", {}, *command, **shared, TF_CONFIG=json.dumps(config)
                 )
-        said = {name: task.communicate(timeout=90)[0] for name, task in tasks.items()}
+        outputs = {name: task.communicate(timeout=90)[0] for name, task in tasks.items()}
         for name, task in tasks.items():
-            assert task.returncode == 0, f"{name}: {said[name]}"
-        return said
+            assert task.returncode == 0, f"{name}: {outputs[name]}"
+        return outputs
 
     return clustered
 
@@ -68,29 +68,31 @@ def test_a_network_of_tf_layers_in_a_synchronous_monitored_session(
 ) -> None:
     """The chief would wait 120 s for a thread of the synchronous optimizer."""
     jobs = {"ps": 1, "worker": 2}
-    said = run("cnn_monitored.py", jobs, *FLAGS, "--sync_replicas=True", joins=True)
-    last = re.search(r"task 0: last step (\d+), loss (\S+), accuracy (\S+)", said["worker-0"])
-    assert last and int(last[1]) >= 79 and float(last[3]) > 0.8, said["worker-0"]
+    output = run("cnn_monitored.py", jobs, *FLAGS, "--sync_replicas=True", joins=True)
+    last = re.search(r"task 0: last step (\d+), loss (\S+), accuracy (\S+)", output["worker-0"])
+    assert last and int(last[1]) >= 79 and float(last[3]) > 0.8, output["worker-0"]
     assert list((tmp_path / "train").glob("model.ckpt-8?.index"))
 
 
 def test_slims_clones_share_their_variables(run: Run, tmp_path: Path) -> None:
-    said = run(
+    output = run(
         "slim_clones.py", {"ps": 1, "worker": 2}, "--type={type}", "--index={index}", *FLAGS[2:]
     )
-    final = re.search(r"worker 0: final loss (\S+)", said["worker-0"])
-    assert final and float(final[1]) < 0.5, said["worker-0"]
+    final = re.search(r"worker 0: final loss (\S+)", output["worker-0"])
+    assert final and float(final[1]) < 0.5, output["worker-0"]
     assert list((tmp_path / "train").glob("model.ckpt-6?.index"))
 
 
 def test_a_master_with_hooks_and_a_scaffold(run: Run, tmp_path: Path) -> None:
-    said = run(
+    output = run(
         *("master_hooks.py", {"ps": 1, "master": 1, "worker": 1}, "--type={type}"),
         *("--index={index}", "--ps={ps_hosts}", "--master={master_hosts}"),
         *("--workers={worker_hosts}", "--train_dir={out}/train", "--steps=400"),
         CLUSTER_KIT_LEADER="chief-0",
     )
-    assert "master 0: w = 1." in said["chief-0"] and "checkpoint: model.ckpt-40" in said["chief-0"]
+    assert (
+        "master 0: w = 1." in output["chief-0"] and "checkpoint: model.ckpt-40" in output["chief-0"]
+    )
 
 
 def test_a_loop_of_slims_connects_to_the_server_that_the_kit_starts(
@@ -98,11 +100,11 @@ def test_a_loop_of_slims_connects_to_the_server_that_the_kit_starts(
 ) -> None:
     config = tmp_path / "pipeline.config"
     config.write_text("num_steps: 60\nbatch_size: 8\nlearning_rate: 0.1\n")
-    said = run(
+    output = run(
         *("master_task.py", {"ps": 1, "worker": 2}, "--master={master}", "--task={index}"),
         *("--ps_tasks=1", "--worker_replicas=2", "--train_dir={out}/train"),
         f"--pipeline_config_path={config}",
         CLUSTER_KIT_OWN_SERVER="on",
     )
-    assert "task 0 of 2: loss" in said["worker-0"]
+    assert "task 0 of 2: loss" in output["worker-0"]
     assert list((tmp_path / "train").glob("model.ckpt-6*.index"))

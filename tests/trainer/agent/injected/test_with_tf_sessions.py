@@ -53,9 +53,9 @@ def test_a_worker_that_waits_for_the_chief_takes_part_in_a_short_job(
     run_task("ps-0", cluster, "serve", **shared)
     tasks = [run_task(f"worker-{n}", cluster, "run", str(tmp_path / "old.py"), **shared)
              for n in (0, 1)]  # fmt: skip
-    said = [task.communicate(timeout=90)[0] for task in tasks]
-    assert [task.returncode for task in tasks] == [0, 0], said
-    made = [int(re.search(r"own steps: (\d+)", text)[1]) for text in said]
+    outputs = [task.communicate(timeout=90)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], outputs
+    made = [int(re.search(r"own steps: (\d+)", text)[1]) for text in outputs]
     assert min(made) > 10, made
 
 
@@ -83,8 +83,8 @@ def test_a_session_with_device_filters_does_not_need_other_workers(
     run_task("ps-0", cluster, "serve", **shared)
     filters = {"CLUSTER_KIT_DEVICE_FILTERS": "own"}
     task = run_task("worker-0", cluster, "run", str(tmp_path / "alone.py"), **shared, **filters)
-    said = task.communicate(timeout=60)[0]
-    assert task.returncode == 0 and "step 0" in said, said
+    output = task.communicate(timeout=60)[0]
+    assert task.returncode == 0 and "step 0" in output, output
 
 
 PREEMPTED = """
@@ -126,8 +126,8 @@ def test_a_program_that_handles_preemption_has_time_to_save(
             run_task(f"worker-{n}", cluster, "run", str(tmp_path / "preempted.py"), **shared)
             for n in range(workers)
         ]
-        said = [read_until(task, "training from")[-1] for task in tasks]
-        return tasks, int(said[0].split()[-1])
+        outputs = [read_until(task, "training from")[-1] for task in tasks]
+        return tasks, int(outputs[0].split()[-1])
 
     tasks, first = start()
     assert first == 0

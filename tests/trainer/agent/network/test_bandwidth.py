@@ -143,11 +143,11 @@ def test_an_address_without_an_interface_is_named(kernel):
 
 
 def test_a_follower_without_its_limit_ends_the_job_with_its_name_and_message():
-    said = f"worker-1 {bandwidth.REFUSED}this kernel lacks the device ifb"
-    ended = supervise.meaning(Report(endings.CANNOT_SHAPE, "worker-1", said))
+    message = f"worker-1 {bandwidth.REFUSED}this kernel lacks the device ifb"
+    ended = supervise.meaning(Report(endings.CANNOT_SHAPE, "worker-1", message))
     assert (ended.exit_code, ended.reason, ended.tasks) == (3, "cannot-shape", ("worker-1",))
-    assert ended.message == said
-    gpu = supervise.meaning(Report(endings.GPU_MISSING, "worker-1", said))
+    assert ended.message == message
+    gpu = supervise.meaning(Report(endings.GPU_MISSING, "worker-1", message))
     assert (gpu.exit_code, gpu.reason) == (3, "gpu-missing"), "told by its reason, not by its words"
 
 

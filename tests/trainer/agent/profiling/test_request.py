@@ -36,7 +36,7 @@ def test_all_tasks_are_traced_if_none_is_named(task):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "seconds above 0, at most 60"),
         (["soon"], "profile soon: seconds above 0"),
@@ -46,8 +46,8 @@ def test_all_tasks_are_traced_if_none_is_named(task):
         (["1", "evaluator-0"], "evaluator-0 has no TensorFlow server"),
     ],
 )
-def test_invalid_requests_are_refused(task, arguments, said):
-    with pytest.raises(ContractError, match=said):
+def test_invalid_requests_are_refused(task, arguments, message):
+    with pytest.raises(ContractError, match=message):
         parse(task, arguments)
 
 

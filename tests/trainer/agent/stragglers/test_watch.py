@@ -99,8 +99,10 @@ def test_the_watch_reads_steps_and_writes_its_findings(reported, tmp_path, monke
     assert (begun["of"], begun["cause"], begun["seconds"]) == ("worker-1", "unknown", STRAGGLER_S)
     assert begun["share"] == pytest.approx(1 / 6, abs=0.02)
     assert (over["event"], over["of"]) == ("straggled", "worker-1") and over["seconds"] >= 20
-    said = capsys.readouterr().err
-    assert f"worker-0: {begun['message']}\n" in said and f"worker-0: {over['message']}\n" in said
+    output = capsys.readouterr().err
+    assert (
+        f"worker-0: {begun['message']}\n" in output and f"worker-0: {over['message']}\n" in output
+    )
 
 
 CLOCK = time.monotonic

@@ -66,8 +66,8 @@ def start(run_task, folder: Path, roomy: str, text: str):
 
 
 def ended(task) -> tuple[int, str]:
-    said = task.communicate(timeout=30)[0]
-    return task.returncode, said
+    output = task.communicate(timeout=30)[0]
+    return task.returncode, output
 
 
 def read_until(task, words: str) -> None:
@@ -82,11 +82,11 @@ def read_until(task, words: str) -> None:
 def test_a_program_that_fills_the_disk_ends_with_its_name_and_the_free_space(
     run_task, small_disk, roomy
 ):
-    code, said = ended(start(run_task, small_disk, roomy, FILLS))
+    code, output = ended(start(run_task, small_disk, roomy, FILLS))
     assert code == EXIT_OUTPUT
-    last = said.splitlines()[-1]
+    last = output.splitlines()[-1]
     assert last.startswith(f"chief-0: the disk of {small_disk} is full (0 of 1 MB free)")
-    assert "supervise.py" not in said
+    assert "supervise.py" not in output
 
 
 @pytest.mark.mounts
@@ -98,9 +98,9 @@ def test_a_disk_that_another_process_fills_ends_the_job(run_task, small_disk, ro
     with pytest.raises(OSError, match="No space left"):
         (small_disk / "large").write_bytes(bytes(2_000_000))
     began = time.monotonic()
-    code, said = ended(task)
+    code, output = ended(task)
     assert (code, time.monotonic() - began < 10) == (EXIT_OUTPUT, True)
-    assert "the disk of" in said and "Traceback" not in said
+    assert "the disk of" in output and "Traceback" not in output
     assert (small_disk / "kept").read_bytes() == b"a checkpoint"
 
 
@@ -112,10 +112,10 @@ def test_a_read_only_output_is_reported(alone: Task, monkeypatch) -> None:
 
     monkeypatch.setattr(disk_space, "write_new", refused)
     monkeypatch.setattr(disk_space, "LOOK_S", 0.01)
-    said: list[Outcome] = []
-    disk_space.watch(alone, said.append, threading.Event())
-    assert [found.reason for found in said] == [endings.OUTPUT_LOST]
-    assert said[0].message.endswith("cannot be written any more: Read-only file system")
+    outputs: list[Outcome] = []
+    disk_space.watch(alone, outputs.append, threading.Event())
+    assert [found.reason for found in outputs] == [endings.OUTPUT_LOST]
+    assert outputs[0].message.endswith("cannot be written any more: Read-only file system")
 
 
 def test_an_output_that_is_removed_ends_the_job(run_task, tmp_path, roomy):
@@ -130,10 +130,10 @@ def test_an_output_that_is_removed_ends_the_job(run_task, tmp_path, roomy):
         assert time.monotonic() < until, "its last event for now is not written yet"
         time.sleep(0.05)
     shutil.rmtree(output)
-    code, said = ended(task)
+    code, printed = ended(task)
     assert code == EXIT_OUTPUT
-    assert f"chief-0: {output} cannot be written any more: No such file or directory" in said
-    assert "Traceback" not in said
+    assert f"chief-0: {output} cannot be written any more: No such file or directory" in printed
+    assert "Traceback" not in printed
 
 
 def test_a_removed_progress_directory_is_created_again(tmp_path):
@@ -202,7 +202,7 @@ def test_a_disk_that_is_full_for_a_moment_ends_nothing(alone: Task, monkeypatch)
     looks = iter([problem, problem, None, problem, problem, problem])
     monkeypatch.setattr(disk_space, "LOOK_S", 0.01)
     monkeypatch.setattr(disk_space, "trouble", lambda _task: next(looks))
-    said: list[Outcome] = []
-    disk_space.watch(alone, said.append, threading.Event())
-    assert said == [problem]
+    outputs: list[Outcome] = []
+    disk_space.watch(alone, outputs.append, threading.Event())
+    assert outputs == [problem]
     assert next(looks, "all were looked at") == "all were looked at"

@@ -69,8 +69,8 @@ def test_without_a_coordinator_nothing_is_reported(tmp_path, monkeypatch) -> Non
 
 def test_waits_are_written_into_the_progress_file(tmp_path, monkeypatch) -> None:
     seen = [{"scheduled": 8, "finished": {"worker-0": done}} for done in (3, 5, 5)]
-    said = [one for one in watched(tmp_path, monkeypatch, *seen) if one["event"] == "functions"]
-    assert [(one["done"], one["of"]) for one in said] == [(5, 8)]
+    outputs = [one for one in watched(tmp_path, monkeypatch, *seen) if one["event"] == "functions"]
+    assert [(one["done"], one["of"]) for one in outputs] == [(5, 8)]
 
 
 def test_each_workers_functions_are_written_and_count_as_steps(tmp_path, monkeypatch) -> None:
@@ -78,22 +78,22 @@ def test_each_workers_functions_are_written_and_count_as_steps(tmp_path, monkeyp
         {"scheduled": 90, "finished": {"worker-0": a, "worker-1": b}}
         for a, b in ((3, 1), (9, 1), (9, 1))
     ]
-    said = watched(tmp_path, monkeypatch, *seen)
-    worked = [one for one in said if one["event"] == "worked"]
+    output = watched(tmp_path, monkeypatch, *seen)
+    worked = [one for one in output if one["event"] == "worked"]
     assert [one["functions"] for one in worked] == [
         {"worker-0": 3, "worker-1": 1},
         {"worker-0": 9, "worker-1": 1},
     ]
     assert worked[-1]["per_s"]["worker-0"] > 0 == worked[-1]["per_s"]["worker-1"]
-    steps = [one for one in said if one["event"] == "step"]
+    steps = [one for one in output if one["event"] == "step"]
     assert [(one["step"], one["counted"]) for one in steps] == [(4, True), (10, True)]
 
 
 def test_steps_that_the_program_reports_take_precedence(tmp_path, monkeypatch) -> None:
     seen = [{"scheduled": 90, "finished": {"worker-0": done}} for done in (3, 9)]
     own = json.dumps({"time": 1.0, "event": "step", "step": 70}) + "\n"
-    said = watched(tmp_path, monkeypatch, *seen, program=own)
-    assert [one["step"] for one in said if one["event"] == "step"] == [3, 70]
+    output = watched(tmp_path, monkeypatch, *seen, program=own)
+    assert [one["step"] for one in output if one["event"] == "step"] == [3, 70]
 
 
 def test_the_speed_covers_the_time_since_the_last_event() -> None:

@@ -30,10 +30,10 @@ def task(tmp_path):
 def test_the_evaluator_learns_the_end_from_the_leaders_last_line(task):
     leader = SimpleNamespace(connected=False)
     (task.output / "progress" / "chief-0.jsonl").write_text(START + END)
-    said = []
+    outputs = []
     began = time.monotonic()
-    watch_for_jobs_end(task, leader, said.append, patience_s=0.3)
-    assert said == [JobEnded(5)]
+    watch_for_jobs_end(task, leader, outputs.append, patience_s=0.3)
+    assert outputs == [JobEnded(5)]
     assert time.monotonic() - began > 0.3
 
 
@@ -41,9 +41,9 @@ def test_the_evaluator_waits_for_a_leader_of_a_new_run(task):
     leader = SimpleNamespace(connected=False)
     (task.output / "progress" / "chief-0.jsonl").write_text(END + START)
     threading.Timer(0.7, lambda: setattr(leader, "connected", True)).start()
-    said = []
-    watch_for_jobs_end(task, leader, said.append, patience_s=0.1)
-    assert said == []
+    outputs = []
+    watch_for_jobs_end(task, leader, outputs.append, patience_s=0.1)
+    assert outputs == []
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", "[]\n", '{"event": "end"}\n', START])

@@ -93,9 +93,9 @@ def test_a_cut_between_two_tasks_is_reported_once_and_explains_a_failure(silent,
         silent.between(Unanswered("ps-0", "worker-1", seconds), {})
     (event,) = written(file)
     assert (event["event"], event["of"], event["by"]) == ("unanswered", "ps-0", "worker-1")
-    said = "worker-1 has had no answer from ps-0 for {} s (the network between them is cut; both answer the leader)"  # noqa: E501
-    assert capsys.readouterr().err == f"chief-0: {said.format(10)}\n"
-    assert silent.cuts() == silent.lately({}) == [said.format(12)]
+    message = "worker-1 has had no answer from ps-0 for {} s (the network between them is cut; both answer the leader)"  # noqa: E501
+    assert capsys.readouterr().err == f"chief-0: {message.format(10)}\n"
+    assert silent.cuts() == silent.lately({}) == [message.format(12)]
     assert silent.cut_tasks() == ("worker-1", "ps-0")
 
 

@@ -104,11 +104,11 @@ def test_the_watch_survives_the_removal_of_the_progress_directory(tmp_path):
     task.progress_file.write_text('{"event": "step", "step": 1}\n')
     remove = threading.Timer(0.5, shutil.rmtree, [task.progress_file.parent])
     remove.start()
-    said: list[Stalled] = []
+    outputs: list[Stalled] = []
     used = {"chief-0": Usage(0, 0)}
-    watch(task, 7, lambda: used, waits(tmp_path), said.append, threading.Event())
+    watch(task, 7, lambda: used, waits(tmp_path), outputs.append, threading.Event())
     remove.join()
-    assert [stalled.attempt for stalled in said] == [7]
+    assert [stalled.attempt for stalled in outputs] == [7]
 
 
 def test_a_file_that_is_rewritten_is_read_from_its_beginning(tmp_path):
@@ -123,12 +123,12 @@ def test_a_file_that_is_rewritten_is_read_from_its_beginning(tmp_path):
 def test_the_watch_ends_with_its_attempt_and_reports_once(tmp_path):
     task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path), "CLUSTER_KIT_STALL_S": "0.5"})
     task.progress_file.parent.mkdir()
-    said: list[Stalled] = []
+    outputs: list[Stalled] = []
     used = {"chief-0": Usage(0, 0)}
-    watch(task, 7, lambda: used, waits(tmp_path), said.append, threading.Event())
-    assert [stalled.attempt for stalled in said] == [7]
+    watch(task, 7, lambda: used, waits(tmp_path), outputs.append, threading.Event())
+    assert [stalled.attempt for stalled in outputs] == [7]
     over = threading.Event()
     over.set()
-    watch(task, 8, dict, waits(tmp_path), said.append, over)
-    assert len(said) == 1
-    assert json.dumps(said[0].seconds)
+    watch(task, 8, dict, waits(tmp_path), outputs.append, over)
+    assert len(outputs) == 1
+    assert json.dumps(outputs[0].seconds)

@@ -78,11 +78,11 @@ def test_an_option_works_or_is_refused(subtests: pytest.Subtests) -> None:
                 continue
             with pytest.raises(ContractError) as caught:
                 option_rules.check(chosen, task_of(way))
-            said = str(caught.value)
+            output = str(caught.value)
             assert caught.value.exit_code == EXIT_USAGE
-            assert said.startswith(f"{given[0]}")
-            assert f"does nothing with --strategy {way.partition(' ')[0]}" in said
-            assert "; leave it out, or " in said
+            assert output.startswith(f"{given[0]}")
+            assert f"does nothing with --strategy {way.partition(' ')[0]}" in output
+            assert "; leave it out, or " in output
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -104,10 +104,10 @@ def test_all_problems_are_reported_together() -> None:
                    "--num-clones", "3")  # fmt: skip
     with pytest.raises(ContractError) as caught:
         option_rules.check(chosen, task_of("mirrored"))
-    said = str(caught.value)
-    assert "--save-secs does nothing" in said and "--peer-timeout does nothing" in said
-    assert "--batch-size 32 does not divide by --num-clones 3" in said and "take 30" in said
-    assert "--keep does" not in said
+    output = str(caught.value)
+    assert "--save-secs does nothing" in output and "--peer-timeout does nothing" in output
+    assert "--batch-size 32 does not divide by --num-clones 3" in output and "take 30" in output
+    assert "--keep does" not in output
 
 
 def test_a_model_without_batch_norm_has_no_momentum_for_it() -> None:

@@ -86,7 +86,7 @@ def test_paths_in_a_part_are_relative_to_its_file(data):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (THE_TRIO[:1], r"--train_config_path: is required together.*\n.*\n.*--input_config_path"),
         ((*THE_TRIO, "--pipeline_config_path=p.config"), "is one file, or in parts"),
@@ -98,8 +98,8 @@ def test_paths_in_a_part_are_relative_to_its_file(data):
         (("--pipeline_config_path=pipeline.config", "--train_dir=../elsewhere"), "keep only"),
     ],
 )  # fmt: skip
-def test_errors_come_with_a_fix(data, arguments, said):
-    with pytest.raises(ContractError, match=said):
+def test_errors_come_with_a_fix(data, arguments, message):
+    with pytest.raises(ContractError, match=message):
         parse(data, *arguments)
 
 
@@ -118,8 +118,8 @@ TRUE = {
 
 
 def test_claims_about_the_cluster_may_be_true(data):
-    said = [f"--{name.replace('-', '_')}={value}" for name, value in TRUE.items()]
-    found = parse(data, "--pipeline_config_path=pipeline.config", *said)
+    outputs = [f"--{name.replace('-', '_')}={value}" for name, value in TRUE.items()]
+    found = parse(data, "--pipeline_config_path=pipeline.config", *outputs)
     assert found.claims == TRUE
     classic.check(found.claims, task())
     classic.check({"type": "master", "index": "0"}, task("master", 0))

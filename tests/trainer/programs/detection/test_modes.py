@@ -111,16 +111,16 @@ def test_an_option_works_or_is_refused_with_a_fix(subtests):
         for value in values:
             with subtests.test(how=how, name=name, value=value):
                 option = "--steps" if name == "num_steps" else f"--{name.replace('_', '-')}"
-                said = tried(how, [option, value] if value else [option])
+                output = tried(how, [option, value] if value else [option])
                 if how in WORKS_IN[name][value] or (name == "update" and how != "coordinator"):
-                    assert said == ""
+                    assert output == ""
                 else:
-                    words = option if option in said else name
-                    assert words in said
+                    words = option if option in output else name
+                    assert words in output
                     assert (
-                        "use --mode" in said
-                        or "add --update sync" in said
-                        or "in graph mode --log" in said
+                        "use --mode" in output
+                        or "add --update sync" in output
+                        or "in graph mode --log" in output
                     )
 
 
@@ -132,11 +132,11 @@ def test_a_setting_works_or_is_refused_with_a_fix(subtests):
                     train = PLAIN.model_copy(update={"optimizer": Adam(use_moving_average=value)})
                 else:
                     train = PLAIN.model_copy(update={name: value})
-                said = tried(how, [] if how == "coordinator" else ["--update", how], train)
+                output = tried(how, [] if how == "coordinator" else ["--update", how], train)
                 if how in SETTINGS[name][value]:
-                    assert said == ""
+                    assert output == ""
                 else:
-                    assert name in said and "--set train_config." in said
+                    assert name in output and "--set train_config." in output
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_the_configuration_decides_the_updates(train, given, expected):
 
 
 @pytest.mark.parametrize(
-    ("train", "given", "said"),
+    ("train", "given", "message"),
     [
         (
             {"sync_replicas": True},
@@ -168,7 +168,9 @@ def test_the_configuration_decides_the_updates(train, given, expected):
         ({"replicas_to_aggregate": 2}, {"update": "sync", "backup_workers": 2}, "leaves 1"),
     ],
 )
-def test_settings_that_contradict_the_command_line_or_the_cluster_are_refused(train, given, said):
+def test_settings_that_contradict_the_command_line_or_the_cluster_are_refused(
+    train, given, message
+):
     graph = replace(GraphOptions(), **given)
-    with pytest.raises(ContractError, match=said):
+    with pytest.raises(ContractError, match=message):
         mode.decided(graph, PLAIN.model_copy(update=train), given, 3)

@@ -38,7 +38,7 @@ def test_the_line_of_least_squares_is_found():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "0 points; a line needs at least two points with different x"),
         ("x,y\n1,2\n1,3\n", "2 points; a line needs at least two"),
@@ -47,8 +47,8 @@ def test_the_line_of_least_squares_is_found():
         ("\n".join(f"{n},?" for n in range(12)), "and 1 more"),
     ],
 )
-def test_errors_are_named_with_their_line(tmp_path, text, said):
-    with pytest.raises(ContractError, match=said):
+def test_errors_are_named_with_their_line(tmp_path, text, message):
+    with pytest.raises(ContractError, match=message):
         points_file.read(written(tmp_path, text))
 
 

@@ -39,16 +39,16 @@ def test_a_files_line_is_found_and_every_summary_is_written(tmp_path):
         ["--csv", "points.csv", "--steps", "600", "--learning-rate", "0.1", "--save-secs", "0"],
         tmp_path,
     )
-    said = Said()
+    output = Said()
     task = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path)})
-    regression.train(task, chosen, said)
-    assert said.metrics["w"] == pytest.approx(3, abs=0.02)
-    assert said.metrics["b"] == pytest.approx(-2, abs=0.02)
+    regression.train(task, chosen, output)
+    assert output.metrics["w"] == pytest.approx(3, abs=0.02)
+    assert output.metrics["b"] == pytest.approx(-2, abs=0.02)
     found = summaries(tmp_path)
     assert {"loss": "scalar", "w": "scalar", "b": "scalar", "histograms/w": "histogram",
             "histograms/b": "histogram", "histograms/z": "histogram", "gradients/w": "histogram",
             "gradients/b": "histogram"}.items() <= found.items()  # fmt: skip
-    assert json.dumps(said.metrics)
+    assert json.dumps(output.metrics)
 
 
 def test_each_replica_has_its_own_share_of_a_file(tmp_path):

@@ -88,7 +88,7 @@ def test_render_check_detects_a_changed_value(cli: Cli, root: Path) -> None:
     assert cli("render", "demo").code == 0
     assert cli("render", "demo", "--check").code == 0
     manifest.write_text(MANIFEST + more.format("second-value"))
-    said = cli("render", "demo", "--check")
-    assert said.code == 2 and "the value of a secret has changed" in said.err
-    assert "first-value" not in said.err and "second-value" not in said.err
+    result = cli("render", "demo", "--check")
+    assert result.code == 2 and "the value of a secret has changed" in result.err
+    assert "first-value" not in result.err and "second-value" not in result.err
     assert cli("render", "demo", "--diff").out == ""

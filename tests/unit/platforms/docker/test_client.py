@@ -217,13 +217,15 @@ def test_gpus_reserved_by_containers_without_the_kits_label() -> None:
 def test_secrets_of_a_container_are_masked_in_its_log() -> None:
     variables = ["API_TOKEN=in-clear", "MINE=the-callers", "OPEN=plain-text"]
     config = {"Env": variables, "Labels": {labels.SECRETS: "OTHER,MINE"}}
-    said = b"1 in-clear\n2 the-callers\n3 plain-text, in-clear"
+    message = b"1 in-clear\n2 the-callers\n3 plain-text, in-clear"
 
     def log(**_: object) -> Any:
-        return chunks(said[:14], said[14:])
+        return chunks(message[:14], message[14:])
 
     def answer(_url: str, **_: object) -> Any:
-        frames = b"".join(b"\1\0\0\0" + len(p).to_bytes(4, "big") + p for p in (said[:9], said[9:]))
+        frames = b"".join(
+            b"\1\0\0\0" + len(p).to_bytes(4, "big") + p for p in (message[:9], message[9:])
+        )
         return SimpleNamespace(
             iter_content=lambda _size: chunks(frames[:3], frames[3:20], frames[20:]),
             close=lambda: None,

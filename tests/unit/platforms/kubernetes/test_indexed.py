@@ -8,7 +8,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_jobs import template
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "message"),
     [
         (["serve"], "serve"),
         (["--price=$5 $(HOME)"], "--price=$$5 $$(HOME)"),
@@ -22,5 +22,5 @@ from cluster_kit.platforms.kubernetes.kubernetes_jobs import template
         (["same", "same", "other"], None),
     ],
 )
-def test_the_index_may_be_anywhere(texts: list[str], said: str | None) -> None:
-    assert template(texts) == said
+def test_the_index_may_be_anywhere(texts: list[str], message: str | None) -> None:
+    assert template(texts) == message

@@ -77,7 +77,7 @@ def test_a_pod_that_replaces_a_failed_one_is_a_restart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "message"),
     [
         ({"phase": "Failed", "reason": "Evicted", "message": "no room"}, "Evicted: no room"),
         (
@@ -92,11 +92,11 @@ def test_a_pod_that_replaces_a_failed_one_is_a_restart() -> None:
         ),
     ],
 )  # fmt: skip
-def test_an_evicted_pod_has_a_reason(status: dict[str, Any], said: str) -> None:
+def test_an_evicted_pod_has_a_reason(status: dict[str, Any], message: str) -> None:
     gone = pod("a-1", **status)
-    assert taken_away(gone) == said
+    assert taken_away(gone) == message
     assert exit_code(gone) == 137
-    assert container_of(JOB, 1, [gone]).taken_away == said
+    assert container_of(JOB, 1, [gone]).taken_away == message
 
 
 def test_reasons_why_a_pod_does_not_start() -> None:

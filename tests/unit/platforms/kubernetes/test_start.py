@@ -18,9 +18,9 @@ class Queue:
         return False
 
 
-def started_in(said: list[str], monkeypatch: pytest.MonkeyPatch) -> float:
+def started_in(outputs: list[str], monkeypatch: pytest.MonkeyPatch) -> float:
     """Returns the seconds until a task has started that has these reasons, second by second."""
-    now, left = [100.0], [*said]
+    now, left = [100.0], [*outputs]
     monkeypatch.setattr(kubernetes_start.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(kubernetes_start.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
 
@@ -41,7 +41,7 @@ def test_a_late_node_and_one_failed_pull_are_waited_for(
     assert started_in([ROOM] * 120 + [PULL] * 3, monkeypatch) == 123
 
 
-@pytest.mark.parametrize("said", [ROOM, PULL, "FailedMount: no such volume"])
-def test_a_lasting_reason_is_reported(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(EngineError, match=said):
-        started_in([said] * 700, monkeypatch)
+@pytest.mark.parametrize("message", [ROOM, PULL, "FailedMount: no such volume"])
+def test_a_lasting_reason_is_reported(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EngineError, match=message):
+        started_in([message] * 700, monkeypatch)

@@ -42,7 +42,7 @@ def test_it_waits_for_the_last_task() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "hint"),
+    ("message", "hint"),
     [
         ("No such image: demo:1 (node b)", "image push"),
         ('invalid mount config: bind source path does not exist: "/a"', "NFS"),
@@ -53,11 +53,11 @@ def test_it_waits_for_the_last_task() -> None:
         ("something else", "docker node ls"),
     ],
 )
-def test_a_nodes_message_is_reported_once_with_a_hint(said: str, hint: str) -> None:
-    swarm = Slow((["ps-0", "ps-1"], {"ps-0": said, "ps-1": said}))
+def test_a_nodes_message_is_reported_once_with_a_hint(message: str, hint: str) -> None:
+    swarm = Slow((["ps-0", "ps-1"], {"ps-0": message, "ps-1": message}))
     with pytest.raises(EngineError) as raised:
         swarm_platform.wait_for_start(swarm, "demo", "1")
-    assert f"ps-0, ps-1: {said}" in raised.value.message
+    assert f"ps-0, ps-1: {message}" in raised.value.message
     assert hint in raised.value.hint
 
 

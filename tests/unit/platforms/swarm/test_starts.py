@@ -14,12 +14,12 @@ DOWN = {"ID": "n1", "Description": {"Hostname": "big"}, "Status": {"State": "dow
 
 
 def test_the_reason_why_a_task_has_not_started_names_its_node() -> None:
-    said = "No such image: demo:1"
-    assert refusals([task(1, "rejected", 2, err=said)], {"n1": "big-one"}) == {
-        "worker-0": f"{said} (node big-one)"
+    message = "No such image: demo:1"
+    assert refusals([task(1, "rejected", 2, err=message)], {"n1": "big-one"}) == {
+        "worker-0": f"{message} (node big-one)"
     }
     assert refusals([task(1, "failed", 2, code=1, err="task: non-zero exit (1)")], {}) == {}
-    tried_again = [task(1, "running", 2), task(3, "rejected", 4, err=said)]
+    tried_again = [task(1, "running", 2), task(3, "rejected", 4, err=message)]
     assert refusals(tried_again, {}) == {}, "it has run: that is a crash, not a start"
 
 

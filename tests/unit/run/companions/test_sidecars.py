@@ -141,7 +141,7 @@ def test_a_sidecar_that_does_not_start_ends_the_run_with_the_engines_message(sta
 def test_a_missing_image_is_pulled_with_a_message(stage: Stage) -> None:
     stage.docker.lacks_image = True
     stage.up(sidecar={"cache": CACHE, "files": {"command": ["ls"]}})
-    pulling = [said for said in stage.view.phases if said.startswith("pulling")]
+    pulling = [output for output in stage.view.phases if output.startswith("pulling")]
     assert pulling == ["pulling redis:7 for the sidecar cache"]
 
 

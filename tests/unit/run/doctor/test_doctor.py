@@ -36,8 +36,8 @@ class Says:
         self.host = programs(run=self.run)
 
     def run(self, command: list[str], **_: object) -> Completed:
-        said = self.compose if command[1] == "compose" else self.buildx
-        return Completed(tuple(command), 0 if said else 1, f"{said}\n", "")
+        output = self.compose if command[1] == "compose" else self.buildx
+        return Completed(tuple(command), 0 if output else 1, f"{output}\n", "")
 
 
 @pytest.fixture

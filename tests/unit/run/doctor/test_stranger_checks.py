@@ -26,8 +26,8 @@ a broken line
 def found(
     machine: Machine, users: Path, engine: str = "28.1.0", forward: str = "DROP"
 ) -> dict[str, Check]:
-    said = Completed(("iptables",), 0 if forward else 4, f"-P FORWARD {forward}\n-A x\n", "")
-    machine.starts(run=lambda *_, **__: said)
+    output = Completed(("iptables",), 0 if forward else 4, f"-P FORWARD {forward}\n-A x\n", "")
+    machine.starts(run=lambda *_, **__: output)
     return {
         check.name: check
         for check in check_strangers(machine.host, host(engine=engine), users, {1000})

@@ -32,8 +32,8 @@ class Nodes:
     def run_on_each_node(self, probe: Probe, within_s: float) -> Sequence[NodeSaid]:
         self.probes.append(probe)
         folder = Path(next(m.source for m in probe.mounts if m.target == FOLDER))
-        said = [write(folder, "a"), self.on_b(folder, probe)]
-        return [one for one in said if one is not None]
+        outputs = [write(folder, "a"), self.on_b(folder, probe)]
+        return [one for one in outputs if one is not None]
 
 
 def write(folder: Path, name: str) -> NodeSaid:
@@ -54,7 +54,7 @@ def test_nodes_that_have_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("message", "words"),
     [
         (NodeSaid("id-b", None, REFUSED + "/mine/data"), "b does not have /mine/data"),
         (NodeSaid("id-b", 1, "task: non-zero exit (1)"), "b may not write there (exit code 1)"),
@@ -62,8 +62,8 @@ def test_nodes_that_have_everything(tmp_path: Path) -> None:
         (NodeSaid("id-b", None, "no room"), "b no room"),
     ],
 )
-def test_a_node_without_the_folders_is_named(tmp_path: Path, said: NodeSaid, words: str) -> None:
-    check = told(tmp_path, lambda _folder, _probe: said)["shared storage"]
+def test_a_node_without_the_folders_is_named(tmp_path: Path, message: NodeSaid, words: str) -> None:
+    check = told(tmp_path, lambda _folder, _probe: message)["shared storage"]
     assert (check.state, words in check.found, "NFS" in check.hint) == ("fail", True, True)
 
 

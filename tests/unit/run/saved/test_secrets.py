@@ -308,18 +308,18 @@ def test_render_warns_about_a_secret_in_clear_and_refuses_it_in_a_portable_file(
 ) -> None:
     more = '[role.chief.environment]\nAPI_TOKEN = "in-clear"\n'
     (root / "compose" / "demo.toml").write_text(MANIFEST + more)
-    said = cli("render", "demo")
-    assert said.code == 0
-    assert "role.chief.environment.API_TOKEN: its name looks like a secret's" in said.err
-    assert 'write `secrets = ["API_TOKEN"]`' in said.err and "in-clear" not in said.err
-    said = cli("render", "demo", "--portable")
-    assert said.code == 2
-    assert "role.chief.environment.API_TOKEN" in said.err and "in-clear" not in said.err
+    result = cli("render", "demo")
+    assert result.code == 0
+    assert "role.chief.environment.API_TOKEN: its name looks like a secret's" in result.err
+    assert 'write `secrets = ["API_TOKEN"]`' in result.err and "in-clear" not in result.err
+    result = cli("render", "demo", "--portable")
+    assert result.code == 2
+    assert "role.chief.environment.API_TOKEN" in result.err and "in-clear" not in result.err
     more = '[role.chief]\nsecrets = ["API_TOKEN"]\n'
     (root / "compose" / "demo.toml").write_text(MANIFEST + more)
-    said = cli("render", "demo", "--portable", "--dry-run")
-    assert (said.code, said.err) == (0, "")
-    assert "      API_TOKEN:\n" in said.out
+    result = cli("render", "demo", "--portable", "--dry-run")
+    assert (result.code, result.err) == (0, "")
+    assert "      API_TOKEN:\n" in result.out
 
 
 NAMES_IT = Life(

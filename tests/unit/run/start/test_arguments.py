@@ -101,8 +101,8 @@ def test_help_is_printed_by_the_program_and_starts_no_cluster(
     parser = Parser(0, "usage: classifier [-h]\n")
     machine.starts(run=parser.run)
     monkeypatch.setattr(verbs, "launch", lambda *_, **__: pytest.fail("a cluster was started"))
-    said = cli("up", "demo", f"--args={option}")
-    assert (said.code, said.out, said.err) == (0, "usage: classifier [-h]\n", "")
+    result = cli("up", "demo", f"--args={option}")
+    assert (result.code, result.out, result.err) == (0, "usage: classifier [-h]\n", "")
 
 
 def test_help_of_a_users_program_is_printed_in_its_image(
@@ -122,8 +122,8 @@ def test_help_of_a_users_program_is_printed_in_its_image(
     (root / "token").write_text("secret")
     (root / "fetch.py").write_text("print()\n")
     more = ("--set=data.fetch=../fetch.py", "--set=secret.token=../token")
-    said = cli("up", "demo", "--program=mine.py", "--args=--help", *more)
-    assert (said.code, said.out) == (0, "usage: mine.py\n")
+    result = cli("up", "demo", "--program=mine.py", "--args=--help", *more)
+    assert (result.code, result.out) == (0, "usage: mine.py\n")
     [command] = parser.asked
     assert command[:3] == ("docker", "run", "--rm") and "--network=none" in command
     assert f"--volume={root}:/program:ro" in command
@@ -135,10 +135,10 @@ def test_help_of_a_users_program_is_printed_in_its_image(
 
 def test_a_program_without_help_reports_its_exit_code(cli: Cli, machine: Machine) -> None:
     machine.starts(run=Parser(1, errors="KeyError: 'TF_CONFIG'").run)
-    said = cli("up", "demo", "--args=--help")
-    assert said.code == 2
-    assert "classifier --help ended with exit code 1:" in said.err
-    assert "KeyError: 'TF_CONFIG'" in said.err
+    result = cli("up", "demo", "--args=--help")
+    assert result.code == 2
+    assert "classifier --help ended with exit code 1:" in result.err
+    assert "KeyError: 'TF_CONFIG'" in result.err
 
 
 def test_the_parser_gets_the_cluster_that_the_arguments_are_for(

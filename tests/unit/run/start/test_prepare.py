@@ -66,8 +66,8 @@ def test_a_verb_prepares_once(words: tuple[str, ...], cli: Cli, asked: Counter[s
     if "--check" in words:
         cli("render", "demo")
         asked.clear()
-    said = cli(*words)
-    assert said.code == 0, said.err
+    result = cli(*words)
+    assert result.code == 0, result.err
     once = ("manifest", "facts", "driver", "info", "gpu probe")
     assert dict(asked) == dict.fromkeys(once, 1)
 

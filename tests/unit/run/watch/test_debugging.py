@@ -21,10 +21,10 @@ LATE_S = 300.0
 @pytest.fixture
 def fetched(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Records the messages about fetching the debugger."""
-    said: list[str] = []
-    monkeypatch.setattr(debugger, "ensure", lambda _host, _say: said.append("fetched"))
+    outputs: list[str] = []
+    monkeypatch.setattr(debugger, "ensure", lambda _host, _say: outputs.append("fetched"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return said
+    return outputs
 
 
 def free_port() -> int:
@@ -52,8 +52,8 @@ def test_the_waiting_task_is_printed_and_nothing_ends_the_job(
     port = free_port()
     outcome = debug(stage, f"chief-0:{port}", deadline={"start": "10s", "job": "60s"})
     assert outcome.success, outcome.message
-    said = f"chief-0 waits for a debugger on 127.0.0.1:{port}; deadlines are off"
-    assert any(phase.startswith(said) for phase in stage.view.phases)
+    message = f"chief-0 waits for a debugger on 127.0.0.1:{port}; deadlines are off"
+    assert any(phase.startswith(message) for phase in stage.view.phases)
     assert fetched == ["fetched"]
     text = stage.docker.ups[-1].read_text()
     assert f"127.0.0.1:{port}:5678" in text

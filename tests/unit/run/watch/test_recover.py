@@ -33,8 +33,8 @@ def test_a_frozen_worker_is_killed_and_restarted(stage: Stage) -> None:
     actions = [event["action"] for event in stage.events() if event["task"] == "worker-1"]
     assert actions[:6] == ["create", "start", "pause", "kill", "die", "start"]
     (note,) = outcome.notes
-    said = r"worker-1 has been silent for 1\d s \(frozen or cut off; last heard \d\d:\d\d:\d\d\)"
-    assert re.fullmatch(rf"{said}; it was started again", note)
+    message = r"worker-1 has been silent for 1\d s \(frozen or cut off; last heard \d\d:\d\d:\d\d\)"
+    assert re.fullmatch(rf"{message}; it was started again", note)
 
 
 def test_a_disconnected_task_is_first_connected_to_its_network(stage: Stage) -> None:

@@ -72,11 +72,11 @@ def test_promises_that_are_broken(promised: list[Gpu], sees: list[Gpu], message:
 
 def test_all_workers_on_the_first_gpu_are_found() -> None:
     """The number is right, the identity is wrong: each worker sees one GPU."""
-    said = [
+    outputs = [
         broken_promise(f"worker-{i}", [gpu], [at("0000:3b:00.0")])
         for i, gpu in enumerate((FIRST, SECOND))
     ]
-    assert [bool(text) for text in said] == [False, True]
+    assert [bool(text) for text in outputs] == [False, True]
 
 
 def test_a_written_promise_can_be_read() -> None:

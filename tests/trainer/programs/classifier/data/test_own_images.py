@@ -146,9 +146,9 @@ def test_a_warning_is_printed_if_most_of_an_image_is_discarded(
     paths = [tmp_path / f"{index}.png" for index in range(5)]
     for path in paths:
         path.write_bytes(png(*size))
-    said = image_files.remark([str(path) for path in paths], image_size)
-    assert bool(said) == bool(proposed)
+    output = image_files.remark([str(path) for path in paths], image_size)
+    assert bool(output) == bool(proposed)
     if proposed:
-        assert said.startswith(f"warning: --image-size {image_size} leaves {image_size**2:,} of")
-        assert f"use --image-size {proposed}," in said
-        assert f"{size[0]} x {size[1]} (median of 5)" in said
+        assert output.startswith(f"warning: --image-size {image_size} leaves {image_size**2:,} of")
+        assert f"use --image-size {proposed}," in output
+        assert f"{size[0]} x {size[1]} (median of 5)" in output

@@ -71,9 +71,9 @@ def test_two_tasks_reduce_to_the_same_losses_and_one_result(run_task, events, pi
         )
         for index in (0, 1)
     ]  # fmt: skip
-    said = [task.communicate(timeout=150)[0] for task in tasks]
-    assert [task.returncode for task in tasks] == [0, 0], said
-    assert "of 2 simulated devices it takes the first" in said[1]
+    outputs = [task.communicate(timeout=150)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], outputs
+    assert "of 2 simulated devices it takes the first" in outputs[1]
     leader = events("worker-0")
     metrics = next(e for e in leader if e["event"] == "metrics")
     assert (metrics["updates"], metrics["staleness_max"]) == (20, 0)
@@ -135,6 +135,6 @@ def test_a_round_applies_the_mean_of_all_gradients_once(run_task, tmp_path, free
         run_task(name, cluster, "serve", **shared)
     (tmp_path / "rounds.py").write_text(ROUNDS)
     chief = run_task("chief-0", cluster, "run", str(tmp_path / "rounds.py"), **shared)
-    said = chief.communicate(timeout=150)[0]
-    assert chief.returncode == 0, said
-    assert "updates 10 " in said
+    output = chief.communicate(timeout=150)[0]
+    assert chief.returncode == 0, output
+    assert "updates 10 " in output

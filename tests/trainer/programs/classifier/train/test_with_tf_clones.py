@@ -65,13 +65,13 @@ def test_clones_train_in_every_way(run_task, events, pictures: Path, free_port, 
                       **shared, **clones_of.get(name, {}))
         for name in names
     ]  # fmt: skip
-    said = tasks[0].communicate(timeout=150)[0]
-    assert tasks[0].returncode == 0, said
+    output = tasks[0].communicate(timeout=150)[0]
+    assert tasks[0].returncode == 0, output
     if way == "mirrored":
-        assert "training on CPU:0, CPU:1" in said
+        assert "training on CPU:0, CPU:1" in output
     else:
         second = "CPU:1" if variables else "CPU:0"
-        assert f"2 clones in each task, on CPU:0, {second}" in said
+        assert f"2 clones in each task, on CPU:0, {second}" in output
     metrics = next(e for e in events(names[0]) if e["event"] == "metrics")
     assert 20 <= metrics["updates"] <= 20 + ("async" in way) * len(SERVED)
     losses = [e["loss"] for e in events(names[0]) if e["event"] == "epoch"]
@@ -100,15 +100,15 @@ def test_a_low_loss_ends_the_training_and_keep_limits_checkpoints(
         "--learning-rates", "0:1e-4", "--keep", "2", "--loss-threshold", "0.2",
         CLUSTER_KIT_DATA=pictures,
     )  # fmt: skip
-    said = task.communicate(timeout=150)[0]
-    assert task.returncode == 0, said
+    output = task.communicate(timeout=150)[0]
+    assert task.returncode == 0, output
     losses = [e["loss"] for e in events("worker-0") if e["event"] == "epoch"]
     assert 2 < len(losses) < 40 and losses[-1] <= 0.2 < min(losses[:-1])
     metrics = next(e for e in events("worker-0") if e["event"] == "metrics")
     assert metrics["reached"] == "loss-threshold"
     kept = {file.name for file in (pictures.parent / "checkpoints").glob("ckpt-*.index")}
     assert kept == {f"ckpt-{len(losses) - 1}.index", f"ckpt-{len(losses)}.index"}
-    assert re.search(rf"epoch {len(losses)}/40 ", said)
+    assert re.search(rf"epoch {len(losses)}/40 ", output)
 
 
 def test_an_option_without_effect_ends_the_program_before_it_starts(run_task, events, pictures):
@@ -116,7 +116,7 @@ def test_an_option_without_effect_ends_the_program_before_it_starts(run_task, ev
         "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "classifier", *SHORT, "--save-secs", "3",
         CLUSTER_KIT_DATA=pictures,
     )  # fmt: skip
-    said = task.communicate(timeout=60)[0]
-    assert task.returncode == 2, said
-    assert "--save-secs does nothing with --strategy mirrored: only graph mode saves" in said
+    output = task.communicate(timeout=60)[0]
+    assert task.returncode == 2, output
+    assert "--save-secs does nothing with --strategy mirrored: only graph mode saves" in output
     assert not (pictures.parent / "checkpoints").exists()

@@ -63,20 +63,20 @@ def test_a_stop_within_an_epoch_loses_no_step(
     began = time.monotonic()
     for task in tasks:
         task.send_signal(signal.SIGTERM)
-    said = [task.communicate(timeout=30)[0] for task in tasks]
+    outputs = [task.communicate(timeout=30)[0] for task in tasks]
     assert time.monotonic() - began < 5
-    assert tasks[0].returncode == 143, said
-    saved = re.search(r"stopped by SIGTERM; saved step (\d+), in epoch 1", said[0])
-    assert saved, said[0]
+    assert tasks[0].returncode == 143, outputs
+    saved = re.search(r"stopped by SIGTERM; saved step (\d+), in epoch 1", outputs[0])
+    assert saved, outputs[0]
     assert step <= int(saved[1]) < steps
 
     tasks = start(QUICK)
-    said = [task.communicate(timeout=120)[0] for task in tasks]
-    assert [task.returncode for task in tasks] == [0] * len(tasks), said
+    outputs = [task.communicate(timeout=120)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0] * len(tasks), outputs
     resumed = re.search(
-        rf"continuing at global step (\d+) \(epoch 1, step (\d+) of {steps}\)", said[0]
+        rf"continuing at global step (\d+) \(epoch 1, step (\d+) of {steps}\)", outputs[0]
     )
-    assert resumed, said[0]
+    assert resumed, outputs[0]
     assert resumed[1] == resumed[2]
     assert resumed[1] == saved[1]
     metrics = next(e for e in events(names[0]) if e["event"] == "metrics")
@@ -118,8 +118,8 @@ def test_a_damaged_snapshot_loses_only_the_epoch(run_task, events, pictures: Pat
         shutil.copytree(whole, snapshot)
         (snapshot / damaged).write_bytes((whole / damaged).read_bytes()[:100])
         task = start(20, QUICK)
-        said = task.communicate(timeout=60)[0]
-        assert task.returncode == 0, said
-        assert re.search(r"error: .+; continuing from the last saved epoch", said), said
+        output = task.communicate(timeout=60)[0]
+        assert task.returncode == 0, output
+        assert re.search(r"error: .+; continuing from the last saved epoch", output), output
         metrics = [e for e in events("worker-0") if e["event"] == "metrics"]
         assert metrics[-1]["updates"] == 40

@@ -56,7 +56,7 @@ def test_fields_without_effect_are_reported_once_with_their_line(
 @pytest.mark.parametrize("block", ["graph_rewriter", "graph_rewriter_config"])
 def test_a_graph_rewriter_is_ignored_with_the_reason(tmp_path: Path, block: str) -> None:
     text = CLASSIC + block + " { quantization { delay: 48000 weight_bits: 8 activation_bits: 8 } }"
-    (line,) = (said for said in load(tmp_path, text, "p.config").left_aside if block in said)
+    (line,) = (output for output in load(tmp_path, text, "p.config").left_aside if block in output)
     assert line.startswith(f"line 42: {block}: ") and "not rewritten" in line
 
 
@@ -86,8 +86,8 @@ def test_the_zoos_fields_of_updates_and_averages_are_used(tmp_path: Path) -> Non
 
 def test_averages_that_the_optimizer_does_not_keep_cannot_be_scored(tmp_path: Path) -> None:
     text = CLASSIC.replace("max_evals: 10", "use_moving_averages: true")
-    (said,) = problems(tmp_path, text, "p.config").values()
-    assert "the optimizer keeps none" in said and "use_moving_average = true" in said
+    (output,) = problems(tmp_path, text, "p.config").values()
+    assert "the optimizer keeps none" in output and "use_moving_average = true" in output
 
 
 def test_classic_learning_rates_manual_and_cosine(tmp_path: Path) -> None:

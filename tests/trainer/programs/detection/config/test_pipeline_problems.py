@@ -65,7 +65,7 @@ def test_all_problems_of_a_toml_file_are_reported_together(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("p.toml", b"[model", "not valid TOML"),
         ("p.toml", b"\xff", "no text"),
@@ -73,9 +73,11 @@ def test_all_problems_of_a_toml_file_are_reported_together(tmp_path: Path) -> No
         ("p.toml", b"model = 3", "must be a table"),
     ],
 )
-def test_files_that_are_no_pipeline(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_files_that_are_no_pipeline(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(PipelineError, match=said):
+    with pytest.raises(PipelineError, match=message):
         pipeline_file.read(tmp_path / name, PLACES)
 
 

@@ -43,7 +43,7 @@ def test_another_label_map_sets_the_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ({"bbox": [10, 5, 20]}, "annotations[0]: bbox = [10, 5, 20]: must be [x, y, width"),
         ({"bbox": [10, 5, True, 1]}, "annotations[0]: bbox = "),
@@ -56,15 +56,15 @@ def test_another_label_map_sets_the_numbers(tmp_path: Path) -> None:
         ({"bbox": [float("nan"), 5, 20, 10]}, "not a number"),
     ],
 )
-def test_an_invalid_coco_annotation_is_named(tmp_path: Path, entry: dict, said: str) -> None:
+def test_an_invalid_coco_annotation_is_named(tmp_path: Path, entry: dict, message: str) -> None:
     right = {"id": 1, "image_id": 7, "category_id": 3, "bbox": [10, 5, 20, 10]}
     file = coco_file(tmp_path, annotations=[{**right, **entry}])
     (problem,) = all_problems(sources.read_coco(file, tmp_path / "images", None))
-    assert said in problem and "instances.json" in problem
+    assert message in problem and "instances.json" in problem
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ({"file_name": "none.png"}, "none.png cannot be read: No such file"),
         ({"height": 21}, "annotated as 40 wide and 21 high, but"),
@@ -73,25 +73,25 @@ def test_an_invalid_coco_annotation_is_named(tmp_path: Path, entry: dict, said: 
         ({"file_name": "../instances.json"}, "is not a PNG or JPEG"),
     ],
 )
-def test_an_invalid_coco_image_is_named(tmp_path: Path, entry: dict, said: str) -> None:
+def test_an_invalid_coco_image_is_named(tmp_path: Path, entry: dict, message: str) -> None:
     right = {"id": 7, "file_name": "a.png", "height": HEIGHT, "width": WIDTH}
     file = coco_file(tmp_path, images=[{**right, **entry}], annotations=[])
     (problem,) = all_problems(sources.read_coco(file, tmp_path / "images", None))
-    assert said in problem
+    assert message in problem
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "is not JSON"),
         ("[]", "a COCO file is a JSON object"),
         ('{"images": [], "categories": {}}', "has no list annotations, categories"),
     ],
 )
-def test_a_file_that_is_not_a_coco_file(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_not_a_coco_file(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "x.json"
     file.write_text(text)
-    with pytest.raises(ContractError, match=said):
+    with pytest.raises(ContractError, match=message):
         sources.read_coco(file, tmp_path, None)
 
 

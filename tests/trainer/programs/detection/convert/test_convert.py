@@ -21,10 +21,10 @@ def test_nothing_is_written_if_there_are_problems(
     (root / "JPEGImages" / "one.jpg").write_bytes(b"GIF89a")
     (root / "Annotations" / "two.xml").write_text("<annotation>")
     assert command.main(["voc", str(root), "--to", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err
-    assert "2 problems in the annotations; nothing was written" in said
-    assert "one.jpg is not a PNG or JPEG" in said and "two.xml: not XML" in said
-    assert "--skip-bad" in said
+    output = capsys.readouterr().err
+    assert "2 problems in the annotations; nothing was written" in output
+    assert "one.jpg is not a PNG or JPEG" in output and "two.xml: not XML" in output
+    assert "--skip-bad" in output
     assert not (tmp_path / "out").exists()
 
 

@@ -29,7 +29,7 @@ def test_a_voc_split_keeps_the_numbers_of_the_whole_directory(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("<xmin>11</xmin>", "<xmin>left</xmin>", "bndbox/xmin = 'left': must be a number"),
         ("<name>dog</name>", "", "object 0 has no name"),
@@ -39,12 +39,14 @@ def test_a_voc_split_keeps_the_numbers_of_the_whole_directory(tmp_path: Path) ->
         ("<width>40</width>", "<width>41</width>", "annotated as 41 wide"),
     ],
 )
-def test_an_invalid_voc_annotation_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_an_invalid_voc_annotation_is_named(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     root = voc_directory(tmp_path)
     file = root / "Annotations" / "one.xml"
     file.write_text(file.read_text().replace(old, new))
     (problem,) = all_problems(sources.read_voc(root, None, None))
-    assert said in problem and "one.xml" in problem
+    assert message in problem and "one.xml" in problem
 
 
 def test_directories_that_are_no_voc_directory(tmp_path: Path) -> None:

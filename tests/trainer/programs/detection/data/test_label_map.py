@@ -45,7 +45,7 @@ def test_blocks_nest_with_and_without_colon_and_in_angles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a {\n b: 1\n", r"line 3: the file ends inside the block of line 1; '}' is missing"),
         ("a: 'x\n'", "line 1: a text that does not end on its line"),
@@ -59,8 +59,8 @@ def test_blocks_nest_with_and_without_colon_and_in_angles() -> None:
         ("a {" * 60, "nested more than 50 deep"),
     ],
 )
-def test_errors_have_their_line(text: str, said: str) -> None:
-    with pytest.raises(TextFormatError, match=said):
+def test_errors_have_their_line(text: str, message: str) -> None:
+    with pytest.raises(TextFormatError, match=message):
         text_format.parse(text)
 
 
@@ -83,7 +83,7 @@ def test_a_written_label_map_can_be_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no item is in it"),
         ("item { id: 0 name: 'a' }", "line 1: id 0 of 'a': ids are 1 to"),
@@ -99,12 +99,12 @@ def test_a_written_label_map_can_be_read_again() -> None:
         ("item { id: 1", "line 1: the file ends inside the block"),
     ],
 )
-def test_an_invalid_label_map_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_label_map_is_refused_by_name(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "map.pbtxt"
     file.write_text(text)
     with pytest.raises(ContractError, match=r"map\.pbtxt: ") as found:
         label_map.read(file)
-    assert said in str(found.value)
+    assert message in str(found.value)
 
 
 def test_all_problems_of_a_label_map_are_reported_together() -> None:

@@ -64,7 +64,7 @@ def test_valid_records_are_counted(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "message"),
     [
         (image(dataclasses.replace(CAT, number=3)), "box 0 has label 3 (cat), not in the label"),
         (image(dataclasses.replace(CAT, number=0)), "box 0 has label 0 (cat), not in the label"),
@@ -88,13 +88,13 @@ def test_valid_records_are_counted(pipeline: Pipeline) -> None:
     ids=lambda value: value if isinstance(value, str) else "record",
 )
 def test_an_invalid_record_is_named_with_its_file_and_number(
-    pipeline: Pipeline, tmp_path: Path, record: LabelledImage | bytes, said: str
+    pipeline: Pipeline, tmp_path: Path, record: LabelledImage | bytes, message: str
 ) -> None:
     file = spoil(tmp_path, image(CAT), record)
     with pytest.raises(ContractError) as found:
         record_check.check(pipeline)
     assert f"{file}, record 1: " in str(found.value)
-    assert said in str(found.value)
+    assert message in str(found.value)
     assert "train_input_reader: 1 problem" in str(found.value)
 
 

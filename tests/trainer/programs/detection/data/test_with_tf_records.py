@@ -106,8 +106,8 @@ def test_converted_annotations_are_valid_records(
     file.write_text(json.dumps(content))
     arguments = ["coco", str(file), str(images), "--to", str(tmp_path / "out"), "--shards", "2"]
     assert command.main(arguments) == 0
-    said = capsys.readouterr().out
-    assert "images: 2, boxes: 1, classes: 2" in said
+    output = capsys.readouterr().out
+    assert "images: 2, boxes: 1, classes: 2" in output
     found = [
         records.from_example(record)
         for shard in sorted((tmp_path / "out").glob("train-*"))

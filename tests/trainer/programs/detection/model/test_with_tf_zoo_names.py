@@ -92,11 +92,12 @@ def test_every_variable_of_the_backbone_has_a_name_in_slim(tmp_path, capsys, kin
     for variable, value in weights.values(str(path), fitting):
         expected = values[f"{above}{weights.slim_name(weights.name_of(variable))}"]
         assert np.array_equal(value, expected)
-    said = capsys.readouterr().out
-    assert f"{len(backbone)} of {len(names)} variables start from" in said
-    assert f"{len(backbone)} of them under other names" in said
+    output = capsys.readouterr().out
+    assert f"{len(backbone)} of {len(names)} variables start from" in output
+    assert f"{len(backbone)} of them under other names" in output
     assert (
-        f"{len(names) - len(backbone)} start by chance" in said and "predictions_16/kernel" in said
+        f"{len(names) - len(backbone)} start by chance" in output
+        and "predictions_16/kernel" in output
     )
 
 

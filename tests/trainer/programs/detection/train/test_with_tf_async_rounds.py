@@ -99,6 +99,8 @@ def test_lines_and_summaries_appear_as_often_as_configured(
 ):
     found, folder = rounds("--steps", "20", *arguments)
     assert found == lengths
-    said = [int(step) for step in re.findall(r"^step (\d+)  loss", capsys.readouterr().out, re.M)]
-    assert said == printed
+    outputs = [
+        int(step) for step in re.findall(r"^step (\d+)  loss", capsys.readouterr().out, re.M)
+    ]
+    assert outputs == printed
     assert steps_in(folder) == summarized

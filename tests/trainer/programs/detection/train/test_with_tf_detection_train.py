@@ -34,9 +34,9 @@ def detection(run_task: Callable) -> Callable[..., str]:
             "worker-0", {"worker": ["127.0.0.1:1"]}, "run", "detection", *SMALL, *arguments,
             CLUSTER_KIT_DATA=data,
         )  # fmt: skip
-        said = task.communicate(timeout=400)[0]
-        assert task.returncode == code, said
-        return said
+        output = task.communicate(timeout=400)[0]
+        assert task.returncode == code, output
+        return output
 
     return run
 
@@ -53,8 +53,8 @@ def test_a_single_task_trains_to_a_threshold_saves_its_model_and_resumes(
     assert result["classes"]["1"] == "0"
     assert "num_steps = 500" in (tmp_path / "pipeline.toml").read_text()
     check_model(tmp_path / "model")
-    said = detection("--steps", str(before + 4), "--no-final-score")
-    assert f"continuing at global step {before}" in said
+    output = detection("--steps", str(before + 4), "--no-final-score")
+    assert f"continuing at global step {before}" in output
     result = json.loads((tmp_path / "result.json").read_text())
     assert (result["reached"], result["updates"]) == ("steps", before + 4)
     metrics = [e for e in events("worker-0") if e["event"] == "metrics"]
@@ -72,11 +72,11 @@ def check_model(saved: Path) -> None:
 
 
 def test_a_loss_that_is_not_finite_ends_the_training(detection, events):
-    said = detection(
+    output = detection(
         "--steps", "50", "--set", "train_config.learning_rate.learning_rate=1e30",
         "--set", "train_config.learning_rate.warmup_steps=0", code=5,
     )  # fmt: skip
-    assert "the loss is not finite after step" in said
+    assert "the loss is not finite after step" in output
     assert "try a lower learning rate" in events("worker-0")[-1]["message"]
 
 

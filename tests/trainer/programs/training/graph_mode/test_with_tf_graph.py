@@ -151,11 +151,11 @@ def test_sigterm_saves_and_ends_at_once(run_task, events, tmp_path):
     next(line for line in task.stdout if line.startswith("step "))
     began = time.monotonic()
     task.send_signal(signal.SIGTERM)
-    said = task.communicate(timeout=30)[0]
+    output = task.communicate(timeout=30)[0]
     assert time.monotonic() - began < 3
-    assert task.returncode == 143, said
+    assert task.returncode == 143, output
     (saved,) = checkpoint_saver.find(tmp_path / "checkpoints")
-    assert f"stopped by SIGTERM; saved model.ckpt-{saved.step}" in said
+    assert f"stopped by SIGTERM; saved model.ckpt-{saved.step}" in output
     assert saved.step > 0
 
 
@@ -163,15 +163,15 @@ def test_linear_regression_finds_its_line_or_reports_the_error(run_task, events)
     def run(*arguments: str) -> tuple[int, str]:
         task = run_task("worker-0", {"worker": ["127.0.0.1:1"]}, "run", "linear_regression",
                         *arguments)  # fmt: skip
-        said = task.communicate(timeout=60)[0]
-        return task.returncode, said
+        output = task.communicate(timeout=60)[0]
+        return task.returncode, output
 
-    code, said = run("--steps", "100", "--learning-rate", "0.01")
+    code, output = run("--steps", "100", "--learning-rate", "0.01")
     assert code == 5
     assert "more than 0.02 off" in events("worker-0")[-1]["message"]
-    code, said = run("--steps", "900", "--learning-rate", "0.02")
-    assert code == 0, said
-    assert "continuing at global step 100" in said
+    code, output = run("--steps", "900", "--learning-rate", "0.02")
+    assert code == 0, output
+    assert "continuing at global step 100" in output
     (*_, metrics) = [e for e in events("worker-0") if e["event"] == "metrics"]
     assert abs(metrics["w"] - 2) <= 0.02
     assert metrics["steps_of_worker-0"] == 900
