@@ -36,7 +36,7 @@ def run(folder: Path, *words: str, **variables: str) -> str:
              **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,  # a guard only: a busy disk has held it up for a minute
         check=False,
     )  # fmt: skip
     return done.stdout + done.stderr
