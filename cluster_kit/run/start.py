@@ -310,7 +310,7 @@ def _path_outside(host: Host, path: Path) -> str:
     the mounts of this container."""
     form = "{{range .Mounts}}{{println (json .)}}{{end}}"
     own = ["docker", "container", "inspect", "--format", form, socket.gethostname()]
-    mounts = list(map(json.loads, host.processes.run(own).output.split("\n")[:-1]))
+    mounts = [json.loads(line) for line in host.processes.run(own).output.split("\n") if line]
     inside = [mount for mount in mounts if path.is_relative_to(mount["Destination"])]
     if not inside:
         return "the same path as outside"

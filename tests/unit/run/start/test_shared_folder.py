@@ -63,7 +63,9 @@ def test_a_container_learns_its_path_outside(tmp_path: Path, machine: Machine) -
             {"Source": "/home/me/mine", "Destination": str(tmp_path)},
             {"Source": "/x", "Destination": "/"},
         ]
-        return Completed(tuple(command), 0, "".join(f"{json.dumps(m)}\n" for m in mounts), "")
+        return Completed(
+            tuple(command), 0, "".join(f"{json.dumps(m)}\n" for m in mounts) + "\n", ""
+        )
 
     machine.starts(run=run)
     with pytest.raises(HostError, match="this is a container") as told:
