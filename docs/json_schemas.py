@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from cluster_kit.contract.events import EVENTS, keys_of
 from cluster_kit.contract.events import Event as ProgressEvent
 from cluster_kit.platforms.engine import Event
+from cluster_kit.predict import answer, profile
 from cluster_kit.run.outcome import FORMAT, Outcome
 from cluster_kit.run.verdict import Reason
 from docs.blocks.contract import written_by
@@ -55,6 +56,16 @@ def progress() -> dict[str, Any]:
     return _named("progress", EVENTS_FORMAT, title, schema)
 
 
+def predict() -> dict[str, Any]:
+    """Of what `predict --json` prints."""
+    return _named("predict", answer.FORMAT, "What `predict --json` prints", answer.json_schema())
+
+
+def predict_profile() -> dict[str, Any]:
+    """Of a profile for `predict`."""
+    return _named("profile", profile.FORMAT, "A profile for `predict`", profile.json_schema())
+
+
 def _progress_event(name: str, kind: type[ProgressEvent]) -> dict[str, Any]:
     keys = {one.name: {"description": one.metadata["meaning"]} for one in keys_of(kind)}
     properties = {"time": True, "event": {"const": name}, **keys}
@@ -74,6 +85,8 @@ MAKERS: Mapping[str, Callable[[], dict[str, Any]]] = {
     f"docs/schemas/outcome-{FORMAT}.json": outcome,
     f"docs/schemas/event-{EVENTS_FORMAT}.json": event,
     f"docs/schemas/progress-{EVENTS_FORMAT}.json": progress,
+    f"docs/schemas/predict-{answer.FORMAT}.json": predict,
+    f"docs/schemas/profile-{profile.FORMAT}.json": predict_profile,
 }
 """By the path of the file, seen from the root."""
 

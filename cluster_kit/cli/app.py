@@ -120,6 +120,11 @@ GROUPS = {
             "compare",
             "Measure how more workers speed up training, on emulated machines.",
         ),
+        Verb(
+            "predict",
+            "predict",
+            "Predict the speed with more workers, ps, or other machines, and what limits it.",
+        ),
     ),
     "Prepare": (
         Verb("new", "new", "Write a commented manifest and a starter program that trains at once."),

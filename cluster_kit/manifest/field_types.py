@@ -7,7 +7,14 @@ import re
 import unicodedata
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    WithJsonSchema,
+)
 
 from cluster_kit.resolved import Ready
 from cluster_kit.roles import ROLES
@@ -54,6 +61,8 @@ _LONGEST_S = 366 * 86400.0
 _BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _LEAST_BANDWIDTH, _MOST_BANDWIDTH = 64 * 10**3, 100 * 10**9
 """Bits per second; with less, tasks do not answer each other in time."""
+_RATES, _MOST_RATE = {**_BITS, "tbit": 10**12}, 10**15
+_SHORT = {**_SECONDS, "us": 1e-6, "ms": 1e-3}
 
 
 def size(value: object) -> int:
@@ -117,6 +126,60 @@ def bandwidth(value: object) -> int:
     return int(bits)
 
 
+def rate(value: object) -> float:
+    """Bits per second of `"25gbit"`, `"2.4tbit"`: like `bandwidth`, of links that no engine limits.
+
+    Raises ValueError.
+    """
+    match = _MEASURE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if match is None or match[2] not in _RATES:
+        raise ValueError('a rate is a number with a unit: "100mbit", "25gbit", "2.4tbit"')
+    bits = float(match[1]) * _RATES[match[2]]
+    if not 1 <= bits <= _MOST_RATE:
+        raise ValueError("a rate is at least 1bit and at most 1000tbit per second")
+    return bits
+
+
+def rate_text(bits: float) -> str:
+    """The text that `rate` reads as this: `25gbit`."""
+    units = sorted(_RATES, key=lambda unit: -_RATES[unit])
+    texts = (f"{bits / _RATES[unit]:g}{unit}" for unit in units if bits >= _RATES[unit])
+    return next((text for text in texts if _reads_as(text, bits)), f"{bits:.9f}bit")
+
+
+def _reads_as(text: str, bits: float) -> bool:
+    try:
+        return rate(text) == bits
+    except ValueError:  # an exponent
+        return False
+
+
+def amount(value: object) -> int:
+    """Bytes of a whole number, or of `"256k"` (powers of 1024); 0 is valid; raises ValueError."""
+    number: float | None = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str):
+        match = _MEASURE.fullmatch(value.strip().lower())
+        if match and match[2] in _SIZES:
+            number = float(match[1]) * _SIZES[match[2]]
+    if number is None:
+        raise ValueError('an amount is a number of bytes, or "256k", "411m" (powers of 1024)')
+    if not 0 <= number <= _MOST_MEMORY:
+        raise ValueError("an amount is at least 0 bytes and at most 1 EiB")
+    return int(number)
+
+
+def short_duration(value: object) -> float:
+    """Like `duration`, but `"100us"` and `"5ms"` are valid, too; raises ValueError."""
+    match = _MEASURE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if match and match[2] in _SHORT:
+        value = float(match[1]) * _SHORT[match[2]]
+    elif isinstance(value, str):
+        raise ValueError('a time is a number of seconds, or "100us", "5ms", "90s", "10m"')
+    return duration(value)
+
+
 _PAGE = re.compile(r"http://:([0-9]{1,5})(/[!-~]*)?")
 
 
@@ -163,6 +226,22 @@ Seconds = Annotated[
     float,
     BeforeValidator(duration),
     WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
+]
+Amount = Annotated[
+    int,
+    BeforeValidator(amount),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}),
+]
+ShortSeconds = Annotated[
+    float,
+    BeforeValidator(short_duration),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
+]
+Rate = Annotated[
+    float,
+    BeforeValidator(rate),
+    PlainSerializer(rate_text, when_used="json"),
+    WithJsonSchema({"type": "string"}),
 ]
 BitsPerSecond = Annotated[int, BeforeValidator(bandwidth), WithJsonSchema({"type": "string"})]
 SecondsOrNever = Annotated[

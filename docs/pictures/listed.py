@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from docs.pictures import copied, recorded, reported, served
+from docs.pictures import copied, predicted, recorded, reported, served
 
 DOCS = Path(__file__).parents[1]
 
@@ -28,6 +28,7 @@ _ALL = (
     Picture("detections.jpg", copied.detections),
     Picture("compare.png", copied.comparison),
     Picture("bench.png", copied.bench),
+    Picture("predict.png", predicted.draw),
 )
 PICTURES: Mapping[str, Picture] = MappingProxyType({one.name: one for one in _ALL})
 """By the name of its file, in the order in which they are made."""

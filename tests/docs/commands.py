@@ -70,7 +70,7 @@ def words_for_kit(command: Command) -> list[str] | None:
     """
     words = command.words
     if words[0] == "cluster-kit":
-        return words[1:]
+        return words[1 : next((n for n, word in enumerate(words) if word in "|>"), None)]
     if words[0] != "make":
         return None
     done = subprocess.run(

@@ -1,0 +1,291 @@
+"""The verb that predicts the speed on more machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from cluster_kit.cli import manifest_options
+from cluster_kit.cli.app import app, out, print_json, say, short
+from cluster_kit.errors import HostError, UsageError
+from cluster_kit.manifest.field_types import rate, short_duration
+from cluster_kit.predict import picture
+from cluster_kit.predict.answer import Answer, Point, as_json, predict
+from cluster_kit.predict.plan import Change
+from cluster_kit.predict.profile import FILE_NAME, PS_WAYS, WAYS, Profile, load
+from cluster_kit.predict.question import (
+    MOST_PS,
+    MOST_WORKERS,
+    PS,
+    WORKERS,
+    Question,
+    counts,
+    failures,
+)
+from cluster_kit.run.history import run_named
+from cluster_kit.util.nearest import proposal
+from cluster_kit.util.paths import PACKAGE, extra
+from cluster_kit.util.stdio import outlive_readers
+from cluster_kit.util.terminal import duration, harmless
+from cluster_kit.workspace import here
+
+EXAMPLE = PACKAGE / "predict" / "example.toml"
+PLACEMENTS = ("round-robin", "greedy", "split", "explicit")
+MOST_MACHINES = 512
+
+
+@app.command("predict")
+def predict_(
+    profile: Annotated[
+        str,
+        typer.Argument(
+            metavar="[PROFILE]",
+            help="A profile (a .toml file), or a run's directory that has a profile.toml.",
+        ),
+    ] = "",
+    workers: Annotated[
+        str | None,
+        typer.Option("--workers", help="Counts of workers: 8, or 1,2,8, or 1,2,4,...,256."),
+    ] = None,
+    ps: Annotated[str | None, typer.Option("--ps", help="Counts of ps, in the same form.")] = None,
+    way: Annotated[
+        str | None, typer.Option("--way", help=f"Another way of training: {', '.join(WAYS)}.")
+    ] = None,
+    cpus: Annotated[
+        float | None, typer.Option("--cpus", min=0.01, help="CPUs of each machine.")
+    ] = None,
+    speed: Annotated[
+        float,
+        typer.Option(
+            "--speed", min=0.001, max=1e6, help="How many times as fast the workers' devices are."
+        ),
+    ] = 1.0,
+    bandwidth: Annotated[
+        str | None, typer.Option("--bandwidth", help="Of each host's link: 10gbit, 100mbit.")
+    ] = None,
+    latency: Annotated[
+        str | None, typer.Option("--latency", help="From host to host, one way: 100us, 2ms.")
+    ] = None,
+    devices_per_host: Annotated[
+        int | None,
+        typer.Option("--devices-per-host", min=1, max=1024, help="Workers that share a link."),
+    ] = None,
+    ps_on: Annotated[
+        str | None,
+        typer.Option("--ps-on", help="Where ps are: apart, or beside the workers."),
+    ] = None,
+    placement: Annotated[
+        str | None,
+        typer.Option("--placement", help=f"Which ps has a variable: {', '.join(PLACEMENTS)}."),
+    ] = None,
+    overlap: Annotated[
+        float | None,
+        typer.Option(
+            "--overlap", min=0, max=1, help="Part of the communication that can be hidden."
+        ),
+    ] = None,
+    straggler: Annotated[
+        float | None,
+        typer.Option("--straggler", min=0.001, max=1, help="The speed of one slower worker: 0.5."),
+    ] = None,
+    backup: Annotated[
+        int, typer.Option("--backup", min=0, help="Backup workers, with synchronous ps.")
+    ] = 0,
+    failing: Annotated[
+        str | None,
+        typer.Option("--failures", help="How often each machine fails: 1/day, 2/week."),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget", min=1, max=MOST_MACHINES, help="Find the best counts for these machines."
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option("--steps", min=5, max=10_000, help="Steps of each worker to simulate."),
+    ] = None,
+    picture_file: Annotated[
+        Path | None, typer.Option("--picture", help="Draw it: FILE.png, FILE.svg or FILE.pdf.")
+    ] = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a commented profile, to begin with.")
+    ] = False,
+    json_: manifest_options.Json = False,
+) -> None:
+    """Predict the speed with more workers, ps, or other machines, and what limits it."""
+    outlive_readers()
+    if example:
+        typer.echo(EXAMPLE.read_text(encoding="utf-8"), nl=False)
+        return
+    found = load(_file(profile))
+    change = Change(
+        way=_one_of(way, WAYS, "--way"),
+        cpus=cpus,
+        speed=speed,
+        bandwidth=_value(rate, bandwidth, "--bandwidth"),
+        latency=_value(short_duration, latency, "--latency"),
+        devices_per_host=devices_per_host,
+        straggler=straggler,
+        backup=backup,
+        failures=failures(failing) if failing else 0.0,
+        placement=_one_of(placement, PLACEMENTS, "--placement"),
+        ps=_one_of(ps_on, ("apart", "beside"), "--ps-on"),
+        overlap=overlap,
+    )
+    by_ps = (change.way or found.way) in PS_WAYS
+    if not by_ps and (ps or ps_on or placement):
+        option = "--ps" if ps else "--ps-on" if ps_on else "--placement"
+        raise UsageError(
+            f"{option}: an all-reduce ({change.way or found.way}) has no ps",
+            "leave it out, or give --way async-ps",
+        )
+    question = Question(
+        workers=counts(workers, "--workers", MOST_WORKERS)
+        if workers
+        else _counts_of(found, WORKERS),
+        ps=counts(ps, "--ps", MOST_PS) if ps else PS,
+        change=change,
+        budget=budget,
+        steps=steps,
+    )
+    answer = predict(found, question)
+    if json_:
+        print_json(as_json(answer))
+    else:
+        _print(answer)
+    if picture_file is not None:
+        _draw(answer, picture_file)
+
+
+def _file(reference: str) -> Path:
+    """The profile that a command line names; raises UsageError."""
+    if not reference:
+        raise UsageError(
+            "a profile is missing: it says what one step costs, and on which machines",
+            "`cluster-kit predict --example > profile.toml` writes one to fill in",
+        )
+    path = Path(reference).expanduser()
+    if path.is_file() or path.suffix == ".toml":
+        return path
+    file = run_named(reference, here()).path / FILE_NAME
+    if not file.is_file():
+        raise UsageError(
+            f"{short(file.parent)} has no {FILE_NAME}: runs do not measure one yet",
+            "write one by hand (docs/predict.md#the-profile), beginning with "
+            f"`cluster-kit predict --example > {FILE_NAME}`; `cluster-kit summary` has the run's "
+            "figures",
+        )
+    return file
+
+
+def _counts_of(profile: Profile, usual: tuple[int, ...]) -> tuple[int, ...]:
+    """The usual counts, and those that were measured."""
+    return tuple(sorted({*usual, *(row.workers for row in profile.measured)}))
+
+
+def _one_of(value: str | None, known: tuple[str, ...], option: str) -> str | None:
+    if value is not None and value not in known:
+        raise UsageError(f"{option} {value}: not known", proposal(value, known))
+    return value
+
+
+def _value(parse: Callable[[object], float], text: str | None, option: str) -> float | None:
+    """The option's value; raises UsageError with the rule that it breaks."""
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except ValueError as error:
+        examples = {"--bandwidth": "--bandwidth 10gbit", "--latency": "--latency 100us"}
+        raise UsageError(f"{option} {text}: {error}", f"write {examples[option]}") from None
+
+
+def _print(answer: Answer) -> None:
+    say(f"{answer.name or 'profile'} ({answer.way})", to=out)
+    out.print(_table(answer))
+    for line in answer.advice:
+        say(f"→ {line}", to=out)
+    for line in answer.sure:
+        say(f"  how sure: {line}", to=out)
+
+
+def _table(answer: Answer) -> Table:
+    """A row for each point; columns without any figure are left out."""
+    columns: list[tuple[str, Callable[[Point], str], bool]] = [
+        ("workers", lambda p: str(p.workers), True),
+        ("ps", lambda p: "" if p.ps is None else str(p.ps), True),
+        ("machines", lambda p: str(p.machines), True),
+        ("images/s", lambda p: _figure(p.images_per_s), True),
+        ("from … to", _band, True),
+        ("efficiency", lambda p: _share(p.efficiency), True),
+        ("epoch", lambda p: "" if p.epoch_s is None else duration(p.epoch_s), True),
+        ("staleness", _staleness, True),
+        ("useful time", lambda p: "" if p.goodput is None else _share(p.goodput.share), True),
+        ("save every", _save_every, True),
+        ("measured", _measured, True),
+        ("what limits", lambda p: p.unknown or (p.limit.text if p.limit else ""), False),
+    ]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    shown = [column for column in columns if any(column[1](point) for point in answer.points)]
+    for heading, _, is_number in shown:
+        table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number)
+    for point in answer.points:
+        table.add_row(*(Text(harmless(value(point))) for _, value, _ in shown))
+    return table
+
+
+def _figure(number: float | None) -> str:
+    if number is None:
+        return "no figure"
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _share(number: float | None) -> str:
+    return "" if number is None else f"{number:.0%}"
+
+
+def _band(point: Point) -> str:
+    if point.low is None or point.high is None or point.low == point.high:
+        return ""
+    return f"{_figure(point.low)} … {_figure(point.high)}"
+
+
+def _staleness(point: Point) -> str:
+    found = point.staleness
+    return "" if found is None else f"{found.mean:.1f} (95 %: {found.p95})"
+
+
+def _save_every(point: Point) -> str:
+    return "" if point.goodput is None else duration(point.goodput.checkpoint_every_s, 0)
+
+
+def _measured(point: Point) -> str:
+    if point.measured is None:
+        return ""
+    if point.calibrates:
+        return f"{_figure(point.measured)} (calibrates)"
+    return f"{_figure(point.measured)} ({point.error:+.1%})"
+
+
+def _draw(answer: Answer, file: Path) -> None:
+    known: Any = (".png", ".svg", ".pdf")
+    if file.suffix not in known:
+        raise UsageError(
+            f"--picture {file}: not a picture", f"name a file: FILE{' or FILE'.join(known)}"
+        )
+    try:
+        drawn = picture.draw(answer, file)
+    except OSError as error:
+        raise HostError(
+            f"{file} cannot be written: {error.strerror}", "name a file that you may write"
+        ) from error
+    if drawn:
+        say(f"written: {short(file.absolute())}")
+    else:
+        say(f"no picture: matplotlib is not installed; {extra('compare', 'compare')}")
