@@ -70,7 +70,7 @@ def test_a_barrier_waits_for_the_largest_of_n_exponential_times(workers: int) ->
     )
     found = found.model_copy(update={"step": step})
     harmonic = sum(1 / k for k in range(1, workers + 1))
-    seconds = 32 * workers / simulated(found, workers, steps=600).images_per_s
+    seconds = 32 * workers / simulated(found, workers, steps=12_000 // workers).images_per_s
     assert seconds == pytest.approx(harmonic, rel=0.05)
 
 
