@@ -104,8 +104,9 @@ atexit.register(lambda: print('atexit one'))
 atexit.register(lambda: print('atexit two', left.closed))
 left = open('left-open', 'w')
 left.write('written')
-over = threading.Event()
+main_done, over = threading.Event(), threading.Event()
 def work():
+    main_done.wait()
     time.sleep(0.3)
     print('thread done')
     over.set()
@@ -113,6 +114,7 @@ threading.Thread(target=work).start()
 threading.Thread(target=lambda: time.sleep(60), daemon=True).start()
 ThreadPoolExecutor(1).submit(lambda: (over.wait(), time.sleep(0.2), print('pool done')))
 print('main done')
+main_done.set()
 """
 
 
