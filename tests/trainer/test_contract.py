@@ -20,6 +20,7 @@ from trainer.agent.beacon.messages import (
     End,
     Failed,
     Hello,
+    Permanent,
     Report,
     Stacks,
     Stopping,
@@ -83,10 +84,11 @@ def test_a_stopped_task_ends_before_docker_kills_it():
 
 def test_the_beacons_lines_equal_those_of_the_contract():
     outputs = [Hello("TASK", "RUN"), Done("TASK"), Failed("TASK", "MESSAGE"),
-            Report("REASON", "TASK", "MESSAGE"), Beat(Usage(0.5, 7)), Stopping(), Stacks(),
-            Beat(), End(7)]  # fmt: skip
+            Permanent("TASK", 3, "MESSAGE"), Report("REASON", "TASK", "MESSAGE"),
+            Beat(Usage(0.5, 7)), Stopping(), Stacks(), Beat(), End(7)]  # fmt: skip
     text = "".join(encode(message).decode() for message in outputs)
-    words = {"end 7": "end EXIT_CODE", " ".join(Usage(0.5, 7).words()): " ".join(USAGE)}
+    words = {"end 7": "end EXIT_CODE", "TASK 3": "TASK EXIT_CODE"}
+    words[" ".join(Usage(0.5, 7).words())] = " ".join(USAGE)
     for value, name in words.items():
         text = text.replace(value, name)
     shake = ["challenge NONCE", "answer NONCE PROOF", "answer PROOF"]

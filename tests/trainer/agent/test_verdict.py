@@ -91,3 +91,42 @@ def test_the_verdict_is_written_as_the_kit_reads_it_and_printed(tmp_path, capsys
     printed = capsys.readouterr().out
     assert 'failed: reason "stall", blame "chief-0": "a\\u001b[31m"' in printed
     assert "exit code 6; everything is in /shared/run" in printed
+
+
+HALF = "2 of 4 workers ended well (success = {worker = 0.5})"
+
+
+def run_verdict(run: Path, *options: str) -> dict:
+    """outcome.json of this run."""
+    common = ("--cluster", "demo", "--id", "slurm-1", "--leader", "worker-0")
+    code = verdict.main([str(run), *common, *options])
+    facts = json.loads((run / "outcome.json").read_text())
+    assert facts["exit_code"] == code
+    return facts
+
+
+def test_the_sentence_about_who_decided_is_printed(tmp_path, capsys):
+    ended(tmp_path, worker_0=0)
+    said(tmp_path, "worker-0", exit_code=0, reason="finished", decided=HALF)
+    assert run_verdict(tmp_path)["decided"] == HALF
+    assert capsys.readouterr().out.startswith(f'success in 0 s: "{HALF}"; everything is in ')
+    ended(tmp_path, worker_0=1)
+    decided = "worker-1 ended with 3, which is permanent"
+    said(tmp_path, "worker-0", reason="failed", message="no", tasks=["worker-1"], decided=decided)
+    facts = run_verdict(tmp_path)
+    assert (facts["blame"], facts["decided"]) == ("worker-1", decided)
+    assert f'failed: "{decided}": reason "failed"' in capsys.readouterr().out
+
+
+def test_an_evaluator_that_does_not_count_fails_no_run(tmp_path):
+    ended(tmp_path, worker_0=0, evaluator_0=1)
+    evaluator = ("--evaluator", "evaluator-0")
+    assert not run_verdict(tmp_path, *evaluator)["success"]
+    assert run_verdict(tmp_path, *evaluator, "--without", "evaluator-0")["success"]
+
+
+def test_an_evaluator_that_stayed_after_its_program_had_failed_has_failed(tmp_path):
+    ended(tmp_path, worker_0=0, evaluator_0=0)
+    said(tmp_path, "evaluator-0", exit_code=3, reason="failed", message="E", stays=True)
+    facts = run_verdict(tmp_path, "--evaluator", "evaluator-0")
+    assert (facts["success"], facts["blame"]) == (False, "evaluator-0")

@@ -28,6 +28,10 @@ class Outcome:
     """Whether a program failed because a successful job ended, which is not its own failure."""
     printed: bool = False
     """Whether the program has printed the message itself."""
+    decided: str = ""
+    """Who decided how the job ended, if a policy of the manifest did."""
+    stays: bool = False
+    """Whether the program has ended for good, and the container ends with the job."""
 
     @property
     def headline(self) -> str:
@@ -47,6 +51,8 @@ class Outcome:
             message=self.message,
             tasks=list(self.tasks),
             after_job=self.after_job,
+            decided=self.decided,
+            stays=self.stays,
             **traffic(),
         )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from trainer.agent.errors import ContractError
 from trainer.agent.injected import gpu_promises
 from trainer.agent.injected.gpu_promises import Gpu
+from trainer.agent.policies import RestartCodes, SuccessRule, read_restart, read_success
 from trainer.contract.times import SILENT_S_BY_DEFAULT
 
 T = TypeVar("T")
@@ -73,6 +74,9 @@ class Task:
     gpu_check: bool
     tf1: bool
     own_server: bool
+    success: SuccessRule | None = None
+    """Who decides that the job succeeded; None: the leader."""
+    restart: RestartCodes = field(default_factory=RestartCodes)
 
     @property
     def name(self) -> str:
@@ -140,6 +144,8 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",
         tf1=env.get("CLUSTER_KIT_OLD_API") == "on",
         own_server=env.get("CLUSTER_KIT_OWN_SERVER") == "on",
+        success=read_json(env, "CLUSTER_KIT_SUCCESS", read_success),
+        restart=read_json(env, "CLUSTER_KIT_RESTART", read_restart),
     )
 
 
@@ -181,7 +187,7 @@ def read_json(env: Mapping[str, str], variable: str, read: Callable[[str], T]) -
     text = env.get(variable, "")
     try:
         return read(text)
-    except (ValueError, TypeError) as problem:
+    except (ValueError, TypeError, KeyError) as problem:
         raise ContractError(f"{variable} = {text[:200]!r}: {problem}") from problem
 
 

@@ -30,12 +30,14 @@ class Verdict:
     reason: str
     blame: str | None = None
     message: str = ""
+    decided: str = ""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write the run's `outcome.json`, print the verdict, and return the kit's exit code."""
     options = _parser().parse_args(arguments)
-    verdict = judge(options.run, options.leader, options.evaluator, stopped=options.stopped)
+    counted = [name for name in options.evaluator if name not in options.without]
+    verdict = judge(options.run, options.leader, counted, stopped=options.stopped)
     success = verdict.exit_code == SUCCESS
     run_path = options.shown or str(options.run)
     facts = {
@@ -47,6 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         "reason": verdict.reason,
         "blame": verdict.blame,
         "message": verdict.message,
+        "decided": verdict.decided,
         "run": run_path,
         "timings_s": {"total": options.seconds},
         "last_words": "",
@@ -56,11 +59,12 @@ def main(arguments: Sequence[str]) -> int:
         "cure": "",
     }
     replace(options.run / "outcome.json", json.dumps(facts) + "\n")
+    decided = f": {json.dumps(verdict.decided)}" if verdict.decided else ""
     if success:
-        print(f"success in {options.seconds} s; everything is in {run_path}")
+        print(f"success in {options.seconds} s{decided}; everything is in {run_path}")
     else:
         reason, blame, message = map(json.dumps, (verdict.reason, verdict.blame, verdict.message))
-        print(f"failed: reason {reason}, blame {blame}: {message}")
+        print(f"failed{decided}: reason {reason}, blame {blame}: {message}")
         print(f"exit code {verdict.exit_code}; everything is in {run_path}")
     return verdict.exit_code
 
@@ -79,10 +83,9 @@ def judge(run: Path, leader: str, evaluators: Sequence[str] = (), *, stopped: bo
         codes = {name: exit_code(run, name) for name in evaluators}
         failed = [name for name in evaluators if codes[name] not in endings.NOT_FAILED]
         if not failed:
-            return Verdict(SUCCESS, endings.FINISHED)
+            return Verdict(SUCCESS, endings.FINISHED, decided=_end(run, leader).decided or "")
         decisive, code = failed[0], codes[failed[0]]
-    last = last_event(run / "output" / "progress" / f"{decisive}.jsonl")
-    end = last if isinstance(last, End) else End()
+    end = _end(run, decisive)
     if code is None and decisive != leader:
         assumed = endings.EVALUATOR_GRACE
     else:
@@ -94,16 +97,27 @@ def judge(run: Path, leader: str, evaluators: Sequence[str] = (), *, stopped: bo
     named = end.tasks[0] if end.tasks else ""
     blameless = reason in endings.REASONS and endings.REASONS[reason].blameless
     blame = None if blameless else named or decisive
-    return Verdict(endings.kit_exit_code(reason), reason, blame, message)
+    return Verdict(endings.kit_exit_code(reason), reason, blame, message, end.decided or "")
+
+
+def _end(run: Path, task: str) -> End:
+    """A task's last words; empty if it left none."""
+    last = last_event(run / "output" / "progress" / f"{task}.jsonl")
+    return last if isinstance(last, End) else End()
 
 
 def exit_code(run: Path, task: str) -> int | None:
-    """A task's exit code; None if it has not ended, or left no exit code."""
+    """The exit code of a task, or of its program if the task stayed after that had failed for good.
+
+    None if it has not ended, or left no exit code.
+    """
     try:
         text = read_untrusted(run / "ended" / task, MOST_BYTES)
-        return int(text)
+        code = int(text)
     except (OSError, ValueError):
         return None
+    end = _end(run, task)
+    return int(end.exit_code or 0) if code == 0 and end.stays else code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -114,6 +128,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--id", required=True)
     parser.add_argument("--leader", required=True)
     parser.add_argument("--evaluator", action="append", default=[])
+    parser.add_argument(
+        "--without", action="append", default=[], help="an evaluator that decides nothing"
+    )
     parser.add_argument("--seconds", type=int, default=0, help="how long the run took")
     parser.add_argument("--stopped", action="store_true", help="the job was told to stop")
     return parser

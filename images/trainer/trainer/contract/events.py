@@ -330,6 +330,12 @@ class End(Event):
     )
     rx_bytes: float | None = _number("bytes on this container's network, if they were counted")
     tx_bytes: float | None = _number("likewise")
+    decided: str | None = _text(
+        "who decided how the job ended, if the manifest's `success` or `restart` did: a sentence"
+    )
+    stays: bool | None = _flag(
+        "whether the program has ended for good, and its container ends with the job"
+    )
 
 
 EVENTS: Mapping[str, type[Event]] = {one.__name__.lower(): one for one in Event.__subclasses__()}

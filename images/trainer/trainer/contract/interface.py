@@ -91,6 +91,16 @@ VARIABLES: Mapping[str, Variable] = {
         "how often the leader restarts its program after a server or a peer was lost or the "
         "program was killed; how often a peer may fail"
     ),
+    "CLUSTER_KIT_SUCCESS": Variable(
+        'JSON, who decides that the job succeeded: `{"text": "{worker = 0.5}", "needed": '
+        '{"worker": 2}}`, the manifest\'s line, and how many tasks of each role must end well. '
+        "Absent: the leader decides"
+    ),
+    "CLUSTER_KIT_RESTART": Variable(
+        'JSON, exit codes of programs, as ranges with both ends: `{"permanent": [[3, 3]], '
+        '"retryable": [[64, 78]]}`: after a permanent one, a program is never started again, and '
+        "after a retryable one the leader's is, too. Absent: none"
+    ),
     "CLUSTER_KIT_SERVER": Variable(
         "`native` (C API, the default) or `python` (`tf.distribute.Server`)"
     ),
@@ -211,6 +221,9 @@ BEACON: Mapping[str, str] = {
     "failed TASK MESSAGE": (
         "follower: its program failed, not because of another task; lines of the message are "
         "separated by `\\x1e`"
+    ),
+    "permanent TASK EXIT_CODE MESSAGE": (
+        "follower: its program failed with an exit code after which it is not started again"
     ),
     "report REASON TASK MESSAGE": (
         "follower, on a separate connection: a problem of TASK that ends the job"

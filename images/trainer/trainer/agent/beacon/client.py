@@ -173,6 +173,7 @@ class BeaconClient:
         self._silent_s = silent_s
         self._others = UnansweredTasks(others or {})
         self._saying = threading.Lock()
+        self._lasting = b""
         self._leader: socket.socket | None = None
         for target, arguments in ((self._follow, (start_deadline_s,)), (self._beat, ())):
             threading.Thread(target=target, args=arguments, name="beacon", daemon=True).start()
@@ -189,6 +190,12 @@ class BeaconClient:
             if leader:
                 with contextlib.suppress(OSError):
                     leader.sendall(encode(message))
+
+    def say_always(self, message: Message) -> None:
+        """Send the message now, and again after each further connection to a leader."""
+        with self._saying:
+            self._lasting = encode(message)
+        self.say(message)
 
     def _beat(self) -> None:
         while True:
@@ -211,7 +218,10 @@ class BeaconClient:
                 time.sleep(pause)
                 pause = min(0.5, pause * 1.5)
                 continue
-            before, self._leader = self._leader, leader
+            with self._saying:
+                before, self._leader = self._leader, leader
+                with contextlib.suppress(OSError):
+                    leader.sendall(self._lasting)
             if before:
                 before.close()  # only now: by then the leader knows that this task is not lost
             code, silent = self._listen(leader, unread)

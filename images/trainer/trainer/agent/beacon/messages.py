@@ -1,7 +1,7 @@
 """The messages between tasks over the beacon: one line each, its words separated by spaces.
 
     follower to leader    hello TASK RUN | done TASK | failed TASK MESSAGE
-                          | report REASON TASK MESSAGE
+                          | permanent TASK EXIT_CODE MESSAGE | report REASON TASK MESSAGE
                           | beat USAGE | unanswered TASK SECONDS
     leader to follower    stopping | stacks | beat | end EXIT_CODE
 
@@ -53,6 +53,15 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class Permanent:
+    """The follower's program failed with an exit code after which it is not started again."""
+
+    task: str
+    exit_code: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Report:
     """A problem of `task` that ends the job, on a separate connection.
 
@@ -96,7 +105,7 @@ class NoAnswer:
     seconds: float
 
 
-Message = Union[Beat, NoAnswer, Hello, Done, Failed, Report, Stopping, Stacks, End]
+Message = Union[Beat, NoAnswer, Hello, Done, Failed, Permanent, Report, Stopping, Stacks, End]
 
 
 def encode(message: Message) -> bytes:
@@ -122,6 +131,9 @@ def decode(line: bytes) -> Message | None:
         return Done(first)
     if word == "failed" and TASK.fullmatch(first):
         return Failed(first, _in_lines(text))
+    if word == "permanent" and TASK.fullmatch(first):
+        code, _, text = text.partition(" ")
+        return Permanent(first, int(code), _in_lines(text)) if CODE.fullmatch(code) else None
     if word == "report" and REASON.fullmatch(first):
         task, _, text = text.partition(" ")
         return Report(first, task, _in_lines(text)) if TASK.fullmatch(task) else None
@@ -141,6 +153,9 @@ def _words(message: Message) -> list[str]:
         return ["done", message.task]
     if isinstance(message, Failed):
         return ["failed", message.task, _in_one_line(message.message)]
+    if isinstance(message, Permanent):
+        code, text = str(message.exit_code), _in_one_line(message.message)
+        return ["permanent", message.task, code, text]
     if isinstance(message, Report):
         return ["report", message.reason, message.task, _in_one_line(message.message)]
     if isinstance(message, End):
@@ -156,7 +171,7 @@ def _in_lines(text: str) -> str:
     return text.replace(LINE_SEPARATOR, "\n")
 
 
-DONE, FAILED, LOST = "done", "failed", "lost"
+DONE, FAILED, PERMANENT, LOST = "done", "failed", "permanent", "lost"
 
 
 @dataclass(frozen=True)
@@ -170,12 +185,14 @@ class Joined:
 class Left:
     """A follower has left.
 
-    `how`: DONE, FAILED (its program failed), or LOST (without a message).
+    `how`: DONE, FAILED (its program failed), PERMANENT (it failed, with this exit code, and is not
+    started again), or LOST (without a message).
     """
 
     task: str
     how: str
     message: str = ""
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from trainer.agent.beacon.messages import (
     FAILED,
     LONGEST_LINE,
     LOST,
+    PERMANENT,
     Beat,
     Done,
     End,
@@ -32,6 +33,7 @@ from trainer.agent.beacon.messages import (
     Left,
     Message,
     NoAnswer,
+    Permanent,
     Report,
     Silent,
     Stacks,
@@ -71,6 +73,8 @@ class _Follower:
     unread: bytes = field(default=b"", repr=False)
     lines: int = 0
     """The number of connections in this second."""
+    stays: bool = False
+    """Whether its program has ended for good; it waits for the job's end."""
 
 
 class BeaconServer:
@@ -80,8 +84,8 @@ class BeaconServer:
     none can end the thread or use up its resources.
 
     `heard` is called from the server's thread. A connection that closes after `hello`, without
-    `done` or `failed`, means a lost follower; so does a second hello of the task from another
-    process. `beat` is called once a second from that thread, too.
+    `done`, `failed` or `permanent`, means a lost follower; so does a second hello of the task from
+    another process. `beat` is called once a second from that thread, too.
 
     Raises:
         ServerError: it cannot listen on the address.
@@ -178,7 +182,7 @@ class BeaconServer:
             for follower in self._followers:
                 follower.lines = 0
                 # If a follower does not read, its buffer fills up: it is silent, not lost.
-                if follower.name and not self._ended:
+                if (follower.name or follower.stays) and not self._ended:
                     with contextlib.suppress(OSError):
                         follower.connection.send(encode(Beat()))
         self._silence.look(time.monotonic())
@@ -263,9 +267,13 @@ class BeaconServer:
         if isinstance(message, Hello):
             self._greet(follower, message.task, message.run)
         elif isinstance(message, Done):
+            follower.stays = True
             self._goodbye(follower, DONE)
         elif isinstance(message, Failed):
             self._goodbye(follower, FAILED, message.message)
+        elif isinstance(message, Permanent):
+            follower.stays = True
+            self._goodbye(follower, PERMANENT, message.message, message.exit_code)
         elif isinstance(message, Report):
             self._heard(message)
         elif isinstance(message, Beat) and message.used and follower.name:
@@ -288,11 +296,13 @@ class BeaconServer:
         if not any(one.run == run for one in before):
             self._heard(Joined(task))
 
-    def _goodbye(self, follower: _Follower, how: str, message: str = "") -> None:
+    def _goodbye(
+        self, follower: _Follower, how: str, message: str = "", code: int | None = None
+    ) -> None:
         if follower.name:
             task, follower.name = follower.name, ""
             self._silence.forget(task)
-            self._heard(Left(task, how, message))
+            self._heard(Left(task, how, message, code))
 
 
 def _descriptors() -> int:

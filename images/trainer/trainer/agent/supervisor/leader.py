@@ -10,23 +10,35 @@ from dataclasses import dataclass, replace
 from queue import SimpleQueue
 
 from trainer.agent import outcome
-from trainer.agent.beacon.messages import TASK_NEWS, Heard, Joined, Left, Unanswered
+from trainer.agent.beacon.messages import (
+    DONE,
+    PERMANENT,
+    TASK_NEWS,
+    Heard,
+    HeardAgain,
+    Joined,
+    Left,
+    Silent,
+    Unanswered,
+)
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.event_queue import next_event
-from trainer.agent.injected import gpu_promises
+from trainer.agent.injected import gpu_promises, mailbox
 from trainer.agent.outcome import Outcome
+from trainer.agent.policies import Success, how_it_ended, permanent_end
 from trainer.agent.progress_file import Progress, last_event
 from trainer.agent.servers import probe
 from trainer.agent.servers.probe import ServersMissing, ServersReady
 from trainer.agent.straggler_watch import StragglerWatch
 from trainer.agent.supervisor import functions, stall
-from trainer.agent.supervisor.child import Child, Program, ProgramEnded
+from trainer.agent.supervisor.child import Child, Program, ProgramEnded, debugged
 from trainer.agent.supervisor.peers import Peers, SilentTasks, Stops, start_after_imports
 from trainer.agent.supervisor.stall import Stalled, Waits
-from trainer.agent.task import Task
+from trainer.agent.task import Task, addresses_by_task
 from trainer.agent.usage import Usage, read_usage
 from trainer.contract import endings
 from trainer.contract.events import End
+from trainer.contract.times import WORKER_GRACE_S
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,16 @@ PEERS_ENDS_S = 1.0
 """A program may fail over a peer's death before the peer's end is heard of."""
 SETTLES_S = 30.0
 """Servers find out by using them that their connections to a leader that was lost are dead."""
+NO_ATTEMPT = 0
+"""The number of the attempt while the leader's program has ended, and others still decide."""
+TRAINS = ("chief", "worker")
+"""Roles whose tasks train, so that they can decide that the job succeeded."""
+
+
+def trainers(task: Task) -> list[str]:
+    """Return the tasks that run the program and train, the leader among them."""
+    names = [name for name in addresses_by_task(task.cluster) if name not in task.servers]
+    return [name for name in names or [task.name] if name.rpartition("-")[0] in TRAINS]
 
 
 class Leader:
@@ -104,6 +126,8 @@ class Leader:
         self._peers = Peers(expected, task.retries, self._stops.lately)
         self._silent = SilentTasks(task.silent_s, progress, task.name)
         self._waits = Waits(progress, task.name)
+        self._success = Success(task.success, trainers(task)) if task.success else None
+        self._failures: dict[str, Outcome] = {}
         self._has_stalled = False
         # A leader that was killed has left no `end`.
         last = last_event(task.progress_file)
@@ -115,7 +139,10 @@ class Leader:
         self._child: Child | None = None
 
     def run(self) -> Outcome:
-        """Start the program until it finishes, fails by itself, or no attempt is left."""
+        """Start the program until it finishes, fails by itself, or no attempt is left.
+
+        If other tasks decide, wait for them after that.
+        """
         attempt = 1
         while True:
             ended = self._attempt(attempt)
@@ -130,20 +157,93 @@ class Leader:
                 attempt = self._again(attempt, reason)
                 continue
             failure = self._child.outcome(ended.returncode)
-            if not failure.exit_code or failure.reason == endings.GPU_MISSING:
+            if failure.reason == endings.GPU_MISSING:
                 return failure
+            if not failure.exit_code:
+                return self._finished(failure)
             self._progress.write("failure", exit_code=failure.exit_code)
-            over = self._peers_say()
-            crash = "" if over or self._child.is_final else self._crash(ended)
+            if self._task.restart.is_permanent(failure.exit_code):
+                return self._failed(failure)
+            if over := self._peers_say():
+                return over
+            crash = self._again_because(ended, failure.exit_code)
             if not crash:
-                return over or self._peers.failed(failure) or failure
+                return self._failed(self._peers.failed(failure) or failure)
             crash = self._stops.excused(crash)
             if attempt > self._task.retries + self._stops.excuses:
                 used = f"{attempt - 1} of {self._task.retries} retries used"
                 # If a signal ended it, the crash is already the message.
                 crash = used if failure.headline == crash else f"{crash}; {used}"
-                return replace(failure.because_of(crash), tasks=self._silent.cut_tasks())
+                return self._failed(
+                    replace(failure.because_of(crash), tasks=self._silent.cut_tasks())
+                )
             attempt = self._again(attempt, crash)
+
+    def _again_because(self, ended: ProgramEnded, code: int) -> str:
+        """Return the reason for another attempt; '' if the failure is final.
+
+        Args:
+            code: the program's exit code, which is not permanent.
+        """
+        crash = "" if self._child.is_final else self._crash(ended)
+        if not crash and self._task.restart.is_retryable(code):
+            return f"{self._task.name} ended with {code}, which is retryable"
+        return crash
+
+    def _finished(self, ended: Outcome) -> Outcome:
+        """Return the outcome after the leader's program has ended well."""
+        if self._success is None:
+            return ended
+        self._success.ended_well(self._task.name)
+        if self._success.is_reached:
+            return replace(ended, decided=self._success.sentence())
+        return self._until_decided()
+
+    def _failed(self, failure: Outcome) -> Outcome:
+        """Return the outcome after the leader's program has failed for good."""
+        code, name = failure.exit_code, self._task.name
+        if self._task.restart.is_permanent(code):
+            failure = replace(failure, tasks=(name,), decided=permanent_end(name, code))
+        if self._success is None:
+            return failure
+        self._success.failed(name, how_it_ended(code, self._task.restart))
+        self._failures[name] = failure
+        if self._success.is_out_of_reach:
+            return self._out_of_reach()
+        if not failure.printed:
+            print(f"{name}: {failure.headline}", file=sys.stderr, flush=True)
+        return self._until_decided()
+
+    def _until_decided(self) -> Outcome:
+        """Wait until the other tasks have decided, after this task's program has ended."""
+        text = f"{self._task.name}: the program has ended; {self._success.waiting_sentence()}"
+        print(text, file=sys.stderr, flush=True)
+        over = threading.Event()
+        self._limit_job()
+        self._watch(NO_ATTEMPT, over)
+        try:
+            while True:
+                event = self._next_event()
+                if isinstance(event, TASK_NEWS):
+                    if decision := self._hear(event):
+                        return decision
+                elif isinstance(event, Outcome):
+                    return self._ended_while_others_run(event)
+                elif isinstance(event, Stalled) and event.attempt == NO_ATTEMPT:
+                    why = f"no progress for {event.seconds:.0f} s"
+                    stall.keep_stacks(self._task, why, self._beacon_server)
+                    return stall.ended(why, self._success.running, again=False)
+        finally:
+            over.set()
+
+    def _ended_while_others_run(self, event: Outcome) -> Outcome:
+        """Return the outcome of a job that was stopped, or reached its deadline."""
+        if event.reason == endings.STOPPED and self._beacon_server:
+            self._beacon_server.stopping()
+        if event.reason == endings.JOB_DEADLINE:
+            stall.keep_stacks(self._task, event.headline, self._beacon_server)
+            return replace(event, tasks=self._success.running)
+        return event
 
     def _again(self, attempt: int, reason: str) -> int:
         """Report that another attempt begins, and why; return its number."""
@@ -186,11 +286,21 @@ class Leader:
                         stall.keep_stacks(self._task, event.headline, self._beacon_server)
                     over = event
                 if over:
+                    if isinstance(over, Outcome) and over.decided and not over.exit_code:
+                        self._let_end()
                     self._child.stop()
                     return over
         finally:
             cancelled.set()
             stragglers.end()
+
+    def _let_end(self) -> None:
+        """Give the program its grace to end by itself, since others have decided the job."""
+        self._child.tell(mailbox.JOB_ENDED)
+        until = float("inf") if debugged() else time.monotonic() + WORKER_GRACE_S
+        while (event := next_event(self._events, until)) is not None:
+            if isinstance(event, (ProgramEnded, Outcome)):
+                return
 
     def _servers_answered(
         self, answer: ServersReady | ServersMissing, attempt: int, cancelled: threading.Event
@@ -211,11 +321,52 @@ class Leader:
         self._waits.heard(event, time.monotonic())
         if isinstance(event, (Joined, Left)):
             self._silent.moved(event)
-            return self._peers.heard(event)
+            return self._decided(event, self._peers.heard(event))
         if isinstance(event, Unanswered):
             self._silent.between(event, self._beacon_server.quiet() if self._beacon_server else {})
             return None
-        return self._silent.heard(event) if self._ready is not None else None
+        over = self._silent.heard(event) if self._ready is not None else None
+        return self._decided(event, over)
+
+    def _decided(self, event: Heard, over: Outcome | None) -> Outcome | None:
+        """Count a task that has ended well or failed for good; return an Outcome if that decides.
+
+        Args:
+            over: the outcome of the job if the leader alone decided.
+        """
+        success = self._success
+        if success is None or not success.counts(event.task):
+            return over
+        if isinstance(event, (Joined, HeardAgain)):
+            success.is_back(event.task)
+        elif isinstance(event, Left) and event.how == DONE:
+            success.ended_well(event.task)
+            if success.is_reached:
+                decided = success.sentence()
+                return Outcome(0, endings.FINISHED, decided, decided=decided)
+        if over is None:
+            return None
+        is_news = success.failed(event.task, self._how_it_failed(event))
+        self._failures[event.task] = over
+        if success.is_out_of_reach:
+            return self._out_of_reach()
+        if is_news:
+            print(f"{self._task.name}: {over.headline}", file=sys.stderr, flush=True)
+        return None
+
+    def _out_of_reach(self) -> Outcome:
+        """Return the outcome of a job that cannot succeed any more: that of the first failure."""
+        first = next(iter(self._success.missed))
+        return replace(self._failures[first], decided=self._success.sentence())
+
+    def _how_it_failed(self, event: Heard) -> str:
+        """Return how a task failed for good, as the end of a sentence."""
+        if isinstance(event, Silent):
+            return f"was silent for {event.seconds:.0f} s"
+        if isinstance(event, Left) and event.how == PERMANENT and event.exit_code is not None:
+            return how_it_ended(event.exit_code, self._task.restart)
+        retries = self._task.retries
+        return f"failed {retries + 1} times (retries = {retries})" if retries else "failed"
 
     def _used(self) -> dict[str, Usage]:
         """Return the usage of each task of the job."""
@@ -224,17 +375,25 @@ class Leader:
 
     def _servers_ready(self, ready: ServersReady, attempt: int, over: threading.Event) -> None:
         self._ready = ready
-        then = (self._events.put, over)
-        run_in_thread(stall.watch, self._task, attempt, self._used, self._waits, *then)
+        self._watch(attempt, over)
         folder = self._task.progress_file.parent
         of_program = (self._progress, self._child.functions, over)
         run_in_thread(functions.watch, self._task.name, folder, *of_program)
-        if self._task.servers and self._task.silent_s:
-            run_in_thread(probe.watch_servers, self._task.servers, self._task.silent_s, *then)
         self._progress.write("ready")
+        self._limit_job()
+        start_after_imports(self._task, self._program, self._child, self._peers, over)
+
+    def _limit_job(self) -> None:
+        """Let the job's deadline begin, unless it has begun."""
         if self._job_ends_at == float("inf") and self._task.job_deadline_s:
             self._job_ends_at = time.monotonic() + self._task.job_deadline_s
-        start_after_imports(self._task, self._program, self._child, self._peers, over)
+
+    def _watch(self, attempt: int, over: threading.Event) -> None:
+        """Watch, in threads, whether the job makes progress and its servers answer."""
+        then = (self._events.put, over)
+        run_in_thread(stall.watch, self._task, attempt, self._used, self._waits, *then)
+        if self._task.servers and self._task.silent_s:
+            run_in_thread(probe.watch_servers, self._task.servers, self._task.silent_s, *then)
 
     def _next_event(self) -> object:
         """Wait for the next event and return it, or the Outcome of a deadline that passes first."""

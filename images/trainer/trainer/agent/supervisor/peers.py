@@ -23,6 +23,7 @@ from trainer.agent.beacon.messages import (
     DONE,
     FAILED,
     LOST,
+    PERMANENT,
     HeardAgain,
     Joined,
     Left,
@@ -31,6 +32,7 @@ from trainer.agent.beacon.messages import (
 )
 from trainer.agent.injected import mailbox
 from trainer.agent.outcome import Outcome
+from trainer.agent.policies import permanent_end
 from trainer.agent.progress_file import Progress, parsed
 from trainer.agent.supervisor.child import Child, Program
 from trainer.agent.task import EVALUATOR, Task
@@ -56,8 +58,8 @@ class Peers:
     """Records which of the expected tasks have connected, were lost, or have failed.
 
     Docker's restart policy restarts a lost or failed peer `retries` times. If a peer fails more
-    often, the job ends, since the other tasks would wait without an explanation. A peer that was
-    `stopped` from outside has not failed.
+    often, or with a permanent exit code, it has failed for good. A peer that was `stopped` from
+    outside has not failed.
     """
 
     def __init__(
@@ -72,12 +74,13 @@ class Peers:
         self._here: set[str] = set()
         self._awaited = set(expected)
         self._ends: Counter[str] = Counter()
+        self._gone: set[str] = set()
         self._left: list[Left] = []
 
     def begin_attempt(self) -> None:
-        """Forget which tasks left in earlier attempts; all of them are needed again."""
+        """Forget which tasks left in earlier attempts; all are needed again that can still come."""
         self._left = []
-        self._awaited = set(self._expected - self._here)
+        self._awaited = set(self._expected - self._here - self._gone)
 
     @property
     def any(self) -> bool:
@@ -99,7 +102,7 @@ class Peers:
         return outcome.because(endings.START_DEADLINE, message, missing)
 
     def heard(self, event: Joined | Left) -> Outcome | None:
-        """Record the event; return an Outcome if a peer has failed and will not be restarted."""
+        """Record the event; return the Outcome of a peer that has failed for good."""
         if event.task not in self._expected:
             return None
         if isinstance(event, Joined) or event.how == DONE:
@@ -107,17 +110,26 @@ class Peers:
             self._awaited.discard(event.task)
             return None
         self._here.discard(event.task)
+        if event.how == PERMANENT:
+            return self._failed_for_good(event)
         self._left.append(event)
         if event.how == LOST and event.task in self._stopped():
             return None
         self._ends[event.task] += 1
-        times = self._ends[event.task]
-        if times <= self._retries:
+        if self._ends[event.task] <= self._retries:
             return None
-        again = f" ({times} times; {self._retries} retries)" if self._retries else ""
-        return Outcome(
-            EXIT_FAILED, endings.FAILED, f"{failure_sentence(event)}{again}", (event.task,)
-        )
+        return self._failed_for_good(event)
+
+    def _failed_for_good(self, event: Left) -> Outcome:
+        self._gone.add(event.task)
+        self._awaited.discard(event.task)
+        times, again, decided = self._ends[event.task], "", ""
+        if event.how == PERMANENT:
+            decided = permanent_end(event.task, event.exit_code or EXIT_FAILED)
+        elif self._retries:
+            again = f" ({times} times; {self._retries} retries)"
+        message = f"{failure_sentence(event)}{again}"
+        return Outcome(EXIT_FAILED, endings.FAILED, message, (event.task,), decided=decided)
 
     def lost(self) -> str:
         """Return which peers were lost in this attempt; '' if none was lost."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainer.agent import outcome, stacks
-from trainer.agent.beacon.messages import DONE, Heard, Left, Silent
+from trainer.agent.beacon.messages import DONE, PERMANENT, Heard, Left, Silent
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.beacon.silence import Silence
 from trainer.agent.outcome import Outcome
@@ -147,7 +147,9 @@ class Waits:
 
     def heard(self, event: Heard, now: float) -> None:
         """Record that a task has crashed or is silent; training does not wait for an evaluator."""
-        lost = isinstance(event, Silent) or (isinstance(event, Left) and event.how != DONE)
+        lost = isinstance(event, Silent) or (
+            isinstance(event, Left) and event.how not in (DONE, PERMANENT)
+        )
         if lost and not event.task.startswith(EVALUATOR):
             self._lost.setdefault(event.task, now)
 

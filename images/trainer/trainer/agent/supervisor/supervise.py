@@ -18,7 +18,7 @@ from typing import NoReturn
 from trainer.agent import disk_space, outcome, services, stacks
 from trainer.agent.beacon import client, handshake
 from trainer.agent.beacon.client import BeaconClient, JobEnded, StacksWanted
-from trainer.agent.beacon.messages import Done, Failed, Heard, Report
+from trainer.agent.beacon.messages import Done, Failed, Heard, Permanent, Report
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.errors import TrainerError
 from trainer.agent.event_queue import next_event
@@ -103,8 +103,11 @@ def follow(
         if isinstance(event, ProgramEnded):
             peers.leave_import_mark(task)
             ended = child.outcome(event.returncode)
-            if task.role == EVALUATOR or not leader or ended.reason == endings.GPU_MISSING:
+            if not leader or ended.reason == endings.GPU_MISSING:
                 return ended
+            if task.role == EVALUATOR:
+                over = leaders_code is not None
+                return replace(ended, stays=not over and is_permanent(task, ended))
             if leaders_code is not None:
                 return excused_by_jobs_end(leaders_code == 0, ended) or ended
             return tell_leader(leader, task, ended, events)
@@ -134,21 +137,43 @@ def tell_leader(
 ) -> Outcome:
     """Report to the leader how the program ended, and return the outcome.
 
-    A failure does not count if the job has just succeeded.
+    A failure does not count if the job has just succeeded. If the program is not started again,
+    and the leader must know that even after it was lost itself, the outcome `stays`.
     """
-    if ended.exit_code >= 128:
+    permanent = is_permanent(task, ended)
+    if ended.exit_code >= 128 and not permanent:
         return ended
     news = wait_for_leader(leader, task, events)
     if news is None and ended.exit_code == 0:
+        if task.success is not None:
+            leader.say_always(Done(task.name))
+            return replace(ended, stays=True)
         leader.say(Done(task.name))
     elif news is None:
-        leader.say(Failed(task.name, ended.message))
+        if permanent:
+            leader.say_always(Permanent(task.name, ended.exit_code, ended.message))
+        else:
+            leader.say(Failed(task.name, ended.message))
         until = time.monotonic() + END_IS_HEARD_S
         while news is None and (news := next_event(events, until)) is not None:
             news = news if isinstance(news, (JobEnded, Outcome)) else None
     if isinstance(news, Outcome):
         return news
-    return excused_by_jobs_end(isinstance(news, JobEnded) and news.exit_code == 0, ended) or ended
+    if news is not None:
+        events.put(news)  # for a task that stays
+    excused = excused_by_jobs_end(isinstance(news, JobEnded) and news.exit_code == 0, ended)
+    return excused or replace(ended, stays=permanent)
+
+
+def is_permanent(task: Task, ended: Outcome) -> bool:
+    """Return whether a program failed with an exit code after which it is not started again."""
+    return ended.reason == endings.FAILED and task.restart.is_permanent(ended.exit_code)
+
+
+def wait_for_jobs_end(events: SimpleQueue[object]) -> None:
+    """Return when the job has ended, or this task is stopped."""
+    while not isinstance(next_event(events), (JobEnded, Outcome)):
+        pass
 
 
 def wait_for_leader(leader: BeaconClient, task: Task, events: SimpleQueue[object]) -> object | None:
@@ -239,6 +264,8 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     ended.record(progress)
     if not ended.printed and (ended.exit_code or ended.reason == endings.CUT_OFF):
         print(f"{task.name}: {ended.headline}", file=sys.stderr, flush=True)
+    if ended.decided:
+        print(ended.decided, file=sys.stderr, flush=True)
     if beacon_server:
         beacon_server.announce(ended.exit_code)
         with contextlib.suppress(OSError):
@@ -246,6 +273,9 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     elif task.beacon and ended.reason == endings.GPU_MISSING:
         secret = partial(handshake.read_secret, task)
         client.send_report(task.beacon, secret, Report(ended.reason, task.name, ended.message))
+    if ended.stays:
+        wait_for_jobs_end(events)
+        return 0  # with any other exit code, the engine would start the program again
     return ended.exit_code
 
 
