@@ -145,6 +145,28 @@ class Deadlines:
 
 
 @dataclass(frozen=True)
+class SuccessRule:
+    """Who decides that the job succeeded, if not its leader.
+
+    `needed` is how many tasks of each role must end well, `text` the manifest's value. `evaluator`:
+    whether the evaluator must end well, too.
+    """
+
+    text: str
+    needed: tuple[tuple[str, int], ...]
+    evaluator: bool = True
+
+
+@dataclass(frozen=True)
+class RestartCodes:
+    """Exit codes of programs, as ranges with both ends: after `permanent` ones a program is not
+    started again, after `retryable` ones it is, even if it is the leader's."""
+
+    permanent: tuple[tuple[int, int], ...] = ()
+    retryable: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class ProfileAt:
     """A trace of all tasks, taken for `seconds` as soon as a task reports `at_step`."""
 
@@ -289,6 +311,8 @@ class Cluster:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The platform's settings: plain data that only the platform reads."""
     tensorboard: bool = False  # whether `up` shows the run in it
+    success: SuccessRule | None = None  # who decides, if not the leader
+    restart: RestartCodes = field(default_factory=RestartCodes)
 
     @property
     def image_is_built(self) -> bool:
@@ -307,7 +331,10 @@ class Cluster:
 
     @property
     def leader(self) -> Task:
-        """The task whose end decides the run: the chief, else worker 0."""
+        """The task whose end decides the run: the chief, else worker 0.
+
+        If `success` lets others decide, the leader waits for them.
+        """
         return next(task for task in self.tasks if ROLES[task.role].leads)
 
     @property

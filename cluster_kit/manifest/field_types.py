@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -291,8 +291,57 @@ def ulimit(value: object) -> tuple[int, int]:
     return soft, hard
 
 
+_CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
+
+
+def exit_codes(value: object) -> tuple[int, int]:
+    """(first, last) of an exit code, `3`, or of a range of them, `"64-78"`; raises ValueError."""
+    match = None
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        match = _CODES.fullmatch(str(value))
+    if match is None:
+        raise ValueError('an exit code is 1 to 255, or a range of them in quotes: "64-78"')
+    first, last = int(match[1]), int(match[2] or match[1])
+    if not first or first > last or last > 255:
+        raise ValueError("an exit code is 1 to 255 (0 is a success), the smaller one first")
+    return first, last
+
+
+SUCCESS = ("leader", "all")
+
+
+def success(value: object) -> object:
+    """The value if it is one of SUCCESS, or shares by role: `{worker = 0.5}`; raises ValueError."""
+    if isinstance(value, dict) and value:
+        numbers = value.values()
+        if all(isinstance(one, int | float) and not isinstance(one, bool) for one in numbers):
+            return value
+    elif isinstance(value, str) and value in SUCCESS:
+        return value
+    raise ValueError('must be "leader", "all", or a share of a role\'s tasks: {worker = 0.5}')
+
+
+Success = Annotated[
+    Literal["leader", "all"] | dict[str, int | float],
+    BeforeValidator(success),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "enum": list(SUCCESS)},
+                {
+                    "type": "object",
+                    "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
+                    "minProperties": 1,
+                },
+            ]
+        }
+    ),
+]
+
+
 _NUMBER_OR_TEXT = WithJsonSchema({"type": ["integer", "string"]})
 PortPair = Annotated[tuple[int, int], BeforeValidator(port), _NUMBER_OR_TEXT]
+ExitCodes = Annotated[tuple[int, int], BeforeValidator(exit_codes), _NUMBER_OR_TEXT]
 SoftHard = Annotated[tuple[int, int], BeforeValidator(ulimit), _NUMBER_OR_TEXT]
 
 

@@ -23,6 +23,7 @@ from cluster_kit.manifest.schema import (
     MountTable,
     NetworkTable,
     ProfileTable,
+    RestartTable,
     SecretTable,
     SidecarTable,
     TaskLimits,
@@ -49,6 +50,7 @@ _SECRET = dict.fromkeys(SecretTable.model_fields, "under [secret.NAME]")
 _SIDECAR = dict.fromkeys(SidecarTable.model_fields, "under [sidecar.NAME]")
 _DATA = dict.fromkeys(DataTable.model_fields, "under [data]")
 _PROFILE = dict.fromkeys(ProfileTable.model_fields, "under [profile]")
+_RESTART = dict.fromkeys(RestartTable.model_fields, "under [restart]")
 
 
 @cache
@@ -64,7 +66,7 @@ def homes(model: type[Manifest]) -> Mapping[str, str]:
     fixed_tables = (
         _PROFILE | _SIDECAR | _DATA | _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT
     )
-    return of_platforms | fixed_tables | _NETWORK | top
+    return of_platforms | fixed_tables | _NETWORK | _RESTART | top
 
 
 _COUNTS = ("count", "instances", "num", "number", "replicas", "size", "tasks")

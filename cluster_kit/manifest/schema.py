@@ -22,6 +22,7 @@ from cluster_kit.manifest.field_types import (
     BitsPerSecond,
     Bytes,
     BytesOrNone,
+    ExitCodes,
     GpuId,
     PortPair,
     ReadyCheck,
@@ -30,6 +31,7 @@ from cluster_kit.manifest.field_types import (
     SecondsOrNever,
     SoftHard,
     Strict,
+    Success,
     Text,
     whole,
 )
@@ -235,6 +237,21 @@ class ProfileTable(Strict):
     )
     seconds: float = Field(
         2.0, gt=0, le=60, description="Length of the trace in seconds, more than 0 and at most 60"
+    )
+
+
+class RestartTable(Strict):
+    """Which exit codes of programs are final, and which are not."""
+
+    permanent: list[ExitCodes] = Field(
+        default_factory=list,
+        description="Exit codes after which a task has failed for good, whatever `retries` says: "
+        '`[3, "64-78"]`; 128 + N is a program that signal N ended',
+    )
+    retryable: list[ExitCodes] = Field(
+        default_factory=list,
+        description="Exit codes after which the leader's program is started again, too, up to "
+        "`retries` times: without this, a leader that fails by itself is not",
     )
 
 
@@ -454,6 +471,15 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         ge=0,
         le=100,
         description="Restarts per task after a crash",
+    )
+    success: Success = Field(
+        "leader",
+        description='Who decides that the job succeeded: `"leader"`: the chief, else worker 0; '
+        '`"all"`: every task that trains; or a share of a role\'s tasks: `{worker = 0.5}`, more '
+        "than 0 and at most 1, rounded up",
+    )
+    restart: RestartTable = Field(
+        RestartTable(), description="Exit codes of programs that are permanent or retryable"
     )
     profile: ProfileTable | None = Field(
         None, description="A trace of all tasks, taken during the run: `[profile]`"

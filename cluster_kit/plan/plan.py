@@ -32,6 +32,7 @@ from cluster_kit.plan.container_rules import (
     check_sidecars,
 )
 from cluster_kit.plan.gpus import GpuGrant, GpuRequest, devices, find, in_use, request_of
+from cluster_kit.plan.policies import check_policies, restart_of, success_of
 from cluster_kit.plan.tasks import (
     MASTER,
     check_templates,
@@ -207,6 +208,7 @@ def check_manifest(manifest: Manifest, platform: PlannedFor) -> Iterator[Problem
     yield from check_secret_files(manifest)
     yield from check_sidecars(manifest)
     yield from check_ports(manifest)
+    yield from check_policies(manifest)
 
 
 def _cluster(
@@ -263,6 +265,8 @@ def _cluster(
         host_network=platform.host_network,
         encrypted=manifest.network.encrypted,
         settings=platform.settings(manifest),
+        success=success_of(manifest),
+        restart=restart_of(manifest),
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu, images.built), subnet),
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from cluster_kit.errors import UsageError
 from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.programs.style import has_estimators
-from cluster_kit.resolved import OWNER, SECRETS, Cluster, Sidecar, Task
+from cluster_kit.resolved import OWNER, SECRETS, Cluster, RestartCodes, Sidecar, Task
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import (
     LEAST_RANDOM,
@@ -59,6 +59,7 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
         "CLUSTER_KIT_GPU_CHECK": "on" if cluster.gpu_check else "off",
         "CLUSTER_KIT_JOB_DEADLINE_S": f"{deadlines.job:.15g}",
         "CLUSTER_KIT_LEADER": cluster.leader.name,
+        **_policies(cluster),
         "CLUSTER_KIT_RETRIES": str(cluster.retries),
         "CLUSTER_KIT_SERVER": cluster.server,
         "CLUSTER_KIT_SERVERS": ",".join(task.name for task in cluster.tasks if task.serves),
@@ -69,6 +70,18 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
         "NO_PROXY": no_proxy(cluster),
         "no_proxy": no_proxy(cluster),
     }
+
+
+def _policies(cluster: Cluster) -> dict[str, str]:
+    """The variables about success and exit codes, for clusters that do not leave both to the
+    leader."""
+    variables = {}
+    if cluster.restart != RestartCodes():
+        variables["CLUSTER_KIT_RESTART"] = json.dumps(dataclasses.asdict(cluster.restart))
+    if rule := cluster.success:
+        needed = {"text": rule.text, "needed": dict(rule.needed)}
+        variables["CLUSTER_KIT_SUCCESS"] = json.dumps(needed)
+    return variables
 
 
 def _waits_for(cluster: Cluster) -> list[dict[str, object]]:

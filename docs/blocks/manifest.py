@@ -33,6 +33,7 @@ SUBJECTS = {
     "secrets": ("secret.<name>.",),
     "gpus": ("gpus_per_worker", "share_gpus", "gpu_memory", "gpu_check", "simulate_gpus"),
     "deadlines": ("deadline.",),
+    "failures": ("success", "restart."),
     "roles": ("role.<role>.", "task.<task>."),
     "network": ("addressing", "port", "subnet", "network.", "container."),
     "watching": ("tensorboard", "profile."),

@@ -137,3 +137,11 @@ def test_only_the_clusters_own_pods_may_connect() -> None:
     assert policy["egress"] == [{}]
     (policy,) = (one["spec"] for one in GOLDEN if one["kind"] == "NetworkPolicy")
     assert len(policy["egress"]) == 2
+
+
+def test_a_worker_that_has_failed_for_good_leaves_the_others_running() -> None:
+    """A Job whose limit is not by index ends all its pods."""
+    made = cluster(engine="kubernetes", chief=0, ps=0, worker=4, retries=0, success={"worker": 0.5})
+    documents = yaml.safe_load_all(platform_of("kubernetes").render(made))
+    (spec,) = (one["spec"] for one in documents if one["kind"] == "Job")
+    assert spec["backoffLimitPerIndex"] == 0 and "backoffLimit" not in spec

@@ -69,6 +69,16 @@ def test_a_failed_evaluator_fails_a_successful_training(tmp_path: Path) -> None:
     assert job.code == 6 and '"evaluator-grace", blame "evaluator-0"' in job.said
 
 
+def test_an_evaluator_that_does_not_count_fails_no_run(tmp_path: Path) -> None:
+    late = {"exit_code": 6, "reason": "evaluator-grace", "message": "late", "tasks": []}
+    shares = {"chief": 1, "evaluator": 0}
+    job = ran(
+        tmp_path, {"evaluator-0": [{"code": 6, "end": late}]}, evaluator=1, retries=0,
+        success=shares,
+    )  # fmt: skip
+    assert job.code == 0, job.said
+
+
 def test_a_trainer_without_the_verdict_command_is_named(tmp_path: Path) -> None:
     (tmp_path / "kit" / "trainer").mkdir(parents=True)
     (tmp_path / "kit" / "trainer" / "__main__.py").write_text("raise SystemExit(2)\n")

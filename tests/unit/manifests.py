@@ -108,6 +108,8 @@ rest = st.fixed_dictionaries(
         "port": st.integers(1024, 65534),
         "server": st.sampled_from(["native", "python"]),
         "retries": st.integers(0, 100),
+        "success": st.sampled_from(["leader", "all"]),
+        "restart": st.sampled_from([{"permanent": [3, "64-78"]}, {"permanent": ["128-255"]}]),
         "simulate_gpus": st.integers(0, 8),
         "gpu_check": st.booleans(),
         "program": st.sampled_from(["classifier", "train.py"]),

@@ -225,7 +225,9 @@ def _job(
     restarts = max(spec.restarts for spec in specs)
     if on.jobset and role != cluster.leader.role:
         restarts = ENDLESS
-    spec |= {"backoffLimitPerIndex": restarts} if restarts else {"backoffLimit": 0}
+    # By its index, so that a task that has failed for good does not end the others.
+    by_index = restarts or (cluster.success is not None and len(tasks) > 1)
+    spec |= {"backoffLimitPerIndex": restarts} if by_index else {"backoffLimit": 0}
     if on.queue and not on.jobset:
         job_labels, spec["suspend"] = job_labels | {QUEUE: on.queue}, True
     spec["template"] = {

@@ -23,7 +23,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_settings import (
 )
 from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
 from cluster_kit.resolved import Task
-from cluster_kit.roles import PS, WORKER
+from cluster_kit.roles import CHIEF, PS, WORKER
 from cluster_kit.util.toml_text import to_toml
 
 NAME = "kubernetes"
@@ -126,6 +126,7 @@ def check_kubernetes(manifest: Manifest) -> Iterator[Problem]:
     """Yields problems of keys that Kubernetes does not support."""
     yield from _addresses(manifest)
     yield from _of_this_host(manifest)
+    yield from _success(manifest)
     for table, limits in manifest.limits_by_table():
         if table.startswith("task."):
             yield from _of_one_task(table, limits)
@@ -170,6 +171,20 @@ def _of_this_host(manifest: Manifest) -> Iterator[Problem]:
             "true",
             "TensorBoard runs on this host, which does not have the job's output",
         )
+
+
+def _success(manifest: Manifest) -> Iterator[Problem]:
+    """Yields the problem of a JobSet that would fail although the job succeeded."""
+    shares = manifest.success
+    in_set = manifest.table(NAME, KubernetesTable).jobset and not manifest.count(CHIEF.name)
+    if in_set and isinstance(shares, dict) and shares.get(WORKER.name, 1) < 1:
+        rule = (
+            "without a chief, a JobSet succeeds only if every worker does, so its status would "
+            "contradict the run's"
+        )
+        hint: HintText = ("write ", Setting("success", "all"), ", or remove `jobset`")
+        reads = ("engine", "kubernetes", CHIEF.name)
+        yield Problem(f"success.{WORKER.name}", to_toml(shares[WORKER.name]), rule, hint, reads)
 
 
 def _of_one_task(table: str, limits: Limits) -> Iterator[Problem]:

@@ -400,7 +400,7 @@ def render(cluster: Cluster) -> str:
         setup=on.setup,
         environment=list(_environment(cluster, on, secrets)),
         start=_start(cluster, on, first),
-        judge=list(_judge(on, first)),
+        judge=list(_judge(cluster, on, first)),
         library="\n".join(map(templating.kit_text, LIBRARY)),
     )
 
@@ -494,19 +494,22 @@ def _start(cluster: Cluster, on: SlurmSettings, spec: Container) -> str:
     )
 
 
-def _judge(on: SlurmSettings, spec: Container) -> Iterator[str]:
+def _judge(cluster: Cluster, on: SlurmSettings, spec: Container) -> Iterator[str]:
     """Yields the lines that make the verdict at the end of the job, by the tasks' Python."""
+    all_count = cluster.success is None or cluster.success.evaluator
+    uncounted = () if all_count else (task.name for task in cluster.evaluators)
+    without = "".join(f" --without {name}" for name in uncounted)
     if not on.image:
         yield "export PYTHONPATH=$trainer${PYTHONPATH:+:$PYTHONPATH}"
         yield "cd / || return  # where Python finds no other module called trainer"
-        yield '"$python" -m trainer verdict "$run" "$@"'
+        yield f'"$python" -m trainer verdict "$run" "$@"{without}'
         return
     trainer = [mount for mount in spec.mounts if mount.target == TRAINER]
     binds = "".join(f" --bind {shlex.quote(f'{m.source}:{m.target}:ro')}" for m in trainer)
     run = spec.output
     yield (
         f'apptainer exec --cleanenv --contain --no-home --pwd / --bind "$run":{run}{binds} '
-        f'"$image" {_entry(spec)} verdict {run} "$@"'
+        f'"$image" {_entry(spec)} verdict {run} "$@"{without}'
     )
 
 

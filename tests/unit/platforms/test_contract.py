@@ -42,6 +42,7 @@ def test_the_contract_and_the_host_have_the_same_variables() -> None:
         cluster(host(gpus=gpus(2)), gpus="auto"),
         cluster(evaluator=1, tensorflow="2.15"),
         cluster(sidecar={"cache": {"image": "redis:7", "ready": 6379}}),
+        cluster(success="all", restart={"permanent": [3]}),
         debugged(cluster(), "chief-0", "/debugger"),
     ]
     given = {name for one in made for spec in task_containers(one) for name in spec.variables}

@@ -91,3 +91,20 @@ def test_arguments_that_differ_by_more_than_the_index_are_refused(argument: str)
     )  # fmt: skip
     with pytest.raises(UsageError, match="worker-0 … worker-10: their arguments differ"):
         platform_of("kubernetes").render(made)
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_refused"),
+    [
+        ({"success": {"worker": 0.5}}, True),
+        ({"success": {"worker": 1}}, False),
+        ({"success": "all"}, False),
+        ({"success": {"worker": 0.5}, "chief": 1, "ps": 1, "style": "all-tasks"}, False),
+    ],
+)
+def test_a_set_without_a_chief_needs_every_worker(keys: dict[str, Any], is_refused: bool) -> None:
+    each = {"engine": "kubernetes", "chief": 0, "ps": 0, "worker": 4, **keys}
+    found = problems(**each, kubernetes={"jobset": True})
+    assert [problem.key_path for problem in found] == ["success.worker"] * is_refused
+    assert all('`success = "all"`' in problem.hint_text() for problem in found)
+    assert not problems(**each)
