@@ -14,7 +14,7 @@ from cluster_kit.run.launch import Milestone
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.run import Run
 from cluster_kit.run.verdict import Reason
-from cluster_kit.util.terminal import duration
+from cluster_kit.util.terminal import duration, harmless
 from cluster_kit.workspace import RunDirectory
 
 MOST_LINES = 15
@@ -42,12 +42,16 @@ def print_outcome(outcome: Outcome, *, kept: bool = False) -> None:
     """
     seconds = outcome.timings_s.get("total")
     if outcome.success:
-        out.print(Text.assemble(("success", "bold green"), _after("in", seconds)))
+        decided = f": {outcome.decided}" if outcome.decided else ""
+        success = Text.assemble(("success", "bold green"), _after("in", seconds), harmless(decided))
+        out.print(success, soft_wrap=True)
     else:
         blame = f", blame {outcome.blame}{_code(outcome)}" if outcome.blame else ""
         stopped = outcome.reason in (Reason.STOPPED, Reason.INTERRUPTED)
         word, style = ("stopped", "bold yellow") if stopped else ("failed", "bold red")
         out.print(Text.assemble((word, style), _after("after", seconds), blame))
+        if outcome.decided:
+            say(f"  {outcome.decided}", to=out)
         lines = outcome.message.splitlines()
         shown = lines if len(lines) <= MOST_LINES else lines[: MOST_LINES - 1]
         for line in shown:

@@ -11,7 +11,15 @@ from cluster_kit.contract.events import End, Ready, Start
 from cluster_kit.observe import task_view
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import CLOCK_SLACK_S, NOT_THERE, RunState
-from cluster_kit.observe.task_view import State, Straggler, TaskView, figures, state_after
+from cluster_kit.observe.task_view import (
+    GOOD_CODES,
+    State,
+    Straggler,
+    TaskView,
+    code_of,
+    figures,
+    state_after,
+)
 from cluster_kit.observe.usage import of_samples, sample_of
 from cluster_kit.observe.user_requests import ENDS, Asked
 from cluster_kit.platforms.engine import Action, Container, Event
@@ -66,11 +74,13 @@ def _view(
 ) -> TaskView:
     """A task's view; `wished` is how often a user requested its restart, which the engine
     forgets."""
-    state = State.of_engine(container.state)
+    state, exit_code = State.of_engine(container.state), container.exit_code
     newest_figures: dict[str, Any] = {}
     for entry in entries:
         if entry.time >= container.started - CLOCK_SLACK_S:
             state = state_after(state, entry)
+            if state is State.ENDED and exit_code in GOOD_CODES:
+                exit_code = code_of(entry.event, exit_code)
         newest_figures |= figures(entry)
     # The engine counts a restart before it happens, and does not count restarts by `up`.
     counted = container.restarts - (state is State.RESTARTING) + wished
@@ -80,7 +90,7 @@ def _view(
         ip=container.ip,
         gpus=container.gpus,
         state=state,
-        exit_code=container.exit_code,
+        exit_code=exit_code,
         restarts=max(counted, len(births(entries)) - 1),
         straggler=straggler,
         **newest_figures,

@@ -14,7 +14,16 @@ from cluster_kit.observe import lives, task_view
 from cluster_kit.observe.hot_ps import Loads
 from cluster_kit.observe.lives import Life, Lives
 from cluster_kit.observe.progress import Entry
-from cluster_kit.observe.task_view import State, Straggler, TaskView, figures, is_work, state_after
+from cluster_kit.observe.task_view import (
+    GOOD_CODES,
+    State,
+    Straggler,
+    TaskView,
+    code_of,
+    figures,
+    is_work,
+    state_after,
+)
 from cluster_kit.observe.usage import Use, after, sample_of
 from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.engine import Action, Event
@@ -118,10 +127,14 @@ class RunState:
         now = replace(self, lives={**self.lives, task.name: lives_of_task})
         if event.action == Action.START:
             restarts, state = lives.restarts(lives_of_task), now._reported_state(task.name)
-            task = replace(task, state=state, exit_code=None, restarts=restarts)
+            code = code_of(now.end_of(task.name))
+            task = replace(task, state=state, exit_code=code, restarts=restarts)
         elif event.action == Action.DIE:
             state = State.RESTARTING if self._comes_back(event) else State.ENDED
-            task = replace(task, state=state, exit_code=event.exit_code, usage=None)
+            code = event.exit_code
+            if code in GOOD_CODES:
+                code = code_of(self.end_of(task.name), code)
+            task = replace(task, state=state, exit_code=code, usage=None)
         elif event.action == Action.PAUSE:
             task = replace(task, state=State.PAUSED)
         elif event.action == Action.UNPAUSE:
@@ -156,7 +169,12 @@ class RunState:
         task = tasks.get(entry.task)
         if task is not None:
             state = state_after(task.state, entry) if self._is_current(entry) else task.state
-            tasks = {**tasks, task.name: replace(task, state=state, **figures(entry))}
+            task = replace(task, state=state, **figures(entry))
+            if isinstance(entry.event, End) and entry.event.stays and self._is_current(entry):
+                code = task.exit_code
+                code = code_of(entry.event) if code in GOOD_CODES else code
+                task = replace(task, exit_code=code, usage=None)
+            tasks = {**tasks, task.name: task}
         loads = self.loads.with_entry(entry)
         return replace(self, tasks=tasks, entries=entries, stragglers=lag, loads=loads)
 

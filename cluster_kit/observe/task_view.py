@@ -14,6 +14,7 @@ from cluster_kit.contract.events import (
     End,
     Epoch,
     Evaluation,
+    Event,
     Ready,
     Start,
     Step,
@@ -227,13 +228,23 @@ def state_after(state: State, entry: Entry) -> State:
     """The state of a task after an entry that it wrote since its last start.
 
     A task that does not run keeps its state, since its last lines are often read after its end
-    event.
+    event. A task whose program has ended for good has ended, although its container stays.
     """
     if state not in _ALIVE:
         return state
+    if isinstance(entry.event, End) and entry.event.stays:
+        return State.ENDED
     if isinstance(entry.event, Ready):
         return State.READY if state is State.RUNNING else state
     return _REPORTED.get(type(entry.event), state)
+
+
+def code_of(event: Event | None, otherwise: int | None = None) -> int | None:
+    """The exit code in the `end` of a program that has ended for good while its task stays; for
+    any other event `otherwise`."""
+    if isinstance(event, End) and event.stays and event.exit_code is not None:
+        return int(event.exit_code)
+    return otherwise
 
 
 def figures(entry: Entry) -> dict[str, Any]:

@@ -235,7 +235,9 @@ def _rate(size: float, seconds: float) -> float:
 
 FORMAT = 1
 """The version of report.json; raised if the meaning of a key changes, or a key is removed."""
-_VERDICT = ("success", "exit_code", "reason", "blame", "message", "last_words", "cure", "notes")
+_VERDICT = (
+    "success", "exit_code", "reason", "blame", "message", "decided", "last_words", "cure", "notes",
+)  # fmt: skip
 _TASK = ("gpu_seen", "exit_code", "restarts", "oom", "rx_bytes", "tx_bytes", "usage")
 
 

@@ -23,7 +23,7 @@ from cluster_kit.contract.events import (
 )  # fmt: skip
 from cluster_kit.observe.lives import Life, lives_of, starts
 from cluster_kit.observe.progress import Entry, number
-from cluster_kit.observe.task_view import GOOD_CODES, State
+from cluster_kit.observe.task_view import GOOD_CODES, State, code_of
 from cluster_kit.observe.user_requests import THAW, Asked
 from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster, Task
@@ -62,6 +62,8 @@ def marks_of(
                 yield Mark("evaluation", entry.time, score(found))
             case Straggling(of=task):
                 yield Mark("straggler", entry.time, f"{task} is a straggler")
+            case End() as last if (code := code_of(last)) not in GOOD_CODES:
+                yield Mark("fault", entry.time, f"its program ended for good with exit code {code}")
 
 
 def _asked_for(mark: Mark, lives: Sequence[Life], requests: Sequence[Asked]) -> Mark:
@@ -215,6 +217,8 @@ def _heard(word: str, entry: Entry) -> str:
             return State.SCORING
         case Phase(name=name):
             return str(name)
+        case End(stays=True):
+            return ""
     return word
 
 

@@ -131,6 +131,7 @@ def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
         exit_code=CODES[Reason.DISK_FULL],
         reason=Reason.DISK_FULL,
         blame="",
+        decided="",
         message=f"the disk of {run.output} {full}; the checkpoints that were complete are kept",
         hint=f"free some space there: {_RESUME}",
     )
@@ -306,7 +307,7 @@ def _saved(
     lacking = parts.make(
         "look at the logs", lambda: without_log(run.engine, containers), list[str]()
     )
-    bare = replace(verdict, message="", hint="")
+    bare = replace(verdict, message="", hint="", decided="")
     verdict = parts.make("message", lambda: mask_verdict(verdict, secrets), bare)
     task = verdict.blame or seen.leader
     tail = parts.make(
@@ -314,7 +315,8 @@ def _saved(
     )
     words, shown = "", ""
     if verdict.blame:
-        words = parts.make("last words", lambda: without_message(tail, verdict.message), "")
+        said = f"{verdict.message}\n{verdict.decided}"
+        words = parts.make("last words", lambda: without_message(tail, said), "")
         shown = f"{words}\n{verdict.message}"
     elif verdict.reason in (Reason.DISK_FULL, Reason.OUTPUT_LOST):
         shown = f"{tail}\n{verdict.message}"  # `explained` adds the host's path to the message
@@ -349,6 +351,7 @@ def _saved(
         run=str(directory.path),
         id=run.id,
         kept=kept,
+        decided=verdict.decided,
     )
 
     def whole() -> Outcome:

@@ -53,10 +53,12 @@ def verdict_of(outcome: Mapping[str, Any]) -> str:
     """The verdict in words: `success`, `stopped`, or `failed` with the first line of the message.
 
     The task to blame is before the message, unless the message begins with it. A line that ends
-    with `:` is followed by the next one.
+    with `:` is followed by the next one. If the manifest's `success` or `restart` decided, a
+    sentence says so.
     """
+    decided = str(outcome.get("decided") or "")
     if outcome.get("success"):
-        return "success"
+        return f"success: {decided}" if decided else "success"
     message, _, rest = str(outcome.get("message", "")).partition("\n")
     following = rest.partition("\n")[0].strip()
     if message.endswith(":"):
@@ -64,7 +66,8 @@ def verdict_of(outcome: Mapping[str, Any]) -> str:
     to_blame = outcome.get("blame")
     blame = f", blame {to_blame}" if to_blame and not message.startswith(f"{to_blame} ") else ""
     word = "stopped" if outcome.get("reason") in ("stopped", "interrupted") else "failed"
-    return f"{word}{blame}: {message}" if message else f"{word}{blame}"
+    words = f"{message} ({decided})" if message and decided else message or decided
+    return f"{word}{blame}: {words}" if words else f"{word}{blame}"
 
 
 def saved_logs(run: RunDirectory) -> dict[str, Iterator[str]]:

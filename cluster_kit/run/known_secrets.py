@@ -112,9 +112,14 @@ def _has_mask(text: str) -> bool:
 
 
 def mask_verdict(verdict: Verdict, values: Iterable[str]) -> Verdict:
-    """The verdict with MASK for these values in its message and hint."""
+    """The verdict with MASK for these values in its texts."""
     mask = masker(values)
-    return replace(verdict, message=mask(verdict.message), hint=mask(verdict.hint))
+    return replace(
+        verdict,
+        message=mask(verdict.message),
+        hint=mask(verdict.hint),
+        decided=mask(verdict.decided),
+    )
 
 
 def mask_outcome(outcome: Outcome, values: Iterable[str]) -> Outcome:
@@ -123,6 +128,7 @@ def mask_outcome(outcome: Outcome, values: Iterable[str]) -> Outcome:
     return replace(
         outcome,
         message=mask(outcome.message),
+        decided=mask(outcome.decided),
         last_words=mask(outcome.last_words),
         cure=mask(outcome.cure),
         notes=[mask(note) for note in outcome.notes],

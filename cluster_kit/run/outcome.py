@@ -12,7 +12,7 @@ from cluster_kit.contract.endings import NOT_FAILED
 from cluster_kit.contract.events import End, Evaluation
 from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.task_view import TaskView
+from cluster_kit.observe.task_view import GOOD_CODES, TaskView, code_of
 from cluster_kit.observe.usage import Use
 from cluster_kit.platforms.engine import Container
 from cluster_kit.resolved import Cluster
@@ -66,7 +66,7 @@ def task_outcome(name: str, seen: RunState, container: Container | None) -> Task
         ip=container.ip if container else view.ip,
         gpu=list(container.gpus if container else view.gpus),
         gpu_seen=seen.devices(name),
-        exit_code=_exit_code(view, seen.final_failures(name), container),
+        exit_code=_exit_code(view, seen.final_failures(name), container, end),
         restarts=view.restarts,
         oom=out_of_memory(seen, name) or bool(container and container.oom),
         rx_bytes=_count(end.rx_bytes),
@@ -98,12 +98,17 @@ def _rounded(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def _exit_code(view: TaskView, failures: Sequence[End], container: Container | None) -> int | None:
+def _exit_code(
+    view: TaskView, failures: Sequence[End], container: Container | None, end: End
+) -> int | None:
     """The exit code that the engine reports, else that of the task's last failure.
 
-    The engine reports no exit code for a failed task that it has just restarted.
+    The engine reports no exit code for a failed task that it has just restarted, and 0 for a task
+    that stayed after its program had failed for good.
     """
     code = container.exit_code if container else view.exit_code
+    if code in GOOD_CODES and (of_program := code_of(end)) is not None:
+        return of_program
     if code is None and failures and isinstance(failures[-1].exit_code, int):
         return failures[-1].exit_code
     return code
@@ -129,7 +134,8 @@ class Outcome:
     `blame` is the task that is to blame, or None; `last_words` is the end of its log, without the
     message; `cure` is the hint, or ""; `run` is the path of the run's directory, `id` the label of
     its containers, which still exist if `kept`. `program_exit_code` is the exit code of the program
-    that decided the run, or None. `format` is the version of outcome.json.
+    that decided the run, or None. `decided` is a sentence about who decided, "" if the leader did.
+    `format` is the version of outcome.json.
     """
 
     cluster: str
@@ -148,6 +154,7 @@ class Outcome:
     id: str = ""
     kept: bool = False
     program_exit_code: int | None = None
+    decided: str = ""
     format: int = FORMAT
 
     def as_json(self) -> dict[str, Any]:
@@ -208,6 +215,7 @@ def outcome_of(
         id=run_id,
         kept=kept,
         program_exit_code=_program_exit_code(verdict, seen, tasks),
+        decided=verdict.decided,
     )
 
 

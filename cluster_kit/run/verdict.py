@@ -26,7 +26,8 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, is_work
 from cluster_kit.observe.tracebacks import on_host
 from cluster_kit.platforms.engine import SIDECAR, Container
-from cluster_kit.resolved import Cluster, ProfileAt
+from cluster_kit.resolved import Cluster, ProfileAt, RestartCodes, Task
+from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import LEFT_OUT as TEXT_LEFT_OUT
 
 Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar", "memory"]
@@ -89,7 +90,7 @@ class Verdict:
     """How a run ended.
 
     `exit_code` is the kit's (see `errors`); `blame` is the name of a task, or ""; `hint` says what
-    to do, or is "".
+    to do, or is "". `decided` says who decided, if the manifest's `success` or `restart` did.
     """
 
     success: bool
@@ -98,6 +99,7 @@ class Verdict:
     blame: str = ""
     message: str = ""
     hint: str = ""
+    decided: str = ""
 
 
 def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
@@ -116,8 +118,9 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
         message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
         return Verdict(False, CODES[Reason.JOB_DEADLINE], Reason.JOB_DEADLINE, seen.leader, message)
     if seen.tasks[seen.leader].exit_code == 0:
-        return _judge_evaluators(seen)
-    verdict = _judge_leader(seen)
+        verdict = _judge_evaluators(cluster, seen)
+        return replace(verdict, decided=_decided(cluster, seen)) if verdict.success else verdict
+    verdict = replace(_judge_leader(seen), decided=_decided(cluster, seen))
     if lost_node := absences.node_text(seen, verdict.blame):
         verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
     lost_node = lost_node or absences.refusal(seen, verdict.blame)
@@ -126,14 +129,30 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     return replace(verdict, message=f"{verdict.message} ({lost_node})") if lost_node else verdict
 
 
+def _decided(cluster: Cluster, seen: RunState) -> str:
+    """A sentence of the leader's about who decided; "" if no key of the manifest has a say."""
+    if cluster.success is None and cluster.restart == RestartCodes():
+        return ""
+    end = seen.end_of(seen.leader)
+    return ((end.decided if end else None) or "").partition("\n")[0][:LONGEST_NOTE]
+
+
 def starved(cluster: Cluster, seen: RunState) -> str:
     """The task that has run out of memory and would do so again with its limit; "" if none.
 
     It is a server for which the leader waits, or a task whose program ran out of memory twice.
     """
+    needed = [t for t in cluster.tasks if t.memory and not _is_spare(cluster, t)]
     return _starved_server(cluster, seen) or next(
-        (t.name for t in cluster.tasks if t.memory and _starved_twice(seen, t.name)), ""
+        (task.name for task in needed if _starved_twice(seen, task.name)), ""
     )
+
+
+def _is_spare(cluster: Cluster, task: Task) -> bool:
+    """Whether the job can succeed without this task, by the manifest's `success`."""
+    if cluster.success is None or task.serves or not ROLES[task.role].leads:
+        return False
+    return dict(cluster.success.needed).get(task.role, 0) < len(cluster.of(task.role))
 
 
 def _starved_twice(seen: RunState, task: str) -> bool:
@@ -227,9 +246,9 @@ def _stopped(seen: RunState) -> str:
     return f"{seen.leader} was stopped from outside: {absences.stopped_by(seen, seen.leader)}"
 
 
-def _judge_evaluators(seen: RunState) -> Verdict:
-    """The verdict if the training succeeded: success, unless an evaluator failed."""
-    for name in sorted(seen.evaluators):
+def _judge_evaluators(cluster: Cluster, seen: RunState) -> Verdict:
+    """The verdict if the training succeeded: success, unless an evaluator that counts failed."""
+    for name in sorted(seen.evaluators) if _evaluators_count(cluster) else ():
         code = seen.tasks[name].exit_code
         if code in NOT_FAILED:
             continue
@@ -247,6 +266,11 @@ def _judge_evaluators(seen: RunState) -> Verdict:
             message += OUT_OF_MEMORY
         return Verdict(False, TrainingFailed.exit_code, reason, name, message)
     return Verdict(True, 0, Reason.FINISHED)
+
+
+def _evaluators_count(cluster: Cluster) -> bool:
+    """Whether an evaluator must end well, too."""
+    return cluster.success is None or cluster.success.evaluator
 
 
 def _end_report(end: End | None) -> tuple[str, str, str]:
@@ -314,6 +338,8 @@ def _last_oom(seen: RunState, task: str) -> float:
 NO_PART = "had no part in the training: it made no step before the others were done"
 STARVED = "ran out of memory (raise its `memory` limit)"
 CAME_BACK = ", and was started again"
+WITHOUT_IT = "and the leader ended without it"
+UNCOUNTED = "which does not count (`success`)"
 OVER_THE_END = re.compile(
     r"killed by SIG|[Cc]onnection|Socket closed|Broken ?[Pp]ipe|[Cc]ollective"
     r"|(Unavailable|Aborted|Cancelled|Internal|Unknown|FailedPrecondition|NotFound|DeadlineExceeded"
@@ -377,6 +403,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             notes.append(f"{task.name}: {end.message or ''}{before}")
         elif failures and succeeded and task.name not in seen.evaluators:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
+        elif failures and succeeded and not _evaluators_count(cluster):
+            notes.append(f"{task.name}: {_left_out(failures, cluster, UNCOUNTED)}")
         elif end is not None and (late := _late_failure(end, cluster)):
             notes.append(f"{task.name}: {late}")
         elif succeeded and (last := _last_oom(seen, task.name)):
@@ -438,12 +466,10 @@ def _times(failures: Sequence[End]) -> str:
     return {1: "once", 2: "twice"}.get(len(failures), f"{len(failures)} times")
 
 
-def _left_out(failures: Sequence[End], cluster: Cluster) -> str:
+def _left_out(failures: Sequence[End], cluster: Cluster, then: str = WITHOUT_IT) -> str:
     last = failures[-1]
     message = _first_line(last.message or "", cluster)
-    note = (
-        f"failed {_times(failures)} (exit code {last.exit_code}), and the leader ended without it"
-    )
+    note = f"failed {_times(failures)} (exit code {last.exit_code}), {then}"
     return f"{note}; its last words: {message}" if message else note
 
 

@@ -335,6 +335,8 @@ def _verdict(outcome: Outcome) -> Iterator[tuple[str, str]]:
     yield "exit code", str(outcome.exit_code)
     if outcome.blame:
         yield "blame", text(outcome.blame)
+    if outcome.decided:
+        yield "decided", text(outcome.decided)
     steps = [(name, outcome.timings_s[name]) for name in _STEPS if name in outcome.timings_s]
     if steps:
         yield (

@@ -17,6 +17,7 @@ function header(run) {
   return element("header", {},
     element("h1", {}, `${run.cluster} `, element("span", { class: `badge ${colour}` }, word)),
     element("p", { class: "soft" }, `run ${run.run}, ${new Date(run.began * 1000).toLocaleString()}, ${took(run)}, ${run.tasks.length} tasks`),
+    verdict.decided ? element("p", {}, `Decided: ${verdict.decided}`) : null,
     blame ? element("pre", { class: "message" }, blame) : null,
     verdict.last_words ? element("div", {}, element("h3", {}, "Last words"), element("pre", {}, verdict.last_words)) : null,
     verdict.cure ? element("p", {}, `What to do: ${verdict.cure}`) : null,

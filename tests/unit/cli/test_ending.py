@@ -52,6 +52,28 @@ def test_the_exit_code_of_the_task_to_blame_is_printed_once(
     assert capsys.readouterr().out.splitlines()[:2] == [first, f"  {message}"]
 
 
+DECIDED = "1 of 2 workers ended well (success = {worker = 0.5})"
+
+
+@pytest.mark.parametrize(
+    ("success", "lines"),
+    [
+        (True, [f"success in 2.0 s: {DECIDED}", "  everything is in /r"]),
+        (False, ["failed after 2.0 s, blame worker-0", f"  {DECIDED}", "  ValueError: no"]),
+    ],
+)
+def test_the_sentence_about_who_decided_is_printed(
+    success: bool, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = Outcome(
+        "demo", success, 5, "failed", "worker-0", "ValueError: no", "", [], [], {"total": 2.0}, {},
+        "", "/r", decided=f"\x1b[2J{DECIDED}",
+    )  # fmt: skip
+    with pytest.raises(typer.Exit):
+        end_with(outcome, as_json=False)
+    assert capsys.readouterr().out.splitlines()[: len(lines)] == lines
+
+
 def test_an_error_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(
         "demo", False, 5, "failed", "chief-0", "\x1b[2JValueError: \x1b[31mno", "\x1b]0;x\x07f.py",

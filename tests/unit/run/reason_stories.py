@@ -131,6 +131,26 @@ STORIES = {
                "its last words: E: no"],
         overrides=ALL_TASKS,
     ),
+    "half of the workers decide, and one has failed for good": Story(
+        {"worker-0": leader(says(2.0, "end", exit_code=0, reason="finished", decided="1 of 2 …"),
+                            dies(2.1, 0)),
+         "worker-1": [Life((*TRAINING, says(1.0, "end", exit_code=3, reason="failed", message="E",
+                                            tasks=[], stays=True)), last=dies(0.0, 0))]},
+        Reason.FINISHED, 0, None, exit_codes={"worker-0": 0, "worker-1": 3},
+        restarts={"worker-1": 0},
+        notes=["worker-1: failed once (exit code 3), and the leader ended without it; its last "
+               "words: E"],
+        overrides={**ALL_TASKS, "success": {"worker": 0.5}, "restart": {"permanent": [3]}},
+    ),
+    "a permanent exit code of a worker ends the job": Story(
+        {"worker-0": leader(says(2.0, "end", exit_code=1, reason="failed", message="worker-1: E",
+                                 tasks=["worker-1"], decided="worker-1 ended with 3, which …"),
+                            dies(2.1, 1)),
+         "worker-1": [Life((*TRAINING, says(1.0, "end", exit_code=3, reason="failed", message="E",
+                                            tasks=[], stays=True)), last=dies(0.0, 0))]},
+        Reason.FAILED, 5, "worker-1", "E", exit_codes={"worker-1": 3}, restarts={"worker-1": 0},
+        overrides={**ALL_TASKS, "restart": {"permanent": [3]}},
+    ),
     "the leader's program raises": Story(
         {"chief-0": leader(prints(1.0, "Traceback (most recent call last):"),
                            prints(1.0, '  File "/program/train.py", line 3, in <module>'),
