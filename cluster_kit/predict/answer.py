@@ -10,8 +10,8 @@ from typing import Any
 
 from cluster_kit.errors import UsageError
 from cluster_kit.predict.calibrate import fit
-from cluster_kit.predict.limits import COMPUTE, KINDS, Limit, limit, mean_of
-from cluster_kit.predict.plan import Change, Fitted, Setup, changed, is_async, setup
+from cluster_kit.predict.limits import COMPUTE, KINDS, Limit, limit, mean_of, speed
+from cluster_kit.predict.plan import Change, Fitted, Setup, changed, is_async, mean_seconds, setup
 from cluster_kit.predict.profile import (
     PS_WAYS,
     SYNC,
@@ -137,9 +137,8 @@ def predict(profile: Profile, question: Question) -> Answer:
     if change == Change():
         points = [_with_row(point, profile.measured) for point in points]
     advice = [*_advice(target, points), *_budget(target, ends, question)]
-    return Answer(
-        profile.name, target.way, tuple(points), tuple(advice), tuple(_sure(profile, points))
-    )
+    sure = [*_calibrated(profile, ends), *_sure(profile, points)]
+    return Answer(profile.name, target.way, tuple(points), tuple(advice), tuple(sure))
 
 
 def _refuse(profile: Profile, question: Question) -> None:
@@ -193,7 +192,7 @@ def _point(
     goodput = _goodput(profile, setups[0], change) if change.failures else None
     share = goodput.share if goodput else 1.0
     speed = mean.images_per_s * share
-    alone = profile.batch / setups[-1].seconds
+    alone = profile.batch * len(setups) / sum(one.seconds for one in setups)
     epoch = profile.epoch_images / speed if profile.epoch_images else None
     return Point(
         workers,
@@ -382,6 +381,32 @@ def _ps_counts(profile: Profile, budget: int) -> list[int | None]:
         counts.append(one)
         one = max(one + 1, one * 5 // 4)
     return counts
+
+
+def _calibrated(profile: Profile, ends: Sequence[_End]) -> Iterator[str]:
+    """Yields what the calibrating rows gave."""
+    if not profile.calibrating:
+        return
+    parts: list[str] = []
+    if mean_seconds(profile.step) is None:
+        low, high = sorted(end.fitted.seconds for end in ends)
+        parts.append(f"a step of {low:.3g} s" + (f" to {high:.3g} s" if high > 1.005 * low else ""))
+    for end, name in zip(ends, ("slow end", "fast end"), strict=True):
+        fitted = end.fitted
+        before = len(parts)
+        if fitted.device_link:
+            parts.append(f"{speed(fitted.device_link)} between the devices of a host")
+        if fitted.remote:
+            what = "of a ps" if profile.way in PS_WAYS else "of a connection"
+            parts.append(f"{speed(fitted.remote)} {what}")
+        if fitted.extra:
+            hosts = "hosts" if fitted.extra_of_hosts else "devices"
+            parts.append(f"{fitted.extra * 1e3:.3g} ms more in each step with several {hosts}")
+        if fitted.overlap:
+            parts.append(f"at least {fitted.overlap:.0%} of the communication is hidden")
+        parts[before:] = [f"{part} ({name})" for part in parts[before:]]
+    counts = " and ".join(_workers(row.workers) for row in profile.calibrating)
+    yield f"calibrated on {counts}: {'; '.join(parts) or 'the profile says the same'}"
 
 
 def _sure(profile: Profile, points: Sequence[Point]) -> Iterator[str]:

@@ -27,6 +27,7 @@ FREE = math.inf
 class Shard:
     """What one ps holds: bytes sent to and received from one worker in a step, and its size.
 
+    `tensors` is how many variables, or parts of variables, travel.
     `largest` is the variable that is most of them, with its bytes in both directions; a part of a
     split variable has `is_part`.
     """
@@ -37,6 +38,7 @@ class Shard:
     largest: str = ""
     largest_bytes: float = 0.0
     is_part: bool = False
+    tensors: int = 0
 
     @property
     def share(self) -> float:
@@ -80,6 +82,7 @@ class Setup:
     latency: float
     apply: float
     cpu_per_byte: float
+    cpu_per_tensor: float
     dispatch: float
     extra: float = 0.0
     backup: int = 0
@@ -232,6 +235,7 @@ def setup(
         latency=machines.latency,
         apply=profile.ps.apply / more,
         cpu_per_byte=transport.cpu_per_gb / 1e9 / more,
+        cpu_per_tensor=transport.cpu_per_tensor / more,
         dispatch=profile.chief.dispatch if by_ps else 0.0,
         extra=fitted.extra if has_extra else 0.0,
         backup=change.backup,
@@ -280,6 +284,7 @@ def _shards(
 ) -> tuple[Shard, ...]:
     sizes = [0.0] * ps
     pulls, pushes, largest = sizes.copy(), sizes.copy(), [_Piece("", 0, 0, 0)] * ps
+    tensors = [0] * ps
     for number, piece in enumerate(
         _pieces(variables, ps if placement == "split" else 1, min_shard)
     ):
@@ -295,13 +300,14 @@ def _shards(
                 )
             at = piece.ps
         sizes[at] += piece.size
+        tensors[at] += piece.pull + piece.push > 0
         pulls[at] += piece.pull * pull
         pushes[at] += piece.push * push
         if piece.pull + piece.push > largest[at].pull + largest[at].push:
             largest[at] = piece
     return tuple(
-        Shard(p, q, size, one.name, one.pull * pull + one.push * push, one.is_part)
-        for p, q, size, one in zip(pulls, pushes, sizes, largest, strict=True)
+        Shard(p, q, size, one.name, one.pull * pull + one.push * push, one.is_part, count)
+        for p, q, size, one, count in zip(pulls, pushes, sizes, largest, tensors, strict=True)
     )
 
 

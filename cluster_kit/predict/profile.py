@@ -190,6 +190,8 @@ class Transport(Strict):
     """The most that one ps sends, or receives."""
     cpu_per_gb: ShortSeconds | _NO_TIME = 0.0
     """Seconds of CPU for 10^9 bytes, at each end."""
+    cpu_per_tensor: ShortSeconds | _NO_TIME = 0.0
+    """Seconds of CPU for each variable between a worker and a ps, at each end."""
 
 
 class Failures(Strict):
@@ -270,6 +272,8 @@ def load(path: Path) -> Profile:
         HostError: it cannot be read.
         ManifestError: it is not TOML, or invalid: with every problem in it.
     """
+    if path.exists() and not path.is_file():
+        raise HostError(f"{path} is not a file", "name a profile: FILE.toml")
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

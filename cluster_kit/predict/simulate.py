@@ -214,11 +214,18 @@ class _Servers:
         self._make_links()
         everything = sum(shard.size for shard in setup.shards) or 1.0
         self.apply = [setup.apply * shard.size / everything for shard in setup.shards]
-        self.sends = [shard.pull * setup.cpu_per_byte for shard in setup.shards]
-        self.takes = [
-            work + shard.push * setup.cpu_per_byte
-            for work, shard in zip(self.apply, setup.shards, strict=True)
+        calls = [shard.tensors * setup.cpu_per_tensor for shard in setup.shards]
+        self.sends = [
+            shard.pull * setup.cpu_per_byte + call
+            for shard, call in zip(setup.shards, calls, strict=True)
         ]
+        gets = [
+            shard.push * setup.cpu_per_byte + call
+            for shard, call in zip(setup.shards, calls, strict=True)
+        ]
+        self.takes = [work + get for work, get in zip(self.apply, gets, strict=True)]
+        self.worker_cpu = sum(self.sends), sum(gets)
+        """A worker has as much to do for all ps as each of them has for it."""
         self.ps_free = [0.0] * len(setup.shards)
         self.ps_work = [0.0] * len(setup.shards)
         self.chief_free = self.chief_work = 0.0
@@ -382,8 +389,7 @@ class _Servers:
         if is_remote:
             floor += size / setup.connection
             floor = max(floor, now + self.alone[host][phase]) + setup.latency
-        if setup.cpu_per_byte:
-            floor = max(floor, now + size * setup.cpu_per_byte)
+        floor = max(floor, now + self.worker_cpu[phase])
         if phase == _PUSH_PHASE:
             floor = max(floor, worker.computed)
         flow = _Flow(worker, ps, floor)

@@ -186,6 +186,7 @@ def test_calibrating_rows_are_met_and_others_are_compared() -> None:
     assert one.error is None
     assert four.error == pytest.approx((four.images_per_s or 0) / 150 - 1)
     assert any("against 1 measured row" in line for line in answer.sure)
+    assert answer.sure[0].startswith("calibrated on 1 worker and 2 workers: a step of ")
     assert fit(found, 0.0, True).remote or fit(found, 0.0, True).overlap
 
 

@@ -119,6 +119,16 @@ def test_a_queue_at_the_cpu_of_a_ps_is_as_long_as_of_m_d_1() -> None:
     assert wait == pytest.approx(load * apply / (2 * (1 - load)), rel=0.1)
 
 
+def test_each_tensor_takes_cpu_at_both_ends_at_once() -> None:
+    """The ps sends one after the other, while the worker receives."""
+    variables = [{"name": "v", "bytes": 1, "count": 100}]
+    found = profile(variable=variables, transport={"cpu_per_tensor": "1ms"})
+    assert simulated(found, 1).images_per_s == pytest.approx(32 / (0.3 + 0.2 + 0.2), rel=0.01)
+    many = simulated(found, 32, steps=60)
+    assert many.images_per_s == pytest.approx(32 / 0.2, rel=0.02)
+    assert many.busy["ps-0 CPU"] > 0.98
+
+
 def test_the_chief_schedules_one_step_after_the_other() -> None:
     found = profile(chief={"dispatch": 0.01}, variable=NO_BYTES)
     assert simulated(found, 64, steps=50).images_per_s == pytest.approx(32 / 0.01, rel=0.01)

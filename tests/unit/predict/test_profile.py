@@ -44,7 +44,12 @@ ALL: dict[str, Any] = raw(
     },
     ps={"apply": "5ms", "bandwidth": "25gbit"},
     chief={"dispatch": "400us"},
-    transport={"connection": "4gbit", "ps": "5gbit", "cpu_per_gb": "800ms"},
+    transport={
+        "connection": "4gbit",
+        "ps": "5gbit",
+        "cpu_per_gb": "800ms",
+        "cpu_per_tensor": "30us",
+    },
     failures={"checkpoint": "5s", "restart": 12},
     variable=[
         {"name": "kernel", "shape": [3, 3, 64]},
@@ -146,7 +151,7 @@ def test_all_problems_are_told_at_once() -> None:
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no profile"):
         load(tmp_path / "missing.toml")
-    with pytest.raises(HostError, match="cannot be read"):
+    with pytest.raises(HostError, match="is not a file"):
         load(tmp_path)
     file = tmp_path / "broken.toml"
     file.write_text("way = ", encoding="utf-8")
