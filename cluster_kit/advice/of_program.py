@@ -29,6 +29,7 @@ from cluster_kit.advice.tf1 import (
     check_arguments,
     check_flags,
     check_python2,
+    check_spelling,
     check_tf1,
     inside_of_try,
     refuse,
@@ -351,7 +352,14 @@ def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
 
 def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tuple[Hint, ...]:
     hints = [*check_arguments(manifest), *check_secrets(manifest), *unread]
-    for rule in (check_own_cluster, check_strategies, check_servers, check_tf1, check_flags):
+    for rule in (
+        check_own_cluster,
+        check_strategies,
+        check_servers,
+        check_tf1,
+        check_flags,
+        check_spelling,
+    ):
         hints += rule(sources, manifest)
     for rule_of_text in (
         check_keras3,

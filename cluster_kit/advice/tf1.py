@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import json
 import re
 from collections.abc import Iterator
@@ -339,6 +340,8 @@ PLACES = {
 SURE = ({"ps_hosts", "worker_hosts"}, {"master", "task", "worker_replicas"})
 """Sets of flags: a program that defines all flags of a set is older than TF_CONFIG."""
 NOT_TOLD = "no argument sets them, so no task knows its role and index"
+SIMILAR = 0.8
+"""How similar a misspelled flag is to the right one, from 0 to 1."""
 HOSTS, SERVER = {"type", "index"}, {"master", "task"}
 """Flags that show this only together with the first set, or with the second."""
 
@@ -352,6 +355,33 @@ def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
         )
 
 
+def check_spelling(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields a hint on each argument that is spelled like a flag of the program that no argument
+    sets.
+
+    TensorFlow 1's `tf.app.run` ignores flags that the program does not define. An argument that
+    argparse takes for the beginning of a flag is left alone.
+    """
+    defined = {flag.name: flag for source in sources for flag in _flags(source)}
+    given = {argument: _flag_name(argument) for argument in manifest.args}
+    unset = [flag for name, flag in defined.items() if name not in given.values()]
+    for name in given.values():
+        begun = any(flag.argparse and flag.name.startswith(name) for flag in defined.values())
+        if not name or name in defined or name.removeprefix("no") in defined or begun:
+            continue
+        for near in difflib.get_close_matches(name, [flag.name for flag in unset], 1, SIMILAR):
+            location = defined[near].location
+            rule = "a program that ignores unknown flags would train with that flag's default"
+            yield Hint(
+                "args", f"no flag `--{name}`", rule, f"did you mean `--{near}` ({location})?"
+            )
+
+
+def _flag_name(argument: str) -> str:
+    """The name in `--name` or `--name=value`; "" for a value."""
+    return argument[2:].partition("=")[0] if argument.startswith("--") else ""
+
+
 def refuse(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:
     """Yields a problem if the program cannot find its cluster without arguments."""
     flags = _missing(sources, manifest)
@@ -361,11 +391,14 @@ def refuse(sources: list[Source], manifest: Manifest) -> Iterator[Problem]:
 
 @dataclass(frozen=True)
 class _Flag:
-    """A flag that a program defines, its location, and whether its default is a literal."""
+    """A flag that a program defines, its location, whether its default is a literal, and whether
+    argparse reads it.
+    """
 
     name: str
     location: str
     constant: bool
+    argparse: bool
 
 
 def _missing(sources: list[Source], manifest: Manifest) -> list[_Flag]:
@@ -431,7 +464,7 @@ def _flags(source: Source) -> Iterator[_Flag]:
             defaults = [keyword.value for keyword in node.keywords if keyword.arg == "default"]
             defaults += node.args[1:2] if absl else []
             constant = all(isinstance(default, ast.Constant) for default in defaults)
-            yield _Flag(first.value.removeprefix("--"), source.location(node), constant)
+            yield _Flag(first.value.removeprefix("--"), source.location(node), constant, not absl)
 
 
 def _names_tf_config(source: Source) -> bool:

@@ -122,3 +122,36 @@ def test_uncertain_cases_are_accepted(text: str, args: list[str], tmp_path: Path
     assert not hints(text, tmp_path, args=args, **KEYS)
     lines = f'style = "all-tasks"\nchief = 0\nargs = {json.dumps(args)}\n'
     assert not problems(text, tmp_path, lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "near"),
+    [
+        (ABSL, ["--task_index={{ index }}", "--workers_hosts={{ worker_hosts }}"], "worker_hosts"),
+        (ABSL, ["--task_index", "0", "--train_dirs", "x"], "train_dir"),
+        ("flags.DEFINE_integer('steps', 200, '')\n", ["--step", "300"], "steps"),
+        ("p.add_argument('--epochs')\n", ["--epocs=3"], "epochs"),
+    ],
+)
+def test_a_misspelled_flag_is_reported(
+    text: str, args: list[str], near: str, tmp_path: Path
+) -> None:
+    (hint,) = hints(text, tmp_path, args=args, **KEYS)
+    assert hint.what.startswith("no flag `--")
+    assert f"did you mean `--{near}` (train.py:" in hint.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        ("p.add_argument('--epochs')\n", ["--epoch", "3"]),
+        ("flags.DEFINE_bool('shuffle', True, '')\n", ["--noshuffle"]),
+        ("flags.DEFINE_integer('steps', 200, '')\n", ["--seed=1", "--", "step"]),
+        ("flags.DEFINE_integer('steps', 200, '')\n", ["--steps=1", "--step=1"]),
+        ("print('--steps')\n", ["--step=1"]),
+    ],
+)
+def test_flags_that_can_be_intended_are_accepted(
+    text: str, args: list[str], tmp_path: Path
+) -> None:
+    assert not hints(text, tmp_path, args=args, **KEYS)
