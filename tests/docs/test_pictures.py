@@ -71,9 +71,9 @@ def test_the_newest_of_several_runs_is_used(
 def test_the_table_is_recorded_in_mid_training_without_the_network() -> None:
     def at(step: int) -> RunState:
         seen = RunState.of(cluster()).with_event(Event(0.0, "start", "chief-0", None))
-        outputs = [("start", {"attempt": 1}), ("ready", {}), ("training", {"steps": 100}),
+        reports = [("start", {"attempt": 1}), ("ready", {}), ("training", {"steps": 100}),
                 ("step", {"step": step, "steps_per_s": 9.0})]  # fmt: skip
-        for time, (event, fields) in enumerate(outputs):
+        for time, (event, fields) in enumerate(reports):
             seen = seen.with_entry(as_entry("chief-0", float(time), event, fields))
         return seen
 

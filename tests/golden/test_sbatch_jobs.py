@@ -55,8 +55,8 @@ def test_a_run_leaves_the_files_that_the_kit_reads(tmp_path: Path) -> None:
 
 
 def test_a_failed_run_ends_with_the_kits_exit_code(tmp_path: Path) -> None:
-    outputs = {"exit_code": 9, "reason": "stall", "message": 'a "quoted"\nword', "tasks": ["ps-0"]}
-    job = ran(tmp_path, {"chief-0": [{"code": 9, "end": outputs}]})
+    fields = {"exit_code": 9, "reason": "stall", "message": 'a "quoted"\nword', "tasks": ["ps-0"]}
+    job = ran(tmp_path, {"chief-0": [{"code": 9, "end": fields}]})
     assert job.code == 6
     report = report_of(RunDirectory(job.run))["verdict"]
     assert (report["exit_code"], report["blame"]) == (6, "ps-0")

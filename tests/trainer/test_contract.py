@@ -83,10 +83,10 @@ def test_a_stopped_task_ends_before_docker_kills_it():
 
 
 def test_the_beacons_lines_equal_those_of_the_contract():
-    outputs = [Hello("TASK", "RUN"), Done("TASK"), Failed("TASK", "MESSAGE"),
+    messages = [Hello("TASK", "RUN"), Done("TASK"), Failed("TASK", "MESSAGE"),
             Permanent("TASK", 3, "MESSAGE"), Report("REASON", "TASK", "MESSAGE"),
             Beat(Usage(0.5, 7)), Stopping(), Stacks(), Beat(), End(7)]  # fmt: skip
-    text = "".join(encode(message).decode() for message in outputs)
+    text = "".join(encode(message).decode() for message in messages)
     words = {"end 7": "end EXIT_CODE", "TASK 3": "TASK EXIT_CODE"}
     words[" ".join(Usage(0.5, 7).words())] = " ".join(USAGE)
     for value, name in words.items():

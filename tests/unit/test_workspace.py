@@ -167,6 +167,6 @@ def test_a_cluster_is_recognized_only_by_files_that_the_kit_wrote(tmp_path: Path
     assert Workspace(tmp_path).known() == ["a", "b", "c", "d"]
 
 
-def test_a_run_outside_of_a_workspace_has_none() -> None:
+def test_the_workspace_of_a_run_is_above_runs_or_the_run_itself() -> None:
     assert RunDirectory(Path("/home/me/runs/demo/1")).workspace == Path("/home/me")
     assert RunDirectory(Path("/out")).workspace == Path("/out")

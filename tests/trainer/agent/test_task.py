@@ -45,11 +45,11 @@ def test_without_tf_config_the_task_is_a_single_worker():
 
 
 @pytest.mark.parametrize(("given", "on"), [("on", True), ("", False), (None, False)])
-def test_paths_in_variables(given, on):
-    output = (
+def test_switches_for_tensorflow_1_and_own_servers(given, on):
+    variables = (
         {} if given is None else {"CLUSTER_KIT_OLD_API": given, "CLUSTER_KIT_OWN_SERVER": given}
     )
-    task = read_task(environment(**output))
+    task = read_task(environment(**variables))
     assert (task.tf1, task.own_server) == (on, on)
 
 

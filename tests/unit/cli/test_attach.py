@@ -187,7 +187,7 @@ def test_keep_needs_no_value(cli: Cli, stage: Stage) -> None:
     assert cli("up", NAME, "--keep=some").code == 2
 
 
-def test_defaults_of_options_without_a_value_have_the_right_type() -> None:
+def test_the_values_of_ready_are_the_milestones() -> None:
     assert BARE["--ready"] == tuple(Milestone)
 
 

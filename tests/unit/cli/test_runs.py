@@ -60,7 +60,7 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     assert refused.code == 2 and "write it after `cluster-kit runs prune`" in refused.out
 
 
-def test_a_verdict_with_a_two_line_summary_is_shown_in_full(cli: Cli, root: Path) -> None:
+def test_a_first_line_that_ends_with_a_colon_is_shown_with_the_next(cli: Cli, root: Path) -> None:
     message = "docker compose up failed (exit 1):\n  no such device\nmore"
     saved(root, 9, success=False, message=message)
     saved(root, 8, success=False, message="ValueError:")

@@ -62,7 +62,7 @@ def test_a_cluster_of_this_directory_is_preferred_to_others(
     assert "ours: the only cluster of this directory that is up" in result.err
 
 
-def test_down_prints_the_owner_of_the_cluster(
+def test_down_names_the_owner_of_another_users_cluster(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))

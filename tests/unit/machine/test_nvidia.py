@@ -100,7 +100,9 @@ def test_a_gpu_that_does_not_answer_is_omitted_and_the_others_keep_their_indexes
     assert [(gpu.index, gpu.uuid) for gpu in host_facts.gpu_inventory()] == [(1, "GPU-t")]
 
 
-def test_the_library_is_shut_down_only_if_it_was_started_here(there: Any, fake: ModuleType) -> None:
+def test_every_start_of_the_library_is_followed_by_its_shutdown(
+    there: Any, fake: ModuleType
+) -> None:
     there(A100, {**T4, "lost": True})
     host_facts.gpu_inventory()
     host_facts.driver_problem()

@@ -146,7 +146,7 @@ def test_only_tasks_of_the_run_are_read_and_named(output: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["1e999", "-1", "NaN", "1e300", "null", "[]", '"x"', "9e9"])
-def test_times_outside_the_run_are_corrected(output: Path, moment: str) -> None:
+def test_entries_with_times_outside_the_run_are_skipped(output: Path, moment: str) -> None:
     found = read(output, f'{{"time": {moment}, "event": "step", "step": 1}}\n' + line(1, "ready"))
     assert [name_of(entry.event) for entry in found] == ["ready"]
 

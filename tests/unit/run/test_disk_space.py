@@ -50,8 +50,8 @@ def test_a_programs_error_about_a_full_disk_is_not_shown_before_the_verdict(stag
     ended = f"the disk of /output is full (0 of 64 MB free): {error}"
     lines = ("saving", "Traceback (most recent call last):", '  File "/program/a.py", line 1, in x',
              error, f"chief-0: {ended}")  # fmt: skip
-    outputs = [prints(0.5 + at / 100, line) for at, line in enumerate(lines)]
-    outcome = stage.up({"chief-0": [Life((*outputs, ends(1.0, 4, "disk-full", ended)))]})
+    printing = [prints(0.5 + at / 100, line) for at, line in enumerate(lines)]
+    outcome = stage.up({"chief-0": [Life((*printing, ends(1.0, 4, "disk-full", ended)))]})
     assert [line for _, line in stage.view.lines] == ["saving"]
     assert outcome.reason == "disk-full" and "MB free)" in outcome.message
     assert error in (stage.directory.logs / "chief-0.log").read_text()

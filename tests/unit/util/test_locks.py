@@ -156,7 +156,7 @@ def test_a_directory_of_another_user_is_not_used(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such sockets")
-def test_a_name_is_held_once_per_user_wherever_its_files_are(
+def test_a_name_can_be_held_only_once_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "PREFIX", str(tmp_path))

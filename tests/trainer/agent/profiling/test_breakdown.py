@@ -57,7 +57,7 @@ def test_a_task_without_events_was_idle():
     assert (facts["runs"], facts["longest_ops"], facts["waits_for"]) == (0, [], "")
 
 
-def test_a_wait_that_lasts_to_the_end_of_the_trace_is_counted_separately():
+def test_a_wait_without_an_end_in_the_trace_counts_as_dispatch():
     started, _ = awaited("w", "_Recv", 0, 30, key=1)
     assert [work.kind for work in works_of(trace(started))] == [DISPATCH]
 

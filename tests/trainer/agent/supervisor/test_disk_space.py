@@ -185,7 +185,7 @@ FAILED = Outcome(1, endings.FAILED, "ResourceExhausted: No space left on device\
         ("full", outcome.stopped(), "stopped"),
     ],
 )  # fmt: skip
-def test_the_message_replaces_the_end_of_the_program(
+def test_a_full_disk_or_lost_output_replaces_the_programs_outcome(
     alone: Task, monkeypatch, found: str, before: Outcome, reason: str
 ) -> None:
     numbers = {"full": errno.ENOSPC, "lost": errno.EROFS}

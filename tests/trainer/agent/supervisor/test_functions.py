@@ -69,8 +69,8 @@ def test_without_a_coordinator_nothing_is_reported(tmp_path, monkeypatch) -> Non
 
 def test_waits_are_written_into_the_progress_file(tmp_path, monkeypatch) -> None:
     seen = [{"scheduled": 8, "finished": {"worker-0": done}} for done in (3, 5, 5)]
-    outputs = [one for one in watched(tmp_path, monkeypatch, *seen) if one["event"] == "functions"]
-    assert [(one["done"], one["of"]) for one in outputs] == [(5, 8)]
+    written = [one for one in watched(tmp_path, monkeypatch, *seen) if one["event"] == "functions"]
+    assert [(one["done"], one["of"]) for one in written] == [(5, 8)]
 
 
 def test_each_workers_functions_are_written_and_count_as_steps(tmp_path, monkeypatch) -> None:

@@ -47,8 +47,8 @@ def test_a_programs_own_message_is_kept_whole_and_reported_once(run_task, events
     task = run_task("chief-0", ALONE, "run", path)
     assert task.wait(60) == 2
     assert events("chief-0")[-1]["message"] == says
-    outputs = ["error: a.toml: 1 problem", "  x = 1: no such key"]
-    assert task.stdout.read().splitlines() == outputs
+    lines = ["error: a.toml: 1 problem", "  x = 1: no such key"]
+    assert task.stdout.read().splitlines() == lines
 
 
 def test_a_killed_program_is_restarted(run_task, events, program, tmp_path):

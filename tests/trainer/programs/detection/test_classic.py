@@ -118,8 +118,8 @@ TRUE = {
 
 
 def test_claims_about_the_cluster_may_be_true(data):
-    outputs = [f"--{name.replace('-', '_')}={value}" for name, value in TRUE.items()]
-    found = parse(data, "--pipeline_config_path=pipeline.config", *outputs)
+    claims = [f"--{name.replace('-', '_')}={value}" for name, value in TRUE.items()]
+    found = parse(data, "--pipeline_config_path=pipeline.config", *claims)
     assert found.claims == TRUE
     classic.check(found.claims, task())
     classic.check({"type": "master", "index": "0"}, task("master", 0))

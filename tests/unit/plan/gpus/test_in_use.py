@@ -71,7 +71,7 @@ def test_a_list_is_used_as_written_with_a_note() -> None:
     assert notes(facts, gpus="none") == []
 
 
-def test_gpus_of_the_kits_own_clusters_are_reported_as_theirs() -> None:
+def test_gpus_of_the_kits_clusters_do_not_count_as_used_by_others() -> None:
     facts = used(2, 0, gpus_taken=(("0", "demo"),))
     assert in_use(facts) == {}
     assert [t.gpus for t in cluster(facts, worker=2, gpus="auto").of("worker")] == [("0",), ("1",)]

@@ -85,5 +85,5 @@ def test_a_link_that_replaces_the_directory_is_not_followed(tmp_path: Path) -> N
     first = next(scanned)
     files.rename(tmp_path / "moved")
     files.symlink_to(tmp_path)
-    outputs = [base64.b64decode(one["data"]) for one in (first, *scanned)]
-    assert outputs == [b"mine", b"mine"]
+    pieces = [base64.b64decode(one["data"]) for one in (first, *scanned)]
+    assert pieces == [b"mine", b"mine"]

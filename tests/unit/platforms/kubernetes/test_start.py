@@ -18,9 +18,9 @@ class Queue:
         return False
 
 
-def started_in(outputs: list[str], monkeypatch: pytest.MonkeyPatch) -> float:
+def started_in(reasons: list[str], monkeypatch: pytest.MonkeyPatch) -> float:
     """Returns the seconds until a task has started that has these reasons, second by second."""
-    now, left = [100.0], [*outputs]
+    now, left = [100.0], [*reasons]
     monkeypatch.setattr(kubernetes_start.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(kubernetes_start.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
 

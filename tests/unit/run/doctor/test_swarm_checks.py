@@ -125,8 +125,8 @@ def test_an_overlay_with_larger_packets_than_the_nodes_network_is_a_failure() ->
 
 def test_the_mtu_is_that_of_the_interface_with_the_nodes_address(machine: Machine) -> None:
     links = [{"mtu": 9000, "addr_info": [{"local": "10.0.0.1"}]}, {"mtu": 1460, "addr_info": []}]
-    outputs = [json.dumps(links)]
-    machine.starts(run=lambda _command: Completed((), 0 if outputs[0] else 127, outputs[0], ""))
+    answers = [json.dumps(links)]
+    machine.starts(run=lambda _command: Completed((), 0 if answers[0] else 127, answers[0], ""))
     assert (mtu_at(machine.host, "10.0.0.1"), mtu_at(machine.host, "10.0.0.2")) == (9000, None)
-    outputs[0] = ""
+    answers[0] = ""
     assert mtu_at(machine.host, "10.0.0.1") is None

@@ -32,8 +32,8 @@ class Nodes:
     def run_on_each_node(self, probe: Probe, within_s: float) -> Sequence[NodeSaid]:
         self.probes.append(probe)
         folder = Path(next(m.source for m in probe.mounts if m.target == FOLDER))
-        outputs = [write(folder, "a"), self.on_b(folder, probe)]
-        return [one for one in outputs if one is not None]
+        answers = [write(folder, "a"), self.on_b(folder, probe)]
+        return [one for one in answers if one is not None]
 
 
 def write(folder: Path, name: str) -> NodeSaid:

@@ -18,7 +18,7 @@ from tests.unit.stories import Story, chief_succeeds
         (chief_succeeds(Story.of()), FOLLOW_S),
     ],
 )
-def test_a_leader_that_failed_at_once_may_not_have_been_noticed(
+def test_after_a_leader_that_failed_at_once_other_tasks_get_less_time(
     story: Story, seconds: float
 ) -> None:
     assert follow_s(story.seen) == seconds
