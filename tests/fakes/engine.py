@@ -109,9 +109,9 @@ class FakeEngine(Adjusted):
             if box is None:
                 return
             ended = box.state in ("exited", "restarting")
-            outputs = [(at, line) for at, line in list(box.log) if since is None or at >= since]
+            printed = [(at, line) for at, line in list(box.log) if since is None or at >= since]
             secrets = box.shown().secrets
-            shown = [(at, masked(line, secrets)) for at, line in outputs]
+            shown = [(at, masked(line, secrets)) for at, line in printed]
             lines = [f"{_stamp(at)} {line}" if times else line for at, line in shown]
             yield from lines[position:]
             position = len(lines)
