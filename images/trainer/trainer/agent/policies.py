@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 Ranges = tuple[tuple[int, int], ...]
 MOST_NAMED = 8
-"""Tasks that a sentence names; it counts the others."""
+"""The maximum number of tasks that a sentence names; it gives the number of the others."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def read_success(text: str) -> SuccessRule | None:
 
 
 def permanent_end(task: str, code: int) -> str:
-    """A sentence about a program that will not be started again."""
+    """Return a sentence about a program that will not be started again."""
     return f"{task} {_permanently(code)}"
 
 
@@ -78,7 +78,7 @@ def _permanently(code: int) -> str:
 
 
 def how_it_ended(code: int, restart: RestartCodes) -> str:
-    """How a program ended, as the end of a sentence."""
+    """Return how a program ended, as the end of a sentence."""
     return _permanently(code) if restart.is_permanent(code) else f"ended with {code}"
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainer.contract.events import Event
 
 MOST_BYTES = 1 << 20
-"""Bytes of a progress file that are read at once; a longer line is left out."""
+"""The maximum bytes of a progress file that are read at once; a longer line is left out."""
 
 
 class Progress:

@@ -17,11 +17,11 @@ from trainer.agent.usage import Usage
 from trainer.contract.times import STRAGGLER_FACTOR, STRAGGLER_S
 
 CPU, BANDWIDTH, MEMORY, UNKNOWN = "cpu-limit", "bandwidth-limit", "memory", "unknown"
-"""Causes."""
+"""The causes of a straggler."""
 HELD_UP = 1.5
 """The factor of slowness from which a CPU limit counts as the cause."""
 CPU_REACHED = 0.8
-"""The minimum share of its CPU limit that a task uses if the limit slows it."""
+"""The minimum share of its CPU limit that a task uses if the limit is the cause."""
 BANDWIDTH_REACHED = 0.9
 MEMORY_WAITS = 0.1
 FAULTS_PER_S = 20.0

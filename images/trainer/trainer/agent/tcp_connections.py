@@ -19,7 +19,7 @@ REQUEST, ERROR, DONE = 0x301, 2, 3
 """The flags of a request for a whole table; the types of message that end the answer."""
 ESTABLISHED = 1 << 1
 INFO = 2
-"""The attribute that holds a tcp_info."""
+"""The attribute that contains a tcp_info."""
 HEADER, ANSWER = struct.Struct("=IHHII"), 72
 ACKNOWLEDGED = 120
 """The offset of tcpi_bytes_acked in tcp_info: since Linux 4.1."""

@@ -1,6 +1,6 @@
-"""Says what an image has, as one line of JSON: look.py [MODULE…] [/DIRECTORY…]
+"""Prints what an image contains, as one line of JSON: look.py [MODULE…] [/DIRECTORY…]
 
-Written for any Python 3, so that one which is too old can say that it is.
+It is written for any Python 3, so that it also runs on one that is too old.
 """
 
 import importlib.util
@@ -14,7 +14,8 @@ DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tf-nightly", "tf-nightly-cpu",
 
 
 def main(needs, output="/output"):
-    """Print Python's version, TensorFlow's, what is not there, and why nothing can be written."""
+    """Print the versions of Python and TensorFlow, what is missing, and why the output cannot be
+    written."""
     folder = folder_of("tensorflow")
     facts = {
         "python": list(sys.version_info[:3]),

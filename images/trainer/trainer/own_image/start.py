@@ -22,12 +22,12 @@ USUAL = {
     "MALLOC_TOP_PAD_": "16777216",
     "TF_CPP_MIN_LOG_LEVEL": "2",
 }
-"""As in the kit's image, whose Dockerfile says what each is for. Which Keras is `tf.keras` is the
-image's own matter, and HOME is only changed if it cannot be written."""
+"""The values of the kit's image, whose Dockerfile explains each. The image decides which Keras
+`tf.keras` is, and HOME is only changed if it is not writable."""
 
 
 def environment(given: Mapping[str, str], trainer: str = TRAINER) -> dict[str, str]:
-    """The variables of a task, whose container has those that are given."""
+    """Returns the variables of a task whose container has the variables `given`."""
     path = given.get("PYTHONPATH", "").split(os.pathsep)
     if trainer not in path:
         path.insert(0, trainer)

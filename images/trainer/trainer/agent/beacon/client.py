@@ -1,4 +1,4 @@
-"""The followers' side of the beacon: the leader tells them when the job has ended.
+"""The followers' side of the beacon: the leader informs them when the job has ended.
 
 If a connection closes without that line, the leader has crashed, and followers try to reconnect for
 30 s. The same applies if the leader sends nothing, counted from its last message.
@@ -223,7 +223,8 @@ class BeaconClient:
                 with contextlib.suppress(OSError):
                     leader.sendall(self._lasting)
             if before:
-                before.close()  # only now: by then the leader knows that this task is not lost
+                # Only now, because the leader then knows that this task is not lost.
+                before.close()
             code, silent = self._listen(leader, unread)
             if code is not None:
                 self._leader = None

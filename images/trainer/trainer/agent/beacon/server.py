@@ -48,17 +48,17 @@ from trainer.agent.usage import Usage
 from trainer.contract.times import BEAT_S
 
 LINGER_S = 0.5
-"""Seconds in which the other side can read the last message."""
+"""Seconds for which a connection stays open so that the other side can read the last message."""
 QUIET_S = 3.0
 """Seconds; a shorter silence is not reported."""
 MOST_STRANGERS = 256
 """Maximum number of unauthenticated connections; a further one replaces the oldest."""
 MOST_TASKS = 10_000
-"""Names that are kept."""
+"""The maximum number of task names that are stored."""
 MOST_LINES = 4_000
 """Maximum messages per second; a follower that sends more is disconnected."""
 REST_S = 0.05
-"""Seconds until the next connection is accepted if file descriptors ran out."""
+"""Seconds to wait before the next connection is accepted if there are no free file descriptors."""
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -118,7 +118,7 @@ class BeaconServer:
         """The connections, oldest first; only the server's thread uses them."""
         self._most_strangers = min(MOST_STRANGERS, _descriptors() // 4)
         self._changed = threading.Condition()
-        """Held for the fields below, and while sending: a descriptor must not be closed
+        """Protects the fields below, and is held while sending, so that no descriptor is closed
         meanwhile."""
         self._followers: dict[_Follower, None] = {}
         self._used: dict[str, Usage] = {}

@@ -30,11 +30,12 @@ from types import ModuleType
 
 LOOK_S = 1.0
 LAST_LOOK_S = 1.0
-"""At its end a program waits at most this long for the last report."""
+"""The maximum seconds that a program waits for the last report at its end."""
 MOST_BYTES = 1 << 20
-"""Bytes of the progress file that are looked at in one look."""
+"""The maximum bytes of the progress file that are read at once."""
 OTHERS = 10
-"""Updates by another optimizer, and none by the one that counts, after which that one counts."""
+"""The number of updates by another optimizer, with none by the counted one, after which that one is
+counted."""
 MOST_OPTIMIZERS = 1000
 MOST_EPOCHS = 1000
 ACCURACIES = (
@@ -44,7 +45,7 @@ ACCURACIES = (
     "categorical_accuracy",
     "binary_accuracy",
 )
-"""Names in the logs, the first that is there counts."""
+"""Names in the logs; the first of these that exists is used."""
 PROGRESS, MAILBOX, CLAIM = "CLUSTER_KIT_PROGRESS", "CLUSTER_KIT_MAILBOX", "steps-of"
 
 

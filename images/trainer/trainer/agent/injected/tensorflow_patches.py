@@ -139,7 +139,8 @@ def own_filters(tf_config: str) -> list[str]:
 
 
 AFTER_JOB_S = 1
-"""An evaluator that finds no new checkpoint tries again after each sleep."""
+"""The maximum seconds for which a sleep of an evaluator continues after the end of the job; it then
+looks for a checkpoint again."""
 
 
 class UntilJobsEnd:

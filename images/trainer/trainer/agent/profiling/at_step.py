@@ -49,7 +49,7 @@ def read(text: str) -> tuple[int, float] | None:
 
 
 def watch(task: Task, progress: Progress, reports: Reports, at_step: int, seconds: float) -> None:
-    """Wait until a task reports the step, trace, and write down what became of it."""
+    """Wait until a task reports the step, take a trace, and report the result."""
     while not reached(reports, at_step):
         time.sleep(LOOK_S)
     take(task, progress, seconds)

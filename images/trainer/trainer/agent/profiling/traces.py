@@ -131,7 +131,7 @@ COMPUTE, SENDING, INPUT, WAITING, DISPATCH, IDLE = (
     "compute", "sending", "input", "waiting", "dispatch", "idle",
 )  # fmt: skip
 ORDER = (COMPUTE, SENDING, INPUT, WAITING, DISPATCH)
-"""If several kinds of work overlap, the first of this order counts."""
+"""If several kinds of work overlap, the first of them in this order counts."""
 STARTED, DONE = "ExecutorState::ProcessAsync::Start", "ExecutorState::ProcessAsync::Done"
 COLLECTIVE = "Collective"
 RECEIVE, SEND, NEXT = "_Recv", "_Send", "IteratorGetNext"

@@ -20,7 +20,8 @@ SAY_EVERY_S = 2.0
 MANY = 20
 """With more workers than this, events are written less often."""
 LATER_S, LATER = 3600.0, 5
-"""After so many seconds it is written so many times less often: runs may last for days."""
+"""After LATER_S seconds, events are written LATER times less often, since runs may last for
+days."""
 
 
 @dataclass(frozen=True)

@@ -90,9 +90,11 @@ def run_in_thread(target: Callable[..., None], *arguments: object) -> None:
 
 
 PEERS_ENDS_S = 1.0
-"""A program may fail over a peer's death before the peer's end is heard of."""
+"""Seconds to wait for a peer's end after the program failed: the program may fail before the end
+arrives."""
 SETTLES_S = 30.0
-"""Servers find out by using them that their connections to a leader that was lost are dead."""
+"""Seconds in which servers may still have dead connections to a lost leader, which they detect only
+by using them."""
 NO_ATTEMPT = 0
 """The number of the attempt while the leader's program has ended, and others still decide."""
 TRAINS = ("chief", "worker")
@@ -129,7 +131,7 @@ class Leader:
         self._success = Success(task.success, trainers(task)) if task.success else None
         self._failures: dict[str, Outcome] = {}
         self._has_stalled = False
-        # A leader that was killed has left no `end`.
+        # A killed leader has written no `end`.
         last = last_event(task.progress_file)
         self._came_back = last is not None and not isinstance(last, End)
         self._began = time.monotonic()
@@ -267,7 +269,7 @@ class Leader:
             while True:
                 event = self._next_event()
                 if getattr(event, "attempt", attempt) != attempt:
-                    continue  # it belongs to an attempt that has ended
+                    continue  # it belongs to an earlier attempt
                 if isinstance(event, ProgramEnded):
                     return event
                 over: Outcome | Stalled | None = None

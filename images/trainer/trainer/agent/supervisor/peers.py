@@ -46,7 +46,7 @@ IMPORTS_PATIENCE_S = 20.0
 LOOK_S = 0.05
 
 COMPARED = 4_000
-"""Characters by which messages are compared: a peer's may be cut on its way."""
+"""The number of characters by which messages are compared: a peer's may arrive truncated."""
 _ECHO = re.compile(
     r"\b(Unavailable|Aborted|Cancelled|DeadlineExceeded)Error\b|[Cc]onnection re(set|fused)"
     r"|connection (\S+ )*was lost|coordination service|failed to connect|Socket closed"
@@ -207,7 +207,7 @@ def start_after_imports(
 
 
 LATELY_S = 30.0
-"""TensorFlow may fail this long after a task was silent, and because of that."""
+"""Seconds after a silence in which TensorFlow may still fail because of it."""
 
 
 class SilentTasks:
@@ -311,7 +311,7 @@ def unanswered_sentence(event: Unanswered) -> str:
 STOPPED_LATELY_S = 30.0
 """Seconds after a task's end in which it may be the cause of another task's failure."""
 TAIL = 64 * 1024
-"""Bytes at the end of a progress file in which its last `end` is looked for."""
+"""The number of bytes at the end of a progress file that are searched for its last `end`."""
 
 
 def stopped_tasks(folder: Path, since: float) -> frozenset[str]:
@@ -351,7 +351,8 @@ class Stops:
         self._folder = folder
         self._began = time.time()
         self.excuses = 0
-        """Attempts that ended because of them; they do not count as `retries`."""
+        """The number of attempts that ended because a task was stopped from outside; they do not
+        count as `retries`."""
 
     def begin_attempt(self) -> None:
         self._began = time.time()

@@ -26,16 +26,18 @@ from trainer.contract.events import Epoch, Event, Phase, Step
 
 LEAST_S = 30.0
 TIMES = 20
-"""A program that reports steps has this many times their usual distance, and LEAST_S at least."""
+"""The limit for a program that reports steps is this many times their usual distance, and at least
+LEAST_S."""
 UNREPORTED_S = 300.0
 """The limit for programs without reports, before the first steps, and in phases without steps."""
 ENOUGH = 3
 RECOVERY_S = 120.0
 """The limit from a task's connection to the next step: all programs build their graphs again."""
 BUSY_CORES = 0.03
-"""The least CPUs of a working task. An idle one, with server and heartbeats, uses 0.005."""
+"""The minimum CPUs of a working task. An idle one, with server and heartbeats, uses 0.005."""
 BUSY_BYTES_PER_S = 4_000
-"""For each task, on the average: their signs of life are 700 to 1,200."""
+"""The minimum traffic of a working job, per task on average; heartbeats alone cause 700 to
+1,200."""
 TRAINING = "training"
 _CAME = (events.Start, events.Ready)
 _NO_PROGRESS = (
@@ -186,7 +188,7 @@ class Waits:
 LOOK_S = 1.0
 ANSWER_S = 2.0
 FILES_EVERY = 5
-"""Looks at the output's files in every so manieth look: there may be many."""
+"""The number of looks between two checks of the output's files, of which there may be many."""
 MOST_FILES = 5000
 NOT_LOOKED_AT = ("progress", "stacks")
 

@@ -67,7 +67,8 @@ def leaders_exit_code(progress: Path) -> int | None:
 
 LOOK_S = 0.02
 END_IS_HEARD_S = 1.0
-"""Programs fail over the leader's end before they hear of it."""
+"""Seconds to wait for the leader's end after the program failed: the program may fail before the
+end arrives."""
 
 
 def follow(

@@ -105,7 +105,7 @@ def restore_names(v1: ModuleType) -> None:
         for old, new in names.items():
             if not hasattr(module, old):
                 setattr(module, old, getattr(v1, new))
-    numpy = sys.modules["numpy"]  # TensorFlow has imported it
+    numpy = sys.modules["numpy"]  # TensorFlow has already imported it
     for name, kind in NUMPY.items():
         if name not in vars(numpy):
             setattr(numpy, name, kind)
@@ -124,9 +124,10 @@ def read_names() -> dict[str, Any]:
 
 
 REAL = ("compat", "__internal__", "__operators__")
-"""Parts that are the same in both versions of the API, and must be found by TensorFlow itself."""
+"""Parts that are the same in both versions of the API, and must be found by TensorFlow's own
+importer."""
 INSIDE = ("python", "core")
-"""Packages below TensorFlow's own, of which programs have always used parts."""
+"""Subpackages of TensorFlow that programs have always used directly."""
 
 
 class TensorFlow1(ModuleType):

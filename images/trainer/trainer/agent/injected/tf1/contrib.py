@@ -11,7 +11,7 @@ from typing import Any
 OWN = "own:"
 """The prefix of module names in this directory."""
 API = "tf"
-"""First in a path of the API: `tf.nn.rnn_cell`."""
+"""The first word of a path in the API, such as `tf.nn.rnn_cell`."""
 SLIM = "tf_slim"
 NO_SLIM = (
     "tf_slim, which is a part of tf.contrib today, is not in this image: put it into a file of"

@@ -1,4 +1,5 @@
-"""Strategies of tf.contrib.distribute, which counted GPUs: those of tf.distribute name devices."""
+"""The strategies of tf.contrib.distribute, which take numbers of GPUs, made from those of
+tf.distribute, which take devices."""
 
 from __future__ import annotations
 
