@@ -93,6 +93,7 @@ def _view(
         exit_code=exit_code,
         restarts=max(counted, len(births(entries)) - 1),
         straggler=straggler,
+        out_of_memory=container.oom,
         **newest_figures,
     )
 

@@ -135,6 +135,8 @@ class RunState:
             if code in GOOD_CODES:
                 code = code_of(self.end_of(task.name), code)
             task = replace(task, state=state, exit_code=code, usage=None)
+        elif event.action == Action.OOM:
+            task = replace(task, out_of_memory=True)
         elif event.action == Action.PAUSE:
             task = replace(task, state=State.PAUSED)
         elif event.action == Action.UNPAUSE:
@@ -145,7 +147,9 @@ class RunState:
     def with_missed(self, missed: Iterable[Event]) -> RunState:
         """The state as if these events had been received when they happened."""
         tasks = {
-            name: replace(task, state=State.CREATED, exit_code=None, restarts=0)
+            name: replace(
+                task, state=State.CREATED, exit_code=None, restarts=0, out_of_memory=False
+            )
             for name, task in self.tasks.items()
         }
         state = replace(self, tasks=tasks, lives={}, events=Appended())

@@ -180,7 +180,8 @@ class TaskView:
     None while it runs. `step` is the global one, `own_steps` are those that the task itself has
     made since its leader's program started. `checkpoint` is the last one that an evaluator has
     scored; `straggler` is None unless the task is one now, `hot` unless it is a ps that holds the
-    job up now. `usage` is what it uses now, None if it does not run.
+    job up now. `usage` is what it uses now, None if it does not run. `out_of_memory` is whether a
+    process of it was killed because its memory limit was reached.
     """
 
     name: str
@@ -202,6 +203,7 @@ class TaskView:
     usage: Usage | None = None
     gpus_seen: tuple[str, ...] | None = None
     gpu_problem: str = ""
+    out_of_memory: bool = False
 
     @property
     def shown_step(self) -> int | None:

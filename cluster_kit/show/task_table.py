@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -192,12 +193,18 @@ def _of_group(group: Group) -> dict[str, Cell]:
 
 
 def remarks(tasks: Iterable[TaskView]) -> list[str]:
-    """The lines below the table: one for each ps that holds the job up, with a hint, for each
-    straggler, and for each task that has other GPUs than were assigned to it."""
+    """The lines below the table: one for each task that has run out of memory, for each ps that
+    holds the job up, for each straggler, and for each task that has other GPUs than were assigned
+    to it."""
     tasks = list(tasks)
     hot = [task.hot.message for task in tasks if task.hot and task.is_hot]
     lag = [task.straggler.message for task in tasks if task.straggler and task.lags]
-    return hot + lag + [task.gpu_problem for task in tasks if task.gpu_problem]
+    starved = [
+        f"{task.name} ran out of memory: raise its `memory` limit"
+        for task in tasks
+        if task.out_of_memory
+    ]
+    return starved + hot + lag + [task.gpu_problem for task in tasks if task.gpu_problem]
 
 
 def _gpus(task: TaskView) -> str:
@@ -219,15 +226,20 @@ def _used(usage: Usage | None) -> dict[str, Cell]:
 
 
 def state_text(task: TaskView) -> str:
-    """The task's state, with its exit code if it has one: `training`, or `ended (137)`."""
-    return f"{task.state} ({task.exit_code})" if task.exit_code is not None else task.state
+    """The task's state, with its exit code if it has one, and the cause if that is known:
+    `training`, `ended (1)`, or `restarting (137: out of memory)`."""
+    if task.exit_code is None:
+        return task.state
+    killed = task.exit_code == 128 + signal.SIGKILL
+    cause = ": out of memory" if task.out_of_memory and killed else ""
+    return f"{task.state} ({task.exit_code}{cause})"
 
 
 def _short_state(task: TaskView) -> str:
     """The state, with the exit code only after the task's end, to fit into 80 columns."""
     if task.lags:
         return "straggler"
-    return state_text(task) if task.state is State.ENDED else task.state
+    return f"{task.state} ({task.exit_code})" if task.state is State.ENDED else task.state
 
 
 def _style(task: TaskView) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster_kit.observe.state import RunState
 from cluster_kit.platforms.engine import Event
+from cluster_kit.show.task_table import remarks
 from cluster_kit.show.view import LONGEST, PlainView
 from tests.entries import as_entry
 from tests.make import cluster
@@ -31,6 +32,20 @@ def test_each_change_is_one_line() -> None:
         ["ps-0", "running,"],
     ]
     assert "restart 1" in lines[-1]
+
+
+def test_a_task_that_ran_out_of_memory_is_named_so() -> None:
+    on, seen = console(), RunState.of(cluster())
+    view = PlainView(on)
+    for time, action, code in ((1.0, "start", None), (2.0, "oom", None), (2.0, "die", 137)):
+        seen = seen.with_event(Event(time, action, "ps-0", code))
+    view.update(seen)
+    seen = seen.with_event(Event(3.0, "start", "ps-0", None))
+    assert remarks(seen.tasks.values()) == ["ps-0 ran out of memory: raise its `memory` limit"]
+    view.update(seen.with_event(Event(4.0, "die", "ps-0", 1)))
+    first, second = shown(on).splitlines()
+    assert "restarting (137: out of memory)" in first
+    assert "restarting (1), restart 1" in second
 
 
 def test_log_lines_are_shown_unchanged() -> None:
