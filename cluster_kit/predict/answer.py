@@ -20,7 +20,7 @@ from cluster_kit.predict.profile import (
     Profile,
 )
 from cluster_kit.predict.question import MOST_POINTS, Question
-from cluster_kit.predict.simulate import Simulated, simulate
+from cluster_kit.predict.simulate import LEAST_STEPS, Simulated, cost, simulate
 
 FORMAT = 1
 ENOUGH = 0.95
@@ -29,6 +29,8 @@ PAYS = 0.5
 """More workers pay if they bring at least this part of what they would without limits."""
 SPREADS = (0.04, 0.0)
 """How much steps differ from their mean if it was not measured, at the slow and the fast end."""
+MOST_TRANSFERS = 5_000_000
+"""Transfers that one point may take: about half a minute."""
 FAR = 8
 """A prediction is far from what was measured if it has so many times the workers."""
 
@@ -186,6 +188,11 @@ def _point(
     if reason := _does_not_hold(profile, workers, change):
         return Point(workers, ps, machines, None, unknown=reason)
     unique = list(dict.fromkeys(setups))
+    if max(map(cost, unique)) * max(1, (question.steps or 0) / LEAST_STEPS) > MOST_TRANSFERS:
+        raise UsageError(
+            f"{workers} workers{f' and {ps} ps' if ps else ''}: too much to simulate",
+            "give fewer of them, or fewer --steps",
+        )
     results = tuple(simulate(one, question.steps) for one in unique)
     mean = mean_of(results)
     speeds = sorted(one.images_per_s for one in results)
@@ -310,7 +317,8 @@ def _advice(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
             why = best[more].limit
             reason = f": {why.text}" if why and why.kind != COMPUTE else ""
             text = f"beyond {_workers(fewer)} it stops paying"
-            yield f"{text}: {more} are {gained:.0%} faster{reason}"
+            faster = f"{gained:.0%} faster" if gained >= 0.005 else "no faster"
+            yield f"{text}: {more} are {faster}{reason}"
             return
 
 
@@ -332,7 +340,7 @@ def _enough_ps(points: Sequence[Point], best: Point) -> Iterator[str]:
         more = (best.images_per_s or 0) / (enough.images_per_s or 1) - 1
         text += f"; {best.ps} ps are {more:.0%} faster"
     if enough is ordered[-1] and enough.limit and enough.limit.kind != COMPUTE:
-        text += f"; it is still limited by {enough.limit.text}"
+        text += f"; its limit: {enough.limit.text}"
     yield text
 
 
@@ -348,19 +356,21 @@ def _budget(profile: Profile, ends: Sequence[_End], question: Question) -> Itera
     per_host = profile.machines.devices_per_host
     apart = profile.way in PS_WAYS and profile.machines.ps == "apart"
     chief = int(profile.chief.dispatch > 0 and profile.way in PS_WAYS)
-    candidates: list[Point] = []
-    counts = _ps_counts(profile, budget) if profile.way in PS_WAYS else [None]
-    for ps in counts:
+
+    def point(ps: int | None) -> Point:
         hosts = budget - chief - ((ps or 0) if apart else 0)
-        if hosts >= 1:
-            candidates.append(_point(profile, ends, hosts * per_host, ps, question))
+        return _point(profile, ends, hosts * per_host, ps, question)
+
+    least = 1 + chief + apart
+    if budget < least:
+        raise UsageError(
+            f"--budget {budget}: at least {least} machines are needed", "give more machines"
+        )
+    most = max(1, (budget - chief) // 2) if profile.way in PS_WAYS else 1
+    candidates = [point(ps if profile.way in PS_WAYS else None) for ps in _doubled(most)]
+    candidates += [point(ps) for ps in _beside_best(candidates)]
     known = [point for point in candidates if point.images_per_s]
     if not known:
-        least = 1 + chief + apart
-        if budget < least:
-            raise UsageError(
-                f"--budget {budget}: at least {least} machines are needed", "give more machines"
-            )
         yield f"{budget} machines: no figure, {candidates[0].unknown}"
         return
     best = max(known, key=lambda point: point.images_per_s or 0)
@@ -370,17 +380,22 @@ def _budget(profile: Profile, ends: Sequence[_End], question: Question) -> Itera
         f"{budget} machines: {_workers(best.workers)}{ps_words}{where} are fastest, "
         f"{best.images_per_s:,.0f} images/s"
     )
-    yield f"{text}, limited by {best.limit.text}" if best.limit else text
+    yield f"{text}; their limit: {best.limit.text}" if best.limit else text
 
 
-def _ps_counts(profile: Profile, budget: int) -> list[int | None]:
-    """Counts of ps to try: all small ones, then in steps of a quarter."""
-    counts: list[int | None] = []
-    one = 1
-    while one < max(2, budget):
-        counts.append(one)
-        one = max(one + 1, one * 5 // 4)
-    return counts
+def _doubled(most: int) -> list[int]:
+    """1, 2, 4 ... up to `most`."""
+    return [2**power for power in range(most.bit_length())]
+
+
+def _beside_best(candidates: Sequence[Point]) -> list[int]:
+    """Counts of ps between the best one and its neighbours, at most six."""
+    counts = [point.ps or 0 for point in candidates]
+    speeds = [point.images_per_s or 0.0 for point in candidates]
+    best = speeds.index(max(speeds))
+    low, high = counts[max(0, best - 1)], counts[min(len(counts) - 1, best + 1)]
+    step = max(1, (high - low) // 7)
+    return [count for count in range(low + step, high, step) if count not in counts]
 
 
 def _calibrated(profile: Profile, ends: Sequence[_End]) -> Iterator[str]:

@@ -62,6 +62,11 @@ def simulate(setup: Setup, steps: int | None = None, seed: int = SEED) -> Simula
     return _all_reduce(setup, steps or USUAL_STEPS, seed)
 
 
+def cost(setup: Setup) -> int:
+    """How many transfers, or lengths of steps, the fewest steps of this setup take."""
+    return 2 * setup.workers * max(1, len(setup.shards)) * LEAST_STEPS
+
+
 def _enough(setup: Setup) -> int:
     transfers = 2 * len(setup.units) * len(setup.shards)
     most = MOST_STEPS.get(setup.way, USUAL_STEPS)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from statistics import median
 from typing import Any
 
 import pytest
 
+from cluster_kit.predict.plan import Fitted, setup
 from cluster_kit.predict.profile import MOST_CALIBRATING, load
+from cluster_kit.predict.simulate import simulate
+from cluster_kit.util.paths import PACKAGE
 from tests.predict.tables import FOLDER, GROUPS, group_of, names, results, saved
 
 ALL_REDUCE_BAR, PS_BAR = 0.10, 0.20
@@ -120,3 +124,11 @@ def test_over_all_rows_it_is_better_than_both() -> None:
 )
 def test_the_limit_is_named(name: str, workers: int, words: str) -> None:
     assert words in row_of(name, workers)["limit"]
+
+
+def test_256_workers_and_200_steps_take_less_than_10_s_of_cpu() -> None:
+    """For what one waits: a point with 8 ps, whose variables have 8 sizes."""
+    found = load(PACKAGE / "predict" / "example.toml")
+    began = time.process_time()
+    simulate(setup(found, Fitted(0.398), 256, 8, 0.0), 200)
+    assert time.process_time() - began < 10

@@ -203,6 +203,8 @@ def test_impossible_questions_are_refused() -> None:
         asked(4, change=Change(backup=1))
     with pytest.raises(UsageError, match="leaves no worker of 4"):
         asked(4, change=Change(backup=4, way="sync-ps"))
+    with pytest.raises(UsageError, match="4096 workers and 1024 ps: too much to simulate"):
+        predict(profile(), Question((4096,), (1024,)))
     with pytest.raises(UsageError, match="points"):
         predict(profile(), Question(tuple(range(1, 60)), tuple(range(1, 60))))
 
