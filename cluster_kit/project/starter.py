@@ -277,7 +277,9 @@ def dev_container(engine: str, workspace: Workspace, kit: Source) -> Addition:
         "remoteUser": "dev",
         "onCreateCommand": f"python3 -m venv /opt/venv && pip install {shlex.quote(requirement)}",
     }
-    image = templating.kit_template("new/devcontainer.Dockerfile.j2").render(engine=engine)
+    image = templating.kit_template("new/devcontainer.Dockerfile.j2").render(
+        own_engine=engine != ENGINES[0]
+    )
     files: dict[Path, str | bytes] = {}
     about: dict[Path, str] = {}
     text = f"{json.dumps(described, indent=2)}\n"
