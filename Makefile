@@ -28,8 +28,8 @@ option = $(if $($(2)),--$(1)=$(call quoted,$($(2))))
 
 # Each key that can be overridden, as option=VARIABLE; cluster_kit/manifest/command_line.py says
 # what they mean, and a test compares the two.
-PAIRS := chief=N_CHIEF workers=N_WORKERS ps=N_PS style=STYLE name=NAME engine=BACKEND program=PROGRAM args=ARGS \
-  requirements=REQUIREMENTS data=DATA gpus=GPUS
+PAIRS := chief=N_CHIEF workers=N_WORKERS ps=N_PS data-workers=N_DATA_WORKERS style=STYLE name=NAME engine=BACKEND \
+  program=PROGRAM args=ARGS requirements=REQUIREMENTS data=DATA gpus=GPUS
 # Those that are on or not: 1 or nothing.
 SWITCHES := tf1=TF1
 halves = $(subst =, ,$(pair))
@@ -66,7 +66,7 @@ cluster drill render new tensorboard serve status logs down doctor gpus engine i
 ##@ Run a cluster
 .PHONY: cluster
 cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS NAME PROGRAM ARGS DATA GPUS KEEP RESUME]
-#  and N_CHIEF, STYLE, TF1, REQUIREMENTS, SET="key=value …"
+#  and N_CHIEF, N_DATA_WORKERS, STYLE, TF1, REQUIREMENTS, SET="key=value …"
 	@$(KIT) up $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(KEEP),--keep$(if $(filter failed,$(KEEP)),=failed)) $(if $(RESUME),--resume)
 
 .PHONY: up

@@ -256,6 +256,16 @@ class Task:
         return self.command[0] == "serve"
 
     @property
+    def feeds(self) -> bool:
+        """Whether the task is one of tf.data service's."""
+        return ROLES[self.role].feeds
+
+    @property
+    def runs_program(self) -> bool:
+        """Whether the task runs the program; all others are servers of some kind."""
+        return self.command[0] == "run"
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """The arguments of the program that it runs; () for a server."""
         return self.command[2:]
@@ -357,8 +367,18 @@ class Cluster:
 
     @property
     def evaluators(self) -> tuple[Task, ...]:
-        """The tasks outside the training cluster: the evaluator."""
+        """The tasks that score the training: the evaluator."""
         return tuple(task for task in self.tasks if ROLES[task.role].evaluates)
+
+    @property
+    def data_tasks(self) -> tuple[Task, ...]:
+        """The tasks of tf.data service, the dispatcher first; () without data workers."""
+        return tuple(task for task in self.tasks if task.feeds)
+
+    @property
+    def data_service(self) -> str:
+        """`grpc://host:port` of tf.data service's dispatcher; "" without data workers."""
+        return next((f"grpc://{self.address(task)}" for task in self.data_tasks), "")
 
     def of(self, role: str) -> tuple[Task, ...]:
         """The tasks of the role with this name, by index."""

@@ -21,13 +21,13 @@ class Block:
     """The addresses of a role's tasks, as offsets from the subnet's base.
 
     `wide` applies in a /24 or larger; `narrow` maps the number of addresses of a smaller subnet to
-    the offsets there. When `wide` is full, a role that `grows` takes whole further /24s: the odd
-    or the even ones; None if it cannot grow.
+    the offsets there. When `wide` is full, a role that `grows` takes whole further /24s: their
+    numbers are (first, step); None if it cannot grow.
     """
 
     wide: range
     narrow: Callable[[int], range]
-    grows: Literal["odd", "even"] | None = None
+    grows: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,10 @@ class Role:
 
     `jobs` are TensorFlow's names of the role, the usual one first. Tasks of a role that `evaluates`
     have a separate cluster spec, are never to blame for a failed training, and have
-    `deadline.evaluator_grace` seconds to end after a good one. The run ends with the first task of
-    the first role in the table that `leads`; every task of such a role is a replica of the model.
+    `deadline.evaluator_grace` seconds to end after a good one. Tasks of a role that `feeds` are
+    those of tf.data service: together they have a cluster spec without the training's tasks, and
+    they are never to blame either. The run ends with the first task of the first role in the table
+    that `leads`; every task of such a role is a replica of the model.
     """
 
     name: str
@@ -52,6 +54,9 @@ class Role:
     most: int | None = None
     leads: bool = False
     evaluates: bool = False
+    feeds: bool = False
+    one_for: str = ""
+    """The role whose tasks need one task of this role; its own count is then no key."""
     runs_program_in: tuple[Style, ...] = ()
     """Styles in which its tasks run the program; in the others they are servers."""
     runs_program_if: str = ""
@@ -71,6 +76,11 @@ class Role:
     def job(self) -> str:
         """TensorFlow's usual job name."""
         return self.jobs[0] if self.jobs else self.name
+
+    @property
+    def trains(self) -> bool:
+        """Whether its tasks are in the training's cluster spec."""
+        return not (self.evaluates or self.feeds)
 
     def allows(self, count: int) -> bool:
         """Whether a cluster may have `count` tasks of this role."""
@@ -93,7 +103,7 @@ WORKER = Role(
     name="worker",
     description="Number of workers: 1 or more",
     limits_description="Limits and environment of every worker",
-    block=Block(range(100, 255), lambda size: range(_middle(size), size - 1), grows="odd"),
+    block=Block(range(100, 255), lambda size: range(_middle(size), size - 1), grows=(1, 2)),
     plural="workers",
     default=2,
     least=1,
@@ -105,7 +115,7 @@ PS = Role(
     name="ps",
     description="Number of parameter servers: 0 or more",
     limits_description="Limits and environment of every parameter server",
-    block=Block(range(20, 100), lambda size: range(4, _middle(size)), grows="even"),
+    block=Block(range(20, 100), lambda size: range(4, _middle(size)), grows=(2, 4)),
     plural="ps",
     default=2,
     runs_program_if="ps_runs",
@@ -122,6 +132,26 @@ EVALUATOR = Role(
     gpus="own",
     cpu_shares=128,  # an eighth of a task's weight: the evaluator waits, not the training
 )
+DATA_WORKER_NAME = "data_worker"
+DATA_DISPATCHER = Role(
+    name="data_dispatcher",
+    description="The dispatcher of tf.data service: one if there are data workers",
+    limits_description="Limits and environment of the data service's dispatcher",
+    block=Block(range(2, 3), lambda _size: range(0)),
+    most=1,
+    feeds=True,
+    one_for=DATA_WORKER_NAME,
+    no_gpus="tells data workers what to do and never gets a GPU",
+)
+DATA_WORKER = Role(
+    name=DATA_WORKER_NAME,
+    description="Number of tf.data service's workers, which prepare the input: 0 or more",
+    limits_description="Limits and environment of every data worker",
+    block=Block(range(3, 10), lambda _size: range(0), grows=(4, 4)),
+    plural="data_workers",
+    feeds=True,
+    no_gpus="prepares the input on CPUs and never gets a GPU",
+)
 
 
 def _middle(size: int) -> int:
@@ -130,6 +160,6 @@ def _middle(size: int) -> int:
 
 
 ROLES: Mapping[str, Role] = MappingProxyType(
-    {role.name: role for role in (CHIEF, WORKER, PS, EVALUATOR)}
+    {role.name: role for role in (CHIEF, WORKER, PS, EVALUATOR, DATA_DISPATCHER, DATA_WORKER)}
 )
 """The roles by name, in the order in which tasks are listed."""

@@ -173,6 +173,7 @@ def problems_of(text: str, folder: Path, facts: HostFacts | None = None) -> list
 def own_program(made: Cluster, program: str) -> Cluster:
     """Returns the cluster, whose tasks run this program instead of the manifest's."""
     tasks = (
-        replace(task, command=("run", program)) if not task.serves else task for task in made.tasks
+        replace(task, command=("run", program)) if task.runs_program else task
+        for task in made.tasks
     )
     return replace(made, tasks=tuple(tasks))

@@ -197,7 +197,7 @@ def _is_mixed(node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:
     if not isinstance(node, ast.Dict):
         return False
     jobs = {key for key, value in _items(node) if isinstance(value, kinds)}
-    training = {job for job, role in _JOBS.items() if not role.evaluates}
+    training = {job for job, role in _JOBS.items() if role.trains}
     return bool(jobs & (_JOBS.keys() - training)) and bool(jobs & training)
 
 

@@ -177,7 +177,7 @@ class HostChief:
         spec = {
             cluster.job(role): [f"{task.ip}:{cluster.port}" for task in cluster.of(role)]
             for role, row in ROLES.items()
-            if not row.evaluates
+            if row.trains
         }
         return {
             "cluster": {**spec, chief: [self.address]},
@@ -186,12 +186,16 @@ class HostChief:
 
     def environment(self) -> dict[str, str]:
         """The variables that this process needs in addition to its own."""
-        subnet = str(self._run.cluster.subnet)
+        cluster = self._run.cluster
+        subnet = str(cluster.subnet)
         exempt = {
             name: ",".join(filter(None, [os.environ.get(name, ""), subnet]))
             for name in ("no_proxy", "NO_PROXY")
         }
-        return {"TF_CONFIG": json.dumps(self.tf_config()), **exempt}
+        own = {"TF_CONFIG": json.dumps(self.tf_config()), **exempt}
+        for task in cluster.data_tasks[:1]:
+            own["CLUSTER_KIT_DATA_SERVICE"] = f"grpc://{task.ip}:{cluster.port}"
+        return own
 
     def wait_until_ready(self) -> bool:
         """Wait until every server answers the leader; False if the leader ends before that."""

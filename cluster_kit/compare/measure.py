@@ -260,7 +260,7 @@ def _traffic(tasks: Sequence[TaskOutcome], updates: int | None) -> dict[str, flo
     traffic: dict[str, float] = {}
     for task in tasks:
         received, sent = task.rx_bytes, task.tx_bytes
-        if ROLES[task.role].evaluates or received is None or sent is None or not updates:
+        if not ROLES[task.role].trains or received is None or sent is None or not updates:
             continue
         traffic[task.role] = traffic.get(task.role, 0.0) + (received + sent) / updates
     return traffic

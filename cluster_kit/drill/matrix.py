@@ -90,8 +90,12 @@ run gets the remaining faults.
 
 
 LEADER = "leader"
-PLACES = (LEADER, *(name for name, role in ROLES.items() if not (role.leads and role.most == 1)))
-"""The roles of the matrix; the leader is a separate role, whatever its role in the cluster."""
+PLACES = (
+    LEADER,
+    *(n for n, role in ROLES.items() if not (role.leads and role.most == 1) and not role.feeds),
+)
+"""The roles of the matrix; the leader is a separate role, whatever its role in the cluster. No
+system has data workers."""
 CALM_S = 3.0
 """Seconds between the end of a fault and the next fault, in which late reports arrive."""
 

@@ -38,6 +38,8 @@ OVERRIDES = (
     Override("chief", "--chief", "N_CHIEF", "count", "Number of chiefs: 0 or 1.", "INTEGER"),
     Override("worker", "--workers", "N_WORKERS", "count", "Number of workers.", "INTEGER"),
     Override("ps", "--ps", "N_PS", "count", "Number of parameter servers.", "INTEGER"),
+    Override("data_worker", "--data-workers", "N_DATA_WORKERS", "count",
+             "Number of tf.data service's workers.", "INTEGER"),
     Override("style", "--style", "STYLE", "text",
              "Who runs the program: the chief alone, or the workers, too.",
              "[auto|coordinator|all-tasks]"),

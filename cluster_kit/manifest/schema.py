@@ -341,7 +341,9 @@ class _Head(Strict):
 
 
 _counts: dict[str, Any] = {
-    role.name: (int, Field(role.default, description=role.description)) for role in ROLES.values()
+    role.name: (int, Field(role.default, description=role.description))
+    for role in ROLES.values()
+    if not role.one_for
 }
 _Counts: Any = create_model("_Counts", __base__=_Head, **_counts)
 
@@ -497,6 +499,8 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
 
     def count(self, role: str) -> int:
         """The number of tasks of this role in the manifest."""
+        if needs_one := ROLES[role].one_for:
+            return int(self.count(needs_one) > 0)
         count: int = getattr(self, role)
         return count
 

@@ -22,7 +22,7 @@ from cluster_kit.observe.progress import HUGE, Entry, number, words
 from cluster_kit.observe.usage import Sample, rates_between
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.resolved import Cluster
-from cluster_kit.roles import PS
+from cluster_kit.roles import PS, ROLES
 
 WINDOW_S, PARTS = STRAGGLER_S, 4
 """A rule must hold in each part of a window: a single burst is no evidence."""
@@ -121,8 +121,7 @@ class Loads:
     @classmethod
     def of(cls, cluster: Cluster) -> Loads:
         """Return the Loads of a cluster before any observation."""
-        evaluators = {task.name for task in cluster.evaluators}
-        used = [task for task in cluster.tasks if task.name not in evaluators]
+        used = [task for task in cluster.tasks if ROLES[task.role].trains]
         leader = cluster.leader
         return cls(
             leader=leader.name,

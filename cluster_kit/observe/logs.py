@@ -52,7 +52,7 @@ MOST_SEEN = 10_000
 """Maximum number of different error lines to remember."""
 TELL_EVERY_S = 30.0
 """Seconds between messages about error lines that are left out."""
-_SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
+_SPEAKER = re.compile(r"^((error|[a-z_]+-\d+): )+")
 
 
 class Repeats:

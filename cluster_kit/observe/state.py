@@ -88,7 +88,7 @@ class Appended(Sequence[T]):
 class RunState:
     """Everything observed of a run so far. `tasks` by name, in task order; times are Unix seconds.
 
-    `evaluators` are the tasks outside the training cluster. `retries` is how often the engine may
+    `evaluators` are the tasks that score the training. `retries` is how often the engine may
     restart each task, `lives` are those of each task's container, made from `events`. `left_out`
     counts lines of tasks that are not among `entries`, since they are invalid or exceed the limits.
     """

@@ -37,7 +37,7 @@ _MARKS = re.compile(r"[\^~]+")
 """Python's markers below a part of a line; with AutoGraph's files they can begin without a
 blank."""
 _LEFT_OUT = "  …"
-_SPEAKER = re.compile(r"^((error|[a-z]+-\d+): )+")
+_SPEAKER = re.compile(r"^((error|[a-z_]+-\d+): )+")
 _KIND = re.compile(r"^[\w.]*(Error|Exception): ")
 _MISSING = (
     r"^(?=.*(?:No such file or directory|[Nn]ot found|No file or directory found"

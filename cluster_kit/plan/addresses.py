@@ -3,12 +3,14 @@
 An address depends on role and index only, not on the counts: adding a worker changes no address.
 Offsets from the subnet's base, in a /24 or larger:
 
-    .1 gateway .10 chief   .11 evaluator   .12-.19 sidecars   .20-.99 ps   .100-.254 workers
+    .1 gateway        .2 data dispatcher  .3-.9 data workers  .10 chief  .11 evaluator
+    .12-.19 sidecars  .20-.99 ps          .100-.254 workers
 
-and beyond these, whole further /24s in turn: odd ones for workers, even ones for ps. Smaller
-subnets have smaller blocks. The blocks are in the table of `roles`. `auto` gives every cluster a
-/20 slot that its name selects, and uses as much of the slot's start as the counts need: a cluster
-keeps its addresses when it grows and when others start.
+and beyond these, whole further /24s in turn: 1, 3, 5, … for workers, 2, 6, 10, … for ps, 4, 8, 12,
+… for data workers. Smaller subnets have smaller blocks, and none for data workers. The blocks are
+in the table of `roles`. `auto` gives every cluster a /20 slot that its name selects, and uses as
+much of the slot's start as the counts need: a cluster keeps its addresses when it grows and when
+others start.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def offset(prefix: int, role: str, index: int) -> int | None:
     if prefix > WHOLE or block.grows is None:
         return None
     turn, place = divmod(index - len(first), 256)
-    return (2 * turn + (1 if block.grows == "odd" else 2)) * 256 + place
+    first_of_all, step = block.grows
+    return (first_of_all + step * turn) * 256 + place
 
 
 def of(subnet: IPv4Network, role: str, index: int) -> IPv4Address:

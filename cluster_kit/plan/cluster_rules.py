@@ -10,8 +10,9 @@ from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.field_types import IMAGE, NAME, OWN_IMAGE, TASK, near_name
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
+from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.style import check_style
-from cluster_kit.roles import ROLES, Role
+from cluster_kit.roles import DATA_WORKER, ROLES, Role
 
 
 def check_counts(manifest: Manifest) -> Iterator[Problem]:
@@ -21,10 +22,26 @@ def check_counts(manifest: Manifest) -> Iterator[Problem]:
         if not row.allows(count):
             yield Problem(row.name, str(count), *_broken_bound(row, count))
     yield from check_style(manifest)
+    yield from _check_data_workers(manifest)
     if too_many(manifest):
         role = max(ROLES, key=manifest.count)
         rule = f"too many tasks for the largest subnet, a /{addresses.WIDEST}"
         yield Problem(role, str(manifest.count(role)), rule, "ask for fewer tasks")
+
+
+def _check_data_workers(manifest: Manifest) -> Iterator[Problem]:
+    """Yields a problem if there are data workers, but the program cannot use them."""
+    count, none = manifest.count(DATA_WORKER.name), Setting(DATA_WORKER.name, 0)
+    if count <= 0:
+        return
+    program = PROGRAMS.get(manifest.program)
+    if program is not None and not program.data_service:
+        rule = f"{manifest.program} prepares its input itself, without tf.data service"
+        yield Problem(DATA_WORKER.name, str(count), rule, ("write ", none), ("program",))
+    if manifest.tf1:
+        rule = "a program for TensorFlow 1 has no tf.data service"
+        hint = ("write ", none, ", or ", Setting("tf1", False))
+        yield Problem(DATA_WORKER.name, str(count), rule, hint, ("tf1",))
 
 
 def _broken_bound(role: Role, count: int) -> tuple[str, HintText]:
@@ -54,11 +71,12 @@ def check_tasks_exist(manifest: Manifest) -> Iterator[Problem]:
             continue
         role, index, count = match[1], int(match[2]), manifest.count(match[1])
         if index >= count:
-            rule = f"no such task: {role} = {count}"
+            key = ROLES[role].one_for or role
+            rule = f"no such task: {key} = {manifest.count(key)}"
             hint = "remove the table"
             if ROLES[role].allows(index + 1):
-                hint = ("write ", Setting(role, index + 1), f", or {hint}")
-            yield Problem(key_path, "", rule, hint, (role,))
+                hint = ("write ", Setting(key, index + 1), f", or {hint}")
+            yield Problem(key_path, "", rule, hint, (key,))
 
 
 def last_indexes(manifest: Manifest) -> tuple[tuple[str, int], ...]:

@@ -175,10 +175,10 @@ def debugged(cluster: Cluster, request: str, debugger: str) -> Cluster:
 
 def _task(cluster: Cluster, name: str) -> Task:
     match = next((task for task in cluster.tasks if task.name == name), None)
-    programs = [task.name for task in cluster.tasks if not task.serves]
+    programs = [task.name for task in cluster.tasks if task.runs_program]
     if match is None:
         raise UsageError(f"--debug: task {name} was not found", proposal(name, programs))
-    if match.serves:
+    if not match.runs_program:
         raise UsageError(
             f"--debug: {name} runs a TensorFlow server, no program",
             f"these run one: {', '.join(programs)}. What a coordinator sends to a worker is run by "

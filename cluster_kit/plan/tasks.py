@@ -95,7 +95,8 @@ def mounts_of(manifest: Manifest, inputs: Inputs, role: str) -> tuple[Mount, ...
     user_mounts += [
         (file, set(manifest.secret[key].roles)) for key, file in inputs.secret_files.items()
     ]
-    every: tuple[set[str], ...] = (set(), set(ROLES))
+    present = {name for name, row in ROLES.items() if manifest.count(name) or not row.feeds}
+    every: tuple[set[str], ...] = (set(), present, set(ROLES))
     return tuple(
         mount
         for mount, roles in user_mounts
@@ -115,17 +116,21 @@ def _secret_files(manifest: Manifest, role: str) -> tuple[tuple[str, str], ...]:
 
 def _command(manifest: Manifest, inputs: Inputs, role: str) -> tuple[str, ...]:
     """The container's command, with templates that are not filled yet."""
+    if ROLES[role].feeds:
+        return ("data-service",)
     if not runs_program(manifest, role):
         return ("serve",)
     return ("run", inputs.program, *manifest.args)
 
 
 def cluster_spec(cluster: Cluster) -> dict[str, list[str]]:
-    """TensorFlow's map from job name to addresses, evaluator left out."""
+    """TensorFlow's map from job name to addresses; evaluator and tf.data service are left out."""
+    return _spec(cluster, (role for role, row in ROLES.items() if row.trains))
+
+
+def _spec(cluster: Cluster, roles: Iterable[str]) -> dict[str, list[str]]:
     jobs = {
-        cluster.job(role): [cluster.address(task) for task in cluster.of(role)]
-        for role, row in ROLES.items()
-        if not row.evaluates
+        cluster.job(role): [cluster.address(task) for task in cluster.of(role)] for role in roles
     }
     return {job: addresses for job, addresses in jobs.items() if addresses}
 
@@ -137,14 +142,15 @@ def tf_configs(cluster: Cluster) -> dict[str, str]:
     would otherwise render a thousand addresses each.
     """
     training = json.dumps(cluster_spec(cluster))
+    feeding = json.dumps(_spec(cluster, (role for role, row in ROLES.items() if row.feeds)))
+
+    def spec_of(task: Task) -> str:
+        if ROLES[task.role].evaluates:
+            return json.dumps({cluster.job(task.role): [cluster.address(task)]})
+        return feeding if task.feeds else training
+
     return {
-        task.name: _document(
-            json.dumps({cluster.job(task.role): [cluster.address(task)]})
-            if ROLES[task.role].evaluates
-            else training,
-            cluster.job(task.role),
-            task.index,
-        )
+        task.name: _document(spec_of(task), cluster.job(task.role), task.index)
         for task in cluster.tasks
     }
 
@@ -222,7 +228,8 @@ def _hosts(role: Role) -> str:
 
 
 MASTER = "master"
-TRAINING = tuple(role for role in ROLES.values() if not role.evaluates)
+DATA_SERVICE = "data_service"
+TRAINING = tuple(role for role in ROLES.values() if role.trains)
 NAMES = {
     "role": f"the task's job name in TF_CONFIG: {_jobs()}",
     "index": "its number within the job, from 0",
@@ -233,6 +240,7 @@ NAMES = {
     **{f"{role.name}_hosts": _hosts(role) for role in TRAINING},
     **{f"num_{role.plural}": f"number of {role.plural}" for role in TRAINING if role.plural},
     "cluster_spec": "TensorFlow's cluster spec as JSON: a list of host:port for each job",
+    DATA_SERVICE: "`grpc://host:port` of tf.data service's dispatcher; empty without data workers",
     "num_replicas": f"number of replicas: {_replicas()} tasks together",
     "data": "the data set's directory",
     "output": "the directory that all tasks share and write to",
@@ -340,6 +348,7 @@ def _shared_values(cluster: Cluster) -> dict[str, object]:
         **{f"{role.name}_hosts": ",".join(map(cluster.address, tasks[role])) for role in TRAINING},
         **{f"num_{role.plural}": len(tasks[role]) for role in TRAINING if role.plural},
         "cluster_spec": json.dumps(cluster_spec(cluster)),
+        DATA_SERVICE: cluster.data_service,
         "num_replicas": sum(len(tasks[role]) for role in TRAINING if role.leads),
         "data": cluster.data,
         "output": OUTPUT,

@@ -238,8 +238,9 @@ def config_name(cluster: Cluster, text: str) -> str:
 
 
 def without_shared(task: Task, own: Mapping[str, str]) -> dict[str, str]:
-    """A task's own variables, without those in the file; an evaluator keeps its own TF_CONFIG."""
-    in_file = TRAINING if ROLES[task.role].evaluates else "TF_CONFIG"
+    """A task's own variables, without those in the file; one that does not train keeps its own
+    TF_CONFIG."""
+    in_file = "TF_CONFIG" if ROLES[task.role].trains else TRAINING
     return {name: value for name, value in own.items() if name != in_file}
 
 

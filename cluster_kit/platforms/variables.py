@@ -66,6 +66,7 @@ def shared_variables(cluster: Cluster) -> dict[str, str]:
         "CLUSTER_KIT_SILENT_S": f"{deadlines.silent:.15g}",
         "CLUSTER_KIT_STALL_S": "auto" if deadlines.stall is None else f"{deadlines.stall:.15g}",
         "CLUSTER_KIT_START_DEADLINE_S": f"{deadlines.start:.15g}",
+        **({"CLUSTER_KIT_DATA_SERVICE": address} if (address := cluster.data_service) else {}),
         **({"CLUSTER_KIT_WAITS_FOR": json.dumps(waits)} if (waits := _waits_for(cluster)) else {}),
         "NO_PROXY": no_proxy(cluster),
         "no_proxy": no_proxy(cluster),
@@ -121,12 +122,12 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
     for key in {"NO_PROXY", "no_proxy"} & variables.keys():
         variables[key] = f"{variables[key]},{no_proxy(cluster)}"
     variables |= {"CLUSTER_KIT_TASK": task.name, "TF_CONFIG": config}
-    if ROLES[task.role].evaluates:
-        # The evaluator's TF_CONFIG contains only the evaluator, so it has no servers.
-        variables["CLUSTER_KIT_SERVERS"] = ""
-        # The TensorFlow version of a user's image is not known here.
-        if cluster.variant is None or has_estimators(cluster.tensorflow):
-            variables[TRAINING] = json.dumps(cluster_spec(cluster))
+    if not ROLES[task.role].trains:
+        variables["CLUSTER_KIT_SERVERS"] = ""  # its TF_CONFIG contains no server
+    # The TensorFlow version of a user's image is not known here.
+    estimators = cluster.variant is None or has_estimators(cluster.tensorflow)
+    if ROLES[task.role].evaluates and estimators:
+        variables[TRAINING] = json.dumps(cluster_spec(cluster))
     if task.secret_files:
         variables["CLUSTER_KIT_SECRETS"] = json.dumps(
             {

@@ -31,6 +31,8 @@ class BuiltIn:
     first. If images are directly in class folders, the program divides them."""
     pipeline: str = ""
     """The configuration file that it reads in its data set, unless an argument names another."""
+    data_service: bool = False
+    """Whether it lets data workers prepare its input, if there are any."""
     steps: tuple[str, ...] = ()
     """The options whose product is the number of training steps."""
     modules: tuple[str, ...] = ("numpy", "tf_keras")
@@ -67,6 +69,7 @@ _PROGRAMS = (
             ("Validate", "validate", "validation", "valid", "val"),
             ("Test", "test", "testing"),
         ),
+        data_service=True,
         steps=("--epochs", "--steps-per-epoch"),
     ),
     BuiltIn(

@@ -156,7 +156,7 @@ def lanes_of(
         spans = states[task.name]
         if ROLES[task.role].evaluates:
             spans = _scoring(spans, task_entries[task.name])
-        elif task.serves:
+        elif not task.runs_program:
             spans = _served(spans, training, State.TRAINING if ROLES[task.role].leads else SERVING)
         over = [*_silences(task, lives.get(task.name, ()), entries, end)]
         if task.name == leader:

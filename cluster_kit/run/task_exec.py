@@ -177,7 +177,7 @@ def profiled_tasks(
             f"no task of {cluster} is running",
             f"`cluster-kit up {cluster}` runs it; profile it while it trains",
         )
-    known = [one.name for one in containers if not ROLES[one.role].evaluates]
+    known = [one.name for one in containers if ROLES[one.role].trains]
     for task in tasks:
         if task in known:
             continue
@@ -214,7 +214,7 @@ def _who_is_asked(containers: Sequence[Container], cluster: str) -> Container:
     running = [
         one
         for one in containers
-        if State.of_engine(one.state) is State.RUNNING and not ROLES[one.role].evaluates
+        if State.of_engine(one.state) is State.RUNNING and ROLES[one.role].trains
     ]
     if not running:
         raise HostError(

@@ -283,7 +283,7 @@ def _end_report(end: End | None) -> tuple[str, str, str]:
 def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
     """(task, exit code) of the first failure in the leader's last attempt; it caused the others.
 
-    Evaluators take no part in the training and are never the cause.
+    Evaluators and tf.data service's tasks take no part in the training and are never the cause.
     """
     leader = seen.leader
     attempt = seen.last(leader, Start)
@@ -296,7 +296,7 @@ def _first_failure(seen: RunState, code: int | None) -> tuple[str, int | None]:
         if life.failed_at is not None
         and life.ended is not None
         and life.ended >= since
-        and task not in seen.evaluators
+        and ROLES[seen.tasks[task].role].trains
         and (task == leader or life.failed_at <= until)
         and life.exit_code not in NOT_FAILED
         and not _was_survived(seen, task, life.ended)
@@ -407,7 +407,7 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             notes.append(f"{task.name}: {_left_out(failures, cluster, UNCOUNTED)}")
         elif end is not None and (late := _late_failure(end, cluster)):
             notes.append(f"{task.name}: {late}")
-        elif succeeded and (last := _last_oom(seen, task.name)):
+        elif (succeeded or task.feeds) and (last := _last_oom(seen, task.name)):
             program = seen.last(task.name, Start)
             is_back = max(seen.started_at(task.name), program[0] if program else 0.0) > last
             notes.append(f"{task.name} {STARVED}{CAME_BACK if is_back else ''}")

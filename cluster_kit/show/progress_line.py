@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cluster_kit.contract.events import Epoch, Functions, Start, Step, Training
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
+from cluster_kit.roles import ROLES
 from cluster_kit.util.terminal import duration
 
 RECENT = 10
@@ -106,7 +107,8 @@ def waited_for(seen: RunState) -> str:
         f"{task.name} ({task.state})"
         for task in seen.tasks.values()
         if task.state in (State.CREATED, State.RUNNING, State.RESTARTING)
-        and task.name not in (seen.leader, *seen.evaluators)
+        and task.name != seen.leader
+        and ROLES[task.role].trains
     ]
     if not late:
         return ""

@@ -29,7 +29,7 @@ EVERYDAY = (
 """The keys that most manifests need; the page begins with them."""
 SUBJECTS = {
     "program": ("ps_runs", "chief_job", "tf1", "tensorflow", "image", "build", "server"),
-    "data": ("data.", "mount[]."),
+    "data": ("data.", "data_worker", "mount[]."),
     "secrets": ("secret.<name>.",),
     "gpus": ("gpus_per_worker", "share_gpus", "gpu_memory", "gpu_check", "simulate_gpus"),
     "deadlines": ("deadline.",),

@@ -34,6 +34,7 @@ READS_WHAT_TASKS_SAY = (
     "agent/injected/test_with_tf_hooks.py",
     "agent/injected/test_with_tf_server_join.py",
     "agent/supervisor/test_whole_job.py",
+    "programs/classifier/data/test_with_tf_data_service.py",
 )
 WAITS_FOR_ITS_OWN_WORDS = ("agent/injected/test_with_tf_sessions.py", "warm/test_with_tf_warm.py")
 """Tests that wait for their own program's output, wherever it appears."""

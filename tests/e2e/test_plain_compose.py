@@ -26,15 +26,18 @@ def test_docker_compose_up_ends_with_exit_code_0_of_every_task(
     kit: Kit, client: docker.DockerClient
 ) -> None:
     short = "--args=--epochs 1 --steps-per-epoch 5"
-    assert kit.run("render", "smoke", "--name", kit.name, short).returncode == 0
+    fed = ("--data-workers", "1", "--set", "addressing=name")  # names have underscores, too
+    assert kit.run("render", "smoke", "--name", kit.name, short, *fed).returncode == 0
     folder = kit.root / "compose" / kit.name
     assert compose(folder, "config", "--quiet").returncode == 0
     done = compose(folder, "up")
     assert done.returncode == 0, done.stderr
     containers, _ = mine(client, kit.name)
     codes = {c.attrs["Config"]["Hostname"]: c.attrs["State"]["ExitCode"] for c in containers}
-    assert codes == {"chief-0": 0, "worker-0": 0, "ps-0": 0, "evaluator-0": 0}
+    feeding = {"data_dispatcher-0": 0, "data_worker-0": 0}
+    assert codes == {"chief-0": 0, "worker-0": 0, "ps-0": 0, "evaluator-0": 0, **feeding}
     assert (folder / "output" / "model").is_dir()
+    assert not (folder / "output" / "data-service").exists()
     assert compose(folder, "down").returncode == 0
     assert mine(client, kit.name) == ([], [])
 

@@ -100,7 +100,7 @@ subnets = st.builds(
     st.integers(16, 24),
 ).filter(lambda cidr: not IPv4Network(cidr).overlaps(IPv4Network("192.168.1.0/24")))
 rest = st.fixed_dictionaries(
-    {"name": names, "evaluator": st.integers(0, 1)},
+    {"name": names, "evaluator": st.integers(0, 1), "data_worker": st.sampled_from([0, 0, 2])},
     optional={
         "tf1": st.just(False),
         "chief_job": st.sampled_from(["chief", "master"]),
@@ -128,7 +128,7 @@ def manifests(draw: st.DrawFn) -> dict[str, Any]:
     """Draw the keys of a manifest that is valid on a host with eight GPUs."""
     keys: dict[str, Any] = draw(coordinated | all_tasks | reduced)
     keys |= draw(rest) | draw(images) | draw(_gpus(keys["worker"]))
-    roles = ("chief", "worker", "ps", "evaluator")
+    roles = ("chief", "worker", "ps", "evaluator", "data_worker")
     keys["role"] = draw(st.fixed_dictionaries({}, optional=dict.fromkeys(roles, limits)))
     tasks = [f"{role}-{index}" for role in roles for index in range(keys[role])]
     keys["task"] = draw(st.dictionaries(st.sampled_from(tasks), limits, max_size=3))

@@ -177,10 +177,11 @@ def test_its_key_is_in_the_schema(kit: Import) -> None:
     assert "reader" in schema["$defs"]["RoleTable"]["properties"]
 
 
-def test_the_kits_own_table_is_unchanged() -> None:
-    assert list(roles.ROLES) == ["chief", "worker", "ps", "evaluator"]
+def test_the_kits_own_table_has_these_roles() -> None:
+    counted = ["chief", "worker", "ps", "evaluator", "data_worker"]
+    assert list(roles.ROLES) == [*counted[:4], "data_dispatcher", "data_worker"]
     assert list(RoleTable.model_fields) == list(roles.ROLES)
-    assert list(Manifest.model_fields)[2:6] == list(roles.ROLES)
+    assert list(Manifest.model_fields)[2:7] == counted
 
 
 def test_the_chiefs_job_names_are_those_that_a_manifest_accepts() -> None:
@@ -216,4 +217,6 @@ def test_no_two_address_blocks_of_the_table_overlap() -> None:
         offsets = [offset for block in blocks for offset in block]
         assert len(offsets) == len(set(offsets))
     growing = [role.block.grows for role in roles.ROLES.values() if role.block.grows]
-    assert len(growing) == len(set(growing))
+    numbers = [first + step * turn for first, step in growing for turn in range(64)]
+    assert len(numbers) == len(set(numbers))
+    assert min(numbers) > 0

@@ -16,6 +16,7 @@ from cluster_kit.platforms.kubernetes.kubernetes_settings import (
     GROUP,
     kubernetes_job,
     kubernetes_name,
+    kubernetes_role,
     kubernetes_secrets,
     settings_of,
 )
@@ -380,7 +381,8 @@ def jobset(cluster: Cluster, jobs: Sequence[Object]) -> Object:
 def _replicated(job: Object) -> Object:
     job_labels = job["metadata"]["labels"]
     template = {"metadata": {"labels": job_labels}, "spec": job["spec"]}
-    return {"name": job_labels[labels.ROLE], "replicas": 1, "template": template}
+    name = kubernetes_role(job_labels[labels.ROLE])
+    return {"name": name, "replicas": 1, "template": template}
 
 
 def templates(one: Object) -> list[Object]:

@@ -25,9 +25,14 @@ def kubernetes_secrets(cluster: str) -> tuple[str, str]:
     return f"{kubernetes_name(cluster)}-env", f"{kubernetes_name(cluster)}-files"
 
 
+def kubernetes_role(role: str) -> str:
+    """A role as a part of names on Kubernetes, which have no underscores."""
+    return role.replace("_", "-")
+
+
 def kubernetes_job(cluster: str, role: str, *, in_set: bool) -> str:
     """The Job of a role: in a JobSet the first, and only, one of its role."""
-    return f"{kubernetes_name(cluster)}-{role}{'-0' if in_set else ''}"
+    return f"{kubernetes_name(cluster)}-{kubernetes_role(role)}{'-0' if in_set else ''}"
 
 
 def kubernetes_host(cluster: str, role: str, index: int, *, in_set: bool) -> str:

@@ -17,6 +17,7 @@ from cluster_kit.platforms import refusals
 from cluster_kit.platforms.refusals import HERE, REQUIRE, refused
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.resolved import Cluster
+from cluster_kit.roles import DATA_WORKER
 from cluster_kit.util import paths
 from cluster_kit.util.toml_text import to_toml
 
@@ -152,6 +153,9 @@ _IN_LIMITS: dict[str, tuple[str, HintText]] = {
 def check_slurm(manifest: Manifest) -> Iterator[Problem]:
     """Yields problems of keys that Slurm does not support."""
     yield from _addresses(manifest)
+    if count := manifest.count(DATA_WORKER.name):
+        rule = "the kit does not start tf.data service in a Slurm job"
+        yield refused(DATA_WORKER.name, str(count), rule)
     yield from _of_this_host(manifest)
     if not manifest.table(NAME, SlurmTable).image:
         yield from _without_image(manifest)

@@ -1,4 +1,4 @@
-"""python3 -m trainer serve | run PROGRAM | stacks | profile S | arguments PROGRAM | verdict RUN"""
+"""python3 -m trainer COMMAND: see `contract.interface.COMMANDS`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from trainer.agent.task import read_task
 from trainer.contract.endings import EXIT_USAGE
 
 USAGE = (
-    "usage: python3 -m trainer serve | run PROGRAM [ARG…] | stacks | profile SECONDS [TASK…]"
-    " | arguments PROGRAM [ARG…] | verdict RUN OPTION…"
+    "usage: python3 -m trainer serve | data-service | run PROGRAM [ARG…] | stacks"
+    " | profile SECONDS [TASK…] | arguments PROGRAM [ARG…] | verdict RUN OPTION…"
 )
 
 
@@ -57,6 +57,10 @@ def main(arguments: list[str]) -> int:
             from trainer.agent.servers.serve import serve
 
             return serve(read_task())
+        if arguments == ["data-service"]:
+            from trainer.agent.servers import data_service
+
+            return data_service.serve(read_task())
         if arguments[:1] == ["run"] and arguments[1:]:
             from trainer.agent.supervisor.supervise import supervise
 

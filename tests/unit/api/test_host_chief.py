@@ -42,7 +42,7 @@ def test_its_container_stands_in_for_the_chief_and_there_is_no_evaluator(host: S
 def test_it_has_a_tf_config_with_addresses(host: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "localhost,.example")
     monkeypatch.delenv("NO_PROXY", raising=False)
-    with load(host, addressing="name", port=30222).up() as cluster:
+    with load(host, addressing="name", port=30222, data_worker=1).up() as cluster:
         plan = cluster.cluster
         config = cluster.tf_config()
         assert config["task"] == {"type": "chief", "index": 0}
@@ -54,6 +54,9 @@ def test_it_has_a_tf_config_with_addresses(host: Stage, monkeypatch: pytest.Monk
         assert json.loads(variables["TF_CONFIG"]) == config
         assert variables["no_proxy"] == f"localhost,.example,{plan.subnet}"
         assert variables["NO_PROXY"] == str(plan.subnet)
+        dispatcher = f"grpc://{plan.data_tasks[0].ip}:30222"
+        assert variables["CLUSTER_KIT_DATA_SERVICE"] == dispatcher
+        assert "data_worker" not in config["cluster"]
     assert host.saved()["success"] and host.is_clean()
 
 

@@ -65,7 +65,7 @@ MISTAKES: dict[str, CommandLine] = {
         "--set deadline.job=3600",
     ),
     "an unknown role": (
-        (*RENDER, "--set", "role.boss.cpus=1"), "role.boss", "no such key", "chief, evaluator, ps",
+        (*RENDER, "--set", "role.boss.cpus=1"), "role.boss", "no such key", "evaluator, ps, worker",
     ),
     "a task that is not there": (
         (*RENDER, "--set", "task.worker-9.cpus=1"), "task.worker-9", "no such task", "worker = 10",

@@ -52,7 +52,7 @@ def test_every_name_has_a_value() -> None:
         "role=worker", "index=0", "name=worker-0", "ip=172.28.0.100", "port=2222",
         "master=grpc://172.28.0.100:2222", "chief_hosts=",
         "worker_hosts=172.28.0.100:2222", "ps_hosts=", "num_workers=1", "num_ps=0",
-        'cluster_spec={"worker": ["172.28.0.100:2222"]}', "num_replicas=1",
+        'cluster_spec={"worker": ["172.28.0.100:2222"]}', "data_service=", "num_replicas=1",
         "data=/opt/datasets/digits", "output=/output",
     )  # fmt: skip
 

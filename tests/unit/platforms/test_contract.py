@@ -41,6 +41,7 @@ def test_the_contract_and_the_host_have_the_same_variables() -> None:
         cluster(program="/a/train.py", tf1=True, args=["--master={{ master }}"]),
         cluster(host(gpus=gpus(2)), gpus="auto"),
         cluster(evaluator=1, tensorflow="2.15"),
+        cluster(data_worker=1),
         cluster(sidecar={"cache": {"image": "redis:7", "ready": 6379}}),
         cluster(success="all", restart={"permanent": [3]}),
         debugged(cluster(), "chief-0", "/debugger"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
 
@@ -13,7 +15,7 @@ from trainer.agent import outcome
 from trainer.agent.errors import ContractError
 from trainer.agent.event_queue import next_event
 from trainer.agent.outcome import Outcome
-from trainer.agent.task import Task
+from trainer.agent.task import DATA_DISPATCHER, Address, Task
 from trainer.contract import endings
 
 VARIABLE = "CLUSTER_KIT_WAITS_FOR"
@@ -82,6 +84,24 @@ def parse(text: str) -> list[Service]:
         ]
     except (ValueError, TypeError, KeyError) as problem:
         raise ContractError(f"{VARIABLE} = {text[:200]!r}: {problem!r}") from problem
+
+
+def watch_data_service(task: Task, then: Callable[[Outcome], None], over: threading.Event) -> None:
+    """Call `then` with an outcome if tf.data service's dispatcher does not answer in time.
+
+    Programs need not wait for it, since TensorFlow itself does; but it would do so for ever.
+    """
+    address = Address.parse(task.data_service.rpartition("/")[2], "CLUSTER_KIT_DATA_SERVICE")
+    dispatcher = Service(f"{DATA_DISPATCHER}-0", address.host, address.port, "")
+    until = time.monotonic() + task.start_deadline_s
+    while problem := dispatcher.problem():
+        if time.monotonic() > until:
+            late = f"did not answer within {task.start_deadline_s:g} s ({problem})"
+            message = f"{dispatcher.name} {late}"
+            then(outcome.because(endings.START_DEADLINE, message, (dispatcher.name,)))
+            return
+        if over.wait(LOOK_S):
+            return
 
 
 def wait(task: Task, services: list[Service], events: SimpleQueue[object]) -> Outcome | None:

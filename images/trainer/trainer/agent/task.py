@@ -17,6 +17,8 @@ from trainer.contract.times import SILENT_S_BY_DEFAULT
 
 T = TypeVar("T")
 EVALUATOR = "evaluator"
+DATA_DISPATCHER, DATA_WORKER = "data_dispatcher", "data_worker"
+"""The roles of tf.data service's tasks, which are its job names as well."""
 CHIEF_JOBS = ("chief", "master")
 """The names of the chief's job in TensorFlow 2 and TensorFlow 1; its task is `chief-0` in both."""
 
@@ -77,6 +79,8 @@ class Task:
     success: SuccessRule | None = None
     """Who decides that the job succeeded; None: the leader."""
     restart: RestartCodes = field(default_factory=RestartCodes)
+    data_service: str = ""
+    """`grpc://host:port` of tf.data service's dispatcher; "" if the cluster has none."""
 
     @property
     def name(self) -> str:
@@ -144,6 +148,7 @@ def read_task(env: Mapping[str, str] = os.environ) -> Task:
         gpu_check=env.get("CLUSTER_KIT_GPU_CHECK") != "off",
         tf1=env.get("CLUSTER_KIT_OLD_API") == "on",
         own_server=env.get("CLUSTER_KIT_OWN_SERVER") == "on",
+        data_service=env.get("CLUSTER_KIT_DATA_SERVICE", ""),
         success=read_json(env, "CLUSTER_KIT_SUCCESS", read_success),
         restart=read_json(env, "CLUSTER_KIT_RESTART", read_restart),
     )
@@ -170,6 +175,16 @@ def read_tf_config(text: str) -> tuple[dict[str, tuple[str, ...]], str, int]:
 def role_of(job: str) -> str:
     """The role of a TensorFlow job: its name, but `chief` for a job called `master`."""
     return "chief" if job in CHIEF_JOBS else job
+
+
+def is_data_task(name: str) -> bool:
+    """Whether a task is one of tf.data service's."""
+    return name.startswith((f"{DATA_DISPATCHER}-", f"{DATA_WORKER}-"))
+
+
+def trains(name: str) -> bool:
+    """Whether a task takes part in the training: all but the evaluator and tf.data service's."""
+    return not name.startswith(EVALUATOR) and not is_data_task(name)
 
 
 def addresses_by_task(cluster: Mapping[str, tuple[str, ...]]) -> dict[str, str]:

@@ -23,7 +23,7 @@ HUGE = 1e30
 """Valid numbers in events are smaller than this."""
 MOST_NAMES = 20_000
 """The maximum number of names that are read from a list; further ones are ignored."""
-TASK_NAME = re.compile(r"[a-z]+-\d{1,6}")
+TASK_NAME = re.compile(r"[a-z_]+-\d{1,6}")
 
 
 class Kind(Enum):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 COMMANDS: Mapping[str, str] = {
     "serve": "a TensorFlow server that waits for work: every ps, and workers under a coordinator",
+    "data-service": "a task of tf.data service: its dispatcher, or one of its workers",
     "run PROGRAM [ARG…]": (
         "a program: chief, evaluator, workers that train. `PROGRAM` is the name of a built-"
         "in program (`classifier`) or the path of a Python file"
@@ -43,7 +44,7 @@ class Variable:
 VARIABLES: Mapping[str, Variable] = {
     "TF_CONFIG": Variable(
         "TensorFlow's variable. The evaluator's contains only the evaluator (its program can get "
-        "another one: `CLUSTER_KIT_TRAINING`)"
+        "another one: `CLUSTER_KIT_TRAINING`), and that of tf.data service's tasks only these"
     ),
     "CLUSTER_KIT_TRAINING": Variable(
         "only for the evaluator: JSON, the training cluster as in TF_CONFIG. The TF_CONFIG"
@@ -67,6 +68,9 @@ VARIABLES: Mapping[str, Variable] = {
         "workers if there are a chief and a ps"
     ),
     "CLUSTER_KIT_DATA": Variable("directory of the data set (in the image, or the mount `/data`)"),
+    "CLUSTER_KIT_DATA_SERVICE": Variable(
+        "`grpc://host:port` of tf.data service's dispatcher; absent: there are no data workers"
+    ),
     "CLUSTER_KIT_START_DEADLINE_S": Variable("seconds within which every server must answer"),
     "CLUSTER_KIT_WAITS_FOR": Variable(
         'JSON, the services that must answer before programs start: `[{"name": "redis", "host": '

@@ -63,10 +63,15 @@ def test_tf_config_is_the_cluster_and_the_evaluator_is_never_in_it(
         for role in TRAINING
         if keys[role]
     }
+    workers = [address(f"data_worker-{index}") for index in range(keys["data_worker"])]
     for task in made.tasks:
         config = json.loads(services[task.name]["environment"]["TF_CONFIG"])
-        alone = task.role == "evaluator"
-        assert config["cluster"] == ({"evaluator": [address(task.name)]} if alone else training)
+        spec = training
+        if task.role == "evaluator":
+            spec = {"evaluator": [address(task.name)]}
+        elif task.feeds:
+            spec = {"data_dispatcher": [address("data_dispatcher-0")], "data_worker": workers}
+        assert config["cluster"] == spec
         job = jobs.get(task.role, task.role)
         assert config["task"] == {"type": job, "index": task.index}
 
@@ -94,7 +99,10 @@ def test_environment_command_and_limits_equal_the_manifests(keys: dict[str, Any]
         }
         arguments = [_filled(argument, values) for argument in keys.get("args", [])]
         runs = ["run", program, *arguments]
-        assert service["command"] == (["serve"] if task.name in serving else runs)
+        if task.feeds:
+            assert service["command"] == ["data-service"]
+        else:
+            assert service["command"] == (["serve"] if task.name in serving else runs)
         limits = service.get("deploy", {}).get("resources", {}).get("limits", {})
         cpus, memory = wanted(keys, task, "cpus"), wanted(keys, task, "memory")
         assert ("cpus" in limits) == (cpus is not None)

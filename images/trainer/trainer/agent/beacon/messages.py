@@ -22,7 +22,7 @@ LONGEST_LINE = 16_384
 """The maximum bytes of a message, with its newline; encode() truncates a longer one."""
 LINE_SEPARATOR = "\x1e"
 """ASCII's record separator."""
-TASK = re.compile(r"[a-z]{1,32}-[0-9]{1,6}")
+TASK = re.compile(r"[a-z_]{1,32}-[0-9]{1,6}")
 REASON = re.compile(r"[a-z-]{1,32}")
 RUN = re.compile(r"[0-9a-zA-Z]{1,64}")
 CODE = re.compile(r"-?[0-9]{1,9}")

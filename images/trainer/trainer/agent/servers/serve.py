@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 
@@ -49,8 +50,18 @@ def _only_known_by_uuid(gpu: Gpu) -> bool:
     return gpu.sliced or bool(gpu.uuid and not gpu.pci)
 
 
-def serve(task: Task) -> int:
-    """Run until the leader announces the job's end, or SIGTERM; return the exit code."""
+def serve(
+    task: Task,
+    start: Callable[[Task, SimpleQueue[object]], str] | None = None,
+    what: str = "TensorFlow server",
+) -> int:
+    """Run until the leader announces the job's end, or SIGTERM; return the exit code.
+
+    Args:
+        start: starts the server and returns its target; returns "" if an event came first by which
+            the task ends, and leaves that in the queue. If not given, `start_server`.
+        what: the server, for the log.
+    """
     events: SimpleQueue[object] = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
     progress = Progress(task.progress_file)
@@ -67,7 +78,7 @@ def serve(task: Task) -> int:
         os.chdir(task.output)
     dead_connections.limit(task.silent_s, os.environ.get("TF_CONFIG", ""))
     try:
-        target = start_server(task)
+        target = start(task, events) if start else start_server(task)
     except TrainerError as problem:
         Outcome(problem.exit_code, endings.FAILED, str(problem)).record(progress)
         raise
@@ -76,8 +87,9 @@ def serve(task: Task) -> int:
         if task.beacon:
             client.send_report(task.beacon, secret, Report(wrong.reason, task.name, wrong.message))
         return wrong.exit_code
-    progress.write("ready")
-    print(f"{task.name}: TensorFlow server ready, {target}", flush=True)
+    if target:
+        progress.write("ready")
+        print(f"{task.name}: {what} ready, {target}", flush=True)
     ended = until_the_end(task, events, leader)
     recorder.stop()
     ended.record(progress)

@@ -35,7 +35,7 @@ from trainer.agent.outcome import Outcome
 from trainer.agent.policies import permanent_end
 from trainer.agent.progress_file import Progress, parsed
 from trainer.agent.supervisor.child import Child, Program
-from trainer.agent.task import EVALUATOR, Task
+from trainer.agent.task import EVALUATOR, Task, is_data_task, trains
 from trainer.contract import endings, heartbeat
 from trainer.contract.endings import EXIT_FAILED, STOPPED
 from trainer.contract.events import End
@@ -104,6 +104,8 @@ class Peers:
     def heard(self, event: Joined | Left) -> Outcome | None:
         """Record the event; return the Outcome of a peer that has failed for good."""
         if event.task not in self._expected:
+            if isinstance(event, Left) and is_data_task(event.task):
+                self._left.append(event)  # a program may fail over it, and is then started again
             return None
         if isinstance(event, Joined) or event.how == DONE:
             self._here.add(event.task)
@@ -240,7 +242,7 @@ class SilentTasks:
             )
             print(f"{self._leader}: {message}", file=sys.stderr, flush=True)
         limit_s = heartbeat.limit_s(self._silent_s, server=event.server)
-        if event.task.startswith(EVALUATOR) or event.seconds < limit_s + HELP_S:
+        if not trains(event.task) or event.seconds < limit_s + HELP_S:
             return None
         return outcome.because(endings.SILENT, message, (event.task,))
 
@@ -364,7 +366,7 @@ class Stops:
     def excused(self, crash: str) -> str:
         """Return the reason of a crash; if a stopped task caused it, the reason names that task."""
         stopped = stopped_tasks(self._folder, self._began)
-        names = [name for name in re.findall(r"[a-z]+-\d+", crash) if name in stopped]
+        names = [name for name in re.findall(r"[a-z_]+-\d+", crash) if name in stopped]
         if not names:
             return crash
         self.excuses += 1

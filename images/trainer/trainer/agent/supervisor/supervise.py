@@ -248,6 +248,9 @@ def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
             at_step.begin(task, progress)
             watched = (task, events.put, over)
             threading.Thread(target=disk_space.watch, args=watched, daemon=True).start()
+            if task.data_service:
+                target = services.watch_data_service
+                threading.Thread(target=target, args=watched, daemon=True).start()
             ended = Leader(task, program, progress, events, beacon_server).run()
         else:
             if task.role == EVALUATOR:

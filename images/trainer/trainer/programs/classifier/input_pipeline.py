@@ -7,9 +7,12 @@ import random
 
 import tensorflow as tf
 
+from trainer.agent.injected.for_programs.cluster_kit_input import data_service, distribute
 from trainer.programs.classifier.image_files import Split
 from trainer.programs.classifier.options import Options
 
+JOB = "training"
+"""The name under which all pipelines share the batches of data workers."""
 CACHE_BYTES = 512 << 20
 """Decoded images are kept in memory when one worker's share needs no more than this."""
 
@@ -20,25 +23,45 @@ def training_set(
     """Endless augmented batches of pipeline `index`'s share of the files.
 
     Elements: images [batch, size, size, 3] float32 in 0…255, labels [batch, classes] one-hot.
-    Files are divided before they are read, so that no image is decoded by two workers.
+    Files are divided before they are read, so that no image is decoded by two workers. If there are
+    data workers, the files are divided between them, and all pipelines share their batches.
     """
+    if data_service():
+        hint = tf.data.experimental.SHARD_HINT  # each data worker puts its own part in its place
+        batches = augmented_batches(split, classes, options, (hint, hint), options.seed)
+        by_hint = tf.data.experimental.service.ShardingPolicy.HINT
+        return distribute(batches, by_hint, JOB).prefetch(tf.data.AUTOTUNE)
     pipelines = min(pipelines, len(split.paths))
+    index = tf.cast(index, tf.int64)
+    part = (pipelines, index % pipelines)
+    return augmented_batches(split, classes, options, part, options.seed + index)
+
+
+def augmented_batches(
+    split: Split,
+    classes: int,
+    options: Options,
+    part: tuple[int, tf.Tensor | int],
+    seed: tf.Tensor | int,
+) -> tf.data.Dataset:
+    """Endless augmented batches of a part of the files: (number of parts, index), as
+    `Dataset.shard` takes them."""
     files = list(zip(split.paths, split.labels))
     random.Random(options.seed).shuffle(files)
     paths, labels = zip(*files)
-    share = math.ceil(len(files) / pipelines)
+    parts, index = part
+    share = math.ceil(len(files) / max(parts, 1))
     images = tf.data.Dataset.from_tensor_slices((list(paths), list(labels)))
-    images = images.shard(pipelines, tf.cast(index, tf.int64) % pipelines)
+    images = images.shard(parts, index)
     cached = share * options.image_size**2 * 3 <= CACHE_BYTES
     if cached:
         images = decoded(images, options.image_size).cache()
-    seed = options.seed + tf.cast(index, tf.int64)
     images = images.shuffle(min(share, 10_000), seed, reshuffle_each_iteration=True).repeat()
     if not cached:
         images = decoded(images, options.image_size)
     batches = images.batch(options.batch_size, drop_remainder=True)
     batches = tf.data.Dataset.zip(batches, tf.data.Dataset.random(seed)).map(
-        lambda batch, seed: (augment(batch[0], options, seed), tf.one_hot(batch[1], classes)),
+        lambda batch, drawn: (augment(batch[0], options, drawn), tf.one_hot(batch[1], classes)),
         num_parallel_calls=tf.data.AUTOTUNE,
     )
     return batches.prefetch(tf.data.AUTOTUNE)

@@ -3,6 +3,11 @@
     from cluster_kit_input import shard
     files = shard(tf.data.Dataset.list_files("/data/*.tfrecord", shuffle=False))
 
+Or lets data workers prepare the data, if the cluster has any (`data_worker = 2`):
+
+    from cluster_kit_input import distribute
+    batches = distribute(batches.repeat(), job_name="training")
+
 ParameterServerStrategy tells every input pipeline that it is number 0 of 1, so a dataset function
 that uses `input_pipeline_id` gives all data to each worker. This module uses TF_CONFIG instead.
 Outside of the kit's image, copy this file into the program's directory.
@@ -12,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 
 import tensorflow as tf
 
@@ -38,6 +44,37 @@ def shard(dataset: tf.data.Dataset) -> tf.data.Dataset:
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return part.with_options(options)
+
+
+def data_service() -> str:
+    """The address of tf.data service's dispatcher, `grpc://host:port`; "" if there are no data
+    workers."""
+    return os.environ.get("CLUSTER_KIT_DATA_SERVICE", "")
+
+
+def distribute(
+    dataset: tf.data.Dataset, sharding: object = None, job_name: str | None = None
+) -> tf.data.Dataset:
+    """`dataset` as the data workers make it; unchanged without data workers, and in an evaluator.
+
+    Do not use `shard` on it: data workers make it, and they are no workers of the strategy.
+
+    Args:
+        sharding: how data workers divide the data, one of tf.data.experimental.service's
+            ShardingPolicy; DYNAMIC if not given: together they make each element once.
+        job_name: iterators with the same name share the elements, each of which goes to one of
+            them. A program that was started again goes on with those that are left, so `dataset`
+            should be endless (`repeat()`). Without a name each iterator gets all elements.
+    """
+    _, role, _ = _tf_config()
+    if not data_service() or role == "evaluator":
+        return dataset
+    service = tf.data.experimental.service
+    how = service.ShardingPolicy.DYNAMIC if sharding is None else sharding
+    with warnings.catch_warnings():
+        # In a dataset function TensorFlow tells that options are no longer known as values.
+        warnings.filterwarnings("ignore", message="To make it possible to preserve tf.data options")
+        return dataset.apply(service.distribute(how, data_service(), job_name=job_name))
 
 
 def num_workers() -> int:
