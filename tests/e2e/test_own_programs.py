@@ -56,7 +56,7 @@ def test_flags_instead_of_tf_config_give_each_task_its_role(kit: Kit) -> None:
 
 def test_a_master_leads_and_the_ps_is_the_kits_server(kit: Kit) -> None:
     code, printed = up(
-        *(kit, "flags_graph.py", *ALL_TASKS, "--set", "chief_job=master"),
+        *(kit, "flags_graph.py", *ALL_TASKS, "--set", "chief_job=master", "--set", "success=all"),
         *("--args", FLAGS + " --master_hosts={{ chief_hosts }} --last_step=200 --train_dir=mine"),
     )
     assert code == 0, printed
@@ -67,6 +67,8 @@ def test_a_master_leads_and_the_ps_is_the_kits_server(kit: Kit) -> None:
     assert "/job:worker/task:0 on /job:ps/task:0, chief: False" in log(kit, "worker-0")
     assert "TensorFlow server ready" in log(kit, "ps-0")
     assert codes(kit) == {"chief-0": 0, "worker-0": 0, "ps-0": 0}
+    decided = '1 of 1 chief and 1 of 1 worker ended well (success = "all")'
+    assert kit.outcome()["decided"] == decided and decided in printed
 
 
 def test_a_chief_that_raises_is_blamed_while_its_workers_wait(
@@ -84,12 +86,14 @@ def test_a_chief_that_raises_is_blamed_while_its_workers_wait(
 
 
 def test_a_program_that_exits_with_3_fails_the_run_with_3(kit: Kit) -> None:
-    code, printed = up(kit, "exits_3.py", "--args", FLAGS)
+    code, printed = up(kit, "exits_3.py", "--args", FLAGS, "--set", "restart.permanent=[3]")
     assert code == 5, printed
     assert "warning: args: they give each task its role and index, but only" in printed
     outcome = kit.outcome()
     assert (outcome["blame"], codes(kit)["chief-0"]) == ("chief-0", 3)
     assert "exit code 3" in outcome["message"]
+    assert outcome["decided"] == "chief-0 ended with 3, which is permanent"
+    assert outcome["decided"] in printed and outcome["decided"] not in outcome["last_words"]
     assert "the data set is empty, nothing to do" in outcome["last_words"]
 
 
