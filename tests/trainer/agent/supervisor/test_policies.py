@@ -128,6 +128,29 @@ def test_a_permanent_exit_code_of_a_follower_ends_the_job_although_retries_are_l
     assert end["decided"] == "worker-1 ended with 3, which is permanent"
 
 
+@pytest.mark.parametrize("ends_first", [True, False])
+def test_an_evaluator_with_a_permanent_exit_code_stays(
+    run_task, free_port, events, tmp_path, ends_first
+):
+    """Its exit code would otherwise start it again, also after the job's end."""
+    common = {
+        "CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_LEADER": "chief-0",
+        "CLUSTER_KIT_RESTART": json.dumps(THREE),
+    }  # fmt: skip
+    after = "pathlib.Path(os.environ['CLUSTER_KIT_MAILBOX'], 'job-ended')"
+    wait = "" if ends_first else f"while not {after}.exists(): time.sleep(0.02)\n"
+    (tmp_path / "e.py").write_text(f"{HERE}(here / 'there').touch()\n{wait}sys.exit(3)")
+    leader = "while not (here / 'there').exists(): time.sleep(0.02)\ntime.sleep(1.5)"
+    (tmp_path / "l.py").write_text(HERE + leader)
+    evaluator = run_task(
+        "evaluator-0", {"evaluator": ["127.0.0.1:1"]}, "run", str(tmp_path / "e.py"), **common
+    )
+    chief = run_task("chief-0", {"chief": ["127.0.0.1:1"]}, "run", str(tmp_path / "l.py"), **common)
+    assert (chief.wait(30), evaluator.wait(30)) == (0, 0)
+    end = events("evaluator-0")[-1]
+    assert (end["exit_code"], end["reason"], end["stays"]) == (3, "failed", True)
+
+
 def test_a_permanent_exit_code_of_a_leader_that_a_signal_ends_is_final(job, events):
     restart = {"permanent": [[137, 137]], "retryable": []}
     (leader,), _ = job("os.kill(os.getpid(), 9)", restart=restart, CLUSTER_KIT_RETRIES=3)

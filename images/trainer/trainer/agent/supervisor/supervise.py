@@ -106,12 +106,13 @@ def follow(
             ended = child.outcome(event.returncode)
             if not leader or ended.reason == endings.GPU_MISSING:
                 return ended
-            if task.role == EVALUATOR:
-                over = leaders_code is not None
-                return replace(ended, stays=not over and is_permanent(task, ended))
+            if leaders_code is None and task.role != EVALUATOR:
+                return tell_leader(leader, task, ended, events)
             if leaders_code is not None:
-                return excused_by_jobs_end(leaders_code == 0, ended) or ended
-            return tell_leader(leader, task, ended, events)
+                events.put(JobEnded(leaders_code))  # for a task that stays
+            follows = task.role != EVALUATOR and leaders_code == 0
+            stays = replace(ended, stays=is_permanent(task, ended))
+            return excused_by_jobs_end(follows, ended) or stays
         if isinstance(event, Outcome):
             child.stop()
             return event
