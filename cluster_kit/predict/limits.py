@@ -104,9 +104,9 @@ def _moving(profile: Profile, setup: Setup, result: Simulated, moving: float) ->
     pull, push = sum(s.pull for s in setup.shards), sum(s.push for s in setup.shards)
     own = (pull + push) / setup.link / moving if moving and setup.link < FREE else 0.0
     connection = fullest(setup.shards) / setup.connection / moving if moving else 0.0
-    latency = 2 * setup.latency / moving if moving else 0.0
+    latency = 4 * setup.latency / moving if moving else 0.0
     if latency > max(share, own, connection):
-        text = f"latency: {2e6 * setup.latency:g} us in each step; use larger batches"
+        text = f"latency: {4e6 * setup.latency:g} us in each step; use larger batches"
         return Limit(LATENCY, "latency", text)
     if connection > max(share, own):
         text = f"one connection's limit of {speed(setup.connection)} to each ps"

@@ -151,7 +151,7 @@ def _all_reduce(setup: Setup, steps: int, seed: int) -> Simulated:
     parts = {
         "compute": compute,
         "push": exposed / steps,
-        "wait": total / steps - compute - exposed / steps,
+        "wait": max(0.0, (total - exposed) / steps - compute),
     }
     busy = {"all-reduce": min(1.0, together * steps / total), "devices": mean / total}
     return Simulated(setup.workers * setup.batch * steps / total, steps, parts, busy)
@@ -297,6 +297,10 @@ class _Servers:
                     out.append(cap[0])
                     into.append(cap[1])
                 self.paths[host, n] = tuple(out), tuple(into), True
+        self.answer = {
+            host: setup.latency if any(on != host for on in setup.ps_hosts) else 0.0
+            for host in users
+        }
         self.alone = {
             host: (0.0, 0.0)
             if host in hosts
@@ -393,7 +397,9 @@ class _Servers:
         floor = now
         if is_remote:
             floor += size / setup.connection
-            floor = max(floor, now + self.alone[host][phase]) + setup.latency
+            # A pull is asked for and answered; a push is only answered: see `_applied`.
+            ways = 2 if phase == _PULL_PHASE else 1
+            floor = max(floor, now + self.alone[host][phase]) + ways * setup.latency
         floor = max(floor, now + self.worker_cpu[phase])
         if phase == _PUSH_PHASE:
             floor = max(floor, worker.computed)
@@ -470,6 +476,7 @@ class _Servers:
         worker.ready = max(worker.ready, now)
         worker.pending -= 1
         if not worker.pending:
+            worker.ready += self.answer[worker.unit.host]
             self._at(worker.ready, _PUSHED, worker)
 
     def _pushed(self, worker: _Worker, now: float) -> None:

@@ -20,7 +20,7 @@ EXPONENTIAL = [-math.log1p(-k / 4001) for k in range(4001)]
 @pytest.mark.parametrize("way", ["async-ps", "sync-ps"])
 def test_one_worker_pulls_computes_pushes_and_the_ps_applies(way: str) -> None:
     found = profile(way=way, ps={"apply": 0.05})
-    expected = 0.3 + 2 * 100 * MB / LINK + 2e-6 + 0.05 * (2 if way == "sync-ps" else 1)
+    expected = 0.3 + 2 * 100 * MB / LINK + 4e-6 + 0.05 * (2 if way == "sync-ps" else 1)
     assert simulated(found, 1).images_per_s == pytest.approx(32 / expected, rel=1e-6)
 
 
