@@ -291,6 +291,8 @@ _LINE = re.compile(r"-r /mnt/requirements\.txt \(line (\d+)\)")
 _REASON = re.compile(r"The conflict is caused by:|    (The user requested|\S+ \S+ depends on) ")
 _PIN = "The user requested (constraint) "
 """Pip's prefix for a package of the image: the build passes all of them as constraints."""
+_VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
+MOST_VERSIONS = 8
 _ADVICE = ("To fix this", "1. ", "2. ", "[notice]", "ERROR: ResolutionImpossible")
 _NO_INDEX = ("Retrying (", "Could not fetch URL", "Temporary failure in name resolution")
 _HINT = (
@@ -356,6 +358,8 @@ def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
     if errors and not any(sign in done.errors for sign in _NO_INDEX):
         rule = "pip cannot install it with the image's packages:\n      " + "\n      ".join(errors)
         hint = "remove the version, or choose one that fits the image's packages"
+        if any(line.endswith("(from versions: none)") for line in errors):
+            hint = "check the package's name, and whether it exists for the image's Python"
         raise ManifestError(cluster.source, [Problem("requirements", "", rule, hint)])
     details = "\n".join(errors) or done.tail()
     hint = disk_hint(details) or _HINT
@@ -382,4 +386,14 @@ def pip_errors(output: str, requirements: str) -> list[str]:
     ]
     required = requirements.splitlines()
     told = (_LINE.sub(lambda match: required[int(match[1]) - 1], x) for x in (*errors, *reasons))
-    return [without_url_passwords(line.replace(_PIN, "The image has ")) for line in told]
+    return [
+        _VERSIONS.sub(_newest, without_url_passwords(line.replace(_PIN, "The image has ")))
+        for line in told
+    ]
+
+
+def _newest(versions: re.Match[str]) -> str:
+    """Pip's list of all versions of a package, oldest first, without the many old ones."""
+    known = versions[1].split(", ")
+    left_out = "…, " if len(known) > MOST_VERSIONS else ""
+    return f"(from versions: {left_out}{', '.join(known[-MOST_VERSIONS:])})"

@@ -158,7 +158,12 @@ def check_pins(manifest: Manifest, requirements: str) -> Iterator[Problem]:
         pin = _PIN.fullmatch(line.partition(";")[0].strip())
         if pin and manifest.runs_in_kits_image and pin[1] != has:
             rule = f'"{line}" asks for another TensorFlow than the image has ({has})'
-            hint = ("let the image have it: ", Setting("tensorflow", pin[1]))
+            hint: HintText = ("let the image have it: ", Setting("tensorflow", pin[1]))
+            version = _VERSION.fullmatch(pin[1])
+            if version and (int(version[1]), int(version[2])) < OLDEST_TENSORFLOW:
+                hint = "remove the line: the oldest that the kit installs is " + ".".join(
+                    map(str, OLDEST_TENSORFLOW)
+                )
             yield Problem("requirements", f'"{manifest.requirements}"', rule, hint)
 
 

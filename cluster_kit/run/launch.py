@@ -342,7 +342,11 @@ def _ready(
         with timings.step("preflight"):
             refuse_if_unfit(host, prepared.facts, cluster)
         with timings.step("build"):
-            start.ensure_image(host, cluster, workspace, view)
+            try:
+                start.ensure_image(host, cluster, workspace, view)
+            except ManifestError as error:  # the value can be from the command line
+                loaded = prepared.manifest
+                raise loaded.command_line.error(loaded.path, error.problems) from None
             companions.ensure(host, cluster, view.phase)
         observer.ready(engine, cluster)
         directory = _directory(host, runs, prepared, resume=resume)

@@ -57,7 +57,7 @@ def test_a_requirement_that_does_not_fit_the_image_is_reported(
     file.write_text("iniconfig\nnumpy==1.26.4\n")
     code, output = up(kit, "needs_a_package.py", "--requirements", str(file))
     assert code == 2, output
-    assert "requirements: pip cannot install it with the image's packages" in output
+    assert "--requirements: pip cannot install it with the image's packages" in output
     assert "The user requested numpy==1.26.4" in output
     assert re.search(r"The image has numpy==(?!1\.26\.4)\d", output), output
     assert "Traceback" not in output

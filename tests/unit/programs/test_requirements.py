@@ -160,6 +160,17 @@ def test_an_unknown_package_is_reported_with_pips_message() -> None:
     ]
 
 
+def test_of_all_versions_of_a_package_the_newest_are_named() -> None:
+    known = ", ".join(f"1.{minor}" for minor in range(90))
+    message = f"#8 2.1 ERROR: Could not find iniconfig==9 (from versions: {known})\n"
+    assert pip_errors(message, "iniconfig==9\n") == [
+        "Could not find iniconfig==9 "
+        "(from versions: …, 1.82, 1.83, 1.84, 1.85, 1.86, 1.87, 1.88, 1.89)"
+    ]
+    message = "#8 2.1 ERROR: Could not find inconfig (from versions: none)\n"
+    assert pip_errors(message, "inconfig\n") == ["Could not find inconfig (from versions: none)"]
+
+
 def test_no_error_has_the_password_of_an_address(tmp_path: Path) -> None:
     address = "https://me:in-clear-1@pip.example"
     message = "#8 2.1 ERROR: no such file -r /mnt/requirements.txt (line 1)\n"

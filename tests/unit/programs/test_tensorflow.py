@@ -60,5 +60,7 @@ def test_a_requirement_that_pins_another_version_is_reported_with_a_hint(line: s
 def test_the_same_version_and_other_packages_are_accepted() -> None:
     same = manifest(requirements="r.txt", tensorflow="2.16.1")
     assert not list(check_pins(same, "tensorflow==2.16.1\ntensorflow-datasets==4.9\n"))
+    (problem,) = check_pins(manifest(requirements="r.txt"), "tensorflow==2.12\n")
+    assert problem.hint == "remove the line: the oldest that the kit installs is 2.15"
     assert not list(check_pins(manifest(requirements="r.txt"), "tensorflow==2.21.0\n"))
     assert not list(check_pins(manifest(requirements="r.txt"), "tensorflow>=2.15\n"))

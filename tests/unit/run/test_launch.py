@@ -6,10 +6,11 @@ import hashlib
 import json
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from cluster_kit.errors import EngineError, HostError, UsageError
+from cluster_kit.errors import EngineError, HostError, ManifestError, Problem, UsageError
 from cluster_kit.run import run_directory, start
 from cluster_kit.run.run_directory import read_record
 from cluster_kit.run.take_down import take_down
@@ -42,6 +43,20 @@ def test_a_successful_run_is_shown_saved_and_removed(stage: Stage) -> None:
     assert stage.view.states["chief-0"] == ["ready", "training", "ended"]
     assert stage.view.states["evaluator-0"] == ["running", "scoring", "ended"]
     assert stage.is_clean()
+
+
+def test_a_refused_value_of_the_command_line_is_not_said_to_be_in_the_file(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ManifestError("compose/demo.toml", [Problem("requirements", "", "no", "hint")])
+
+    monkeypatch.setattr(start, "ensure_image", refuse)
+    (tmp_path / "req.txt").write_text("tqdm\n")
+    with pytest.raises(ManifestError, match=r"^the command line: 1 problem\n  --requirements: no"):
+        stage.up(requirements=str(tmp_path / "req.txt"))
+    with pytest.raises(ManifestError, match=r"demo\.toml: 1 problem\n  requirements: no"):
+        stage.up()
 
 
 def test_a_run_keeps_its_debug_log(stage: Stage) -> None:
