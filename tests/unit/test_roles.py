@@ -191,7 +191,10 @@ def test_the_chiefs_job_names_are_those_that_a_manifest_accepts() -> None:
 KEYS = {"manifest/command_line.py": "the keys that have options",
         "resolved.py": "TensorFlow's jobs",
         "manifest/schema.py": "TensorFlow's jobs", "roles.py": "the table",
-        "cli/app.py": "the verb `ps`"}  # fmt: skip
+        "cli/app.py": "the verb `ps`", "cli/predict.py": "a column of a table",
+        "predict/profile.py": "keys of a profile", "predict/plan.py": "keys of an answer",
+        "predict/simulate.py": "simulated tasks", "predict/limits.py": "simulated tasks",
+        }  # fmt: skip
 """Modules in which a text may be a role's name, and its meaning there."""
 
 

@@ -107,7 +107,10 @@ def test_status_of_a_cluster_that_is_up_does_not_show_its_last_run(
     cli: Cli, root: Path, engine: FakeEngine
 ) -> None:
     ran(root, success=True)
-    engine.up["demo"] = [container("chief-0", id="a", output=""), container("ps-0", id="b")]
+    engine.up["demo"] = [
+        container("chief-0", id="a", output="", oom=False),
+        container("ps-0", id="b", oom=False),
+    ]
     shown = cli("status", "demo")
     assert [line.split()[0] for line in shown.out.splitlines()] == [
         "demo", "task", "chief-0", "ps-0",
