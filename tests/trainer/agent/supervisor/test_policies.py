@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 
 import pytest
 from waiting import wait_for
 
+from trainer.agent.beacon.messages import HeardAgain, Silent
 from trainer.agent.policies import (
     RestartCodes,
     Success,
@@ -16,6 +18,11 @@ from trainer.agent.policies import (
     read_restart,
     read_success,
 )
+from trainer.agent.progress_file import Progress
+from trainer.agent.servers.probe import ServersReady
+from trainer.agent.supervisor.child import Program
+from trainer.agent.supervisor.leader import Leader
+from trainer.agent.task import read_task
 
 HERE = "import os, sys, time, pathlib, signal\nhere = pathlib.Path(__file__).parent\n"
 FOUR = {"worker": [f"127.0.0.1:{number}" for number in range(1, 5)]}
@@ -194,6 +201,25 @@ def test_a_restarted_leader_learns_which_tasks_have_ended(job, events, tmp_path)
     second = one(0)
     assert (second.wait(30), tasks[1].wait(30)) == (0, 0)
     assert events("worker-0")[-1]["decided"] == '2 of 2 workers ended well (success = "all")'
+
+
+def test_a_silent_task_counts_as_failed_until_it_is_heard_again(tmp_path):
+    environment = {
+        "CLUSTER_KIT_BEACON": "127.0.0.1:1", "CLUSTER_KIT_OUTPUT": str(tmp_path),
+        "CLUSTER_KIT_SILENT_S": "2", "CLUSTER_KIT_SUCCESS": json.dumps(HALF),
+        "TF_CONFIG": json.dumps({"cluster": FOUR, "task": {"type": "worker", "index": 0}}),
+    }  # fmt: skip
+    task = read_task(environment)
+    progress = Progress(tmp_path / "worker-0.jsonl")
+    leader = Leader(task, Program((), builtin=False), progress, SimpleQueue(), None)
+    leader._ready = ServersReady({})
+    assert leader._hear(Silent("worker-1", 30.0)) is None
+    assert leader._hear(Silent("worker-2", 30.0)) is None
+    assert leader._hear(HeardAgain("worker-1", 30.0)) is None
+    assert leader._hear(Silent("worker-3", 30.0)) is None
+    over = leader._hear(Silent("worker-1", 40.0))
+    assert (over.reason, over.tasks) == ("silent", ("worker-2",)), "the first one"
+    assert over.decided.startswith("worker-2 was silent for 30 s, worker-3 was silent for 30 s, ")
 
 
 def success(text: str = "{worker = 0.5}", **needed: int) -> Success:
