@@ -141,7 +141,7 @@ def rate(value: object) -> float:
 
 
 def rate_text(bits: float) -> str:
-    """The text that `rate` reads as this: `25gbit`."""
+    """The bandwidth as a text that `rate` can read, such as `25gbit`."""
     units = sorted(_RATES, key=lambda unit: -_RATES[unit])
     texts = (f"{bits / _RATES[unit]:g}{unit}" for unit in units if bits >= _RATES[unit])
     return next((text for text in texts if _reads_as(text, bits)), f"{bits:.9f}bit")

@@ -60,7 +60,7 @@ def from_containers(
 
 
 def births(entries: Iterable[Entry]) -> list[float]:
-    """The start of each life of a task's container: the time of its first event, a moment later.
+    """The start times of a task's container; each is the time of the first event after the start.
 
     The first event of a server is `ready`, that of any other task is `start`.
     """

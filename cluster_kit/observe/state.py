@@ -256,7 +256,7 @@ class RunState:
         return None if any(_is_void(end[0], life) for life in lives_of_task) else end
 
     def end_of(self, task: str) -> End | None:
-        """Like `ended`, without the time."""
+        """The `end` event that `ended` returns, without its time; or None."""
         end = self.ended(task)
         return None if end is None else end[1]
 

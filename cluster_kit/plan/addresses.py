@@ -6,11 +6,11 @@ Offsets from the subnet's base, in a /24 or larger:
     .1 gateway        .2 data dispatcher  .3-.9 data workers  .10 chief  .11 evaluator
     .12-.19 sidecars  .20-.99 ps          .100-.254 workers
 
-and beyond these, whole further /24s in turn: 1, 3, 5, … for workers, 2, 6, 10, … for ps, 4, 8, 12,
-… for data workers. Smaller subnets have smaller blocks, and none for data workers. The blocks are
-in the table of `roles`. `auto` gives every cluster a /20 slot that its name selects, and uses as
-much of the slot's start as the counts need: a cluster keeps its addresses when it grows and when
-others start.
+Further tasks get addresses in the following /24s: workers in the 1st, 3rd, 5th, …, ps in the 2nd,
+6th, 10th, …, data workers in the 4th, 8th, 12th, …. Smaller subnets have smaller blocks, and none
+for data workers. The blocks are in the table of `roles`. `auto` gives every cluster a /20 slot that
+its name selects, and uses as much of the slot's start as the counts need: a cluster keeps its
+addresses when it grows and when others start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRIVATE = tuple(IPv4Network(cidr) for cidr in ("10.0.0.0/8", "172.16.0.0/12", "1
 POOLS = tuple(IPv4Network(cidr) for cidr in ("172.28.0.0/14", "10.200.0.0/13", "192.168.0.0/16"))
 SLOT_PREFIX = 20
 WIDEST, WHOLE, NARROWEST = 16, 24, 29
-"""Prefix lengths: of the largest subnet, of the smallest with whole blocks, of the smallest."""
+"""Prefix lengths of the largest subnet, the smallest with the blocks above, and the smallest."""
 GATEWAY_OFFSET = 1
 SIDECARS = range(12, 20)
 """Offsets of the sidecars; subnets smaller than WHOLE have no addresses for sidecars."""

@@ -114,7 +114,7 @@ def test_the_page_reports_the_end_of_the_server(browser: Any, made: MadeUp) -> N
             see(one, ".badge", "running")
             made.over()
         see(one, "#connection", "cluster-kit has ended")
-        assert one.page.locator(".badge").inner_text() == "success", "the last look is told, too"
+        assert one.page.locator(".badge").inner_text() == "success", "not updated at the end"
 
 
 def test_output_of_a_program_is_shown_as_text(browser: Any, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 server = http.server.ThreadingHTTPServer(("0.0.0.0", 8000), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-assert asked.wait(60), "nobody asked for the end"
+assert asked.wait(60), "the program was not asked to end"
 server.shutdown()
 """
 OVERRIDE = """

@@ -26,7 +26,7 @@ def reported(kit: Kit, *charts: str) -> dict[str, Any]:
     assert "training" in {span["state"] for span in leader["spans"]}
     shown = {chart["id"] for chart in facts["charts"]}
     assert {"cpus", "memory", "rx_bps", "tx_bps", *charts} <= shown, shown
-    assert facts["traffic"], "nobody has sent anybody anything"
+    assert facts["traffic"], "no task has sent data to another one"
     if not why_none():  # The browser tests themselves report why there is none.
         with started() as browser:
             check(browser, report)

@@ -1,8 +1,8 @@
-"""Takes memory until the kernel has killed this container's largest process for it.
+"""Allocates memory until the kernel kills this container's largest process (out of memory).
 
 Prints nothing on success, else the reason. The argument is the maximum number of bytes to allocate.
-The kernel is told to kill that process first: otherwise this process could become the largest, and
-be killed.
+`oom_score_adj` makes that process the first to be killed. Otherwise this process could become the
+largest, and be killed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def become_owner(process: Path) -> None:
 
 
 def exhaust(most: int) -> str:
-    """Allocate memory; the reason why no process was killed, or "" if the largest was."""
+    """Allocate memory until the largest process is killed; return "", or why it was not killed."""
     victim, end = largest(), time.monotonic() + WITHIN_S
     become_owner(victim)
     (victim / "oom_score_adj").write_text("1000")
@@ -58,7 +58,7 @@ def exhaust(most: int) -> str:
         if len(taken) < most // PIECE:
             taken.append(b"x" * PIECE)
         else:
-            time.sleep(0.05)  # a killed process exists until it is scheduled once more
+            time.sleep(0.05)  # a killed process exists until it is scheduled again
     return ""
 
 

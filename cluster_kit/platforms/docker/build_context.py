@@ -52,6 +52,6 @@ def _below(
 
 
 def _last(patterns: Sequence[Pattern], matches: Sequence[bool]) -> bool:
-    """Whether the last matching pattern excludes; one with `!` includes again."""
+    """Whether the last matching pattern excludes the file; a pattern with `!` includes it."""
     verdicts = [not pattern.exclusion for pattern, matched in zip(patterns, matches) if matched]  # noqa: B905
     return verdicts[-1] if verdicts else False

@@ -1,4 +1,4 @@
-"""With TensorFlow: what staleness counts; synchronous ways equal one large batch."""
+"""With TensorFlow: the value of the staleness; a synchronous update equals one of a large batch."""
 
 from __future__ import annotations
 
