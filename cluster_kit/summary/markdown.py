@@ -42,8 +42,9 @@ def read(reference: str, workspace: Workspace) -> Evidence:
     """The evidence of a run.
 
     Args:
-        reference: a run's directory, its outcome.json, a file with what `up --json` printed, or a
-            cluster's name, which means its newest run; "" for the newest run of all.
+        reference: a run's directory, its outcome.json, a file with what `up --json` printed,
+            CLUSTER/RUN as `runs` lists it, or a cluster's name, which means its newest run; "" for
+            the newest run of all.
     Raises:
         UsageError: nothing was found, the file is not of a run, or the run has no verdict yet.
     """
@@ -90,6 +91,8 @@ def _file(reference: str, workspace: Workspace) -> Path:
         return candidate
     elif candidate.is_dir() and not names_cluster:
         newest = candidate
+    elif "/" in reference and (workspace.root / "runs" / reference / "outcome.json").is_file():
+        newest = workspace.root / "runs" / reference
     else:
         newest = workspace.runs(reference) / "latest"
         if "/" in reference or not newest.is_dir():

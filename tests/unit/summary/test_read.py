@@ -23,7 +23,8 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def test_a_run_is_found_by_directory_file_cluster_and_as_the_newest(workspace: Workspace) -> None:
     run = saved(workspace.root, failed())
-    for reference in (str(run), str(run / "outcome.json"), "demo", ""):
+    named = (f"demo/{run.name}", "demo/latest")
+    for reference in (str(run), str(run / "outcome.json"), "demo", *named, ""):
         evidence = read(reference, workspace)
         assert (evidence.outcome.blame, evidence.outcome.run) == ("chief-0", str(run))
         assert evidence.outcome.tasks == failed().tasks
@@ -104,7 +105,7 @@ def test_a_file_that_is_not_an_outcome_is_refused_with_the_expected_form(
     assert str(file) in caught.value.message and "outcome.json" in caught.value.hint
 
 
-@pytest.mark.parametrize("reference", ["nope", "no/where", "demo/latest", "..", "\0"])
+@pytest.mark.parametrize("reference", ["nope", "no/where", "demo/no-run", "demo/\0", "..", "\0"])
 def test_a_missing_file_is_refused(reference: str, workspace: Workspace) -> None:
     saved(workspace.root, outcome())
     with pytest.raises(UsageError):
