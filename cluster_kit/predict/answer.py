@@ -31,6 +31,8 @@ SPREADS = (0.04, 0.0)
 """How much steps differ from their mean if it was not measured, at the slow and the fast end."""
 MOST_TRANSFERS = 5_000_000
 """Transfers that one point may take: about half a minute."""
+LEAST_USEFUL = 0.01
+"""The useful part of the time below which there is no training."""
 FAR = 8
 """A prediction is far from what was measured if it has so many times the workers."""
 
@@ -198,6 +200,9 @@ def _point(
     speeds = sorted(one.images_per_s for one in results)
     goodput = _goodput(profile, setups[0], change) if change.failures else None
     share = goodput.share if goodput else 1.0
+    if share < LEAST_USEFUL:
+        reason = "machines fail more often than the training can save and restart"
+        return Point(workers, ps, machines, None, unknown=reason)
     speed = mean.images_per_s * share
     alone = profile.batch * len(setups) / sum(one.seconds for one in setups)
     epoch = profile.epoch_images / speed if profile.epoch_images else None

@@ -383,9 +383,8 @@ def text(profile: Profile) -> str:
     tables = profile.model_dump(mode="json", exclude_defaults=True)
     lists = {key: tables.pop(key) for key in ("variable", "measured") if key in tables}
     head = {"format": FORMAT, **tables}
-    rows = [document(row, (f"[{key}]",)) for key, values in lists.items() for row in values]
-    body = "".join(rows).replace('["[', "[[").replace(']"]', "]]")
-    return f"{document(head)}{body}"
+    rows = [f"\n[[{key}]]\n{document(row)}" for key, values in lists.items() for row in values]
+    return "".join([document(head), *rows])
 
 
 def json_schema() -> dict[str, Any]:

@@ -161,6 +161,13 @@ def test_failures_take_time_and_need_what_one_costs() -> None:
     )
 
 
+def test_no_figure_if_failures_leave_no_time() -> None:
+    costs = {"checkpoint": "10m", "restart": "10m"}
+    point = asked(4, change=Change(failures=1 / 60), failures=costs, epoch_images=10)
+    assert point.images_per_s is None
+    assert point.unknown.startswith("machines fail more often")
+
+
 def test_no_figure_where_the_model_does_not_hold() -> None:
     rdma = asked(4, machines={"network": "rdma"})
     assert rdma.images_per_s is None
