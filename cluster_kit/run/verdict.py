@@ -407,11 +407,21 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             notes.append(f"{task.name}: {_left_out(failures, cluster, UNCOUNTED)}")
         elif end is not None and (late := _late_failure(end, cluster)):
             notes.append(f"{task.name}: {late}")
+        elif task.feeds and (ended := _ended_early(seen, task.name)):
+            notes.append(f"{task.name} {ended}, and the job went on without it")
         elif (succeeded or task.feeds) and (last := _last_oom(seen, task.name)):
             program = seen.last(task.name, Start)
             is_back = max(seen.started_at(task.name), program[0] if program else 0.0) > last
             notes.append(f"{task.name} {STARVED}{CAME_BACK if is_back else ''}")
     return notes
+
+
+def _ended_early(seen: RunState, task: str) -> str:
+    """How a task failed for good before the leader's end; "" if it did not."""
+    code, ends, of_leader = seen.tasks[task].exit_code, seen.ends(task), seen.ends(seen.leader)
+    if code in (None, *NOT_FAILED) or not (ends and of_leader and ends[-1] < of_leader[-1]):
+        return ""
+    return f"ended with exit code {code}{_meaning(seen, task, code)}"
 
 
 def profile_notes(asked: ProfileAt | None, seen: RunState) -> Iterator[str]:

@@ -169,9 +169,21 @@ def test_their_death_is_never_the_cause() -> None:
     assert (verdict.blame, verdict.message) == ("chief-0", "ValueError: x")
 
 
+def test_one_that_came_back_or_was_stopped_has_no_such_note() -> None:
+    story = Story.of(MADE).oom(5.0, FIRST).dies(5.1, FIRST, 137).start(5.5, FIRST)
+    story = chief_succeeds(story.dies(6.0, SECOND, 143)).dies(60.5, FIRST, 137)
+    story = story.ends(61, "evaluator-0", 0, "finished")
+    ran_out = "ran out of memory (raise its `memory` limit), and was started again"
+    assert notes_of(MADE, story.seen) == [f"{FIRST} {ran_out}"]
+
+
 def test_a_job_goes_on_without_them_and_ends_well() -> None:
     story = Story.of(MADE).oom(5.0, FIRST).dies(5.1, FIRST, 137).dies(6.0, DISPATCHER, 1)
     story = chief_succeeds(story).ends(61, "evaluator-0", 0, "finished")
     assert judge(MADE, story.seen, "ended").success
-    assert notes_of(MADE, story.seen) == [f"{FIRST} ran out of memory (raise its `memory` limit)"]
+    assert notes_of(MADE, story.seen) == [
+        f"{DISPATCHER} ended with exit code 1, and the job went on without it",
+        f"{FIRST} ended with exit code 137 (out of memory: raise its `memory` limit), and the job"
+        " went on without it",
+    ]
     assert story.seen.is_done(FIRST)

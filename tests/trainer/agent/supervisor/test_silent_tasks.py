@@ -106,3 +106,12 @@ def test_a_task_that_is_cut_off_from_all_is_not_a_cut_between_two(silent, file, 
     silent.heard(Silent(quiet, 11))
     silent.between(Unanswered("ps-0", "worker-1", 11), {})
     assert [event["event"] for event in written(file)] == ["silent"]
+
+
+def test_a_task_whose_process_has_ended_is_not_cut_off_from_another(silent, file):
+    silent.moved(Left("data_dispatcher-0", LOST))
+    silent.between(Unanswered("data_dispatcher-0", "data_worker-1", 10), {})
+    assert written(file) == []
+    silent.moved(Joined("data_dispatcher-0"))
+    silent.between(Unanswered("data_dispatcher-0", "data_worker-1", 10), {})
+    assert [event["event"] for event in written(file)] == ["unanswered"]

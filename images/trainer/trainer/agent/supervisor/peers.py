@@ -253,7 +253,7 @@ class SilentTasks:
             event: the report of one of the two tasks.
             quiet: the tasks that are silent to the leader now; for these no cut is reported.
         """
-        if {event.task, event.by} & {*quiet, *self._said}:
+        if {event.task, event.by} & {*quiet, *self._said, *self._gone}:
             return
         now, pair = time.monotonic(), (event.task, event.by)
         at, _ = self._unanswered.get(pair, (-LATELY_S, 0.0))
