@@ -56,7 +56,7 @@ def test_a_trusted_user_can_hold_a_name_and_others_cannot(
         assert locks.holder("demo", lambda _: False) == ""
         began = time.monotonic()
         with locks.between_users("demo", lambda _: False, wait_s=60.0):
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 10
         assert other.stdin is not None
         other.stdin.close()
     with locks.between_users("demo", lambda _: False):

@@ -99,7 +99,7 @@ def test_a_lock_that_is_not_a_regular_file_is_refused_at_once(
     assert not is_locked(path)
     with pytest.raises(OSError), lock(path, "process 2"):
         pass
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10
 
 
 @pytest.fixture

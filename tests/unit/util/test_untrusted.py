@@ -73,7 +73,7 @@ def test_only_regular_files_are_opened(output: Path) -> None:
     for name in ("fifo", "s", "a"):
         with pytest.raises(OSError):
             read(output, name, 100)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10
     assert [found.name for found in files(output)] == ["a/b/plain"]
 
 

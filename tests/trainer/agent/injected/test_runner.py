@@ -177,7 +177,7 @@ def test_objects_left_at_the_end_cost_no_time(tmp_path, last, code):
     program.write_text(TAKES_LONG_TO_GO.format(*last))
     began = time.monotonic()
     assert run(RUNNER, program, cwd=tmp_path)[0] == code
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_subprocesses_of_a_program(both):

@@ -38,5 +38,5 @@ def test_join_returns_when_the_job_has_ended(run_task, free_port, tmp_path):
     assert leader.wait(10) == 0
     began = time.monotonic()
     assert follower.wait(10) == 0
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 8
     assert "after the job" in follower.stdout.read()

@@ -73,7 +73,7 @@ def test_a_server_identifies_itself_and_ends_on_sigterm(run_task, free_port, eve
     began = time.monotonic()
     server.terminate()
     assert server.wait(5) == 143
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
     assert [event["event"] for event in events("ps-0")] == ["ready", "end"]
 
 

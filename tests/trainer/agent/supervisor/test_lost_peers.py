@@ -99,7 +99,7 @@ def test_a_peer_without_retries_ends_a_job_that_would_wait_for_it(
     began = time.monotonic()
     led, followed, _ = start(run_task, free_port, tmp_path, "time.sleep(60)", "sys.exit(7)")
     assert (led.wait(60), followed.wait(60)) == (1, 7)
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 30
     assert events("worker-0")[-1]["tasks"] == ["worker-1"]
 
 

