@@ -52,6 +52,8 @@ MOST_SEEN = 10_000
 """Maximum number of different error lines to remember."""
 TELL_EVERY_S = 30.0
 """Seconds between messages about error lines that are left out."""
+_MARKS = re.compile(r"\s*[\^~]+\s*")
+"""Python's marks below a source line; below one of several lines they are not indented."""
 _SPEAKER = re.compile(r"^((error|[a-z_]+-\d+): )+")
 
 
@@ -105,8 +107,8 @@ class Repeats:
 
     def _is_repeated(self, text: str) -> bool:
         indent = len(text) - len(text.lstrip())
-        if self._inside and indent > self._inside:  # the source line of a frame that is left out
-            return True
+        if self._inside and (indent > self._inside or _MARKS.fullmatch(text)):
+            return True  # the source line of a frame that is left out, or the marks below it
         self._inside = 0
         if log_patterns.FOREIGN.match(text):
             self._inside, self._stack = indent or 1, 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.observe.logs import HOLD_S, LAST, MOST, MOST_HELD, WINDOW_S, Shown
+from cluster_kit.observe.logs import HOLD_S, LAST, MOST, MOST_HELD, WINDOW_S, Repeats, Shown
 from tests.fakes.clock import Clock
 
 
@@ -282,3 +282,19 @@ def test_a_line_that_tensorflow_logs_twice_is_shown_once(clock: Clock) -> None:
     screen.takes(line, line, "step 1", "step 1")
     screen.shown.finish(())
     assert screen.lines == [line, "step 1", "step 1"]
+
+
+def test_the_marks_of_a_frame_that_is_left_out_are_left_out() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/program/train.py", line 27, in <module>',
+        "    loss = step(it)",
+        "           ^^^^^^^^",
+        '  File "/opt/venv/lib/python3.11/site-packages/tensorflow/execute.py", line 53, in run',
+        "    tensors = pywrap_tfe.TFE_Py_Execute(ctx._handle, device_name, op_name,",
+        "  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "ValueError: no",
+    ]
+    repeats = Repeats()
+    shown = [line for line in lines if not repeats.leaves_out(line, 0.0)]
+    assert shown == [*lines[:4], lines[-1]]
