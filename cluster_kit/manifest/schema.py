@@ -397,7 +397,9 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         default_factory=list, description="Further files and directories of this host"
     )
     sidecar: dict[str, SidecarTable] = Field(
-        default_factory=dict, description="Services that run with the tasks, at most eight"
+        default_factory=dict,
+        description="Services that run with the tasks, at most eight, each in a table of its own: "
+        "`[sidecar.NAME]`",
     )
     image: Text = Field(
         OWN_IMAGE,

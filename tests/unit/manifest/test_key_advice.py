@@ -91,3 +91,14 @@ def test_a_key_is_explained_with_an_example_in_the_callers_form() -> None:
     _, example, text = meaning(("deadline", "start"), MODEL)
     assert example == Setting("deadline.start", 120)
     assert "until every server answers" in str(text)
+
+
+@pytest.mark.parametrize(
+    ("key_path", "hint"),
+    [
+        (("requirements",), "requirements: Path of a file of pip requirements, installed on top"),
+        (("sidecar", "image"), "sidecar: Services that run with the tasks, at most eight, each in"),
+    ],
+)
+def test_an_empty_example_is_left_out(key_path: tuple[str, ...], hint: str) -> None:
+    assert hint_text(meaning(key_path, MODEL)).startswith(hint)
