@@ -185,6 +185,9 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
     number = type(detail.get("input")) in (int, float)
     if kind == "string_type" and number and isinstance(hint, tuple):
         hint = ("write ", Setting(key, str(detail["input"])), *hint[2:])
+    elif kind == "string_type" and number and str(hint).startswith(f"{key_path[-1]}: "):
+        said = str(hint).removeprefix(key_path[-1])  # the key's own description, without an example
+        hint = ("write ", Setting(key, str(detail["input"])), said)
     if key_path[-1] == "secrets" and isinstance(detail.get("input"), Mapping):
         hint = "write it as [secret], at the end of the manifest: secrets by name, in files"
     return Problem(key, value, _rule(key, detail), hint)
