@@ -225,7 +225,8 @@ def _judge_leader(seen: RunState) -> Verdict:
         blame = "" if reason in BLAMELESS else named or leader
         if reason == Reason.STOPPED:
             message = _stopped(seen)
-        if reason == Reason.START_DEADLINE and out_of_memory(seen, blame):
+        starved = reason == Reason.START_DEADLINE and out_of_memory(seen, blame)
+        if starved or (reason == Reason.SILENT and _ended_out_of_memory(seen, blame)):
             message = f"{blame} ran out of memory: raise its `memory` limit ({message})"
         return Verdict(False, CODES[Reason(reason)], reason, blame, message)
     blame = named
@@ -328,6 +329,12 @@ def _meaning(seen: RunState, task: str, code: int | None) -> str:
 def out_of_memory(seen: RunState, task: str) -> bool:
     """Whether a process of the task was killed because the memory limit was reached."""
     return bool(_last_oom(seen, task))
+
+
+def _ended_out_of_memory(seen: RunState, task: str) -> bool:
+    """Whether the last life of a task's container ended because the memory limit was reached."""
+    lives = seen.lives_of(task)
+    return bool(lives) and lives[-1].ended is not None and bool(lives[-1].ooms)
 
 
 def _last_oom(seen: RunState, task: str) -> float:
