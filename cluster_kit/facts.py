@@ -8,17 +8,6 @@ from typing import Literal
 
 Driver = Literal["nvidia", "cdi"]
 """How the engine provides GPUs: NVIDIA's runtime hook, or the Container Device Interface."""
-CLOSED = 28
-"""The first major version of Docker Engine that blocks connections to unpublished ports.
-
-From this version on, the host can be without an address in an internal network.
-"""
-
-
-def is_closed(version: str) -> bool:
-    """Whether a Docker Engine of this version is CLOSED or newer; False for an unknown version."""
-    major = version.split(".")[0]
-    return major.isdecimal() and int(major) >= CLOSED
 
 
 @dataclass(frozen=True)

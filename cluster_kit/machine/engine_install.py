@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.facts import CLOSED, is_closed
 from cluster_kit.host import Host
+from cluster_kit.plan.plan import CLOSED, is_closed
 from cluster_kit.platforms.docker.docker_connection import may_not, no_engine
 from cluster_kit.util.paths import command
 

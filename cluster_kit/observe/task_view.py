@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -204,6 +205,16 @@ class TaskView:
     gpus_seen: tuple[str, ...] | None = None
     gpu_problem: str = ""
     out_of_memory: bool = False
+
+    @property
+    def state_text(self) -> str:
+        """The state, with its exit code if it has one, and the cause if that is known: `training`,
+        `ended (1)`, or `restarting (137: out of memory)`."""
+        if self.exit_code is None:
+            return self.state
+        killed = self.exit_code == 128 + signal.SIGKILL
+        cause = ": out of memory" if self.out_of_memory and killed else ""
+        return f"{self.state} ({self.exit_code}{cause})"
 
     @property
     def shown_step(self) -> int | None:

@@ -10,18 +10,21 @@ from ipaddress import IPv4Network
 from typing import Any, Protocol
 
 from cluster_kit.errors import Problem
-from cluster_kit.facts import HostFacts, is_closed
+from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import DeadlineTable, Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.plan.cluster_rules import (
     check_counts,
     check_names,
+    check_policies,
     check_port,
     check_ports,
     check_tasks_exist,
     find_pins,
     find_subnet,
+    restart_of,
+    success_of,
     too_many,
 )
 from cluster_kit.plan.container_rules import (
@@ -32,7 +35,6 @@ from cluster_kit.plan.container_rules import (
     check_sidecars,
 )
 from cluster_kit.plan.gpus import GpuGrant, GpuRequest, devices, find, in_use, request_of
-from cluster_kit.plan.policies import check_policies, restart_of, success_of
 from cluster_kit.plan.tasks import (
     MASTER,
     check_templates,
@@ -269,6 +271,19 @@ def _cluster(
         restart=restart_of(manifest),
         origin=origin_of(loaded, inputs, facts, (images.cpu, images.gpu, images.built), subnet),
     )
+
+
+CLOSED = 28
+"""The first major version of Docker Engine that blocks connections to unpublished ports.
+
+From this version on, the host can be without an address in an internal network.
+"""
+
+
+def is_closed(version: str) -> bool:
+    """Whether a Docker Engine of this version is CLOSED or newer; False for an unknown version."""
+    major = version.split(".")[0]
+    return major.isdecimal() and int(major) >= CLOSED
 
 
 def _isolated(manifest: Manifest, facts: HostFacts) -> bool:

@@ -13,11 +13,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from cluster_kit.errors import HostError
-from cluster_kit.facts import CLOSED, EngineKind, GpuSetup, HostFacts, is_closed
+from cluster_kit.facts import EngineKind, GpuSetup, HostFacts
 from cluster_kit.host import Host
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.plan import addresses
 from cluster_kit.plan.gpus import devices, in_use
+from cluster_kit.plan.plan import CLOSED, is_closed
 from cluster_kit.platform_table import DEFAULT
 from cluster_kit.platforms.platform import Check, Tool, platform_of
 from cluster_kit.resolved import LOOPBACK, Cluster

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -223,16 +222,6 @@ def _used(usage: Usage | None) -> dict[str, Cell]:
     known = usage.rx_bps is not None and usage.tx_bps is not None
     net = f"{decimal(round((usage.rx_bps or 0) + (usage.tx_bps or 0)))}/s" if known else "-"
     return {"cpu": _figure(usage.cpus, ".2f"), "mem": decimal(round(usage.memory)), "net": net}
-
-
-def state_text(task: TaskView) -> str:
-    """The task's state, with its exit code if it has one, and the cause if that is known:
-    `training`, `ended (1)`, or `restarting (137: out of memory)`."""
-    if task.exit_code is None:
-        return task.state
-    killed = task.exit_code == 128 + signal.SIGKILL
-    cause = ": out of memory" if task.out_of_memory and killed else ""
-    return f"{task.state} ({task.exit_code}{cause})"
 
 
 def _short_state(task: TaskView) -> str:

@@ -17,7 +17,7 @@ from cluster_kit.observe.log_patterns import NATIVE
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.show.progress_line import progress_of, waited_for
-from cluster_kit.show.task_table import remarks, rows_of, state_text, status_table, tasks_in
+from cluster_kit.show.task_table import remarks, rows_of, status_table, tasks_in
 from cluster_kit.util.terminal import duration, harmless
 
 
@@ -88,7 +88,7 @@ class PlainView:
             now = (task.state, task.exit_code, task.restarts)
             if self._states.get(task.name, (State.CREATED, None, 0)) != now:
                 restarts = f", restart {task.restarts}" if task.restarts else ""
-                self._line(f"{task.name:>12}  {state_text(task)}{restarts}  {task.ip}")
+                self._line(f"{task.name:>12}  {task.state_text}{restarts}  {task.ip}")
             self._states[task.name] = now
 
     def log(self, task: str, line: str) -> None:
