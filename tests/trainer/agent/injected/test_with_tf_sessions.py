@@ -80,7 +80,9 @@ def test_a_session_with_device_filters_does_not_need_other_workers(
                "ps": [f"127.0.0.1:{free_port()}"]}  # fmt: skip
     shared = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_SERVERS": "ps-0"}
     (tmp_path / "alone.py").write_text(ALONE)
+    (tmp_path / "no_server.py").write_text("import time; time.sleep(5)")
     run_task("ps-0", cluster, "serve", **shared)
+    run_task("worker-1", cluster, "run", str(tmp_path / "no_server.py"), **shared)
     filters = {"CLUSTER_KIT_DEVICE_FILTERS": "own"}
     task = run_task("worker-0", cluster, "run", str(tmp_path / "alone.py"), **shared, **filters)
     output = task.communicate(timeout=60)[0]
