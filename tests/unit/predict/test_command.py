@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.cli import app
 from cluster_kit.predict.profile import load, text
 from tests.schemas import check
 from tests.unit.command_line import Cli
@@ -20,7 +21,10 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_with_what_limits_and_how_sure_it_is(cli: Cli, file: Path) -> None:
+def test_a_table_with_what_limits_and_how_sure_it_is(
+    cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.out, "width", 200)
     said = cli("predict", str(file), "--workers", "1,2,...,4", "--ps", "1", "--steps", "20")
     assert said.code == 0, said.err
     lines = said.out.splitlines()
