@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -65,20 +66,27 @@ _RATES, _MOST_RATE = {**_BITS, "tbit": 10**12}, 10**15
 _SHORT = {**_SECONDS, "us": 1e-6, "ms": 1e-3}
 
 
+def _measure(value: object, units: Mapping[str, float]) -> float | None:
+    """The number in a text such as `"2g"`, times its unit; None for any other value."""
+    match = _MEASURE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    return float(match[1]) * units[match[2]] if match and match[2] in units else None
+
+
+def _bytes(value: object) -> float | None:
+    """The bytes of a whole number or of a text such as `"2g"`; None for any other value."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return _measure(value, _SIZES)
+
+
 def size(value: object) -> int:
     """Bytes of `"2g"`, `"512m"` (powers of 1024) or of a whole number; raises ValueError."""
-    amount: float | None = None
-    if isinstance(value, int) and not isinstance(value, bool):
-        amount = value
-    elif isinstance(value, str):
-        match = _MEASURE.fullmatch(value.strip().lower())
-        if match and match[2] in _SIZES:
-            amount = float(match[1]) * _SIZES[match[2]]
-    if amount is None:
+    number = _bytes(value)
+    if number is None:
         raise ValueError('a size is a number with a unit: "512m", "2g"')
-    if not _LEAST_MEMORY <= amount <= _MOST_MEMORY:
+    if not _LEAST_MEMORY <= number <= _MOST_MEMORY:
         raise ValueError("a size is at least 6 MiB, the engine's own minimum, and at most 1 EiB")
-    return int(amount)
+    return int(number)
 
 
 def size_or_none(value: object) -> int | None:
@@ -88,13 +96,9 @@ def size_or_none(value: object) -> int | None:
 
 def duration(value: object) -> float:
     """The seconds in a number, or in `"90s"`, `"10m"`, `"2h"`; raises ValueError."""
-    seconds: float | None = None
+    seconds = _measure(value, _SECONDS)
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = value
-    elif isinstance(value, str):
-        match = _MEASURE.fullmatch(value.strip().lower())
-        if match and match[2] in _SECONDS:
-            seconds = float(match[1]) * _SECONDS[match[2]]
     if seconds is None or math.isnan(seconds):
         raise ValueError('a duration is a number of seconds, or "90s", "10m", "2h"')
     if not 0 < seconds <= _LONGEST_S:
@@ -117,10 +121,9 @@ def bandwidth(value: object) -> int:
 
     Raises ValueError.
     """
-    match = _MEASURE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
-    if match is None or match[2] not in _BITS:
+    bits = _measure(value, _BITS)
+    if bits is None:
         raise ValueError('a bandwidth is a number with a unit: "500kbit", "100mbit", "1gbit"')
-    bits = float(match[1]) * _BITS[match[2]]
     if not _LEAST_BANDWIDTH <= bits <= _MOST_BANDWIDTH:
         raise ValueError("a bandwidth is at least 64kbit and at most 100gbit")
     return int(bits)
@@ -131,10 +134,9 @@ def rate(value: object) -> float:
 
     Raises ValueError.
     """
-    match = _MEASURE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
-    if match is None or match[2] not in _RATES:
+    bits = _measure(value, _RATES)
+    if bits is None:
         raise ValueError('a rate is a number with a unit: "100mbit", "25gbit", "2.4tbit"')
-    bits = float(match[1]) * _RATES[match[2]]
     if not 1 <= bits <= _MOST_RATE:
         raise ValueError("a rate is at least 1bit and at most 1000tbit per second")
     return bits
@@ -156,13 +158,7 @@ def _reads_as(text: str, bits: float) -> bool:
 
 def amount(value: object) -> int:
     """Bytes of a whole number, or of `"256k"` (powers of 1024); 0 is valid; raises ValueError."""
-    number: float | None = None
-    if isinstance(value, int) and not isinstance(value, bool):
-        number = value
-    elif isinstance(value, str):
-        match = _MEASURE.fullmatch(value.strip().lower())
-        if match and match[2] in _SIZES:
-            number = float(match[1]) * _SIZES[match[2]]
+    number = _bytes(value)
     if number is None:
         raise ValueError('an amount is a number of bytes, or "256k", "411m" (powers of 1024)')
     if not 0 <= number <= _MOST_MEMORY:
@@ -172,12 +168,10 @@ def amount(value: object) -> int:
 
 def short_duration(value: object) -> float:
     """Like `duration`, but `"100us"` and `"5ms"` are valid, too; raises ValueError."""
-    match = _MEASURE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
-    if match and match[2] in _SHORT:
-        value = float(match[1]) * _SHORT[match[2]]
-    elif isinstance(value, str):
+    seconds = _measure(value, _SHORT)
+    if seconds is None and isinstance(value, str):
         raise ValueError('a time is a number of seconds, or "100us", "5ms", "90s", "10m"')
-    return duration(value)
+    return duration(value if seconds is None else seconds)
 
 
 _PAGE = re.compile(r"http://:([0-9]{1,5})(/[!-~]*)?")

@@ -251,8 +251,6 @@ SYSTEMS: dict[str, Callable[[str, Path, Source], Addition]] = {"github": _github
 
 
 DEVCONTAINER = ".devcontainer"
-ENGINES = ("host", "inside")
-"""Which engine a dev container uses, the default first: the host's, or one of its own."""
 
 
 def dev_container(engine: str, workspace: Workspace, kit: Source) -> Addition:
@@ -273,12 +271,12 @@ def dev_container(engine: str, workspace: Workspace, kit: Source) -> Addition:
         "name": name,
         "build": {"dockerfile": "Dockerfile"},
         "hostRequirements": {"gpu": "optional"},
-        **_ENGINE[engine](name),
+        **ENGINES[engine](name),
         "remoteUser": "dev",
         "onCreateCommand": f"python3 -m venv /opt/venv && pip install {shlex.quote(requirement)}",
     }
     image = templating.kit_template("new/devcontainer.Dockerfile.j2").render(
-        own_engine=engine != ENGINES[0]
+        own_engine=engine == "inside"
     )
     files: dict[Path, str | bytes] = {}
     about: dict[Path, str] = {}
@@ -313,7 +311,8 @@ def _inside(name: str) -> dict[str, object]:
     }
 
 
-_ENGINE: dict[str, Callable[[str], dict[str, object]]] = {"host": _of_the_host, "inside": _inside}
+ENGINES: dict[str, Callable[[str], dict[str, object]]] = {"host": _of_the_host, "inside": _inside}
+"""The engine that a dev container uses, and the keys that it needs in devcontainer.json."""
 
 
 def _rendered(system: str, name: str, folder: Path, root: Path, kit: Source, wheels: Path) -> str:

@@ -144,7 +144,7 @@ def refuse_secrets(found: Iterable[Carried], sources: Mapping[str, str], cluster
     for one in found:
         for name, content in one.files.items():
             # UTF-16 and UTF-32 write ASCII with zeros between its bytes.
-            texts = (content, content.replace(b"\0", b""))
+            texts = {content, content.replace(b"\0", b"")}
             found_secrets = (
                 secret_of(text.decode("utf-8", errors="replace"), known) for text in texts
             )
