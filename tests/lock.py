@@ -20,7 +20,7 @@ from cluster_kit.image.kit_image import SOURCE
 
 RECIPE = SOURCE / "recipe"
 ROOT = Path(__file__).resolve().parent.parent
-LOCKED = ("cpu", "digits", "gpu")
+LOCKED = ("cpu", "digits", "gpu", "uv")
 HOST = {"requirements.lock": (), "requirements-dev.lock": ("--extra=dev",)}
 """The packages of a clone's .venv, and the further ones that tests and checks need."""
 HEADER = "# `make lock` wrote this from {}. Do not edit.\n"

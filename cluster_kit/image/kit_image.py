@@ -83,9 +83,9 @@ def inputs_hash(variant: Variant, source: Path = SOURCE, lock: str = "") -> str:
 
 def _inputs(variant: Variant, source: Path) -> Iterator[str]:
     """Yields the name of every file that the build reads, always in the same order."""
-    files = ("Dockerfile", "Dockerfile.extra", "locked-digits.txt", f"locked-{variant}.txt")
     yield ".dockerignore"
-    yield from (f"recipe/{name}" for name in files)
+    yield from (f"recipe/{name}" for name in ("Dockerfile", "Dockerfile.extra"))
+    yield from (f"recipe/locked-{part}.txt" for part in ("digits", "uv", variant))
     yield from sorted(f"recipe/{path.name}" for path in (source / "recipe").glob("*.py"))
     yield from sorted(_files_below(str(source), "trainer"), key=lambda name: name.split("/"))
 

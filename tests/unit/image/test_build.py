@@ -7,6 +7,7 @@ import ctypes
 import importlib.util
 import platform
 import shutil
+import subprocess
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,59 @@ def build_time_script(name: str) -> ModuleType:
     return module
 
 
+class Installs:
+    """Stands for subprocess.run: keeps the commands, and answers with the given exit codes."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes = list(codes)
+        self.commands: list[tuple[str, ...]] = []
+
+    def __call__(self, command: tuple[str, ...], **_: object) -> Any:
+        self.commands.append(command)
+        return subprocess.CompletedProcess(command, self.codes.pop(0))
+
+
+@pytest.mark.parametrize(
+    ("codes", "last"),
+    [((0, 0), "uv"), ((0, 2, 0), "pip"), ((1, 0), "pip"), ((0, 2, 1), "pip")],
+    ids=["uv", "uv fails", "no uv", "both fail"],
+)
+def test_uv_installs_the_packages_or_else_pip(
+    monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...], last: str
+) -> None:
+    install = build_time_script("install")
+    ran = Installs(*codes)
+    monkeypatch.setattr(install.subprocess, "run", ran)
+    assert install.main(Path("/venv"), Path("/locked.txt"), Path("/cache")) == codes[-1]
+    assert not ran.codes
+    assert ("pip", "uv")[ran.commands[-1][0].endswith("/uv")] == last
+    assert "--requirement=/locked.txt" in ran.commands[-1]
+    assert all("--require-hashes" in command for command in ran.commands)
+
+
+def test_uv_gets_what_pips_configuration_says(tmp_path: Path) -> None:
+    conf = tmp_path / "pip.conf"
+    listing = (
+        f"global.index-url='{ADDRESS}'\nglobal.proxy='http://proxy.example:3128'\n"
+        "global.extra-index-url='https://a.example https://b.example'\n"
+        "global.find-links='https://c.example https://d.example'\n"
+        "global.trusted-host='a.example'\nglobal.timeout='7'\nglobal.retries='2'\n"
+    )
+    conf.write_text(pip_access(listing, {"SSL_CERT_FILE": "/nowhere"}).conf)
+    given = {"PIP_CONFIG_FILE": str(conf), "UV_HTTP_RETRIES": "4"}
+    variables = build_time_script("install").environment(given)
+    assert variables == {
+        **given,
+        "UV_DEFAULT_INDEX": ADDRESS,
+        "UV_INDEX": "https://a.example https://b.example",
+        "UV_FIND_LINKS": "https://c.example,https://d.example",
+        "UV_INSECURE_HOST": "a.example",
+        "UV_HTTP_TIMEOUT": "7",
+        "ALL_PROXY": "http://proxy.example:3128",
+        **({"SSL_CERT_FILE": variables["SSL_CERT_FILE"]} if "SSL_CERT_FILE" in variables else {}),
+    }
+
+
 def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
     assert kit_image.tag_of("cpu", source) == kit_image.tag_of("cpu")
     assert kit_image.tag_of("cpu").startswith("cluster-kit/trainer:cpu-")
@@ -51,7 +105,8 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
     "changed",
     ["recipe/Dockerfile", "recipe/Dockerfile.extra", ".dockerignore", "trainer/contract/endings.py",
      "recipe/slim.py", "recipe/extra.py", "recipe/locked-cpu.txt",
-     "recipe/list_packages.py", "recipe/locked-digits.txt",
+     "recipe/list_packages.py", "recipe/locked-digits.txt", "recipe/locked-uv.txt",
+     "recipe/install.py",
      "trainer/__main__.py", "trainer/programs/new.txt"],
 )  # fmt: skip
 def test_a_changed_input_changes_the_tag(source: Path, changed: str) -> None:

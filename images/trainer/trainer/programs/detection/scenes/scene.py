@@ -86,8 +86,13 @@ def draw_shape(draw: ImageDraw.ImageDraw, random: np.random.Generator) -> None:
 
 def covered(pixels: np.ndarray, cover: np.ndarray, colour: np.ndarray) -> np.ndarray:
     """Returns the pixels, blended with one colour [3] by `cover` [SIDE, SIDE] in 0…1."""
-    cover = cover[..., np.newaxis]
-    return (pixels * (1 - cover) + colour * cover).astype(np.float32)
+    rows, columns = np.flatnonzero(cover.any(1)), np.flatnonzero(cover.any(0))
+    blended = pixels.copy()
+    if rows.size:  # most of the scene is not covered, and stays
+        inside = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        part = cover[inside][..., np.newaxis]
+        blended[inside] = pixels[inside] * (1 - part) + colour * part
+    return blended
 
 
 def grained(pixels: np.ndarray, random: np.random.Generator) -> np.ndarray:
