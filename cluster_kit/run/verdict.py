@@ -22,7 +22,7 @@ from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.observe import absences, heartbeats, hot_ps, task_view
 from cluster_kit.observe.heartbeats import Silence
 from cluster_kit.observe.lives import by_task
-from cluster_kit.observe.state import RunState
+from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
 from cluster_kit.observe.task_view import State, is_work
 from cluster_kit.observe.tracebacks import on_host
 from cluster_kit.platforms.engine import SIDECAR, Container
@@ -30,10 +30,10 @@ from cluster_kit.resolved import Cluster, ProfileAt, RestartCodes, Task
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import LEFT_OUT as TEXT_LEFT_OUT
 
-Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar", "memory"]
+Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar", "memory", "no-retries"]
 """The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM; another run
 of changed files takes its place; a sidecar that the job needs has crashed; a server ran out of
-memory before the job could begin."""
+memory before the job could begin; the leader waits for a task that has no retries left."""
 
 
 class Reason(StrEnum):
@@ -114,6 +114,8 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
         return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, "", "a sidecar has crashed")
     if ending == "memory" and (name := starved(cluster, seen)):
         return _judge_starved(cluster, seen, name)
+    if ending == "no-retries" and (name := awaited_in_vain(cluster, seen)):
+        return _judge_awaited(seen, name)
     if ending == "overdue":
         message = f"the run went past its deadlines ({cluster.deadlines.job:g} s for the job)"
         return Verdict(False, CODES[Reason.JOB_DEADLINE], Reason.JOB_DEADLINE, seen.leader, message)
@@ -205,6 +207,55 @@ def _judge_starved(cluster: Cluster, seen: RunState, name: str) -> Verdict:
     message = f"{name} ran out of memory {when}{has}"
     hint = f"raise `memory` in [role.{role}] or [task.{name}], or remove it"
     return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message, hint)
+
+
+def awaited_in_vain(cluster: Cluster, seen: RunState) -> str:
+    """The task that has failed for good, and for which a leader that began again waits; "" if none.
+
+    A leader that was there when the task failed has ended the job itself, or does without the task.
+    If it was restarted, or its program was, it needs all tasks again: it would wait until the start
+    deadline.
+    """
+    failed = [
+        task
+        for task in cluster.tasks
+        if _failed_for_good(seen, task.name)
+        and ROLES[task.role].trains
+        and task is not cluster.leader
+        and not _is_spare(cluster, task)
+    ]
+    begun = seen.last(seen.leader, Start) if failed else None
+    if begun is None or begun[0] < seen.started_at(seen.leader) - CLOCK_SLACK_S:
+        return ""
+    if not seen.tasks[seen.leader].restarts and (begun[1].attempt or 1) < 2:
+        return ""
+    ready = seen.last(seen.leader, Ready)
+    is_ready = ready is not None and ready[0] >= begun[0]
+    awaited = (
+        t for t in failed if not (is_ready if t.serves else seen.ends(t.name)[-1] > begun[0])
+    )
+    return next((task.name for task in awaited), "")
+
+
+def _failed_for_good(seen: RunState, task: str) -> bool:
+    """Whether a task's container failed, and nobody but a person starts it again."""
+    view, lives = seen.tasks[task], seen.lives_of(task)
+    if view.state is not State.ENDED or view.exit_code in (None, *NOT_FAILED) or not lives:
+        return False
+    elsewhere = any(life.lost or life.drained or life.refusal for life in lives)
+    return not (elsewhere or lives[-1].kills or lives[-1].removed)
+
+
+def _judge_awaited(seen: RunState, name: str) -> Verdict:
+    code, failures = seen.tasks[name].exit_code, seen.final_failures(name)
+    first = f"{name} ended with exit code {code}{_meaning(seen, name, code)}"
+    if failures and failures[-1].message:
+        first = failures[-1].message
+    first, newline, rest = first.partition("\n")
+    times, retries = seen.own_restarts(name) + 1, seen.retries[name]
+    spent = f"{times} {'time' if times == 1 else 'times'}; {retries} retries"
+    message = f"{first} ({spent}), and {seen.leader}, which began again, needs it{newline}{rest}"
+    return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message)
 
 
 def _judge_leader(seen: RunState) -> Verdict:

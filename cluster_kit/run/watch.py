@@ -23,7 +23,7 @@ from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.recovery import Absence, EndedByEngine, Recovery
 from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import read_events, save_events
-from cluster_kit.run.verdict import Ending, starved
+from cluster_kit.run.verdict import Ending, awaited_in_vain, starved
 from cluster_kit.util.masking import masker
 
 FOLLOW_S = 15.0
@@ -194,6 +194,8 @@ class Watch:
                 return "sidecar"
             if not self._is_blind() and starved(self._cluster, self.seen):
                 return "memory"
+            if not self._is_blind() and awaited_in_vain(self._cluster, self.seen):
+                return "no-retries"
             self._poll(show)
         scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
         waits = scores or any(task.debug for task in self._cluster.tasks)

@@ -47,7 +47,8 @@ def change(kit: Kit, manifest: str = "quickstart", **where: str) -> None:
     text = (kit.root / "compose" / f"{manifest}.toml").read_text()
     more = ""
     for name, chosen in where.items():
-        part = f"task.{name.replace('_', '-')}" if "_" in name else f"role.{name}"
+        role, _, index = name.rpartition("_")
+        part = f"task.{role}-{index}" if index.isdigit() else f"role.{name}"
         more += f'[{part}]\nnodes = "{chosen}"\n'
     named = text.replace(f'name = "{manifest}"', f'name = "{kit.name}"\nengine = "swarm"')
     (kit.root / "compose" / f"{kit.name}.toml").write_text(named + more)

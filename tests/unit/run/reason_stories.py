@@ -217,6 +217,31 @@ STORIES = {
         Reason.FINISHED, 0, None, restarts={"worker-1": 1},
         notes=["worker-1 ran out of memory (raise its `memory` limit), and was started again"],
     ),
+    "the leader is killed after another task has used up its retries": Story(
+        {"worker-1": [Life((says(0.1, "start", attempt=1),
+                            ends(0.5, 7, "failed", "ValueError: no file")))],
+         "worker-0": [*leader(dies(4.0)),
+                      Life((*TRAINING[:2], ends(110.0, 6, "start-deadline", "no", "worker-1")))]},
+        Reason.FAILED, 5, "worker-1", "ValueError: no file (3 times; 2 retries), and worker-0, "
+        "which began again, needs it", restarts={"worker-0": 1, "worker-1": 2},
+        exit_codes={"worker-1": 7}, overrides=ALL_TASKS,
+    ),
+    "the leader's program begins again after a server was killed for good": Story(
+        {"worker-1": [Life((says(0.2, "ready"), dies(0.5)))],
+         "chief-0": [Life((*TRAINING, says(5.0, "failure", exit_code=1),
+                           says(5.1, "start", attempt=2),
+                           ends(110.0, 6, "start-deadline", "no", "worker-1")))]},
+        Reason.FAILED, 5, "worker-1", "worker-1 ended with exit code 137 (killed by signal 9) (3 "
+        "times; 2 retries), and chief-0, which began again, needs it",
+    ),
+    "the leader is killed, and the job can succeed without a task that has failed": Story(
+        {"worker-1": [Life((says(0.1, "start", attempt=1), ends(0.5, 7, "failed", "no file")))],
+         "worker-0": [*leader(dies(4.0)), LEADS]},
+        Reason.FINISHED, 0, None, restarts={"worker-0": 1},
+        notes=["worker-1: failed 3 times (exit code 7), and the leader ended without it; its last "
+               "words: no file"],
+        overrides={**ALL_TASKS, "success": {"worker": 0.5}},
+    ),
     "a worker runs out of memory twice before anybody has made a step": Story(
         {"worker-0": [Life((*STARTED, ends(60.0, 1, "failed", "worker-1 was lost (4 times)")))],
          "worker-1": [STARVES]},
