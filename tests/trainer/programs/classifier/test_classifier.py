@@ -110,3 +110,11 @@ def test_checkpoints_by_epoch_without_incomplete_ones(tmp_path):
     found = checkpoints.find(tmp_path)
     assert [one.name for one in found] == ["ckpt-2", "ckpt-10"]
     assert found[-1].path == str(folder / "ckpt-10")
+
+
+def test_a_checkpoint_that_is_removed_while_they_are_listed_is_left_out(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    (folder / "ckpt-1.index").symlink_to("removed")
+    (folder / "ckpt-2.index").touch()
+    assert [one.name for one in checkpoints.find(tmp_path)] == ["ckpt-2"]

@@ -37,8 +37,11 @@ def find(output: Path) -> list[Checkpoint]:
     for file in checkpoint_directory(output).glob("ckpt-*.index"):
         match = INDEX.fullmatch(file.name)
         if match:
-            path = str(file.with_suffix(""))
-            complete.append(Checkpoint(int(match[1]), path, file.stat().st_mtime_ns))
+            try:
+                written = file.stat().st_mtime_ns
+            except FileNotFoundError:
+                continue  # the chief has removed it
+            complete.append(Checkpoint(int(match[1]), str(file.with_suffix("")), written))
     return sorted(complete)
 
 
