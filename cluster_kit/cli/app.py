@@ -120,6 +120,7 @@ GROUPS = {
             "compare",
             "Measure how more workers speed up training, on emulated machines.",
         ),
+        Verb("measure", "predict", "Write a profile of a finished run, for `predict`."),
         Verb(
             "predict",
             "predict",

@@ -1,7 +1,8 @@
-"""The verb that predicts the speed on more machines."""
+"""The verbs that measure a training, and predict its speed on more machines."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,10 +15,12 @@ from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.manifest.field_types import rate, short_duration
+from cluster_kit.observe.progress import without_values
 from cluster_kit.predict import picture
 from cluster_kit.predict.answer import Answer, Point, as_json, predict
+from cluster_kit.predict.measure import Figures, figures_of, profile_of, sentences
 from cluster_kit.predict.plan import Change
-from cluster_kit.predict.profile import FILE_NAME, PS_WAYS, WAYS, Profile, load
+from cluster_kit.predict.profile import FILE_NAME, PS_WAYS, WAYS, Profile, load, text
 from cluster_kit.predict.question import (
     MOST_PS,
     MOST_WORKERS,
@@ -27,16 +30,22 @@ from cluster_kit.predict.question import (
     counts,
     failures,
 )
+from cluster_kit.report.page import entries_of, samples_of
 from cluster_kit.run.history import run_named
+from cluster_kit.run.known_secrets import known_of
+from cluster_kit.run.run_directory import read_record
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import PACKAGE, extra
 from cluster_kit.util.stdio import outlive_readers
 from cluster_kit.util.terminal import duration, harmless
-from cluster_kit.workspace import here
+from cluster_kit.workspace import RunDirectory, here, write_atomically
 
 EXAMPLE = PACKAGE / "predict" / "example.toml"
 PLACEMENTS = ("round-robin", "greedy", "split", "explicit")
 MOST_MACHINES = 512
+WRITTEN = (
+    "# Measured by `cluster-kit measure`, which replaces this file; docs/predict.md has all keys.\n"
+)
 
 
 @app.command("predict")
@@ -45,7 +54,9 @@ def predict_(
         str,
         typer.Argument(
             metavar="[PROFILE]",
-            help="A profile (a .toml file), or a run's directory that has a profile.toml.",
+            help="A profile (a .toml file), or a run: its directory, CLUSTER/RUN, or a cluster's "
+            "name for its newest run.",
+            autocompletion=manifest_options.runs,
         ),
     ] = "",
     workers: Annotated[
@@ -123,7 +134,7 @@ def predict_(
     if example:
         typer.echo(EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return
-    found = load(_file(profile))
+    found = _profile(profile)
     change = Change(
         way=_one_of(way, WAYS, "--way"),
         cpus=cpus,
@@ -163,25 +174,96 @@ def predict_(
         _draw(answer, picture_file)
 
 
-def _file(reference: str) -> Path:
-    """The profile that a command line names; raises UsageError."""
+def _profile(reference: str) -> Profile:
+    """The profile that a command line names: a file, or what a run measured; raises UsageError."""
     if not reference:
         raise UsageError(
             "a profile is missing: it says what one step costs, and on which machines",
-            "`cluster-kit predict --example > profile.toml` writes one to fill in",
+            "name a run; or `cluster-kit predict --example > profile.toml` writes one to fill in",
         )
     path = Path(reference).expanduser()
     if path.is_file() or path.suffix == ".toml":
-        return path
-    file = run_named(reference, here()).path / FILE_NAME
-    if not file.is_file():
+        return load(path)
+    run = run_named(reference, here())
+    if (file := run.path / FILE_NAME).is_file():
+        return load(file)
+    return profile_of([figures_of_run(run)])
+
+
+def figures_of_run(run: RunDirectory, way: str | None = None, batch: int | None = None) -> Figures:
+    """What a run's files say; raises UsageError if `up` did not start it, or it is too short."""
+    record = read_record(run)
+    if record is None:
         raise UsageError(
-            f"{short(file.parent)} has no {FILE_NAME}: runs do not measure one yet",
-            "write one by hand (docs/predict.md#the-profile), beginning with "
-            f"`cluster-kit predict --example > {FILE_NAME}`; `cluster-kit summary` has the run's "
-            "figures",
+            f"{short(run.path)} has no {run.record.name}: no run of `cluster-kit up` has left it",
+            "name a run of `cluster-kit runs`, or a profile (docs/predict.md#the-profile)",
         )
-    return file
+    output, cluster = run.output, record.cluster
+    entries = entries_of(output, cluster, record.since, record.sizes)
+    mask = known_of(run).mask
+    return figures_of(
+        cluster,
+        [without_values(entry, mask) for entry in entries],
+        samples_of(output, cluster, record.since, record.sizes),
+        name=f"{cluster.name}/{run.path.name}",
+        way=way,
+        batch=batch,
+    )
+
+
+@app.command()
+def measure(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run's directory, CLUSTER/RUN, or a cluster's name for its newest run. "
+            "Default: the newest run of all.",
+            autocompletion=manifest_options.runs,
+        ),
+    ] = "",
+    way: Annotated[
+        str | None,
+        typer.Option("--way", help=f"How it trained, if not as it seems: {', '.join(WAYS)}."),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            "--batch",
+            min=1,
+            max=100_000,
+            help="Images of one worker's step, if the program does not report them.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Output file (default: in the run's directory)."),
+    ] = None,
+) -> None:
+    """Write a profile of a finished run, for `predict`: seconds, bytes and CPU of one step."""
+    selected = run_named(run, here())
+    figures = figures_of_run(selected, way, batch)
+    _write(profile_of([figures]), output or selected.path / FILE_NAME)
+    for line in sentences(figures):
+        say(f"  {line}")
+
+
+def _write(profile: Profile, file: Path) -> None:
+    """Write a measured profile; one that a person wrote is kept."""
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            if not file.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN):
+                raise UsageError(
+                    f"{short(file.absolute())} exists, and `measure` did not write it",
+                    "remove it, or name another file: --output FILE.toml",
+                )
+        write_atomically(file, WRITTEN + text(profile))
+    except OSError as error:
+        raise HostError(
+            f"{file} cannot be written: {error.strerror}",
+            "name a file that you may write: --output FILE.toml",
+        ) from error
+    say(f"written: {short(file.absolute())}")
 
 
 def _counts_of(profile: Profile, usual: tuple[int, ...]) -> tuple[int, ...]:

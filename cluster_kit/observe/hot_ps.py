@@ -314,7 +314,7 @@ def fattest(held: Mapping[str, float]) -> tuple[str, float] | None:
 
     The slots that an optimizer keeps for a variable are on the same ps and are not counted.
     """
-    weights = dict(_without_slots(held))
+    weights = dict(without_slots(held))
     everything = sum(weights.values())
     named = {name: size for name, size in weights.items() if name != _REST}
     if not named or not everything:
@@ -323,7 +323,7 @@ def fattest(held: Mapping[str, float]) -> tuple[str, float] | None:
     return largest, named[largest] / everything
 
 
-def _without_slots(held: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+def without_slots(held: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     """Yield all variables except slots: named after another of the same size (`Adam/m/kernel`)."""
     words_of = {name: _words(name) for name in held}
     known = {(words_of[name], size) for name, size in held.items()}

@@ -107,8 +107,8 @@ def test_a_run_without_a_profile_says_what_is_missing(cli: Cli, root: Path) -> N
     (run / "output").mkdir(parents=True)
     said = cli("predict", str(run))
     assert said.code == 2
-    assert "has no profile.toml: runs do not measure one yet" in said.err
-    assert "--example > profile.toml" in said.err
+    assert "has no run.json: no run of `cluster-kit up` has left it" in said.err
+    assert "docs/predict.md#the-profile" in said.err
     (run / "profile.toml").write_text(text(profile()), encoding="utf-8")
     assert cli("predict", str(run), "--workers", "1", "--ps", "1", "--steps", "10").code == 0
 

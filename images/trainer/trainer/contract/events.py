@@ -139,7 +139,7 @@ class Placement(Event):
 
     variables: Any = _json(  # noqa: RUF009
         'which task holds which variable: `[{"name": "dense/kernel", "on": "ps-1", "bytes": '
-        "4096}]`, the largest first"
+        '4096, "order": 0}]`, the largest first; `order` is the place in which they were created'
     )
 
 

@@ -61,9 +61,9 @@ def test_variables_are_reported_after_the_program_has_created_all(
     assert event.pop("time") and event == {
         "event": "placement",
         "variables": [
-            {"name": "kernel", "on": "ps-1", "bytes": 40},
-            {"name": "kernel", "on": "ps-2", "bytes": 40},
-            {"name": "bias", "on": "ps-0", "bytes": 8},
+            {"name": "kernel", "on": "ps-1", "bytes": 40, "order": 1},
+            {"name": "kernel", "on": "ps-2", "bytes": 40, "order": 2},
+            {"name": "bias", "on": "ps-0", "bytes": 8, "order": 0},
         ],
     }
 

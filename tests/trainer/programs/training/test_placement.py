@@ -25,8 +25,8 @@ def test_a_variable_is_reported_with_its_task_and_size():
         variable("local:0", "/device:CPU:0"),
     ])  # fmt: skip
     assert found == [
-        {"name": "kernel", "on": "ps-0", "bytes": 400},
-        {"name": "bias", "on": "ps-1", "bytes": 8},
+        {"name": "kernel", "on": "ps-0", "bytes": 400, "order": 1},
+        {"name": "bias", "on": "ps-1", "bytes": 8, "order": 0},
     ]
 
 
@@ -42,8 +42,8 @@ def test_of_very_many_variables_the_small_ones_are_summed_up(monkeypatch):
     monkeypatch.setattr(injected, "MOST", 2)
     many = [variable(f"v{at}:0", f"/job:ps/task:{at % 2}", at + 1) for at in range(6)]
     assert placement.placement(many) == [
-        {"name": "v5", "on": "ps-1", "bytes": 24},
-        {"name": "v4", "on": "ps-0", "bytes": 20},
+        {"name": "v5", "on": "ps-1", "bytes": 24, "order": 5},
+        {"name": "v4", "on": "ps-0", "bytes": 20, "order": 4},
         {"name": "others", "on": "ps-0", "bytes": 16},
         {"name": "others", "on": "ps-1", "bytes": 24},
     ]
@@ -57,4 +57,4 @@ def test_an_event_is_written_if_there_is_something_to_report(tmp_path):
     placement.tell(Progress(file), [variable("a:0", "/job:ps/task:0", None)])
     event = json.loads(file.read_text())
     assert event["event"] == "placement"
-    assert event["variables"] == [{"name": "a", "on": "ps-0", "bytes": 0}]
+    assert event["variables"] == [{"name": "a", "on": "ps-0", "bytes": 0, "order": 0}]

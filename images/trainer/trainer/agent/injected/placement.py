@@ -39,14 +39,22 @@ def sized(part: object) -> tuple[tuple[str, str], int] | None:
 
 
 def ranked(sizes: Sizes) -> list[dict[str, object]]:
-    """Return `{"name": "dense/kernel", "on": "ps-1", "bytes": 4096}` for each, largest first."""
+    """Return `{"name": "dense/kernel", "on": "ps-1", "bytes": 4096, "order": 0}` for each, largest
+    first; `order` counts them as they were created."""
+    order = {key: number for number, key in enumerate(sizes)}
     by_size = sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))
     named, rest = by_size[:MOST], by_size[MOST:]
     left: dict[tuple[str, str], int] = {}
     for (_, on), size in rest:
         left[REST, on] = left.get((REST, on), 0) + size
-    shown = [*named, *sorted(left.items())]
-    return [{"name": name, "on": on, "bytes": size} for (name, on), size in shown]
+    shown = [
+        {"name": name, "on": on, "bytes": size, "order": order[name, on]}
+        for (name, on), size in named
+    ]
+    return [
+        *shown,
+        *({"name": name, "on": on, "bytes": size} for (name, on), size in sorted(left.items())),
+    ]
 
 
 def note() -> bool:

@@ -1,0 +1,800 @@
+"""Makes a profile out of finished runs: what they recorded of steps, bytes, CPUs and variables.
+
+Pure: the same records give the same profile. One run gives the seconds of a step, the bytes of each
+direction, and the work of ps and chief. Runs with other bandwidths and other counts of workers
+tell apart what one alone cannot: what overlaps, and what grows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+from statistics import fmean, median
+from typing import Any
+
+from cluster_kit.contract.events import End, Phase, Placement, Start, Step, Training
+from cluster_kit.errors import ManifestError, UsageError
+from cluster_kit.manifest.field_types import rate_text
+from cluster_kit.observe.hot_ps import without_slots
+from cluster_kit.observe.progress import HUGE, Entry, number, words
+from cluster_kit.observe.usage import Sample
+from cluster_kit.predict.calibrate import fit
+from cluster_kit.predict.limits import size
+from cluster_kit.predict.models import NOT_TRAINED
+from cluster_kit.predict.profile import (
+    ASYNC,
+    FORMAT,
+    MOST_VARIABLES,
+    PS_WAYS,
+    RING,
+    SYNC,
+    WAYS,
+    Profile,
+    parse,
+)
+from cluster_kit.resolved import Cluster
+from cluster_kit.roles import PS, ROLES
+from cluster_kit.util.nearest import proposal
+
+LEAST_STEPS, LEAST_S = 10, 5.0
+"""Minimum steps of all workers, and seconds of training, after the first ones are left out."""
+WARM_UP = 0.2
+"""The part of the training, from its beginning, that is left out: tracing, first connections."""
+NO_LIMIT = 100e9
+"""Bits per second that are written for containers of one host without `bandwidth`: no link."""
+FULL = 0.8
+"""From this part of a ps's link on, the speed tells of the link, not of the workers' steps."""
+LEAST_PAIRS = 4
+NORMAL = 0.455
+"""The median of a square of a normal variable with variance 1."""
+LONGEST_NAME = 200
+UPDATE = "--update"
+"""The argument of built-in programs that says how ps apply gradients."""
+_PART = re.compile(r"/part_\d+$")
+
+
+@dataclass(frozen=True)
+class Used:
+    """What one task used while the workers trained: CPU seconds, bytes received and sent."""
+
+    cpu_s: float = 0.0
+    received: float = 0.0
+    sent: float = 0.0
+    idle_cpus: float = 0.0
+    """Busy CPUs before training began."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one run measured.
+
+    `steps` are those of all workers in `seconds`; `by_worker` those of each. `intervals` are the
+    seconds of single steps, where the run reports each. `used` is by task. `limits` are the CPUs of
+    a role (`worker`, `ps`, `chief`), `bandwidth` bits per second; None: no limit.
+    """
+
+    name: str
+    way: str
+    workers: int
+    ps: int
+    batch: int
+    counts_images: bool
+    """Whether the program reported its batch; otherwise a step counts as one image."""
+    steps: float
+    seconds: float
+    by_worker: Mapping[str, float]
+    intervals: tuple[float, ...]
+    spread: float | None
+    used: Mapping[str, Used]
+    trainers: tuple[str, ...]
+    coordinator: str
+    cpus: Mapping[str, float | None]
+    bandwidth: float | None
+    ps_bandwidth: float | None
+    variables: tuple[Mapping[str, Any], ...]
+    placement: str
+
+    @property
+    def images_per_s(self) -> float:
+        return self.steps * self.batch / self.seconds
+
+    def per_step(self, of: str) -> float | None:
+        """A worker's `cpu_s`, `received` or `sent` of one step; None if it was not recorded."""
+        used = [self.used[name] for name in self.trainers if name in self.used]
+        steps = sum(self.by_worker.get(n, 0.0) for n in self.trainers if n in self.used)
+        if not used or not steps:
+            return None
+        return float(sum(getattr(one, of) for one in used) / steps)
+
+    def of_servers(self, of: str) -> float | None:
+        """The ps' `cpu_s`, `received` or `sent` of one step, all ps together."""
+        used = [one for name, one in self.used.items() if name.startswith(f"{PS.name}-")]
+        if not used:
+            return None
+        return float(sum(getattr(one, of) for one in used) / self.steps)
+
+    @property
+    def idle_s(self) -> float:
+        """The ps' CPU seconds of one step that they would have used without training."""
+        idle = sum(o.idle_cpus for n, o in self.used.items() if n.startswith(f"{PS.name}-"))
+        return idle * self.seconds / self.steps
+
+
+def profile_of_run(
+    cluster: Cluster,
+    entries: Sequence[Entry],
+    samples: Sequence[Sample],
+    *,
+    name: str = "",
+    way: str | None = None,
+    batch: int | None = None,
+) -> Profile:
+    """The profile of one run, ready for `predict`.
+
+    Args:
+        cluster: what ran, with its limits.
+        entries, samples: of its tasks, oldest first.
+        name: of the run, for the profile.
+        way, batch: if the run does not say them.
+    Raises:
+        UsageError: the run is too short, or lacks what a profile needs.
+    """
+    return profile_of([figures_of(cluster, entries, samples, name=name, way=way, batch=batch)])
+
+
+def figures_of(
+    cluster: Cluster,
+    entries: Sequence[Entry],
+    samples: Sequence[Sample],
+    *,
+    name: str = "",
+    way: str | None = None,
+    batch: int | None = None,
+) -> Figures:
+    """What a run measured; see `profile_of_run`."""
+    if way is not None and way not in WAYS:
+        raise UsageError(f"--way {way}: not known", proposal(way, WAYS))
+    leader = cluster.leader
+    coordinated = cluster.style == "coordinator"
+    trainers = [
+        task
+        for task in cluster.tasks
+        if ROLES[task.role].trains
+        and task.role != PS.name
+        and not (coordinated and task.name == leader.name)
+    ]
+    servers = [task for task in cluster.tasks if task.role == PS.name]
+    if not trainers:
+        raise UsageError(
+            f"{name or cluster.name} has no worker, so no step was measured",
+            "measure a run with worker = 1 or more",
+        )
+    entries = _last_attempt(entries, leader.name)
+    series, together = _series(entries, [t.name for t in trainers], leader.name, coordinated)
+    spans = _spans(entries, leader.name)
+    stretches = {task: list(_stretches(points, spans)) for task, points in series.items()}
+    _refuse_without_steps(name or cluster.name, stretches)
+    begin, end = _window(name or cluster.name, stretches, together)
+    parts = [(max(a, begin), min(b, end)) for a, b in spans if min(b, end) > max(a, begin)]
+    by_worker = {
+        task: sum(_between(points, *part) for part in parts) for task, points in series.items()
+    }
+    if together:  # the leader counts rounds in which each worker makes a step
+        rounds = by_worker[leader.name if leader.name in by_worker else next(iter(by_worker))]
+        by_worker = {task.name: rounds for task in trainers}
+    seconds = sum(b - a for a, b in parts)
+    steps = sum(by_worker.values())
+    if steps < LEAST_STEPS or seconds < LEAST_S:
+        raise _too_short(name or cluster.name, steps, seconds)
+    known = _batch_of(entries, leader.name)
+    found_way = way or _way_of(cluster, series, entries, len(trainers))
+    images = batch or _of_one_worker(known, found_way, len(trainers)) or 1
+    intervals = tuple(_intervals(series, parts))
+    before = min(points[0][0] for points in series.values()) - LEAST_S
+    variables, placement = _variables(entries, leader.name, [task.name for task in servers])
+    return Figures(
+        name=name or cluster.name,
+        way=found_way,
+        workers=len(trainers),
+        ps=len(servers),
+        batch=images,
+        counts_images=bool(batch or known),
+        steps=steps,
+        seconds=seconds,
+        by_worker=by_worker,
+        intervals=intervals,
+        spread=_spread(series, parts),
+        used=dict(_used(cluster, samples, parts, before)),
+        trainers=tuple(task.name for task in trainers),
+        coordinator=leader.name if coordinated else "",
+        cpus={
+            "worker": _least(task.cpus for task in trainers),
+            "ps": _least(task.cpus for task in servers),
+            "chief": leader.cpus,
+        },
+        bandwidth=_least(task.bandwidth for task in trainers),
+        ps_bandwidth=_least(task.bandwidth for task in servers),
+        variables=tuple(variables),
+        placement=placement,
+    )
+
+
+# Steps: (Unix seconds, steps so far) of each worker.
+
+Points = list[tuple[float, float]]
+
+
+def _last_attempt(entries: Sequence[Entry], leader: str) -> Sequence[Entry]:
+    """The entries since the leader's program was started last: counts begin at 0 there."""
+    starts = [
+        number
+        for number, entry in enumerate(entries)
+        if entry.task == leader and isinstance(entry.event, Start)
+    ]
+    return entries[starts[-1] :] if starts else entries
+
+
+def _series(
+    entries: Sequence[Entry], trainers: Sequence[str], leader: str, coordinated: bool
+) -> tuple[dict[str, Points], bool]:
+    """The steps of each worker over time; and whether the counts are of rounds of all workers."""
+    own: dict[str, Points] = {}
+    of_leader: Points = []
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, Step):
+            if event.own_steps is not None and entry.task in trainers:
+                own.setdefault(entry.task, []).append((entry.time, event.own_steps))
+            if event.step is not None and entry.task == leader:
+                of_leader.append((entry.time, event.step))
+    if own and all(len(own.get(task, ())) > 1 for task in trainers):
+        return own, False
+    if of_leader and (coordinated or len(trainers) == 1):
+        share = len(trainers)  # a coordinator counts the updates of all its workers
+        return {task: [(t, n / share) for t, n in of_leader] for task in trainers}, False
+    return ({leader: of_leader} if of_leader else own), bool(of_leader)
+
+
+def _spans(entries: Sequence[Entry], leader: str) -> list[tuple[float, float]]:
+    """The times in which the leader trained; without phases, the whole time."""
+    begin, end = entries[0].time if entries else 0.0, entries[-1].time if entries else 0.0
+    spans: list[tuple[float, float]] = []
+    since: float | None = begin
+    for entry in entries:
+        if entry.task != leader:
+            continue
+        on = (
+            entry.event.name == "training"
+            if isinstance(entry.event, Phase)
+            else False
+            if isinstance(entry.event, End)
+            else None
+        )
+        if on and since is None:
+            since = entry.time
+        elif on is False and since is not None:
+            spans.append((since, entry.time))
+            since = None
+    if since is not None:
+        spans.append((since, end))
+    return spans
+
+
+def _stretches(points: Points, spans: Sequence[tuple[float, float]]) -> Iterator[Points]:
+    """Yields the reports of each time of training, if there are two."""
+    for begin, end in spans:
+        inside = [point for point in points if begin <= point[0] <= end]
+        if len(inside) > 1:
+            yield inside
+
+
+def _refuse_without_steps(name: str, stretches: Mapping[str, Sequence[Points]]) -> None:
+    without = [task for task, found in stretches.items() if not found]
+    if stretches and not without:
+        return
+    who = f"{without[0]} of {name}" if without else name
+    raise UsageError(
+        f"{who} reported fewer than two steps, and a profile needs at least {LEAST_STEPS}",
+        "train for longer; a program of yours reports steps if it is run under the kit's "
+        "hooks (docs/programs.md)",
+    )
+
+
+def _window(
+    name: str, stretches: Mapping[str, Sequence[Points]], together: bool
+) -> tuple[float, float]:
+    """The time in which all workers made steps, without its beginning."""
+    begin = max(found[0][0][0] for found in stretches.values())
+    end = min(found[-1][-1][0] for found in stretches.values())
+    if end <= begin:
+        raise _too_short(name, 0, 0.0)
+    return begin + WARM_UP * (end - begin), end
+
+
+def _too_short(name: str, steps: float, seconds: float) -> UsageError:
+    return UsageError(
+        f"{name} is too short for a profile: {steps:.0f} steps in {seconds:.1f} s after its first "
+        f"{WARM_UP:.0%}",
+        f"a profile needs {LEAST_STEPS} steps and {LEAST_S:g} s: train for more steps or epochs",
+    )
+
+
+def _at(points: Points, time: float) -> float:
+    """The count at a time, between two reports."""
+    after = bisect_right(points, time, key=lambda point: point[0])
+    if not after:
+        return points[0][1]
+    if after == len(points):
+        return points[-1][1]
+    (t0, n0), (t1, n1) = points[after - 1], points[after]
+    return n0 + (n1 - n0) * (time - t0) / (t1 - t0) if t1 > t0 else n1
+
+
+def _between(points: Points, begin: float, end: float) -> float:
+    return max(0.0, _at(points, end) - _at(points, begin))
+
+
+def _pairs(
+    series: Mapping[str, Points], parts: Sequence[tuple[float, float]]
+) -> Iterator[list[tuple[float, float]]]:
+    """Yields for each worker (seconds, steps) between its reports."""
+    for points in series.values():
+        pairs = [
+            (b[0] - a[0], b[1] - a[1])
+            for a, b in pairwise(points)
+            if any(begin <= a[0] and b[0] <= end for begin, end in parts) and b[1] > a[1]
+        ]
+        yield pairs
+
+
+def _intervals(
+    series: Mapping[str, Points], parts: Sequence[tuple[float, float]]
+) -> Iterator[float]:
+    """Yields the seconds of single steps, if a worker reports each."""
+    for pairs in _pairs(series, parts):
+        yield from (seconds for seconds, steps in pairs if steps == 1)
+
+
+def _spread(series: Mapping[str, Points], parts: Sequence[tuple[float, float]]) -> float | None:
+    """Standard deviation by mean of a step, from reports of several: their mean varies less.
+
+    It is the median deviation that is used, so that a pause, as for a checkpoint, counts little.
+    """
+    squares: list[float] = []
+    for pairs in _pairs(series, parts):
+        steps = sum(count for _, count in pairs)
+        if len(pairs) < LEAST_PAIRS:
+            continue
+        mean = sum(seconds for seconds, _ in pairs) / steps
+        squares += [(s - n * mean) ** 2 / n / mean**2 for s, n in pairs]
+    return min(1.0, math.sqrt(median(squares) / NORMAL)) if squares else None
+
+
+# What the run was.
+
+
+def _batch_of(entries: Sequence[Entry], leader: str) -> float | None:
+    found = [
+        entry.event.images_per_step
+        for entry in entries
+        if isinstance(entry.event, Training)
+        and entry.task == leader
+        and entry.event.images_per_step
+    ]
+    return found[-1] if found else None
+
+
+def _of_one_worker(images: float | None, way: str, workers: int) -> int | None:
+    """The images of one worker's step, from those of an update."""
+    if images is None:
+        return None
+    return max(1, round(images if way == ASYNC else images / workers))
+
+
+def _way_of(
+    cluster: Cluster, series: Mapping[str, Points], entries: Sequence[Entry], workers: int
+) -> str:
+    """How it trained: as its arguments say, or its counts, one update for a step of each worker."""
+    if not any(task.role == PS.name for task in cluster.tasks):
+        return RING
+    arguments = cluster.leader.arguments
+    for word, value in pairwise((*arguments, "")):
+        told = value if word == UPDATE else word.removeprefix(f"{UPDATE}=")
+        if word.startswith(UPDATE) and told in ("async", "sync"):
+            return SYNC if told == "sync" else ASYNC
+    updates = [
+        (entry.time, entry.event.step)
+        for entry in entries
+        if isinstance(entry.event, Step)
+        and entry.task == cluster.leader.name
+        and entry.event.step is not None
+    ]
+    if workers < 2 or len(updates) < 2 or len(series) < workers:
+        return ASYNC
+    begin = max(points[0][0] for points in (updates, *series.values()))
+    end = min(points[-1][0] for points in (updates, *series.values()))
+    made = sum(_between(points, begin, end) for points in series.values())
+    counted = _between(updates, begin, end)
+    return SYNC if counted and made / counted > (1 + workers) / 2 else ASYNC
+
+
+def _used(
+    cluster: Cluster,
+    samples: Sequence[Sample],
+    parts: Sequence[tuple[float, float]],
+    before: float,
+) -> Iterator[tuple[str, Used]]:
+    """Yields what each task used in these times; tasks without samples are left out.
+
+    Args:
+        before: a time before training.
+    """
+    by_task: dict[str, list[Sample]] = {}
+    for sample in samples:
+        by_task.setdefault(sample.task, []).append(sample)
+    first = parts[0][0]
+    for task in cluster.tasks:
+        kept = by_task.get(task.name, [])
+        if len(kept) < 2 or kept[0].time > first or kept[-1].time < parts[-1][1] - 2 * LEAST_S:
+            continue
+        covered = sum(max(0.0, min(end, kept[-1].time) - begin) for begin, end in parts)
+        whole = sum(end - begin for begin, end in parts)
+        cpu_s, received, sent = (
+            sum(_between([(one.time, value(one)) for one in kept], *part) for part in parts)
+            * (whole / covered if covered else 0.0)
+            for value in (_cpu, _received, _sent)
+        )
+        yield task.name, Used(cpu_s, received, sent, _idle(kept, before))
+
+
+def _cpu(sample: Sample) -> float:
+    return sample.cpu_s
+
+
+def _received(sample: Sample) -> float:
+    return sample.rx_bytes
+
+
+def _sent(sample: Sample) -> float:
+    return sample.tx_bytes
+
+
+def _idle(kept: Sequence[Sample], until: float) -> float:
+    """The busy CPUs of the quieter half of the time before training."""
+    rates = sorted(
+        (later.cpu_s - one.cpu_s) / (later.time - one.time)
+        for one, later in pairwise(kept)
+        if later.time <= until and later.time > one.time
+    )
+    quiet = rates[: len(rates) // 2]
+    return max(0.0, fmean(quiet)) if len(quiet) >= 3 else 0.0
+
+
+def _least(values: Iterator[Any] | Any) -> float | None:
+    found = [float(value) for value in values if value is not None]
+    return max(found) if found else None
+
+
+# Variables.
+
+
+def _variables(
+    entries: Sequence[Entry], leader: str, servers: Sequence[str]
+) -> tuple[list[dict[str, Any]], str]:
+    """The variables that the leader reported, as a profile has them, and the rule of placement."""
+    placements = [
+        entry.event.variables
+        for entry in entries
+        if isinstance(entry.event, Placement) and entry.task == leader
+    ]
+    rows = placements[-1] if placements and isinstance(placements[-1], list) else []
+    held: list[tuple[str, str, int, float | None]] = []
+    for row in rows[:MOST_VARIABLES]:
+        if not isinstance(row, dict):
+            continue
+        name, on, size = words(row.get("name")), row.get("on"), number(row.get("bytes"))
+        if name and on in servers and size is not None and 0 <= size < HUGE:
+            held.append((name[-LONGEST_NAME:], str(on), int(size), number(row.get("order"))))
+    kept = {n for n, _ in without_slots({name: float(size) for name, _, size, _ in held})}
+    held = [row for row in held if row[0] in kept]
+    if all(row[3] is not None for row in held):
+        held.sort(key=lambda row: row[3] or 0.0)
+    else:  # a kit before `order`: as round robin would have placed them
+        by_ps = [[row for row in held if row[1] == ps] for ps in servers]
+        held = [row for turn in zip_longest(*by_ps) for row in turn if row is not None]
+    is_split = any(_PART.search(row[0]) for row in held)
+    merged: dict[str, int] = {}
+    for name, _, size, _ in held:
+        key = _PART.sub("", name)
+        merged[key] = merged.get(key, 0) + size
+    variables = [
+        {"name": name, "bytes": size, **({"trained": False} if name.endswith(NOT_TRAINED) else {})}
+        for name, size in merged.items()
+    ]
+    if is_split:
+        return variables, "split"
+    turns = [servers.index(row[1]) == number % len(servers) for number, row in enumerate(held)]
+    if len(servers) < 2 or fmean(turns or [1]) > 0.9:
+        return variables, "round-robin"
+    return variables, "greedy"
+
+
+# The profile.
+
+
+def profile_of(runs: Sequence[Figures]) -> Profile:
+    """The profile of these runs of one program, with different workers, ps or bandwidths.
+
+    The smallest run gives the seconds of a step; a second one with more workers calibrates what
+    grows. Two bandwidths give what overlaps.
+
+    Raises:
+        UsageError: the runs contradict each other, or lack what a profile needs.
+    """
+    ordered = sorted(runs, key=lambda run: (run.workers, run.ps))
+    first = ordered[0]
+    for run in ordered[1:]:
+        if (run.way, run.batch) != (first.way, first.batch):
+            raise UsageError(
+                f"{run.name} ({run.way}, batch {run.batch}) is another training than {first.name} "
+                f"({first.way}, batch {first.batch})",
+                "measure runs of one program with one batch",
+            )
+    base = _base_bandwidth(ordered)
+    for throttled in (True, False):
+        tables = _tables(ordered, base, throttled)
+        tables["measured"] = list(_rows(ordered, base, tables))
+        overlap = _overlap(ordered)
+        if overlap is not None:
+            tables["exchange"]["overlap"] = overlap
+        profile = parse(tables, first.name)
+        if _agrees(profile):
+            return profile
+    # Even so it takes longer than what was measured: the step by its CPU, and no row calibrates.
+    seconds = _seconds_by_cpu(first) or first.workers * first.seconds / first.steps
+    tables["step"]["seconds"] = _seconds(seconds)
+    tables["measured"] = list(_rows(ordered, base, tables))
+    return parse(tables, first.name)
+
+
+def _agrees(profile: Profile) -> bool:
+    """Whether its measured rows leave time for computation."""
+    try:
+        fit(profile, 0.0, True)
+    except ManifestError:
+        return False
+    return True
+
+
+def _base_bandwidth(runs: Sequence[Figures]) -> float | None:
+    """The bandwidth of most of the runs, which the machines of the profile have."""
+    known = [run.bandwidth for run in runs]
+    return max(known, key=lambda one: (known.count(one), -(one or NO_LIMIT)))
+
+
+def _tables(runs: Sequence[Figures], base: float | None, throttled: bool) -> dict[str, Any]:
+    """The tables of a profile, without its measured rows.
+
+    Args:
+        throttled: a CPU limit makes each thing that a ps or the chief does longer. That is so if
+            it is long; a short one fits into the 100 ms for which the limit counts.
+    """
+    first, last = runs[0], runs[-1]
+    pull, push = _bytes(last)
+    exchange: dict[str, Any] = {}
+    variables = [dict(one) for one in last.variables]
+    size = sum(one["bytes"] for one in variables if one.get("trained", True))
+    if size and pull and push:
+        exchange["pull"] = min(10.0, round(pull / size, 4))
+        exchange["push"] = min(10.0, round(push / size, 4))
+    else:
+        variables = list(_from_traffic(last, pull, push))
+    machines: dict[str, Any] = {"bandwidth": rate_text(base or NO_LIMIT)}
+    if last.cpus["worker"]:
+        machines["cpus"] = last.cpus["worker"]
+    alone = next((run.spread for run in runs if run.workers == 1), None)
+    spread = last.spread if alone is None else alone
+    tables: dict[str, Any] = {
+        "format": FORMAT,
+        "name": first.name,
+        "source": _source(runs),
+        "way": first.way,
+        "batch": first.batch,
+        "step": {} if spread is None else {"spread": round(spread, 4)},
+        "exchange": exchange,
+        "machines": machines,
+        "transport": {"goodput": 1.0},
+        "variable": variables,
+    }
+    if first.way in PS_WAYS:
+        tables["placement"] = last.placement
+        tables["ps"] = {"apply": _seconds(_apply(runs, throttled))}
+        if last.ps_bandwidth and last.ps_bandwidth != last.bandwidth:
+            tables["ps"]["bandwidth"] = rate_text(last.ps_bandwidth)
+        if (dispatch := _dispatch(runs, throttled)) > 0:
+            tables["chief"] = {"dispatch": _seconds(dispatch)}
+    seconds = _seconds_by_cpu(first)
+    if _is_full(first, tables) and seconds is not None:
+        tables["step"]["seconds"] = _seconds(seconds)
+    return tables
+
+
+def _bytes(run: Figures) -> tuple[float, float]:
+    """The bytes of one worker's step on the wire: those that it gets, and those that it sends."""
+    received, sent = run.per_step("received") or 0.0, run.per_step("sent") or 0.0
+    if run.way in PS_WAYS:
+        return received, sent
+    if run.workers < 2:
+        return 0.0, 0.0
+    whole = (received + sent) / 2 / (2 * (run.workers - 1) / run.workers)
+    return whole, whole
+
+
+def _from_traffic(run: Figures, pull: float, push: float) -> Iterator[dict[str, Any]]:
+    """Yields stand-ins for unknown variables: as many bytes as each ps moves, or all workers."""
+    if not pull or not push:
+        alone = run.workers < 2 and run.way not in PS_WAYS
+        why = (
+            "one worker alone exchanges nothing"
+            if alone
+            else "its bytes were not recorded, or were not exchanged"
+        )
+        raise UsageError(
+            f"{run.name}: {why}, so the size of its gradients is not known",
+            "measure a run with worker = 2 or more"
+            if alone
+            else "measure a run on an engine that counts bytes (docs/outcome.md)",
+        )
+    if run.way not in PS_WAYS:
+        yield {"name": "all variables", "bytes": round(push)}
+        return
+    shares = {
+        name: one.sent for name, one in run.used.items() if name.startswith(f"{PS.name}-")
+    } or {"ps-0": 1.0}
+    total = sum(shares.values()) or 1.0
+    for name, sent in shares.items():
+        part = max(1e-3, sent / total)
+        yield {
+            "name": f"variables of {name}",
+            "bytes": max(1, round(push * part)),
+            "pull": max(1, round(pull * part)),
+            "push": max(1, round(push * part)),
+        }
+
+
+def _apply(runs: Sequence[Figures], throttled: bool) -> float:
+    """The seconds of a ps for one gradient of all variables, with what it sends and receives.
+
+    Of several runs with the same ps, the line through their CPUs and speeds: what a ps uses without
+    training is not its work.
+    """
+    points: dict[int, list[tuple[float, float]]] = {}
+    for run in runs:
+        cpu = run.of_servers("cpu_s")
+        if cpu is not None:
+            rate = run.steps / run.seconds
+            points.setdefault(run.ps, []).append((rate, cpu * rate))
+    last = runs[-1]
+    limit = last.cpus["ps"] if throttled else None
+    alone = last.of_servers("cpu_s")
+    if alone is None:
+        return 0.0
+    best = max(0.0, alone - last.idle_s)
+    for found in points.values():
+        low, high = min(found), max(found)
+        if high[0] > 1.2 * low[0] and (slope := (high[1] - low[1]) / (high[0] - low[0])) > 0:
+            best = min(alone, slope)
+    return best / min(1.0, limit or 1.0)
+
+
+def _dispatch(runs: Sequence[Figures], throttled: bool) -> float:
+    """The chief's seconds for one step of a worker."""
+    last = runs[-1]
+    used = last.used.get(last.coordinator)
+    if used is None:
+        return 0.0
+    limit = last.cpus["chief"] if throttled else None
+    return used.cpu_s / last.steps / min(1.0, limit or 1.0)
+
+
+def _seconds_by_cpu(run: Figures) -> float | None:
+    """The seconds of a step by its CPU and the worker's limit; None if it has none."""
+    cpu, limit = run.per_step("cpu_s"), run.cpus["worker"]
+    return cpu / limit if cpu and limit else None
+
+
+def _is_full(run: Figures, tables: Mapping[str, Any]) -> bool:
+    """Whether the fullest ps's link, or the worker's own, is nearly all that the run used."""
+    link = run.ps_bandwidth or run.bandwidth
+    if run.way not in PS_WAYS or not link:
+        return False
+    rates = [
+        max(one.sent, one.received) * 8 / run.seconds / link
+        for name, one in run.used.items()
+        if name.startswith(f"{PS.name}-")
+    ]
+    return max(rates, default=0.0) > FULL
+
+
+def _rows(
+    runs: Sequence[Figures], base: float | None, tables: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yields each run as a measured row; the smallest of each count calibrates, at most two."""
+    calibrating: set[int] = set()
+    known = "seconds" in tables["step"]
+    for run in runs:
+        row: dict[str, Any] = {
+            "workers": run.workers,
+            "images_per_s": float(f"{run.images_per_s:.5g}"),
+        }
+        if run.way in PS_WAYS:
+            row["ps"] = run.ps
+        if run.bandwidth != base:
+            row["bandwidth"] = rate_text(run.bandwidth or NO_LIMIT)
+        elif run.workers not in calibrating and len(calibrating) < 2 and not known:
+            calibrating.add(run.workers)
+            row["calibrate"] = True
+        yield row
+
+
+def _overlap(runs: Sequence[Figures]) -> float | None:
+    """The part of the communication that hides, by two bandwidths of the same counts."""
+    for run in runs:
+        for other in runs:
+            same = (run.workers, run.ps) == (other.workers, other.ps)
+            if not same or not (run.bandwidth or NO_LIMIT) < (other.bandwidth or NO_LIMIT):
+                continue
+            moved = sum(_bytes(run))
+            if run.way not in PS_WAYS:
+                if run.workers < 2:
+                    continue
+                moved *= (run.workers - 1) / run.workers
+            less = 8 * moved * (1 / (run.bandwidth or NO_LIMIT) - 1 / (other.bandwidth or NO_LIMIT))
+            slower = run.workers * (run.seconds / run.steps - other.seconds / other.steps)
+            if less > 0:
+                return round(min(1.0, max(0.0, 1 - slower / less)), 3)
+    return None
+
+
+def _source(runs: Sequence[Figures]) -> str:
+    parts = [
+        f"{run.name}: {run.workers} workers"
+        + (f", {run.ps} ps" if run.ps else "")
+        + f", {run.steps:.0f} steps in {run.seconds:.0f} s"
+        for run in runs
+    ]
+    text = "; ".join(parts)
+    if not runs[0].counts_images:
+        text += "; the program reports no batch: a step counts as one image"
+    if not runs[-1].bandwidth:
+        text += "; no bandwidth limit: containers of one host have no link between them"
+    return text
+
+
+def _seconds(seconds: float) -> float:
+    return float(f"{seconds:.4g}")
+
+
+def sentences(run: Figures) -> Iterator[str]:
+    """Yields what a run measured, for people."""
+    counts = f"{run.workers} worker{'s' if run.workers > 1 else ''}"
+    counts += f", {run.ps} ps" if run.ps else ""
+    unit = "images/s" if run.counts_images else "steps/s (the program reports no batch: --batch)"
+    yield f"{counts} ({run.way}): {run.images_per_s:,.5g} {unit} over {run.seconds:.0f} s"
+    parts = [f"{run.workers * run.seconds / run.steps:.3g} s"]
+    if (cpu := run.per_step("cpu_s")) is not None:
+        parts.append(f"{cpu:.3g} s of CPU")
+    if (received := run.per_step("received")) is not None:
+        parts.append(f"{size(received)} received, {size(run.per_step('sent') or 0.0)} sent")
+    yield f"a step of one worker: {', '.join(parts)}"
+    parts = []
+    if run.ps and (cpu := run.of_servers("cpu_s")) is not None:
+        parts.append(f"the ps use {cpu:.3g} s of CPU")
+    if run.coordinator in run.used:
+        parts.append(f"the chief {run.used[run.coordinator].cpu_s / run.steps:.3g} s of CPU")
+    if parts:
+        yield f"for it {' and '.join(parts)}"

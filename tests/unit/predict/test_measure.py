@@ -1,0 +1,302 @@
+"""A profile out of what a run recorded: its figures, its errors, and that `predict` reads it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_kit.cli.predict import WRITTEN
+from cluster_kit.errors import UsageError
+from cluster_kit.host import Moment
+from cluster_kit.observe.progress import Entry
+from cluster_kit.observe.usage import Sample
+from cluster_kit.predict.answer import predict
+from cluster_kit.predict.measure import figures_of, profile_of, profile_of_run
+from cluster_kit.predict.plan import shards
+from cluster_kit.predict.profile import load, parse, text
+from cluster_kit.predict.question import Question
+from cluster_kit.resolved import Cluster
+from cluster_kit.run.run_directory import Record, write_record
+from cluster_kit.workspace import RunDirectory, new_run
+from tests.entries import as_entry
+from tests.make import cluster
+from tests.unit.command_line import Cli
+
+MB = 1_000_000
+VARIABLES = (
+    {"name": "features/kernel", "on": "ps-0", "bytes": 800_000, "order": 0},
+    {"name": "Adam/m/features/kernel", "on": "ps-0", "bytes": 800_000, "order": 2},
+    {"name": "bias", "on": "ps-0", "bytes": 200_000, "order": 1},
+)
+
+
+def limited(workers: int = 2, ps: int = 1, bandwidth: str = "100mbit", **keys: Any) -> Cluster:
+    roles = {
+        "worker": {"cpus": 0.5, "bandwidth": bandwidth},
+        "ps": {"cpus": 0.5, "bandwidth": bandwidth},
+        "chief": {"cpus": 0.5},
+    }
+    return cluster(**{"worker": workers, "ps": ps, "role": roles, **keys})
+
+
+def recorded(
+    made: Cluster,
+    step_s: float = 0.5,
+    seconds: int = 60,
+    variables: Sequence[Mapping[str, Any]] | None = VARIABLES,
+    more: Sequence[Entry] = (),
+    batch: int | None = 32,
+) -> tuple[Cluster, list[Entry], list[Sample]]:
+    """What a coordinator's run records: each worker makes a step in `step_s`, with 1 MB each way,
+    0.2 s of its CPU, 0.01 s of the ps's and 0.004 s of the chief's."""
+    workers = [task.name for task in made.tasks if task.role == "worker"]
+    entries = [as_entry("chief-0", 0.0, "start", {"attempt": 1})]
+    if batch:
+        entries.append(as_entry("chief-0", 1.0, "training", {"images_per_step": batch}))
+    if variables is not None:
+        entries.append(as_entry("chief-0", 1.0, "placement", {"variables": list(variables)}))
+    samples = []
+    for second in range(seconds + 1):
+        count = second / step_s
+        entries += [as_entry(one, float(second), "step", {"own_steps": count}) for one in workers]
+    for second in range(seconds + 2):
+        rates = dict.fromkeys(workers, (0.2 / step_s, MB / step_s))
+        all_steps = len(workers) / step_s
+        servers = [task.name for task in made.tasks if task.role == "ps"]
+        rates |= {name: (0.01 * all_steps / len(servers), 0.0) for name in servers}
+        rates["chief-0"] = 0.004 * all_steps, 0.0
+        samples += [
+            Sample(name, second - 0.5, cpu * second, 1.0, size * second, size * second)
+            for name, (cpu, size) in rates.items()
+        ]
+    return made, sorted([*entries, *more], key=lambda one: one.time), samples
+
+
+def test_one_run_gives_bytes_work_and_a_row_that_calibrates() -> None:
+    profile = profile_of_run(*recorded(limited()), name="demo/1")
+    assert (profile.way, profile.batch, profile.placement) == ("async-ps", 32, "round-robin")
+    assert [(one.name, one.size) for one in profile.variables] == [
+        ("features/kernel", 800_000), ("bias", 200_000),
+    ]  # fmt: skip
+    [held] = shards(profile, 1)
+    assert held.pull == pytest.approx(MB, rel=0.01) and held.push == pytest.approx(MB, rel=0.01)
+    assert profile.machines.bandwidth == 100e6 and profile.machines.cpus == 0.5
+    assert profile.ps.apply == pytest.approx(0.01 / 0.5, rel=0.02)
+    assert profile.chief.dispatch == pytest.approx(0.004 / 0.5, rel=0.02)
+    [row] = profile.measured
+    assert row.calibrate and (row.workers, row.ps) == (2, 1)
+    assert row.images_per_s == pytest.approx(2 * 32 / 0.5, rel=0.01)
+
+
+def test_what_was_measured_is_predicted_again() -> None:
+    profile = profile_of_run(*recorded(limited()), name="demo/1")
+    [point] = predict(profile, Question(workers=(2,), ps=(1,))).points
+    assert point.images_per_s == pytest.approx(128, rel=0.02)
+
+
+def test_two_bandwidths_tell_what_overlaps() -> None:
+    """1 MB each way takes 0.16 s at 100 Mbit/s and 0.32 s at 50: half of the 0.16 s hides."""
+    fast = figures_of(*recorded(limited(1), step_s=0.5), name="fast")
+    slow = figures_of(*recorded(limited(1, bandwidth="50mbit"), step_s=0.58), name="slow")
+    more = figures_of(*recorded(limited(2), step_s=0.52), name="more")
+    profile = profile_of([slow, more, fast])
+    assert profile.exchange.overlap == pytest.approx(0.5, abs=0.05)
+    assert profile.machines.bandwidth == 100e6
+    assert [(row.workers, row.bandwidth, row.calibrate) for row in profile.measured] == [
+        (1, 50e6, False), (1, None, True), (2, None, True),
+    ]  # fmt: skip
+    assert parse(tomllib.loads(text(profile)), "again") == profile
+
+
+def test_runs_of_different_trainings_are_refused() -> None:
+    one, other = (figures_of(*recorded(limited(), batch=b), name=f"b{b}") for b in (32, 64))
+    with pytest.raises(
+        UsageError, match=r"b64 \(async-ps, batch 64\) is another training than b32"
+    ):
+        profile_of([one, other])
+
+
+def test_synchronous_updates_show_in_the_counts() -> None:
+    rounds = [
+        as_entry("chief-0", float(second), "step", {"step": 2 * second}) for second in range(61)
+    ]
+    profile = profile_of_run(*recorded(limited(), more=rounds, batch=64))
+    assert (profile.way, profile.batch) == ("sync-ps", 32)
+    both = [as_entry("chief-0", float(s), "step", {"step": 4 * s}) for s in range(61)]
+    assert profile_of_run(*recorded(limited(), more=both)).way == "async-ps"
+
+
+def test_an_all_reduce_has_the_bytes_of_one_gradient() -> None:
+    made = cluster(worker=2, ps=0, chief=0, style="all-tasks")
+    steps = [as_entry("worker-0", float(s), "step", {"step": 2 * s}) for s in range(61)]
+    samples = [
+        Sample(f"worker-{n}", s - 0.5, 0.4 * s, 1.0, 2.0 * MB * s, 2.0 * MB * s)
+        for s in range(62)
+        for n in range(2)
+    ]
+    profile = profile_of_run(made, steps, samples)
+    assert profile.way == "ring" and profile.batch == 1
+    assert profile.bytes == pytest.approx(MB, rel=0.01)  # each sends 2 (n-1)/n times as much
+    assert "a step counts as one image" in profile.source
+    alone = cluster(worker=1, ps=0, chief=0, style="all-tasks")
+    with pytest.raises(UsageError, match="one worker alone exchanges nothing") as error:
+        profile_of_run(alone, steps, samples)
+    assert error.value.hint == "measure a run with worker = 2 or more"
+
+
+def test_the_times_between_phases_and_an_earlier_attempt_do_not_count() -> None:
+    made, entries, samples = recorded(limited())
+    pause = [
+        as_entry("chief-0", 30.0, "phase", {"name": "validation"}),
+        as_entry("chief-0", 40.0, "phase", {"name": "training"}),
+    ]
+    entries = [e for e in entries if not (30 < e.time < 40 and e.task.startswith("worker"))]
+    figures = figures_of(made, sorted([*entries, *pause], key=lambda e: e.time), samples)
+    assert figures.seconds == pytest.approx(60 * 0.8 - 10, abs=1)
+    again = [as_entry("chief-0", 20.0, "start", {"attempt": 2})]
+    later = figures_of(made, sorted([*recorded(made)[1], *again], key=lambda e: e.time), samples)
+    assert later.seconds == pytest.approx(40 * 0.8, abs=1)
+
+
+def test_a_full_link_tells_nothing_of_the_step_so_its_cpu_does() -> None:
+    """Two workers with 1 MB in 0.16 s: the ps's link of 100 Mbit/s is full; 0.2 s of CPU at 0.5."""
+    made, entries, samples = recorded(limited(), step_s=0.16)
+    samples += [Sample("ps-0", s - 0.25, 0.125 * s, 1.0, 12.4e6 * s, 12.4e6 * s) for s in range(62)]
+    samples = [one for one in samples if one.task != "ps-0" or one.time % 1 == 0.75]
+    profile = profile_of_run(made, entries, samples)
+    assert profile.step.seconds == pytest.approx(0.4, rel=0.01)
+    assert not profile.measured[0].calibrate
+
+
+@pytest.mark.parametrize(
+    ("placed", "rule", "names"),
+    [
+        ([("a", 0, 10, 0), ("b", 1, 10, 1), ("c", 0, 10, 2)], "round-robin", ["a", "b", "c"]),
+        ([("big", 0, 90, 0), ("b", 1, 10, 1), ("c", 1, 10, 2)], "greedy", ["big", "b", "c"]),
+        ([("k/part_0", 0, 50, 0), ("k/part_1", 1, 50, 1)], "split", ["k"]),
+        ([("a", 0, 10, None), ("c", 0, 9, None), ("b", 1, 10, None)], "round-robin",
+         ["a", "b", "c"]),
+    ],
+)  # fmt: skip
+def test_the_rule_of_placement(
+    placed: list[tuple[str, int, int, int | None]], rule: str, names: list[str]
+) -> None:
+    variables = [
+        {"name": n, "on": f"ps-{ps}", "bytes": size * 1000}
+        | ({} if order is None else {"order": order})
+        for n, ps, size, order in placed
+    ]
+    profile = profile_of_run(*recorded(limited(2, 2), variables=variables))
+    assert profile.placement == rule
+    assert [one.name for one in profile.variables] == names
+
+
+def test_without_a_placement_each_ps_has_what_it_moved() -> None:
+    made, entries, samples = recorded(limited(2, 2), variables=None)
+    moved = {"ps-0": 3.0, "ps-1": 1.0}
+    samples = [
+        one if one.task not in moved
+        else Sample(one.task, one.time, one.cpu_s, 1.0, moved[one.task] * one.time,
+                    moved[one.task] * one.time)
+        for one in samples
+    ]  # fmt: skip
+    first, second = profile_of_run(made, entries, samples).variables
+    assert first.pulled == pytest.approx(3 * second.pulled, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step_s", "message"),
+    [
+        (4, 0.1, "demo is too short for a profile: 64 steps in 3.2 s"),
+        (60, 20.0, "demo is too short for a profile: 5 steps in 48.0 s"),
+        (0, 1.0, "worker-0 of demo reported fewer than two steps"),
+    ],
+)
+def test_a_run_that_is_too_short(seconds: int, step_s: float, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        profile_of_run(*recorded(limited(), step_s, seconds), name="demo")
+    assert error.value.message.startswith(message)
+    assert "train" in error.value.hint
+
+
+def test_hostile_names_and_sizes_make_no_invalid_profile() -> None:
+    variables = [
+        {"name": 'a"\n[step]\nseconds = 9', "on": "ps-0", "bytes": 5000, "order": 0},
+        {"name": "x" * 10_000, "on": "ps-0", "bytes": 5000, "order": float("nan")},
+        {"name": "negative", "on": "ps-0", "bytes": -1}, {"name": 3, "on": "ps-0", "bytes": 1},
+        {"name": "elsewhere", "on": "ps-7", "bytes": 10}, "text", None,
+    ]  # fmt: skip
+    profile = profile_of_run(*recorded(limited(), variables=variables))  # type: ignore[arg-type]
+    assert len(profile.variables) == 2
+    assert parse(tomllib.loads(text(profile)), "again") == profile
+
+
+# The command.
+
+
+def saved(root: Path, seconds: int = 60) -> RunDirectory:
+    """Write a run with the files of a real one."""
+    from datetime import datetime
+
+    made, entries, samples = recorded(limited(), seconds=seconds)
+    run = new_run(root / "runs" / "demo", datetime(2026, 11, 22, 10))
+    write_record(run, Record("id", made, Moment(0.0, 0.0, ""), 0.0, {}, {}))
+    lines: dict[str, list[str]] = {}
+    for entry in entries:
+        fields = {k: v for k, v in vars(entry.event).items() if v is not None}
+        name = type(entry.event).__name__.lower()
+        line = {"time": entry.time, "event": name, **fields}
+        lines.setdefault(f"{entry.task}.jsonl", []).append(json.dumps(line))
+    for one in samples:
+        line = {"time": max(0.0, one.time), "event": "usage", "cpu_s": one.cpu_s, "memory": 1.0,
+                "rx_bytes": one.rx_bytes, "tx_bytes": one.tx_bytes}  # fmt: skip
+        lines.setdefault(f"{one.task}.usage", []).append(json.dumps(line))
+    for name, content in lines.items():
+        (run.progress / name).write_text("\n".join(content) + "\n", encoding="utf-8")
+    return run
+
+
+def test_measure_writes_a_profile_beside_the_run(cli: Cli, root: Path) -> None:
+    run = saved(root)
+    said = cli("measure", "demo")
+    assert said.code == 0, said.err
+    lines = said.err.splitlines()
+    assert lines[0] == "written: runs/demo/20261122-100000/profile.toml"
+    assert lines[1] == "  2 workers, 1 ps (async-ps): 128 images/s over 48 s"
+    assert lines[2].startswith("  a step of one worker: 0.5 s, 0.2 s of CPU, 1 MB received, 1 MB")
+    assert lines[3] == "  for it the ps use 0.01 s of CPU and the chief 0.004 s of CPU"
+    file = run.path / "profile.toml"
+    assert file.read_text().startswith(WRITTEN) and load(file).batch == 32
+    assert cli("measure", "demo", "--batch", "64").code == 0  # it may replace what it wrote
+    assert load(file).batch == 64
+    file.write_text(file.read_text().removeprefix(WRITTEN))
+    said = cli("measure", "demo")
+    assert said.code == 2 and "`measure` did not write it" in said.err
+    assert cli("measure", "demo", "-o", str(root / "other.toml")).code == 0
+
+
+def test_predict_of_a_run_needs_no_profile_before(cli: Cli, root: Path) -> None:
+    run = saved(root)
+    said = cli("predict", "demo", "--workers", "2", "--ps", "1", "--json")
+    assert said.code == 0, said.err
+    [point] = json.loads(said.out)["points"]
+    assert point["measured"] == pytest.approx(128, rel=0.01) and point["calibrates"]
+    assert not (run.path / "profile.toml").exists()
+
+
+def test_errors_of_the_command(cli: Cli, root: Path) -> None:
+    saved(root, seconds=4)
+    for words, message in (
+        (("measure", "demo"), "demo/20261122-100000 is too short for a profile"),
+        (("predict", "demo"), "demo/20261122-100000 is too short for a profile"),
+        (("measure", "demo", "--way", "rng"), "--way rng: not known"),
+        (("measure", "nothing"), "no run `nothing`"),
+    ):
+        said = cli(*words)
+        assert said.code == 2 and message in said.err, (words, said.err)
+        assert "→" in said.err
