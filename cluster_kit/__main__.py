@@ -43,9 +43,14 @@ def _run() -> None:
     process.interrupt_once()
     gc.disable()  # skip garbage collection during imports: saves about 10 %
     try:
+        if "_CLUSTER_KIT_COMPLETE" in os.environ:
+            from cluster_kit.cli import completion
+
+            if shell := completion.asked():
+                sys.exit(completion.answer(shell))
         from cluster_kit.cli import app
 
-        app.load(app.typed(sys.argv[1:]))
+        app.load(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     gc.freeze()

@@ -17,7 +17,7 @@ from cluster_kit.facts import Gpu, Network
 from cluster_kit.platform_table import DEFAULT
 
 if TYPE_CHECKING:
-    from cluster_kit.platforms.engine import Engine
+    from cluster_kit.platforms.engine import ContainerSummary, Engine
     from cluster_kit.util.locks import Locks
     from cluster_kit.util.process import Completed
 
@@ -121,6 +121,8 @@ class Host:
     clock: Clock
     processes: Processes
     connect: Connect
+    glance: Callable[[], Sequence[ContainerSummary]]
+    """Returns what `glance` of the Docker engine does, but faster. Raises KitError."""
     locks: Locks
     interrupts: Interrupts
     gpus: Callable[[], tuple[Gpu, ...]]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host
 from cluster_kit.platform_table import DEFAULT
-from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.engine import ContainerSummary, Engine
 from cluster_kit.util import process
 from cluster_kit.util.locks import Locks
 
@@ -42,6 +43,7 @@ def this_host() -> Host:
         clock=SystemClock(),
         processes=process,
         connect=_connect,
+        glance=_glance,
         locks=Locks(),
         interrupts=process,
         gpus=_gpus,
@@ -55,6 +57,16 @@ def _connect(engine: str = DEFAULT, settings: Mapping[str, Any] | None = None) -
     from cluster_kit.platforms.platform import connect
 
     return connect(engine, settings)
+
+
+def _glance() -> Sequence[ContainerSummary]:
+    from cluster_kit.platforms.docker import docker_socket
+
+    containers = docker_socket.glance()
+    if containers is not None:
+        return containers
+    with contextlib.closing(_connect()) as engine:
+        return engine.glance()
 
 
 def _gpus() -> tuple[Gpu, ...]:

@@ -95,6 +95,11 @@ def here() -> Workspace:
     return Workspace(current)
 
 
+def names(*folders: Path) -> list[str]:
+    """The names of the TOML files in these folders, sorted, each once."""
+    return sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
+
+
 def _is_output(path: Path) -> bool:
     """Whether a path is the directory of a run that tasks write to."""
     run = RunDirectory(path.parent)

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs import json_schemas
+from docs import completion_table, json_schemas
 from docs.blocks import BLOCKS
 
 ROOT = Path(__file__).parent.parent
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
             stale.append(page)
             if "--check" not in arguments:
                 page.write_text(after, encoding="utf-8")
-    for name, text in json_schemas.texts().items():
+    for name, text in {**json_schemas.texts(), **completion_table.texts()}.items():
         file = ROOT / name
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             stale.append(file)

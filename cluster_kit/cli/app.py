@@ -1,7 +1,8 @@
 """The table of the command line's verbs: each verb's help line, group and module.
 
-A command imports only the module of its verb, which saves a third of its start. Help, Tab and the
-hints for mistyped verbs read this table, and import no module.
+A command imports only the module of its verb, which saves a third of its start. Help and the hints
+for mistyped verbs read this table, and import no module. Tab is answered by `completion`, which
+does not even import typer.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import copy
 import importlib
 import json
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,8 +24,7 @@ from rich.console import Console
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from cluster_kit.errors import KitError, UsageError
-from cluster_kit.roles import ROLES
-from cluster_kit.run.request import DEFAULT_MANIFEST, unnamed
+from cluster_kit.run.request import DEFAULT_MANIFEST, name_where_expected, unnamed
 from cluster_kit.util import debug_log
 from cluster_kit.util.nearest import did_you_mean, nearest, proposal
 from cluster_kit.util.terminal import harmless, in_json
@@ -154,14 +153,6 @@ VERBS = {verb.name: verb for verbs in GROUPS.values() for verb in verbs}
 GROUP_OF = {verb.name: group for group, verbs in GROUPS.items() for verb in verbs}
 
 
-def typed(words: Sequence[str]) -> Sequence[str]:
-    """The words of the command line, or of the line that a shell wants to complete."""
-    if not os.environ.get("_CLUSTER_KIT_COMPLETE", "").startswith("complete"):
-        return words
-    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
-    return line.split()[1:]
-
-
 def load(words: Sequence[str]) -> None:
     """Import the module of the verb in these words; nothing if there is no verb (`--help`)."""
     verb = VERBS.get(next((word for word in words if not word.startswith("-")), ""))
@@ -179,8 +170,6 @@ PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
 """The width of a table that is not printed on a terminal, so that nothing is cut off."""
 
 VERBOSE = "Print requests to the engine and started programs, with times."
-
-_TASK = re.compile(rf"({'|'.join(ROLES)})-[0-9]+")
 
 
 class Group(TyperGroup):
@@ -223,7 +212,9 @@ class Verbs(Group):
             return name, command, words
         option = next(parameter for parameter in self.params if parameter.name == "verbose")
         _accept_below(command, option)
-        return name, command, _name_where_expected(command, words)
+        takes_option = any("--name" in parameter.opts for parameter in command.params)
+        arguments = [one.name for one in command.params if isinstance(one, TyperArgument)]
+        return name, command, name_where_expected(words, arguments, takes_option=takes_option)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options that all verbs have, and return the words after them; raises UsageError
@@ -290,29 +281,6 @@ def _accept_below(command: Any, option: Any) -> None:
         _accept_below(below, option)
 
 
-def _name_where_expected(command: Any, words: list[str]) -> list[str]:
-    """The words after a verb, with the cluster's name in the form that the verb takes.
-
-    Raises:
-        UsageError: two different names are given.
-    """
-    takes_option = any("--name" in parameter.opts for parameter in command.params)
-    arguments = [one.name for one in command.params if isinstance(one, TyperArgument)]
-    if takes_option and arguments[:1] == ["task"]:  # CLUSTER TASK means TASK --name CLUSTER
-        named_first = len(words) > 1 and _TASK.fullmatch(words[1]) and not words[0].startswith("-")
-        is_cluster = named_first and not _TASK.fullmatch(words[0])
-        return ["--name", words[0], *words[1:]] if is_cluster else words
-    if takes_option or arguments[:1] not in (["name"], ["run"], ["runs"]):
-        return words
-    ours = words.index("--") if "--" in words else len(words)
-    for place, word in enumerate(words[:ours]):
-        option, equals, value = word.partition("=")
-        if option == "--name" and (equals or place + 1 < ours):
-            after = place + 1 if equals else place + 2
-            return [value if equals else words[place + 1], *words[:place], *words[after:]]
-    return words
-
-
 app = typer.Typer(
     cls=Verbs,
     name="cluster-kit",
@@ -368,7 +336,7 @@ def named(name: str | None, engine: Engine, up: Sequence[str], *, changes: bool 
         return name
     from cluster_kit.run.find import of_workspace  # imported only by verbs that ask an engine
 
-    local = of_workspace(engine, here(), up)
+    local = of_workspace(engine.glance(), here(), up)
     chosen = unnamed(up, local, changes=changes)
     if chosen in up and chosen != DEFAULT_MANIFEST:
         of = " of this directory" if local and len(local) < len(up) else ""

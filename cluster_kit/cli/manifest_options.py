@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
-import queue
 import re
 import shlex
-import threading
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -19,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from cluster_kit.cli.app import current_host
+from cluster_kit.cli import completion
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import (
     OVERRIDES,
@@ -33,13 +29,10 @@ from cluster_kit.manifest.load import takes_text
 from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.platforms.platform import manifest_model
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
-from cluster_kit.run.request import DEFAULT_MANIFEST, Request
+from cluster_kit.run.request import DEFAULT_MANIFEST, Request, with_bare_values
 from cluster_kit.util.masking import without_shell_values
-from cluster_kit.workspace import Workspace, here
 
 if TYPE_CHECKING:
-    from cluster_kit.host import Connect
-    from cluster_kit.platforms.engine import ContainerSummary
     from cluster_kit.run import run
 if TYPE_CHECKING:
     EngineName = str
@@ -47,92 +40,17 @@ else:
     EngineName = Literal[tuple(PLATFORMS)]
 
 
-WITHIN_S = 2.0
-"""Seconds to wait for an engine's answer."""
-Propose = Callable[[Any, str], list[str]]
-"""A completion function: from click's context and the beginning of a word to whole words."""
-
-
-def _quietly(words: Callable[[Any], Iterable[str]]) -> Propose:
-    """A function that returns the words that begin with the given text, or [] if it fails."""
+def _words(kind: completion.Kind) -> Callable[[Any, str], list[str]]:
+    """A completion function of typer's, whose name is the kind of the words that it returns."""
 
     def propose(ctx: Any, incomplete: str) -> list[str]:
-        nowhere = io.StringIO()
-        try:
-            with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-                return sorted({word for word in words(ctx) if word.startswith(incomplete)})
-        except Exception:  # noqa: BLE001 - it would be printed into the line that is being typed
-            return []
+        return completion.words(kind, ctx.params.get("name"), incomplete)
 
+    propose.__name__ = kind
     return propose
 
 
-@_quietly
-def manifests(_ctx: Any) -> Iterable[str]:
-    """Names of manifests: this directory's, and the kit's own."""
-    from cluster_kit.manifest.load import names  # each Tab imports only what it needs
-    from cluster_kit.util.paths import MANIFESTS
-
-    return names(here().manifests, MANIFESTS)
-
-
-@_quietly
-def clusters(_ctx: Any) -> Iterable[str]:
-    """Names of clusters that are up."""
-    containers, _ = _up(current_host().connect, here())
-    return (container.cluster for container in containers)
-
-
-@_quietly
-def tasks(ctx: Any) -> Iterable[str]:
-    """Names of tasks: of the cluster that the line names, else of this directory's, else of all."""
-    containers, local = _up(current_host().connect, here())
-    named = ctx.params.get("name")
-    clusters_named = (
-        {named} if named else set(local) or {container.cluster for container in containers}
-    )
-    return (container.name for container in containers if container.cluster in clusters_named)
-
-
-@_quietly
-def runs(_ctx: Any) -> Iterable[str]:
-    """Names of runs, such as `quickstart/20261122-101500`, and of their clusters."""
-    from cluster_kit.run.history import runs_of
-
-    past_runs = runs_of(here())
-    return [*(run.name for run in past_runs), *(run.cluster for run in past_runs)]
-
-
-def _up(connect: Connect, workspace: Workspace) -> tuple[Sequence[ContainerSummary], Sequence[str]]:
-    """The engine's containers, and the clusters whose runs are in this workspace.
-
-    Raises:
-        TimeoutError: the engine does not answer in time.
-        KitError: it does not answer at all.
-    """
-    from cluster_kit.run.find import of_workspace
-
-    answers: queue.SimpleQueue[tuple[Sequence[ContainerSummary], Sequence[str]] | Exception]
-    answers = queue.SimpleQueue()
-
-    def ask() -> None:
-        try:
-            engine = connect()
-            with contextlib.closing(engine):
-                containers = engine.glance()
-                names = {container.cluster for container in containers}
-                answers.put((containers, of_workspace(engine, workspace, names)))
-        except Exception as error:  # noqa: BLE001 - raised below
-            answers.put(error)
-
-    threading.Thread(target=ask, daemon=True).start()
-    try:
-        result = answers.get(timeout=WITHIN_S)
-    except queue.Empty:
-        raise TimeoutError from None
-    if isinstance(result, Exception):
-        raise result
-    return result
+manifests, clusters, tasks, runs = map(_words, completion.KINDS)
 
 
 def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[str, Any]:
@@ -368,12 +286,7 @@ class WithBareOptions(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The words after the options; raises like its base class."""
-        after = [*args[1:], ""][: len(args)]
-        full = [
-            f"{arg}={BARE[arg][0]}" if arg in BARE and later not in BARE[arg] else arg
-            for arg, later in zip(args, after, strict=True)
-        ]
-        return super().parse_args(ctx, full)
+        return super().parse_args(ctx, with_bare_values(args, BARE))
 
 
 def kept(keep: str) -> run.Keep:

@@ -20,11 +20,12 @@ from pydantic import (
 
 from cluster_kit.errors import ManifestError, Problem, UsageError
 from cluster_kit.manifest.field_types import BitsPerSecond, Seconds, Strict
-from cluster_kit.manifest.load import first, names
+from cluster_kit.manifest.load import first
 from cluster_kit.run.verdict import Reason
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import MANIFESTS
 from cluster_kit.util.toml_text import to_toml
+from cluster_kit.workspace import names
 
 PACKETS, SHAPE, DISK = "packets", "shape", "disk"
 

@@ -40,6 +40,7 @@ from cluster_kit.util.masking import (
 from cluster_kit.util.nearest import nearest, proposal
 from cluster_kit.util.paths import MANIFESTS, is_directory, is_file
 from cluster_kit.util.toml_text import dotted, to_toml
+from cluster_kit.workspace import names
 
 _ONE_TASK = dict.fromkeys(TaskLimits.model_fields, "under [task.worker-0]")
 _EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.worker-0]")
@@ -444,8 +445,3 @@ def first(reference: str, *folders: Path) -> Path | None:
     """The file with this path, else the first with this name in the folders; else None."""
     named = (folder / f"{reference}.toml" for folder in folders)
     return next((file.resolve() for file in (Path(reference), *named) if is_file(file)), None)
-
-
-def names(*folders: Path) -> list[str]:
-    """The names of the TOML files in these folders, sorted, each once."""
-    return sorted({path.stem for folder in folders for path in folder.glob("*.toml")})

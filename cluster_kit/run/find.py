@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster_kit.errors import ManifestError, UsageError
-from cluster_kit.host import Host
-from cluster_kit.manifest.load import find, names
-from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.platform import all_platforms, platform_of
-from cluster_kit.resolved import Cluster
 from cluster_kit.util.nearest import proposal
-from cluster_kit.workspace import Workspace, newest_run_directory
+from cluster_kit.workspace import Workspace, names, newest_run_directory
+
+if TYPE_CHECKING:
+    from cluster_kit.host import Host
+    from cluster_kit.platforms.engine import ContainerSummary, Engine
+    from cluster_kit.resolved import Cluster
 
 
 def reach(
@@ -30,6 +31,8 @@ def reach(
     Raises:
         HostError: no engine answers, or the chosen one is of another kind.
     """
+    from cluster_kit.platforms.platform import all_platforms  # not for Tab
+
     elsewhere = _started_elsewhere(reference, workspace, chosen)
     if chosen is not None:
         return host.connect(chosen, elsewhere.settings if elsewhere else {})
@@ -52,14 +55,16 @@ def reach(
     return engine
 
 
-def of_workspace(engine: Engine, workspace: Workspace, up: Iterable[str]) -> list[str]:
-    """The clusters that are up and have their runs in this workspace; raises EngineError.
+def of_workspace(
+    containers: Iterable[ContainerSummary], workspace: Workspace, up: Iterable[str]
+) -> list[str]:
+    """The clusters that are up and have their runs in this workspace.
 
     If no container of a cluster shows its output directory, the cluster belongs to this workspace
     if it has runs here.
     """
     outputs: dict[str, list[Path]] = {name: [] for name in up}
-    for container in engine.glance():
+    for container in containers:
         if container.output:
             outputs.setdefault(container.cluster, []).append(Path(container.output))
     roots = {workspace.root, workspace.root.resolve()}
@@ -75,6 +80,8 @@ def _started_elsewhere(
     reference: str | None, workspace: Workspace, chosen: str | None
 ) -> Cluster | None:
     """The cluster of a running or kept run on another platform; None if there is none."""
+    from cluster_kit.platforms.platform import platform_of
+
     if chosen is not None and platform_of(chosen).by_docker:
         return None
     name = _name(reference, workspace, ()) if reference else ""
@@ -100,18 +107,18 @@ def _name(reference: str, workspace: Workspace, up: Sequence[str]) -> str:
     if reference in up:
         return reference
     try:
-        return _name_in(find(reference, workspace.manifests))
+        return _name_in(reference, workspace)
     except (UsageError, ManifestError):
         return Path(reference).stem
 
 
-def _name_in(manifest: Path) -> str:
-    """The name of a manifest's cluster; raises ManifestError."""
-    # Building the manifest's models takes an eighth of a command's time; often no manifest is
-    # needed.
+def _name_in(reference: str, workspace: Workspace) -> str:
+    """The name of a manifest's cluster; raises ManifestError, or UsageError if there is none."""
+    # Building the manifest's models takes a third of a command's time; often no manifest is needed.
+    from cluster_kit.manifest.load import find
     from cluster_kit.platforms.platform import load
 
-    return load(manifest).manifest.name
+    return load(find(reference, workspace.manifests)).manifest.name
 
 
 def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str:
@@ -129,7 +136,7 @@ def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str
     if reference in up:
         return reference
     try:
-        return _name_in(find(reference, workspace.manifests))
+        return _name_in(reference, workspace)
     except (UsageError, ManifestError) as error:
         if reference in known:
             return reference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from cluster_kit.errors import HostError
 from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Clock, Host, Processes
 from cluster_kit.platforms import platform
-from cluster_kit.platforms.engine import Engine
+from cluster_kit.platforms.engine import ContainerSummary, Engine
 from cluster_kit.this_host import SystemClock
 from cluster_kit.util.locks import Locks
 from cluster_kit.util.process import Completed
@@ -103,10 +104,15 @@ def fake_host(
     def connected(engine: str = "compose", settings: Mapping[str, Any] | None = None) -> Engine:
         return platform.connect(engine, settings) if engine == "slurm" else connect()
 
+    def glance() -> Sequence[ContainerSummary]:
+        with contextlib.closing(connected()) as engine:
+            return engine.glance()
+
     return Host(
         clock=clock or SystemClock(),
         processes=processes or NoProcesses(),
         connect=connected,
+        glance=glance,
         locks=Locks(_no_place),
         interrupts=NoInterrupts(),
         gpus=tuple,
@@ -124,7 +130,8 @@ class Machine:
 
     def connects(self, connect: Callable[[], Any]) -> None:
         """Let this function return the engine from now on."""
-        self.host = replace(self.host, connect=fake_host(connect).connect)
+        host = fake_host(connect)
+        self.host = replace(self.host, connect=host.connect, glance=host.glance)
 
     def locks_in(self, folder: Path) -> None:
         """Let locks be files in this folder."""

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cluster_kit import labels
-from cluster_kit.platforms.engine import SIDECAR, Container, ContainerSummary, Event, seconds_of
+from cluster_kit.platforms.docker.docker_socket import role_of
+from cluster_kit.platforms.engine import SIDECAR, Container, Event, seconds_of
 from cluster_kit.platforms.variables import masked_in, secret_in
 from cluster_kit.resolved import OUTPUT, OWNER
 from cluster_kit.util.masking import looks_secret, option_values
@@ -29,9 +30,9 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         id=attributes["Id"],
         cluster=tags[labels.CLUSTER],
         name=tags.get(labels.SIDECAR) or f"{tags.get(labels.ROLE)}-{tags.get(labels.INDEX)}",
-        role=_role(tags),
+        role=role_of(tags),
         index=int(index) if _INDEX.fullmatch(index := tags.get(labels.INDEX, "")) else 0,
-        leader=tags.get(labels.LEADER) == "true" and _role(tags) != SIDECAR,
+        leader=tags.get(labels.LEADER) == "true" and role_of(tags) != SIDECAR,
         ip=next((address for address in addresses if address), ""),
         gpus=reserved_gpus(attributes),
         state=state["Status"],
@@ -45,26 +46,6 @@ def container_of(attributes: Mapping[str, Any]) -> Container:
         attached=bool(addresses),
         secrets=secrets_of(attributes),
         user=user_of(attributes),
-    )
-
-
-def _role(tags: Mapping[str, str]) -> str:
-    """A task's role; SIDECAR for a sidecar, whatever labels its image has."""
-    return SIDECAR if labels.SIDECAR in tags else tags.get(labels.ROLE, SIDECAR)
-
-
-def summary_of(listed: Mapping[str, Any]) -> ContainerSummary:
-    """A container with the kit's labels, from a line of `docker ps`."""
-    tags = listed["Labels"]
-    outputs = [m["Source"] for m in listed.get("Mounts") or () if m.get("Destination") == OUTPUT]
-    return ContainerSummary(
-        id=listed["Id"],
-        cluster=tags[labels.CLUSTER],
-        run=tags.get(labels.RUN, ""),
-        name=tags.get(labels.SIDECAR) or f"{tags.get(labels.ROLE)}-{tags.get(labels.INDEX)}",
-        role=_role(tags),
-        state=str(listed.get("State", "")),
-        output=next(iter(outputs), ""),
     )
 
 

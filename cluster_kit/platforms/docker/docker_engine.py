@@ -41,9 +41,9 @@ from cluster_kit.platforms.docker.docker_containers import (
     reserved_by_others,
     reserved_gpus,
     secrets_of,
-    summary_of,
     user_of,
 )
+from cluster_kit.platforms.docker.docker_socket import summary_of
 from cluster_kit.platforms.engine import (
     SIDECAR,
     Action,

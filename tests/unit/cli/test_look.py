@@ -162,7 +162,7 @@ def test_without_a_name_the_only_cluster_that_is_up_is_used(
 ) -> None:
     meant: list[str] = []
     monkeypatch.setattr(
-        "cluster_kit.run.find.of_workspace", lambda _engine, _workspace, up: list(up)
+        "cluster_kit.run.find.of_workspace", lambda _containers, _workspace, up: list(up)
     )
     monkeypatch.setattr(engine, "containers", lambda name: meant.append(name) or [])
     engine.up = {"other": []}
