@@ -20,16 +20,17 @@ from cluster_kit.predict import picture
 from cluster_kit.predict.answer import Answer, Point, as_json, predict
 from cluster_kit.predict.measure import Figures, figures_of, profile_of, sentences
 from cluster_kit.predict.plan import Change
-from cluster_kit.predict.profile import FILE_NAME, PS_WAYS, WAYS, Profile, load, text
-from cluster_kit.predict.question import (
+from cluster_kit.predict.profile import (
+    FILE_NAME,
     MOST_PS,
     MOST_WORKERS,
-    PS,
-    WORKERS,
-    Question,
-    counts,
-    failures,
+    PS_WAYS,
+    WAYS,
+    Profile,
+    load,
+    text,
 )
+from cluster_kit.predict.question import PS, WORKERS, Question, counts, failures
 from cluster_kit.report.page import entries_of, samples_of
 from cluster_kit.run.history import run_named
 from cluster_kit.run.known_secrets import known_of
@@ -68,7 +69,7 @@ def predict_(
         str | None, typer.Option("--way", help=f"Another way of training: {', '.join(WAYS)}.")
     ] = None,
     cpus: Annotated[
-        float | None, typer.Option("--cpus", min=0.01, help="CPUs of each machine.")
+        float | None, typer.Option("--cpus", min=0.01, max=1e6, help="CPUs of each machine.")
     ] = None,
     speed: Annotated[
         float,

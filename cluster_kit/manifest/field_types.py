@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -99,7 +98,7 @@ def duration(value: object) -> float:
     seconds = _measure(value, _SECONDS)
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = value
-    if seconds is None or math.isnan(seconds):
+    if seconds is None or seconds != seconds:  # NaN; math.isnan fails for a huge int
         raise ValueError('a duration is a number of seconds, or "90s", "10m", "2h"')
     if not 0 < seconds <= _LONGEST_S:
         raise ValueError("a duration is more than 0 seconds and at most a year")

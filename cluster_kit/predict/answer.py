@@ -29,8 +29,8 @@ PAYS = 0.5
 """More workers pay if they bring at least this part of what they would without limits."""
 SPREADS = (0.04, 0.0)
 """How much steps differ from their mean if it was not measured, at the slow and the fast end."""
-MOST_TRANSFERS = 5_000_000
-"""Transfers that one point may take: about half a minute."""
+MOST_TRANSFERS, MOST_TOGETHER = 5_000_000, 50_000_000
+"""Transfers that one point may take, about half a minute, and all points together."""
 LEAST_USEFUL = 0.01
 """The useful part of the time below which there is no training."""
 FAR = 8
@@ -137,6 +137,7 @@ def predict(profile: Profile, question: Question) -> Answer:
     ends = [end.on(change) for end in _ends(profile)]  # the rows are of the profile's machines
     target = changed(profile, change)
     pairs = list(_pairs(target, question))
+    _refuse_too_much(pairs, question)
     points = [_point(target, ends, workers, ps, question) for workers, ps in pairs]
     if change == Change():
         points = [_with_row(point, profile.measured) for point in points]
@@ -169,6 +170,18 @@ def _refuse(profile: Profile, question: Question) -> None:
             f"{len(question.workers) * len(question.ps)} points, and at most {MOST_POINTS} are "
             "predicted at once",
             "give fewer counts of workers or ps",
+        )
+
+
+def _refuse_too_much(pairs: Sequence[tuple[int, int | None]], question: Question) -> None:
+    """Raise UsageError if all points together take too long."""
+    steps = max(LEAST_STEPS, question.steps or 0)
+    together = 2 * steps * sum(workers * (ps or 1) for workers, ps in pairs)
+    if len(pairs) > 1 and together > MOST_TOGETHER:
+        raise UsageError(
+            f"{len(pairs)} points with up to {max(workers for workers, _ in pairs)} workers: "
+            "too much to simulate",
+            "give fewer counts, as in --workers 1,8,64, or fewer --steps",
         )
 
 

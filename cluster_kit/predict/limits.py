@@ -17,6 +17,8 @@ FAT, ALL_OF_IT = 0.5, 0.9
 """The parts of a ps's bytes that make one variable the cause, and another ps useless."""
 UNEVEN = 1.5
 ROOM, HALF, WORTH, ALMOST, MOST_TRIED = 0.8, 0.55, 0.8, 0.98, 65
+MOST_PIECES = 2_000_000
+"""The maximum parts of variables that are placed to find out how many ps are enough."""
 COMPUTE, LINK, CAP, CPU, OWN_LINK, CHIEF, SLOWEST, LATENCY, ALL_REDUCE = (
     "compute",
     "ps-link",
@@ -190,8 +192,10 @@ def _more_ps(profile: Profile, setup: Setup) -> tuple[str, bool]:
     rate = min(setup.ps_link, setup.ps_cap)
     target = 2 * ROOM * setup.seconds * rate / len(setup.units)
     halved, least = 0, (now, count)
+    pieces = sum(variable.count for variable in profile.variables)
+    most = min(max(4 * count, MOST_TRIED), count + 2 + math.isqrt(2 * MOST_PIECES // pieces))
     try:
-        for more in range(count + 1, max(4 * count, MOST_TRIED)):
+        for more in range(count + 1, most):
             then = fullest(shards(profile, more))
             if then <= target:
                 return f"use {more} ps", True

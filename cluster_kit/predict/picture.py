@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 from cluster_kit.predict.answer import Answer, Point
+from cluster_kit.util.terminal import harmless
 
+LONGEST_TITLE = 80
 LINES = ("#2f7d6d", "#3b6ea8", "#c2782d", "#8a6bb1", "#c2452d", "#7fb8a4")
 DARK, PALE = "#22303c", "#8794a0"
 
@@ -45,8 +48,11 @@ def draw(answer: Answer, file: Path) -> bool:
     panel.yaxis.set_major_formatter(lambda value, _place: f"{value:,.0f}")
     panel.minorticks_off()
     panel.set_xlabel("workers", color=DARK)
-    title = answer.name or answer.way
-    panel.set_title(f"{title}: images per second", loc="left", fontweight="bold", fontsize=11)
+    title = harmless(answer.name or answer.way).replace("\n", " ")
+    title = title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
+    # A name may have dollars, which are no formula.
+    panel.set_title(f"{title}: images per second", loc="left", fontweight="bold", fontsize=11,
+                    parse_math=False)  # fmt: skip
     panel.legend(frameon=False, fontsize=9)
     panel.tick_params(length=0, colors=DARK)
     panel.grid(color="#e6eaed")
@@ -54,7 +60,9 @@ def draw(answer: Answer, file: Path) -> bool:
     for side in ("top", "right", "bottom", "left"):
         panel.spines[side].set_visible(False)
     file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=130, facecolor="white")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of characters that the font lacks
+        figure.savefig(file, dpi=130, facecolor="white")
     return True
 
 

@@ -35,6 +35,16 @@ FILE_NAME = "profile.toml"
 MOST_BYTES = 4 * 2**20
 MOST_VARIABLES = 20_000
 MOST_CALIBRATING = 2
+MOST_WORKERS, MOST_PS, MOST_ROWS = 4096, 1024, 64
+MOST_CALIBRATED = 1024
+"""The maximum workers times ps of a row that calibrates, which is simulated hundreds of times."""
+MOST_SIZE = 10**15
+"""The maximum bytes of one variable."""
+LONGEST_NAME = 200
+MOST_PROBLEMS = 20
+MOST_DOTS, MOST_DOTS_TOGETHER = 32, 4_000_000
+"""The maximum dots of a table's name, and of the squares of all lines' dots: Python's parser takes
+time in proportion to the square of a key's parts."""
 LONGEST = 60
 ASYNC, SYNC, RING, HIERARCHICAL = "async-ps", "sync-ps", "ring", "hierarchical"
 WAYS = (ASYNC, SYNC, RING, HIERARCHICAL)
@@ -48,13 +58,18 @@ HINT = "docs/predict.md#the-profile lists all keys"
 
 
 def _number(value: Any) -> Any:
-    """A whole number as a float; other values unchanged."""
-    return float(value) if type(value) is int else value
+    """A whole number as a float; other values unchanged. Raises ValueError for a huge one."""
+    try:
+        return float(value) if type(value) is int else value
+    except OverflowError:
+        raise ValueError("a number is less than 10^308") from None
 
 
 Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
+Cpus = Annotated[Number, Field(ge=0.01, le=1e6)]
+Name = Annotated[Text, Field(max_length=LONGEST_NAME)]
 Many = Field(strict=False)
 _NO_TIME = Annotated[
     float,
@@ -70,7 +85,10 @@ class Step(Strict):
     """Mean seconds."""
     spread: Share | None = None
     """Standard deviation by mean, from step to step."""
-    quantiles: Annotated[tuple[ShortSeconds, ...], Field(strict=False, min_length=3)] | None = None
+    quantiles: (
+        Annotated[tuple[ShortSeconds, ...], Field(strict=False, min_length=3, max_length=1001)]
+        | None
+    ) = None
     """Measured instead of `seconds` and `spread`: the quantiles at equal distances, 0 to 100 %."""
     backward: Share = 2 / 3
     """The part of a step in which gradients come out."""
@@ -88,6 +106,9 @@ class Step(Strict):
         return self
 
 
+Length = Annotated[int, Field(ge=0, le=MOST_SIZE)]
+
+
 class Variable(Strict):
     """A variable, or `count` equal ones; one that is not trained is placed, and does not travel.
 
@@ -95,8 +116,8 @@ class Variable(Strict):
     for rows of an embedding.
     """
 
-    name: Annotated[Text, Field(min_length=1)]
-    shape: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Many] | None = None
+    name: Annotated[Name, Field(min_length=1)]
+    shape: Annotated[tuple[Length, ...], Field(strict=False, max_length=32)] | None = None
     dtype: Literal["float64", "float32", "float16", "bfloat16", "int64", "int32", "int8"] = (
         "float32"
     )
@@ -111,6 +132,8 @@ class Variable(Strict):
     def _one_size(self) -> Variable:
         if (self.shape is None) == (self.bytes is None):
             raise ValueError("needs either shape or bytes; a shape is a list such as [3, 3, 64]")
+        if self.size > MOST_SIZE:
+            raise ValueError("a variable has at most 10^15 bytes; check its shape")
         return self
 
     @property
@@ -153,7 +176,7 @@ class Machines(Strict):
     """One way."""
     device_bandwidth: Rate | None = None
     """Between the devices of a host; not known: free."""
-    cpus: Annotated[Number, Field(gt=0)] | None = None
+    cpus: Cpus | None = None
     """Of the machine on which the step was measured."""
     numa_nodes: Count = 1
     ps: Literal["apart", "beside"] = "apart"
@@ -182,7 +205,7 @@ class Chief(Strict):
 class Transport(Strict):
     """What the transport itself allows (gRPC, or the sockets of an all-reduce)."""
 
-    goodput: Annotated[Share, Field(gt=0)] = 0.95
+    goodput: Annotated[Share, Field(ge=0.01)] = 0.95
     """The part of a link that carries tensors; the rest are headers."""
     connection: Rate | None = None
     """The most that passes between two tasks."""
@@ -206,9 +229,9 @@ class Failures(Strict):
 class Measured(Strict):
     """A measured speed: at most two rows calibrate, the others are compared with predictions."""
 
-    workers: Count
-    ps: Annotated[int, Field(ge=0)] | None = None
-    images_per_s: Annotated[Number, Field(gt=0)]
+    workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)]
+    ps: Annotated[int, Field(ge=0, le=MOST_PS)] | None = None
+    images_per_s: Annotated[Number, Field(ge=1e-9, le=1e15)]
     bandwidth: Rate | None = None
     calibrate: bool = False
 
@@ -217,13 +240,13 @@ class Profile(Strict):
     """What one step of a training costs, and the machines on which that was measured."""
 
     format: Annotated[Literal[1], BeforeValidator(whole)]
-    name: Text = ""
+    name: Name = ""
     source: Text = ""
     """Where the figures come from."""
     way: Way
     batch: Count
     """Images of one step of one worker."""
-    epoch_images: Annotated[int, Field(ge=1)] | None = None
+    epoch_images: Annotated[int, Field(ge=1, le=10**15)] | None = None
     placement: Placement = "round-robin"
     min_shard: Amount = 256 * 2**10
     """The smallest part of a variable that `split` makes, as TensorFlow's MinSizePartitioner."""
@@ -237,7 +260,7 @@ class Profile(Strict):
     model: Text | None = None
     """A model whose variables the kit knows, in place of `variable`."""
     variable: Annotated[tuple[Variable, ...], Many] = ()
-    measured: Annotated[tuple[Measured, ...], Many] = ()
+    measured: Annotated[tuple[Measured, ...], Field(strict=False, max_length=MOST_ROWS)] = ()
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -284,6 +307,9 @@ def load(path: Path) -> Profile:
     if len(content) > MOST_BYTES:
         rule = f"a profile has at most {MOST_BYTES // 2**20} MiB"
         raise ManifestError(str(path), [Problem(path.name, "", rule, HINT)])
+    if _is_slow_to_parse(content):
+        rule = "a key has too many parts"
+        raise ManifestError(str(path), [Problem(path.name, "", rule, HINT)])
     try:
         raw = tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -292,12 +318,27 @@ def load(path: Path) -> Profile:
     return parse(raw, str(path))
 
 
+def _is_slow_to_parse(content: bytes) -> bool:
+    """Whether keys with very many parts (`a.a.a = 1`, `[a.a.a]`) would take minutes to parse."""
+    together = 0
+    for line in content.split(b"\n"):
+        dots = line.count(b".")
+        together += dots * dots
+        if together > MOST_DOTS_TOGETHER or (dots > MOST_DOTS and line.lstrip().startswith(b"[")):
+            return True
+    return False
+
+
 def parse(raw: Mapping[str, Any], source: str) -> Profile:
     """The profile in these tables; raises ManifestError with every problem in them."""
     try:
         profile = Profile.model_validate(raw)
     except ValidationError as error:
-        raise ManifestError(source, [_problem(detail) for detail in error.errors()]) from None
+        details = error.errors()
+        problems = [_problem(detail) for detail in details[:MOST_PROBLEMS]]
+        if (more := len(details) - MOST_PROBLEMS) > 0:
+            problems.append(Problem("", "", f"{more} more problems", "fix these first"))
+        raise ManifestError(source, problems) from None
     if problems := list(_contradictions(profile)):
         raise ManifestError(source, problems)
     return profile
@@ -314,6 +355,9 @@ def _contradictions(profile: Profile) -> Iterable[Problem]:
             f"at most {MOST_CALIBRATING} rows calibrate, so that a prediction is not its own data"
         )
         yield Problem("measured", "", rule, "keep `calibrate` in the two smallest rows")
+    if any(row.workers * (row.ps or 1) > MOST_CALIBRATED for row in rows):
+        rule = f"workers times ps of a row that calibrates are at most {MOST_CALIBRATED}"
+        yield Problem("measured", "", rule, "mark a smaller row `calibrate`")
     if profile.model is not None and profile.model not in MODELS:
         hint = proposal(profile.model, MODELS)
         yield Problem(

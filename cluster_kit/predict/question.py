@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cluster_kit.errors import UsageError
 from cluster_kit.predict.plan import Change
 
-MOST_WORKERS, MOST_PS, MOST_COUNTS, MOST_POINTS = 4096, 1024, 64, 400
+MOST_COUNTS, MOST_POINTS = 64, 400
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 PS = (1, 2, 4, 8)
 _RATE = re.compile(

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from cluster_kit.errors import ManifestError, UsageError
+from cluster_kit.predict import limits, plan
 from cluster_kit.predict.answer import Answer, Point, as_json, predict
 from cluster_kit.predict.calibrate import fit
-from cluster_kit.predict.plan import Change
+from cluster_kit.predict.plan import Change, Shard
+from cluster_kit.predict.profile import Profile
 from cluster_kit.predict.question import Question
 from tests.schemas import check
 from tests.unit.predict.profiles import profile
@@ -46,6 +48,21 @@ def test_the_ps_with_the_fat_variable_is_named_with_what_to_do() -> None:
     assert "features/kernel is 100% of its bytes; split it (min_size)" in text
     name, text = limit(32, variable=variables)
     assert "features/kernel is 74% of its bytes; split it (min_size) or use" in text
+
+
+def test_few_ps_are_tried_if_there_are_very_many_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+
+    def shards(found: Profile, ps: int) -> tuple[Shard, ...]:
+        tried.append(ps)
+        return plan.shards(found, ps)
+
+    monkeypatch.setattr(limits, "shards", shards)
+    many = [{"name": "v", "bytes": 10**7, "count": 20_000}]
+    predict(profile(variable=many), Question((4,), (1,), steps=10))
+    assert 5 < len(set(tried)) < 20
 
 
 def test_uneven_placement_is_named() -> None:
@@ -216,6 +233,8 @@ def test_impossible_questions_are_refused() -> None:
         asked(4, change=Change(backup=4, way="sync-ps"))
     with pytest.raises(UsageError, match="4096 workers and 1024 ps: too much to simulate"):
         predict(profile(), Question((4096,), (1024,)))
+    with pytest.raises(UsageError, match="12 points with up to 4096 workers: too much"):
+        predict(profile(), Question((2048, 4000, 4096), (1, 100, 200, 300)))
     with pytest.raises(UsageError, match="points"):
         predict(profile(), Question(tuple(range(1, 60)), tuple(range(1, 60))))
 

@@ -89,6 +89,7 @@ ERRORS = {
     ("FILE", "--failures", "often"): ("not a rate", "1/day"),
     ("FILE", "--cpus", "8"): ("does not say on how many CPUs", "cpus = 4"),
     ("FILE", "--way", "ring", "--ps", "2"): ("an all-reduce (ring) has no ps", "--way async-ps"),
+    ("FILE", "--cpus", "inf"): ("less than or equal to 1000000", "--help"),
     ("FILE", "--picture", "x.gif", "--workers", "1", "--ps", "1"): ("not a picture", "FILE.png"),
 }
 
@@ -111,6 +112,18 @@ def test_a_run_without_a_profile_says_what_is_missing(cli: Cli, root: Path) -> N
     assert "docs/predict.md#the-profile" in said.err
     (run / "profile.toml").write_text(text(profile()), encoding="utf-8")
     assert cli("predict", str(run), "--workers", "1", "--ps", "1", "--steps", "10").code == 0
+
+
+@pytest.mark.draws
+@pytest.mark.parametrize("name", [r"$\bad{x}$", "$5 for $6", "a\x1b[31m\u3164\u202eb", "漢" * 200])
+def test_a_picture_takes_any_name(cli: Cli, tmp_path: Path, name: str) -> None:
+    path, picture = tmp_path / "mine.toml", tmp_path / "scaling.png"
+    path.write_text(text(profile(name=name)), encoding="utf-8")
+    words = ("--workers", "1", "--ps", "1", "--steps", "10", "--picture", str(picture))
+    said = cli("predict", str(path), *words)
+    assert said.code == 0, said.err
+    assert said.err.startswith("written: ")
+    assert picture.stat().st_size < 2**20
 
 
 @pytest.mark.draws

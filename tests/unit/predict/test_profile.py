@@ -88,6 +88,7 @@ def test_the_schema_accepts_what_is_accepted() -> None:
     assert not validator.is_valid({**ALL, "extra": 1})
 
 
+HUGE = 10**400
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown key": ({"speeed": 1}, "speeed = 1: no such key"),
     "a key near a known one": ({"machines": {"bandwith": "1gbit"}}, "did you mean `bandwidth`?"),
@@ -126,6 +127,33 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "at most 2 rows calibrate",
     ),
     "another format": ({"format": 2}, "format = 2: must be 1"),
+    "a huge number of seconds": ({"step": {"seconds": HUGE}}, "at most a year"),
+    "a huge share": ({"step": {"spread": HUGE}}, "a number is less than 10^308"),
+    "a huge epoch": ({"epoch_images": HUGE}, "must be less than or equal to"),
+    "a huge side": ({"variable": [{"name": "v", "shape": [HUGE]}]}, "must be less than or equal"),
+    "huge sides": ({"variable": [{"name": "v", "shape": [10**9] * 9}]}, "at most 10^15 bytes"),
+    "many sides": ({"variable": [{"name": "v", "shape": [1] * 99}]}, "at most 32 items"),
+    "a long name": ({"name": "n" * 999}, "at most 200 items"),
+    "a link that carries nothing": (
+        {"transport": {"goodput": 1e-300}},
+        "must be greater than or equal to 0.01",
+    ),
+    "a row with too many ps": (
+        {"measured": [{"workers": 1, "ps": 10**9, "images_per_s": 10, "calibrate": True}]},
+        "must be less than or equal to 1024",
+    ),
+    "a row that is too large to calibrate": (
+        {"measured": [{"workers": 64, "ps": 64, "images_per_s": 10, "calibrate": True}]},
+        "workers times ps of a row that calibrates are at most 1024",
+    ),
+    "a speed of nearly 0": (
+        {"measured": [{"workers": 1, "ps": 1, "images_per_s": 5e-324}]},
+        "must be greater than or equal to 0.000000001",
+    ),
+    "many rows": (
+        {"measured": [{"workers": n, "ps": 1, "images_per_s": 1} for n in range(1, 99)]},
+        "at most 64 items",
+    ),
 }
 
 
@@ -146,6 +174,10 @@ def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(ManifestError) as error:
         parse(raw(batch=0, way="x", machines={"latency": "soon"}), "profile.toml")
     assert len(error.value.problems) == 3
+    with pytest.raises(ManifestError) as error:
+        parse(raw(**{f"key{n}": 1 for n in range(1000)}), "profile.toml")
+    assert len(error.value.problems) == 21
+    assert "980 more problems" in error.value.message
 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
@@ -157,6 +189,10 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     file.write_text("way = ", encoding="utf-8")
     with pytest.raises(ManifestError, match="not valid TOML"):
         load(file)
+    for slow in ("a." * 5000 + "a = 1", "[" + "a." * 100 + "a]", ("a." * 500 + "a = 1\n") * 500):
+        file.write_text("a = 1\n" + slow + "\n", encoding="utf-8")
+        with pytest.raises(ManifestError, match="a key has too many parts"):
+            load(file)
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ManifestError, match="not valid TOML"):
         load(file)
