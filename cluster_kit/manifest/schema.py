@@ -107,8 +107,9 @@ class DeadlineTable(Strict):
         "auto",
         validate_default=True,
         description="Time without progress after which the program is restarted; the second time "
-        'the job ends. `"auto"`: 20 times the usual time between reported steps, at least 30 s; 5 '
-        "min if the program reports nothing and uses neither CPU nor network. `0`: never",
+        'the job ends. `"auto"`: 20 times the usual time between reported steps, at least 30 s, '
+        "2 min if a task was lost; 5 min if the program reports nothing and uses neither CPU nor "
+        "network. `0`: never",
     )
 
 

@@ -36,6 +36,15 @@ def test_a_job_that_reports_steps_may_stand_still_for_half_a_minute():
     assert job.pass_by(1) == pytest.approx(LEAST_S + 1)
 
 
+def test_a_job_may_stand_still_longer_while_a_lost_task_is_away():
+    """All data workers at once: on a busy machine they need half a minute to start again."""
+    job = Job()
+    job.steps(1, 9, 17, 30)
+    job.made.waits_for_task = True
+    assert job.pass_by(int(RECOVERY_S)) == 0
+    assert job.pass_by(1) > 0
+
+
 def test_a_job_with_slow_steps_may_stand_still_for_twenty_of_them():
     job = Job()
     job.steps(1, 2, 3, 4, 5, every=10)

@@ -94,3 +94,19 @@ def test_no_steps_are_expected_during_validation_and_in_a_new_attempt(waits, fil
     waits.begin_attempt()
     look(waits, *range(12, 20))
     assert written(file) == []
+
+
+def test_training_waits_for_a_task_until_it_is_back_or_a_step_is_made_without_it(waits):
+    """A task that is only silent may be alive: a step that it lost would hang for ever."""
+    assert not waits.for_task
+    waits.heard(Silent("data_worker-0", 10.0), 1)
+    assert not waits.for_task
+    waits.heard(Left("data_worker-0", LOST), 1)
+    assert waits.for_task
+    waits.heard(Joined("data_worker-0"), 40)
+    assert not waits.for_task
+    waits.heard(Left("data_worker-0", LOST), 50)
+    train(waits, 60, first=100)
+    assert not waits.for_task
+    waits.heard(Left("evaluator-0", LOST), 70)
+    assert not waits.for_task

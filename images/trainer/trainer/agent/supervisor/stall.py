@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainer.agent import outcome, stacks
-from trainer.agent.beacon.messages import DONE, PERMANENT, Heard, Left, Silent
+from trainer.agent.beacon.messages import DONE, PERMANENT, Heard, Joined, Left, Silent
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.beacon.silence import Silence
 from trainer.agent.outcome import Outcome
@@ -32,7 +32,8 @@ UNREPORTED_S = 300.0
 """The limit for programs without reports, before the first steps, and in phases without steps."""
 ENOUGH = 3
 RECOVERY_S = 120.0
-"""The limit from a task's connection to the next step: all programs build their graphs again."""
+"""The limit while a lost task is away, and from a task's connection to the next step: all programs
+build their graphs again."""
 BUSY_CORES = 0.03
 """The minimum CPUs of a working task. An idle one, with server and heartbeats, uses 0.005."""
 BUSY_BYTES_PER_S = 4_000
@@ -62,6 +63,7 @@ class Progression:
         self._steps: dict[str, object] = {}
         self._phase = TRAINING
         self._recovers = False
+        self.waits_for_task = False
         self._used: tuple[float, Mapping[str, Usage]] | None = None
 
     @property
@@ -71,7 +73,7 @@ class Progression:
             return self._limit_s
         if len(self._distances) < ENOUGH:
             return UNREPORTED_S
-        least = RECOVERY_S if self._recovers else LEAST_S
+        least = RECOVERY_S if self._recovers or self.waits_for_task else LEAST_S
         reported = max(least, TIMES * statistics.median(self._distances))
         return reported if self._phase == TRAINING else max(reported, UNREPORTED_S)
 
@@ -143,17 +145,25 @@ class Waits:
     def begin_attempt(self) -> None:
         """Reset: all tasks start again."""
         self._lost: dict[str, float] = {}
+        self._away: set[str] = set()
         self._told: set[str] = set()
         self._steps: dict[str, object] = {}
         self._phase = TRAINING
 
     def heard(self, event: Heard, now: float) -> None:
         """Record that a task has crashed or is silent; training does not wait for an evaluator."""
-        lost = isinstance(event, Silent) or (
-            isinstance(event, Left) and event.how not in (DONE, PERMANENT)
-        )
-        if lost and not event.task.startswith(EVALUATOR):
+        left = isinstance(event, Left) and event.how not in (DONE, PERMANENT)
+        if left:
+            self._away.add(event.task)
+        elif isinstance(event, Joined):
+            self._away.discard(event.task)
+        if (left or isinstance(event, Silent)) and not event.task.startswith(EVALUATOR):
             self._lost.setdefault(event.task, now)
+
+    @property
+    def for_task(self) -> bool:
+        """Whether no step was reported since the loss of a task that has not connected again."""
+        return not self._away.isdisjoint(tuple(self._lost))
 
     def reported(self, task: str, event: Event, now: float) -> None:
         """Handle a line of a task's progress file; a repeated step does not count."""
@@ -224,6 +234,7 @@ def watch(
             progression.reported(name, event)
             waits.reported(name, event, now)
         waits.look(now)
+        progression.waits_for_task = waits.for_task
         if looks % FILES_EVERY == 0:
             progression.used(now, usage())
             before, files = files, written(task.output)
