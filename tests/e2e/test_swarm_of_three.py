@@ -188,6 +188,35 @@ def test_down_leaves_nothing_on_any_node(three: Swarm, kit: Kit) -> None:
     nothing_is_left(three)
 
 
+@pytest.mark.more
+def test_data_workers_continue_on_other_nodes_with_their_dispatchers_journal(
+    three: Swarm, kit: Kit
+) -> None:
+    _, beside, dies = three.nodes
+    let_hold(three, dies)
+    roles = dict.fromkeys(("chief", "ps"), MANAGER) | dict.fromkeys(("worker", "evaluator"), BESIDE)
+    change(kit, "smoke", **roles, data_worker=BESIDE, data_worker_1=HOLDS, data_dispatcher=HOLDS)
+    longer = ("--data-workers", "2", "--args", "--epochs 14 --steps-per-epoch 100")
+    with running(kit, "up", kit.name, *longer) as up:
+        wait_for(lambda: epochs_of(kit) >= 1, up)
+        assert placed(three, kit)["data_dispatcher-0"] == dies.name
+        beside.crash(beside.task("data_worker", 0))
+        wait_for(lambda: starts_of(kit, "data_worker-0") == 2 and epochs_of(kit) >= 3, up)
+        let_hold(three, beside)
+        dies.cut_power()
+        told = end_of(up)
+    assert up.returncode == 0, told
+    outcome = kit.outcome()
+    restarts = {task["name"]: task["restarts"] for task in outcome["tasks"]}
+    lost = ("data_dispatcher-0", "data_worker-0", "data_worker-1")
+    assert restarts == {**dict.fromkeys(restarts, 0), **dict.fromkeys(lost, 1)}
+    assert any("went down" in note and lost[0] in note for note in outcome["notes"])
+    assert {task["exit_code"] for task in outcome["tasks"]} == {0}
+    assert len([one for one in told_by(kit, "chief-0") if one["event"] == "start"]) == 1
+    assert outcome["metrics"]["validation_accuracy"] > 0.8
+    nothing_is_left(three)
+
+
 @pytest.mark.slow
 def test_gpus_are_assigned_and_promised_by_number(tmp_path: Path) -> None:
     images = {**IMAGES, image_tag("gpu"): image_tag("cpu")}
