@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
@@ -11,6 +12,13 @@ from cluster_kit.contract.times import BEACON_PORT_OFFSET
 from cluster_kit.facts import Driver
 from cluster_kit.platform_table import DEFAULT
 from cluster_kit.roles import ROLES, Style
+
+OWN_IMAGE = "trainer"
+"""Stands for the image that the kit builds; any other image is the user's own."""
+RESERVED = re.compile(
+    r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_(?!(COUNT_STEPS|DEVICE_FILTERS)$)\w+"
+)
+"""Environment variables that the kit itself sets for a task."""
 
 
 def project_of(cluster: str) -> str:

@@ -57,7 +57,8 @@ def status(
     engine = reach(current_host(), name, here(), on)
     up = engine.clusters()
     names = [cluster_name(name, here(), up)] if name else up
-    clusters = {cluster: _tasks(engine, cluster) for cluster in names}
+    containers = {cluster: engine.containers(cluster) for cluster in names}
+    clusters = {cluster: _tasks(containers[cluster]) for cluster in names}
     sidecars = {cluster: engine.sidecars(cluster) for cluster in names}
     if json_:
         facts = {cluster: [_facts(task) for task in tasks] for cluster, tasks in clusters.items()}
@@ -76,7 +77,7 @@ def status(
                 out.print(
                     Text(line_of(service), "red" if crashed([service]) else ""), soft_wrap=True
                 )
-            if lifecycle.is_stopped(engine.containers(cluster)):
+            if lifecycle.is_stopped(containers[cluster]):
                 out.print(f"stopped: `cluster-kit start {cluster}` goes on", style="yellow")
             for remark in remarks(tasks):
                 out.print(Text(harmless(remark), "yellow"), soft_wrap=True)
@@ -94,9 +95,8 @@ def ps(
     status(name, on, json_=json_)
 
 
-def _tasks(engine: Engine, cluster: str) -> list[TaskView]:
-    """Every task of a cluster, in task order; [] if it is not up."""
-    containers = engine.containers(cluster)
+def _tasks(containers: list[Container]) -> list[TaskView]:
+    """The tasks of a cluster's containers, in their order."""
     entries, usage = entries_of(containers), entries_of(containers, USAGE)
     return from_containers(containers, entries, usage, user_requests.of_containers(containers))
 

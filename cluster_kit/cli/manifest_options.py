@@ -25,9 +25,7 @@ from cluster_kit.manifest.command_line import (
     Override,
     with_another_program,
 )
-from cluster_kit.manifest.load import takes_text
 from cluster_kit.platform_table import PLATFORMS
-from cluster_kit.platforms.platform import manifest_model
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.run.request import DEFAULT_MANIFEST, Request, with_bare_values
 from cluster_kit.util.masking import without_shell_values
@@ -144,7 +142,7 @@ def _set(overridden: dict[str, Any], text: str) -> None:
     except (ValueError, RecursionError):
         parsed = value
     *tables, last = key.strip().split(".")
-    if type(parsed) in (int, float) and takes_text([*tables, last], manifest_model()):
+    if type(parsed) in (int, float) and _takes_text([*tables, last]):
         parsed = value.strip()
     inner = overridden
     for table in tables:
@@ -154,6 +152,13 @@ def _set(overridden: dict[str, Any], text: str) -> None:
                 f"--set {text!r}: {table} has been given a value already", f"give {table} once"
             )
     inner[last] = parsed
+
+
+def _takes_text(key: list[str]) -> bool:
+    from cluster_kit.manifest.load import takes_text  # the manifest's models take long to build
+    from cluster_kit.platforms.platform import manifest_model
+
+    return takes_text(key, manifest_model())
 
 
 _VALUES: Mapping[Kind, Callable[[str], object]] = {

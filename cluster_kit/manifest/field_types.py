@@ -338,8 +338,6 @@ ExitCodes = Annotated[tuple[int, int], BeforeValidator(exit_codes), _NUMBER_OR_T
 SoftHard = Annotated[tuple[int, int], BeforeValidator(ulimit), _NUMBER_OR_TEXT]
 
 
-OWN_IMAGE = "trainer"
-"""Stands for the image that the kit builds; any other image is the user's own."""
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 """A cluster's name: a DNS label, short enough for the parts that Docker adds to it."""
 TASK = re.compile(rf"({'|'.join(ROLES)})-(0|[1-9][0-9]{{0,8}})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -18,7 +17,6 @@ from pydantic import (
 
 from cluster_kit.contract.times import SILENT_S_BY_DEFAULT
 from cluster_kit.manifest.field_types import (
-    OWN_IMAGE,
     BitsPerSecond,
     Bytes,
     BytesOrNone,
@@ -35,6 +33,7 @@ from cluster_kit.manifest.field_types import (
     Text,
     whole,
 )
+from cluster_kit.resolved import OWN_IMAGE
 from cluster_kit.roles import ROLES
 
 Table = TypeVar("Table", bound=Strict)
@@ -111,12 +110,6 @@ class DeadlineTable(Strict):
         "2 min if a task was lost; 5 min if the program reports nothing and uses neither CPU nor "
         "network. `0`: never",
     )
-
-
-RESERVED = re.compile(
-    r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_(?!(COUNT_STEPS|DEVICE_FILTERS)$)\w+"
-)
-"""Environment variables that the kit itself sets for a task."""
 
 
 class Limits(Strict):

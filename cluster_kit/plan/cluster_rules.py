@@ -9,12 +9,12 @@ from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.facts import HostFacts
-from cluster_kit.manifest.field_types import IMAGE, NAME, OWN_IMAGE, TASK, near_name
+from cluster_kit.manifest.field_types import IMAGE, NAME, TASK, near_name
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan import addresses
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.style import check_style, runs_program
-from cluster_kit.resolved import RestartCodes, SuccessRule
+from cluster_kit.resolved import OWN_IMAGE, RestartCodes, SuccessRule
 from cluster_kit.roles import DATA_WORKER, ROLES, Role
 from cluster_kit.util.nearest import nearest
 from cluster_kit.util.toml_text import dotted, to_toml

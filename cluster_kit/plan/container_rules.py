@@ -12,7 +12,6 @@ from cluster_kit.errors import Problem, Setting
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.field_types import IMAGE, NAME, TASK, near_name
 from cluster_kit.manifest.schema import (
-    RESERVED,
     Limits,
     Manifest,
     MountTable,
@@ -21,7 +20,7 @@ from cluster_kit.manifest.schema import (
 )
 from cluster_kit.plan import addresses
 from cluster_kit.plan.tasks import is_template, shares_image
-from cluster_kit.resolved import OUTPUT, OWNER
+from cluster_kit.resolved import OUTPUT, OWNER, RESERVED
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import MASK
 from cluster_kit.util.nearest import proposal

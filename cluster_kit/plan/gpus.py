@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.facts import Driver, Gpu, HostFacts
-from cluster_kit.manifest.schema import Limits, Manifest
 from cluster_kit.resolved import PromisedGpu
 from cluster_kit.roles import ROLES, WORKER, Role
 from cluster_kit.util.toml_text import to_toml
+
+if TYPE_CHECKING:  # building the manifest's models takes long; many commands read none
+    from cluster_kit.manifest.schema import Limits, Manifest
 
 AUTO, NONE = Setting("gpus", "auto"), Setting("gpus", "none")
 SHARED = Setting("share_gpus", True)

@@ -7,19 +7,31 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
+from typing import TYPE_CHECKING
 
 from cluster_kit.errors import Problem
 from cluster_kit.facts import HostFacts
-from cluster_kit.manifest.field_types import OWN_IMAGE
-from cluster_kit.manifest.schema import Manifest, SidecarTable
 from cluster_kit.plan import addresses
 from cluster_kit.plan.gpus import GpuGrant
-from cluster_kit.programs.resolve import Inputs
 from cluster_kit.programs.style import runs_program
-from cluster_kit.resolved import OUTPUT, OWNER, Cluster, Mount, Port, Sidecar, Task, Ulimit
+from cluster_kit.resolved import (
+    OUTPUT,
+    OWN_IMAGE,
+    OWNER,
+    Cluster,
+    Mount,
+    Port,
+    Sidecar,
+    Task,
+    Ulimit,
+)
 from cluster_kit.roles import ROLES, Role
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.templating import Text, TextError
+
+if TYPE_CHECKING:  # building the manifest's models takes long; many commands read none
+    from cluster_kit.manifest.schema import Manifest, SidecarTable
+    from cluster_kit.programs.resolve import Inputs
 
 PLENTY = 2**60
 """Unlimited cores and bytes, since the plan does not know the hosts of the cluster."""

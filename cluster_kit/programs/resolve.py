@@ -11,17 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster_kit.errors import HintText, Problem, Setting
-from cluster_kit.manifest.schema import RESERVED, DataTable, Manifest, PlainMount, SidecarTable
 from cluster_kit.programs import style
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
-from cluster_kit.resolved import SECRETS, TRAINER, Dockerfile, Fetch, Mount
+from cluster_kit.resolved import RESERVED, SECRETS, TRAINER, Dockerfile, Fetch, Mount
 from cluster_kit.util import paths
 from cluster_kit.util.masking import without_url_passwords
 from cluster_kit.util.nearest import did_you_mean, did_you_mean_or
 from cluster_kit.util.paths import exists, is_directory, is_file, is_zip, seen_from
 from cluster_kit.util.toml_text import to_toml
+
+if TYPE_CHECKING:  # building the manifest's models takes long; many commands read none
+    from cluster_kit.manifest.schema import DataTable, Manifest, PlainMount, SidecarTable
 
 IMAGES = (".png", ".jpg", ".jpeg")
 
@@ -407,7 +410,7 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
     program, program_mounts, program_problems = _program(manifest, folder)
     step: Fetch | None = None
     data_mounts: tuple[Mount, ...]
-    if isinstance(manifest.data, DataTable):
+    if not isinstance(manifest.data, str):
         step, data_problems = find_fetch(manifest.data, folder, fetched or folder / "fetched")
         data, data_mounts = IN_CONTAINER, (Mount(step.directory, IN_CONTAINER),)
     else:

@@ -17,12 +17,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster_kit.errors import HintText, Problem, Setting
-from cluster_kit.manifest.field_types import OWN_IMAGE
-from cluster_kit.manifest.schema import Manifest
 from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.resolved import OWN_IMAGE
 from cluster_kit.roles import CHIEF, PS, ROLES, WORKER, Style
+
+if TYPE_CHECKING:  # building the manifest's models takes long; many commands read none
+    from cluster_kit.manifest.schema import Manifest
 
 ALL_TASKS = Setting("style", "all-tasks")
 ONE_CHIEF, ONE_PS = Setting(CHIEF.name, 1), Setting(PS.name, 1)

@@ -16,13 +16,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import dropwhile, islice
 from pathlib import Path
-from typing import Any, BinaryIO
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.host import Clock, Moment
-from cluster_kit.manifest.load import Loaded
 from cluster_kit.platforms.engine import Container, Engine, Event
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.resolved import Cluster
@@ -32,6 +29,11 @@ from cluster_kit.util.masking import Mask
 from cluster_kit.util.terminal import harmless
 from cluster_kit.util.toml_text import document
 from cluster_kit.workspace import RunDirectory, write_atomically
+
+if TYPE_CHECKING:  # building the manifest's models takes long; many commands read none
+    from pydantic import TypeAdapter
+
+    from cluster_kit.manifest.load import Loaded
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,15 @@ class Record:
 @cache
 def _records() -> TypeAdapter[Record]:
     """Created at its first use, since this takes 10 ms, and few commands read a record."""
+    from pydantic import TypeAdapter
+
     return TypeAdapter(Record)
 
 
 @cache
 def _outcomes() -> TypeAdapter[Outcome]:
+    from pydantic import TypeAdapter
+
     return TypeAdapter(Outcome)
 
 
@@ -81,11 +87,15 @@ def read_record(run: RunDirectory) -> Record | None:
         UsageError: it cannot be read.
     """
     try:
-        return _records().validate_json(_in_this_form(run.record.read_bytes()))
+        text = _in_this_form(run.record.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _unreadable(run, str(error.strerror)) from None
+    from pydantic import ValidationError
+
+    try:
+        return _records().validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -129,7 +139,7 @@ def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
     """
     try:
         outcome = _outcomes().validate_json(run.outcome.read_bytes())
-    except (OSError, ValidationError):
+    except (OSError, ValueError):
         return None
     return outcome if of in ("", outcome.id) else None
 

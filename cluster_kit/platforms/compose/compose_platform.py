@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 from cluster_kit import labels
 from cluster_kit.errors import EngineError, UsageError
 from cluster_kit.host import Host
-from cluster_kit.manifest.schema import RESERVED
 from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.docker.docker_connection import disk_hint
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.platform import ImageMissing, Platform, SubnetTaken, Tool
 from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.platforms.variables import new_secret
-from cluster_kit.resolved import OUTPUT, Cluster
+from cluster_kit.resolved import OUTPUT, RESERVED, Cluster
 from cluster_kit.workspace import Workspace, write_atomically
 
 if TYPE_CHECKING:

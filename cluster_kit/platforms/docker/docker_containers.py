@@ -153,6 +153,11 @@ def of_cluster(cluster: str, run: str = "") -> Filters:
     return {"label": [f"{labels.CLUSTER}={cluster}", *([f"{labels.RUN}={run}"] if run else [])]}
 
 
+def sidecars_of(cluster: str, run: str = "") -> Filters:
+    """The engine's filter for a cluster's sidecars: it inspects each container that it lists."""
+    return {"label": [*of_cluster(cluster, run)["label"], labels.SIDECAR]}
+
+
 def board_of(cluster: str, run: str = "") -> Filters:
     """The engine's filter for the TensorBoard that was started with the cluster."""
     return {"label": [f"{labels.BOARD_OF}={cluster}", *([f"{labels.RUN}={run}"] if run else [])]}
@@ -161,5 +166,9 @@ def board_of(cluster: str, run: str = "") -> Filters:
 def of_a_swarm(attributes: Mapping[str, Any]) -> bool:
     """Whether a swarm runs the container, which may then only be ended or removed through its
     service."""
-    tags = (attributes.get("Config") or {}).get("Labels") or {}
+    return has_service((attributes.get("Config") or {}).get("Labels") or {})
+
+
+def has_service(tags: Mapping[str, str]) -> bool:
+    """Whether the labels are those of a container of a swarm's service."""
     return "com.docker.swarm.service.id" in tags

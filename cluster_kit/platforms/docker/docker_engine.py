@@ -36,11 +36,13 @@ from cluster_kit.platforms.docker.docker_containers import (
     board_of,
     container_of,
     event_of,
+    has_service,
     of_a_swarm,
     of_cluster,
     reserved_by_others,
     reserved_gpus,
     secrets_of,
+    sidecars_of,
     user_of,
 )
 from cluster_kit.platforms.docker.docker_socket import summary_of
@@ -419,7 +421,8 @@ class DockerConnection:
 
     @as_engine_errors()
     def clusters(self) -> list[str]:
-        names = {c.labels[labels.CLUSTER] for c in self._list({"label": labels.CLUSTER})}
+        listed = self._client.api.containers(all=True, filters={"label": labels.CLUSTER})
+        names = {c["Labels"][labels.CLUSTER] for c in listed if not has_service(c["Labels"])}
         names |= {n.attrs["Labels"][labels.CLUSTER] for n in self._networks(labels.CLUSTER)}
         return sorted(names)
 
@@ -432,8 +435,8 @@ class DockerConnection:
 
     @as_engine_errors()
     def sidecars(self, cluster: str, run: str = "") -> list[Container]:
-        containers = [container_of(c.attrs) for c in self._list(of_cluster(cluster, run))]
-        return sorted((c for c in containers if c.role == SIDECAR), key=lambda c: c.name)
+        containers = [container_of(c.attrs) for c in self._list(sidecars_of(cluster, run))]
+        return sorted(containers, key=lambda c: c.name)
 
     @as_engine_errors()
     def glance(self) -> list[ContainerSummary]:

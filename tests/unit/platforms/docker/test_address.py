@@ -33,6 +33,7 @@ class Sdk:
 
     def __init__(self, made: list[dict[str, str]]) -> None:
         self._made, self.api, self.send = made, self, None
+        self.base_url, self.trust_env = "http+docker://localhost", True
 
     def __call__(self, environment: dict[str, str], **_options: object) -> Sdk:
         self._made.append(environment)
@@ -43,8 +44,9 @@ def test_the_current_context_is_used(config: Path, monkeypatch: pytest.MonkeyPat
     assert address() == SOCKET
     asked: list[dict[str, str]] = []
     monkeypatch.setattr(docker, "from_env", Sdk(asked))
-    sdk(timeout=1)
+    client = sdk(timeout=1)
     assert asked[0]["DOCKER_HOST"] == SOCKET
+    assert not client.api.trust_env, "no proxy is looked for at each request"
 
 
 def test_docker_host_overrides_the_context_and_a_named_context_is_used(

@@ -39,6 +39,19 @@ def test_endless_out_of_memory_events_are_limited() -> None:
     assert found == [*kept, "die", *kept]
 
 
+def test_clusters_are_listed_without_inspecting_their_containers() -> None:
+    """`status` of 50 tasks inspects each of them once."""
+    names = {"Labels": {labels.CLUSTER: "demo"}}
+    of_a_service = {"Labels": {labels.CLUSTER: "swarm", "com.docker.swarm.service.id": "1"}}
+    networks = SimpleNamespace(list=lambda **_: [])
+    api = SimpleNamespace(containers=lambda **_: [names, of_a_service])
+    assert connected(SimpleNamespace(api=api, networks=networks)).clusters() == ["demo"]
+    wanted: list[Any] = []
+    listing = SimpleNamespace(list=lambda filters, **_: wanted.extend(filters["label"]) or [])
+    connected(SimpleNamespace(containers=listing)).sidecars("demo")
+    assert wanted == [f"{labels.CLUSTER}=demo", labels.SIDECAR]
+
+
 def chunks(*parts: bytes) -> Iterator[bytes]:
     yield from parts
 

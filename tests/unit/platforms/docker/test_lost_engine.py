@@ -132,6 +132,7 @@ def test_a_user_without_access_to_the_engine_gets_a_fix(
 class Requests:
     """Replaces the SDK's session; it sends nothing."""
 
+    base_url = "http+docker://localhost"
     send = None
 
 
