@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
@@ -287,7 +287,8 @@ def _spans(entries: Sequence[Entry], leader: str) -> list[tuple[float, float]]:
 def _stretches(points: Points, spans: Sequence[tuple[float, float]]) -> Iterator[Points]:
     """Yields the reports of each time of training, if there are two."""
     for begin, end in spans:
-        inside = [point for point in points if begin <= point[0] <= end]
+        first = bisect_left(points, begin, key=_time)
+        inside = points[first : bisect_right(points, end, key=_time)]
         if len(inside) > 1:
             yield inside
 
@@ -323,9 +324,13 @@ def _too_short(name: str, steps: float, seconds: float) -> UsageError:
     )
 
 
+def _time(point: tuple[float, float]) -> float:
+    return point[0]
+
+
 def _at(points: Points, time: float) -> float:
     """The count at a time, between two reports."""
-    after = bisect_right(points, time, key=lambda point: point[0])
+    after = bisect_right(points, time, key=_time)
     if not after:
         return points[0][1]
     if after == len(points):
@@ -342,11 +347,17 @@ def _pairs(
     series: Mapping[str, Points], parts: Sequence[tuple[float, float]]
 ) -> Iterator[list[tuple[float, float]]]:
     """Yields for each worker (seconds, steps) between its reports."""
+
+    def within(begin: float, end: float) -> bool:
+        """Whether both times are in the same part; a program can write thousands of parts."""
+        after = bisect_right(parts, begin, key=_time)
+        return after > 0 and end <= parts[after - 1][1]
+
     for points in series.values():
         pairs = [
             (b[0] - a[0], b[1] - a[1])
             for a, b in pairwise(points)
-            if any(begin <= a[0] and b[0] <= end for begin, end in parts) and b[1] > a[1]
+            if b[1] > a[1] and within(a[0], b[0])
         ]
         yield pairs
 
@@ -370,7 +381,9 @@ def _spread(series: Mapping[str, Points], parts: Sequence[tuple[float, float]]) 
         if len(pairs) < LEAST_PAIRS:
             continue
         mean = sum(seconds for seconds, _ in pairs) / steps
-        squares += [(s - n * mean) ** 2 / n / mean**2 for s, n in pairs]
+        if mean > 0:
+            shares = [(s / mean - n, n) for s, n in pairs]
+            squares += [share * share / n for share, n in shares]
     return min(1.0, math.sqrt(median(squares) / NORMAL)) if squares else None
 
 
@@ -444,9 +457,8 @@ def _used(
         covered = sum(max(0.0, min(end, kept[-1].time) - begin) for begin, end in parts)
         whole = sum(end - begin for begin, end in parts)
         cpu_s, received, sent = (
-            sum(_between([(one.time, value(one)) for one in kept], *part) for part in parts)
-            * (whole / covered if covered else 0.0)
-            for value in (_cpu, _received, _sent)
+            sum(_between(points, *part) for part in parts) * (whole / covered if covered else 0.0)
+            for points in ([(o.time, value(o)) for o in kept] for value in (_cpu, _received, _sent))
         )
         yield task.name, Used(cpu_s, received, sent, _idle(kept, before))
 

@@ -16,7 +16,7 @@ from cluster_kit.host import Moment
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
 from cluster_kit.predict.answer import predict
-from cluster_kit.predict.measure import figures_of, profile_of, profile_of_run
+from cluster_kit.predict.measure import _pairs, figures_of, profile_of, profile_of_run
 from cluster_kit.predict.plan import shards
 from cluster_kit.predict.profile import load, parse, text
 from cluster_kit.predict.question import Question
@@ -300,3 +300,35 @@ def test_errors_of_the_command(cli: Cli, root: Path) -> None:
         said = cli(*words)
         assert said.code == 2 and message in said.err, (words, said.err)
         assert "→" in said.err
+
+
+def test_reports_at_one_moment_are_no_error() -> None:
+    same = [as_entry("worker-0", 30.0, "step", {"own_steps": 60 + n}) for n in range(1, 9)]
+    made, entries, samples = recorded(limited(1), more=same)
+    first = [one for one in entries if one.task != "worker-0" or one.time in (0.0, 30.0)]
+    last = as_entry("worker-0", 60.0, "step", {"own_steps": 68})
+    found = figures_of(made, [*first, last], samples, name="demo/1")
+    assert found.spread is None
+
+
+class Counted(Sequence[tuple[float, float]]):
+    """Parts of a training that count how often they are read."""
+
+    def __init__(self, parts: Sequence[tuple[float, float]]) -> None:
+        self._parts = parts
+        self.read = 0
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, index: Any) -> Any:
+        self.read += 1
+        return self._parts[index]
+
+
+def test_thousands_of_parts_take_no_quadratic_time() -> None:
+    parts = Counted([(float(n), n + 0.75) for n in range(2000)])
+    points = [(n / 2, float(n)) for n in range(4000)]
+    [pairs] = _pairs({"worker-0": points}, parts)
+    assert len(pairs) == 2000
+    assert parts.read < 100_000
