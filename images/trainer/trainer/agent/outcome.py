@@ -92,7 +92,8 @@ def program_ended(returncode: int, last_words: str = "") -> Outcome:
     if returncode == 0:
         return Outcome(0, FINISHED, last_words or "the program finished")
     if returncode < 0:
-        name = signal.Signals(-returncode).name
+        names = {int(one): one.name for one in signal.Signals}  # most real-time signals have none
+        name = names.get(-returncode, f"signal {-returncode}")
         return Outcome(128 - returncode, FAILED, f"the program was killed by {name}")
     if last_words:
         return Outcome(returncode, FAILED, last_words, printed=True)
