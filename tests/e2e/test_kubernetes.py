@@ -40,6 +40,38 @@ def test_the_pods_train_and_end_with_their_leader(kit: Kit, elsewhere: Path) -> 
     assert '"accuracy"' in scored or '"score"' in scored, "the evaluator saw the checkpoints"
 
 
+@pytest.mark.more
+def test_data_workers_and_their_dispatcher_die_and_training_goes_on(
+    kit: Kit, elsewhere: Path
+) -> None:
+    on = ("--engine", "kubernetes", "--name", kit.name, "--data-workers", "2")
+    rendered = kit.run("render", "smoke", *on, "--args", "--epochs 12 --steps-per-epoch 100")
+    assert rendered.returncode == 0, rendered.stderr
+    file = kit.root / "compose" / kit.name / "kubernetes.yaml"
+    objects = [one for one in yaml.safe_load_all(file.read_text()) if one]
+    progress = elsewhere / "claims" / f"ck-{kit.name}-output" / kit.name / "progress"
+    killed: dict[str, int] = {}
+
+    def kill() -> None:
+        """Kill a data worker after the first epoch, and the dispatcher two epochs later."""
+        path = progress / "chief-0.jsonl"
+        epochs = path.read_text().count('"epoch"') if path.exists() else 0
+        for after, role in ((1, "data-worker"), (3, "data-dispatcher")):
+            if epochs >= after and role not in killed:
+                killed[role] = epochs
+                node.kill(f"ck-{kit.name}-{role}-0")
+
+    with running(objects, f"{kit.name}-pods", elsewhere) as node:
+        ended = node.run(WITHIN_S, kill)
+        leader = node.logs(f"ck-{kit.name}-chief-0")
+    assert set(ended.values()) == {0}, leader
+    again = {pod.removeprefix(f"ck-{kit.name}-") for pod, n in node.starts.items() if n > 1}
+    assert again == {"data-worker-0", "data-dispatcher-0"}
+    lines = map(json.loads, (progress / "chief-0.jsonl").read_text().splitlines())
+    events = [one["event"] for one in lines]
+    assert (events.count("start"), events[-1]) == (1, "end")
+
+
 @pytest.mark.slow  # A second cluster, for what the one above cannot show.
 @pytest.mark.parametrize("jobset", ["false", "true"], ids=["Jobs", "JobSet"])
 def test_up_shows_judges_and_saves_the_run_of_the_pods(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -69,11 +69,20 @@ class Node:
         ).split()
         return running == "true", int(code)
 
-    def run(self, within_s: float) -> dict[str, int]:
-        """Returns the exit codes of all pods, by host name, when all have ended."""
+    def kill(self, hostname: str) -> None:
+        """Kill a pod's container, as a crash does."""
+        docker("kill", f"{hostname}-{self.starts[hostname]}")
+
+    def run(self, within_s: float, meanwhile: Callable[[], None] = lambda: None) -> dict[str, int]:
+        """Returns the exit codes of all pods, by host name, when all have ended.
+
+        Args:
+            meanwhile: called again and again until then.
+        """
         deadline, ended = time.monotonic() + within_s, dict[str, int]()
         while len(ended) < len(self.pods):
             assert time.monotonic() < deadline, f"still there: {self.starts.keys() - ended.keys()}"
+            meanwhile()
             for pod in self.pods:
                 running, code = (True, 0) if pod.hostname in ended else self.state(pod)
                 if running:
