@@ -24,7 +24,8 @@ from rich.console import Console
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from cluster_kit.errors import KitError, UsageError
-from cluster_kit.run.request import DEFAULT_MANIFEST, name_where_expected, unnamed
+from cluster_kit.manifest.command_line import name_where_expected
+from cluster_kit.run.request import DEFAULT_MANIFEST, unnamed
 from cluster_kit.util import debug_log
 from cluster_kit.util.nearest import did_you_mean, nearest, proposal
 from cluster_kit.util.terminal import harmless, in_json

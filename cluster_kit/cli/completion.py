@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from cluster_kit.run.request import name_where_expected, with_bare_values
+from cluster_kit.manifest.command_line import name_where_expected, with_bare_values
 
 Kind = Literal["manifests", "clusters", "tasks", "runs"]
 """The kinds of words that depend on the directory or on the engine."""

@@ -24,10 +24,11 @@ from cluster_kit.manifest.command_line import (
     Kind,
     Override,
     with_another_program,
+    with_bare_values,
 )
 from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
-from cluster_kit.run.request import DEFAULT_MANIFEST, Request, with_bare_values
+from cluster_kit.run.request import DEFAULT_MANIFEST, Request
 from cluster_kit.util.masking import without_shell_values
 
 if TYPE_CHECKING:
