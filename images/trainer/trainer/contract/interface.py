@@ -191,7 +191,7 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "CLUSTER_KIT_AFTER_IMPORT": Variable(
         "what happens at the end of the program's `import tensorflow`, separated by commas: "
-        "`devices`, `connections`, `tf1`, `closures`, `placement`, `refuse`, `join`, "
+        "`devices`, `connections`, `iterators`, `tf1`, `closures`, `placement`, `refuse`, `join`, "
         "`estimator`, `own-server`, `imported`, `sessions`, `steps`, `epochs`, `servers`",
         of_image=True,
     ),

@@ -194,7 +194,8 @@ class Child:
         return environment
 
     def _hooks(self, program: Program) -> list[str]:
-        task, hooks = self._task, ["connections"] if self._task.silent_s else []
+        task, hooks = self._task, ["iterators"]
+        hooks += ["connections"] if task.silent_s else []
         if task.gpus or task.gpu_memory_mb or task.simulate_gpus:
             hooks.append("devices")
         if not program.builtin:

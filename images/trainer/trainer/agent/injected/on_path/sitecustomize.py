@@ -3,14 +3,14 @@
 Python runs this file at its start, since child.py put its directory on PYTHONPATH.
 CLUSTER_KIT_STACKS names the file into which the program writes its stacks on request.
 CLUSTER_KIT_AFTER_IMPORT names the steps after the import: `devices` (check assigned GPUs, limit
-memory, simulate devices), `connections` (end dead connections), `tf1` (give the program TensorFlow
-1's API), `closures` (count the closures that each worker has finished), `placement` (record the ps
-of each variable), `refuse` (refuse calls that would hang; also after `import keras`), `join` (end a
-server's `join` with the job), `filters` (give sessions device filters), `estimator`
-(end the sleeps of an Estimator's evaluator with the job), `own-server` (start a server in this
-process, for a program that only connects to one), `imported` (notify the leader), `sessions` (let
-old-style sessions look for the chief every second),
-`steps` and `epochs` (report Keras's steps and epochs; after `import keras` and `import tf_keras`),
+memory, simulate devices), `connections` (end dead connections), `iterators` (delete iterators in
+threads), `tf1` (give the program TensorFlow 1's API), `closures` (count the closures that each
+worker has finished), `placement` (record the ps of each variable), `refuse` (refuse calls that
+would hang; also after `import keras`), `join` (end a server's `join` with the job), `filters` (give
+sessions device filters), `estimator` (end the sleeps of an Estimator's evaluator with the job),
+`own-server` (start a server in this process, for a program that only connects to one), `imported`
+(notify the leader), `sessions` (let old-style sessions look for the chief every second), `steps`
+and `epochs` (report Keras's steps and epochs; after `import keras` and `import tf_keras`),
 `servers` (wait until every server answers: a strategy must not ask them earlier). No module of the
 trainer is imported under its own name, since users' packages are often called `trainer`, too.
 """
@@ -72,6 +72,8 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
     if "connections" in wanted:
         silent_s = float(os.environ["CLUSTER_KIT_SILENT_S"])
         load_file("dead_connections.py").limit(silent_s, os.environ.get("TF_CONFIG", ""))
+    if "iterators" in wanted:
+        load_file("iterators.py").end_in_threads()
     if "tf1" in wanted:
         load_file("tf1/api.py").start(tensorflow, load_file)
     if "closures" in wanted:

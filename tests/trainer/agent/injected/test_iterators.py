@@ -1,0 +1,110 @@
+"""Iterators are deleted in threads, so that a program does not wait long for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from trainer.agent.injected import iterators
+
+PATIENCE_S = 300
+
+
+class Resource:
+    """Something whose deletion waits for `may_end`, and then sets `ended`."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end, self.ended = (threading.Event() for _ in range(3))
+        self.thread: int | None = None
+
+    def made(self) -> object:
+        events = self
+
+        class Deleted:
+            def __del__(self) -> None:
+                events.thread = threading.get_ident()
+                events.begun.set()
+                events.may_end.wait(PATIENCE_S)
+                events.ended.set()
+
+        return Deleted()
+
+
+@pytest.fixture
+def resource() -> Resource:
+    return Resource()
+
+
+@pytest.fixture
+def used() -> iterators.StillUsed:
+    """Its thread never looks: the tests call `look`."""
+    used = iterators.StillUsed()
+    used.keep = lambda kept: used._kept.__setitem__(id(kept), kept)
+    return used
+
+
+@pytest.fixture
+def iterator(used: iterators.StillUsed) -> Callable[..., object]:
+    """Return a function that makes an iterator of a resource."""
+
+    def make(resource: object, here: bool = True) -> object:
+        class Owned:
+            __del__ = iterators.ending("_resource", lambda found: here and bool(found), used)
+
+        owned = Owned()
+        owned._resource = resource
+        return owned
+
+    return make
+
+
+def test_a_program_waits_for_the_end_of_an_iterator(resource, iterator, monkeypatch):
+    monkeypatch.setattr(iterators, "PATIENCE_S", PATIENCE_S)
+    resource.may_end.set()
+    owned = iterator(resource.made())
+    del owned
+    assert resource.ended.is_set()
+    assert resource.thread != threading.get_ident()
+
+
+def test_a_program_goes_on_if_an_iterator_does_not_end(resource, iterator, monkeypatch):
+    monkeypatch.setattr(iterators, "PATIENCE_S", 0.01)
+    owned = iterator(resource.made())
+    del owned
+    assert not resource.ended.is_set()
+    resource.may_end.set()
+    assert resource.ended.wait(PATIENCE_S)
+
+
+def test_a_resource_that_is_used_elsewhere_ends_after_its_last_use(
+    resource, iterator, used, monkeypatch
+):
+    monkeypatch.setattr(iterators, "PATIENCE_S", 0.01)
+    elsewhere = [resource.made()]
+    owned = iterator(elsewhere[0])
+    del owned
+    used.look()
+    assert not resource.begun.is_set()
+    elsewhere.clear()
+    assert not resource.begun.is_set()
+    used.look()
+    assert resource.begun.wait(PATIENCE_S)
+    assert not used._kept
+    resource.may_end.set()
+
+
+def test_a_thread_looks_for_the_last_use(resource, monkeypatch):
+    monkeypatch.setattr(iterators, "LOOK_S", 0.001)
+    resource.may_end.set()
+    used = iterators.StillUsed()
+    used.keep(resource.made())
+    assert resource.ended.wait(PATIENCE_S)
+
+
+def test_resources_of_servers_are_deleted_as_before(resource, iterator):
+    resource.may_end.set()
+    owned = iterator(resource.made(), here=False)
+    del owned
+    assert resource.thread == threading.get_ident()
