@@ -242,8 +242,8 @@ schema: $(KIT) ## Write the manifest's JSON Schema, for editors, to compose/sche
 	@$(KIT) schema > compose/schema.json
 
 .PHONY: bench
-bench: $(DEV) engine image ## Compare the speed with a hand-written Compose file: table, JSON and PNG in build/bench/
-	@.venv/bin/python -m tests.bench
+bench: $(DEV) engine image ## Compare the speed with a hand-written Compose file: table, JSON and PNG in build/bench/   [ARGS="quick --against FILE"]
+	@.venv/bin/python -m tests.bench $(ARGS)
 
 .PHONY: compare
 compare: $(DEV) engine image ## Train one model in every way, one after the other: table, JSON and PNG in build/compare/   [ARGS]

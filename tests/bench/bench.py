@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import docker as docker_sdk
 from docker.errors import NotFound
@@ -14,6 +15,7 @@ from docker.errors import NotFound
 from cluster_kit import labels
 from cluster_kit.util.process import run
 
+T = TypeVar("T")
 OWN = "cluster-kit.bench"
 """The label of everything that the bench starts itself."""
 HERE = Path(__file__).resolve().parent
@@ -27,16 +29,22 @@ class BenchError(Exception):
 
 @dataclass(frozen=True)
 class Bench:
-    """`pairs` overrides how often each measurement is repeated."""
+    """`pairs` overrides how often each measurement is repeated; `quick`: once, and only the first
+    of several sizes."""
 
     name: str
     image: str
     scratch: Path
     pairs: int | None
     say: Callable[[str], None]
+    quick: bool = False
 
-    def times(self, usual: int) -> range:
-        return range(self.pairs or usual)
+    def times(self, usual: int, quick: int = 1) -> range:
+        return range(self.pairs or (quick if self.quick else usual))
+
+    def sizes(self, every: Sequence[T]) -> Sequence[T]:
+        """All of these, or only the first one."""
+        return every[:1] if self.quick else every
 
 
 def docker(*arguments: str, timeout_s: float = PATIENCE_S, **environment: str) -> str:

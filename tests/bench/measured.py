@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from statistics import median
+from typing import Literal
+
+Verdict = Literal["met", "missed", "undecided"]
+SURE = 0.05
+"""The chance that the median is outside of its interval."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,38 @@ class Measured:
     @property
     def met(self) -> bool:
         return self.bar is None or self.bar.met_by(self.value)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the median is with 95 % certainty; with fewer than six values, their range."""
+        ordered = sorted(self.values)
+        outside = _outside(len(ordered))
+        return ordered[outside], ordered[-1 - outside]
+
+    @property
+    def verdict(self) -> Verdict:
+        """ "undecided" if the bar is inside the interval: the next run could say the opposite."""
+        if self.bar is None:
+            return "met"
+        ends = {self.bar.met_by(end) for end in self.interval}
+        if len(ends) == 2:
+            return "undecided"
+        return "met" if self.met else "missed"
+
+
+def _outside(count: int) -> int:
+    """The number of values below the interval, and above it: the sign test's.
+
+    The median is below the first k values with the chance that at most k - 1 of `count` throws of a
+    coin show heads.
+    """
+    chance, outside = 0.0, 0
+    for heads in range(count // 2):
+        chance += comb(count, heads) / 2**count
+        if chance > SURE / 2:
+            break
+        outside = heads
+    return outside
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tests.bench.bench import Bench, BenchError, compose, docker, load, removed
 from tests.bench.clusters import kit_file, plain_file
 from tests.bench.measured import Bar, Measured
 
-PAIRS = 3
+PAIRS = 2
 TASK = "ps-0"
 READY_S = 60.0
 

@@ -17,7 +17,7 @@ from tests.bench.clusters import kit_file
 from tests.bench.measured import Bar, Measured, Result, Skipped
 from tests.bench.turns import Training, Turns
 
-PAIRS = 30
+PAIRS, QUICK_PAIRS = 20, 8
 WARM_UP = 2
 """The number of first turns that do not count: they trace the functions and fill caches."""
 BAR = Bar(0.97, at_least=True)
@@ -45,12 +45,13 @@ KINDS = (
 def measure(bench: Bench) -> list[Result]:
     reason = why_not()
     return [
-        Skipped(kind.key, kind.title, reason) if reason else _measure(bench, kind) for kind in KINDS
+        Skipped(kind.key, kind.title, reason) if reason else _measure(bench, kind)
+        for kind in bench.sizes(KINDS)
     ]
 
 
 def _measure(bench: Bench, kind: Kind) -> Measured:
-    training = Training(kind.model, WARM_UP + len(bench.times(PAIRS)), kind.steps)
+    training = Training(kind.model, WARM_UP + len(bench.times(PAIRS, QUICK_PAIRS)), kind.steps)
     load_before = load()
     speeds: dict[str, list[float]] = {"containers": [], "bare": []}
     with _in_containers(bench, training) as inside, bare_job(bench, training) as outside:

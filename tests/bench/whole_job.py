@@ -14,7 +14,7 @@ SIZES = ((2, 2, 3, Bar(0.5)), (8, 4, 2, Bar(0.35)))
 
 
 def measure(bench: Bench) -> list[Measured]:
-    return [_measure(bench, *size) for size in SIZES]
+    return [_measure(bench, *size) for size in bench.sizes(SIZES)]
 
 
 def _measure(bench: Bench, workers: int, ps: int, pairs: int, bar: Bar) -> Measured:

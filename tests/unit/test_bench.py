@@ -1,0 +1,44 @@
+"""The bench's goals: met, missed, or undecided inside the spread; and its history."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.bench.measured import Bar, Measured
+from tests.bench.report import print_changes, read_json, write_json
+
+
+def ratios(*values: float, limit: float = 0.97) -> Measured:
+    return Measured("steps", "speed", "steps/s", Bar(limit, at_least=True), values)
+
+
+def test_a_goal_inside_the_interval_of_the_median_is_undecided() -> None:
+    twenty = [0.90 + number / 100 for number in range(20)]
+    assert ratios(*twenty).interval == (pytest.approx(0.95), pytest.approx(1.04))
+    assert ratios(*twenty).verdict == "undecided"
+    assert ratios(*twenty, limit=0.94).verdict == "met"
+    assert ratios(*twenty, limit=1.05).verdict == "missed"
+    assert ratios(0.96, 0.98, 0.99).verdict == "undecided", "of few values all count"
+    assert ratios(0.96).verdict == "missed"
+    assert Measured("x", "x", "s", None, (1.0,)).verdict == "met"
+
+
+def test_the_history_keeps_every_run_and_the_newest_is_compared(tmp_path: Path) -> None:
+    for value in (0.5, 0.8):
+        write_json([ratios(value, value)], {"cpus": 2}, tmp_path)
+    assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 2
+    before = read_json(tmp_path / "history.jsonl")
+    assert before == read_json(tmp_path / "bench.json")
+    console = Console(file=io.StringIO(), width=100)
+    print_changes([ratios(0.6, 0.6)], {"cpus": 4}, before, console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "-25.0%" in shown and "not the same machine" in shown and "cpus" in shown
+    assert "within the spread" not in shown
+    other = tmp_path / "other.json"
+    other.write_text("[]")
+    with pytest.raises(ValueError, match="not a file of"):
+        read_json(other)
