@@ -183,6 +183,21 @@ def test_records_of_other_tools_and_grey_jpegs_are_read(tmp_path: Path, pipeline
     assert abs(float(tf.reduce_mean(scored.images)) - 90) < 2
 
 
+def test_autograph_does_not_rewrite_the_preparation_of_a_record(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, plain = [], input_pipeline.decoded
+
+    def seen(*arguments: object) -> object:
+        status.append(tf.__internal__.autograph.control_status_ctx().status.name)
+        return plain(*arguments)
+
+    monkeypatch.setattr(input_pipeline, "decoded", seen)
+    input_pipeline.training(pipeline, 0, 1)
+    input_pipeline.scoring(pipeline)
+    assert set(status) == {"DISABLED"}
+
+
 @pytest.mark.skipif("TRAINER_PATH" not in os.environ, reason="the sample set is in the image")
 def test_the_sample_set_in_the_image_is_valid_and_has_the_documented_size() -> None:
     pipeline = pipeline_file.read(SAMPLE / "pipeline.toml", {})

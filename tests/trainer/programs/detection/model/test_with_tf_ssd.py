@@ -150,3 +150,12 @@ def test_the_network_can_learn_a_few_scenes_by_heart():
     for image in range(4):
         overlap = box_targets.overlaps(boxes[image][tf.newaxis], truth[image, :, :4])[0]
         assert float(tf.reduce_min(tf.linalg.diag_part(overlap))) > 0.7
+
+
+def test_a_graph_is_built_for_training_only(recwarn):
+    with tf.Graph().as_default() as graph:
+        ssd.build(options(**V1), 1)
+        kinds = {op.type for op in graph.get_operations()}
+    assert kinds.isdisjoint({"If", "StatelessIf"}), "each BatchNormalization is built twice"
+    assert not [str(w.message) for w in recwarn if "learning_phase" in str(w.message)]
+    assert "training" not in str(tf.keras.backend.learning_phase()), "the phase lasts"

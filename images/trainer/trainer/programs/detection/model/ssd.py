@@ -6,7 +6,10 @@ kept.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -52,7 +55,8 @@ def build(options: Model, seed: int) -> Detector:
     others = {variable.name for variable in tf.compat.v1.global_variables()}
     image = keras.Input((options.image_size, options.image_size, 3), name="image")
     scaled = keras.layers.Rescaling(1 / 127.5, offset=-1.0, name="scaled")(image)
-    features = feature_maps(backbone(options, scaled), options)
+    with in_training():
+        features = feature_maps(backbone(options, scaled), options)
     maps = anchor_maps(options.anchors, [tuple(feature.shape[1:3]) for feature in features])
     predictions = [
         head(feature, len(anchors.shapes), options, f"{PREDICTIONS}{stride}")
@@ -68,6 +72,23 @@ def build(options: Model, seed: int) -> Detector:
     forget_all_but(others | {weight.name for weight in network.weights})
     boxes = [box for anchors in maps for box in anchors.boxes()]
     return Detector(network, maps, MultiboxLoss(boxes, options))
+
+
+@contextlib.contextmanager
+def in_training() -> Iterator[None]:
+    """Build layers in graph mode for training only, in the block; in eager mode nothing changes.
+
+    Keras's applications do not pass `training` on, and each BatchNormalization would build both
+    ways behind a tf.cond, which takes 1 s for a MobileNetV2. Calls of the finished network say
+    themselves whether they train.
+    """
+    if tf.executing_eagerly():
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`tf.keras.backend.learning_phase_scope` is deprecated")
+        with keras.backend.learning_phase_scope(1):
+            yield
 
 
 def backbone(options: Model, scaled: tf.Tensor) -> keras.Model:
