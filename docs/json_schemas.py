@@ -10,6 +10,9 @@ from pydantic import TypeAdapter
 
 from cluster_kit.contract.events import EVENTS, keys_of
 from cluster_kit.contract.events import Event as ProgressEvent
+from cluster_kit.drill import result
+from cluster_kit.drill.goodput import Goodput
+from cluster_kit.drill.scenario_file import KINDS
 from cluster_kit.platforms.engine import Event
 from cluster_kit.predict import answer, profile
 from cluster_kit.run.outcome import FORMAT, Outcome
@@ -33,6 +36,40 @@ def outcome() -> dict[str, Any]:
     count = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]}
     task["properties"] |= {"rx_bytes": count, "tx_bytes": count}
     return _named("outcome", FORMAT, "outcome.json of a run", schema)
+
+
+def drill() -> dict[str, Any]:
+    """Of drill.json."""
+    number, text = {"type": ["number", "null"]}, {"type": ["string", "null"]}
+    count = {"type": ["integer", "null"]}
+    fault = _table(
+        number={"type": "integer"}, kind={"enum": list(KINDS)}, task={"type": "string"},
+        at={"type": "object"}, injected_at_s=number, injected_unix_s=number, over_unix_s=number,
+        step=count, detected_after_s=number, detected_by=text, going_on_after_s=number,
+        steps_lost=count, steps_at_risk=count, restarts=count, not_injected=text,
+        **{"for": number, "from": {"type": ["array", "null"], "items": {"type": "string"}}},
+    )  # fmt: skip
+    goodput = TypeAdapter(Goodput).json_schema(mode="serialization", ref_template="#/$defs/{model}")
+    parts = goodput.pop("$defs")
+    goodput["properties"]["sentences"] = {"type": "array", "items": {"type": "string"}}
+    for table in (goodput, *parts.values()):
+        table |= {"additionalProperties": False, "required": list(table["properties"])}
+    schema = _table(
+        format={"const": result.FORMAT}, cluster={"type": "string"}, scenario={"type": "string"},
+        seed={"type": "integer"}, passed={"type": "boolean"},
+        misses={"type": "array", "items": {"type": "string"}},
+        faults={"type": "array", "items": fault},
+        goodput={"anyOf": [goodput, {"type": "null"}]},
+        success={"type": "boolean"}, reason={"enum": [str(reason) for reason in Reason]},
+        blame=text, metrics={"type": "object"}, run={"type": "string"},
+    )  # fmt: skip
+    return _named("drill", result.FORMAT, "drill.json of a drill's run", {"$defs": parts, **schema})
+
+
+def _table(**properties: Any) -> dict[str, Any]:
+    required = list(properties)
+    return {"type": "object", "properties": properties, "required": required,
+            "additionalProperties": False}  # fmt: skip
 
 
 def event() -> dict[str, Any]:
@@ -83,6 +120,7 @@ def _named(what: str, version: int, title: str, schema: Mapping[str, Any]) -> di
 
 MAKERS: Mapping[str, Callable[[], dict[str, Any]]] = {
     f"docs/schemas/outcome-{FORMAT}.json": outcome,
+    f"docs/schemas/drill-{result.FORMAT}.json": drill,
     f"docs/schemas/event-{EVENTS_FORMAT}.json": event,
     f"docs/schemas/progress-{EVENTS_FORMAT}.json": progress,
     f"docs/schemas/predict-{answer.FORMAT}.json": predict,

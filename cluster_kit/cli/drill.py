@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +16,9 @@ from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, err, out, print_json, say, short
 from cluster_kit.cli.manifest_options import requested
 from cluster_kit.cli.verdict_lines import print_metrics
-from cluster_kit.drill import result, scenario_file
+from cluster_kit.drill import goodput, result, scenario_file, trace
 from cluster_kit.drill.fault_plan import random_scenario
+from cluster_kit.drill.injector import Scenarios
 from cluster_kit.drill.injector import drill as run_drill
 from cluster_kit.drill.matrix import (
     ALL,
@@ -31,6 +33,7 @@ from cluster_kit.drill.matrix import (
     run_all,
 )
 from cluster_kit.drill.result import Drill
+from cluster_kit.drill.scenario_file import Written
 from cluster_kit.errors import DrillFailed, UsageError
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.run.request import Request
@@ -54,8 +57,27 @@ Faults = Annotated[
     int | None,
     typer.Option("--faults", min=1, help="Number of random faults, instead of a scenario."),
 ]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE",
+        help="Replay a trace of machines that left and came back, instead of a scenario.",
+    ),
+]
+Speedup = Annotated[
+    float | None, typer.Option("--speedup", help="Replay the trace so many times as fast.")
+]
+Preempt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--preempt",
+        help="A role or task whose machines the trace has. Default: the workers that do not lead.",
+    ),
+]
 SEEDS = 10**6
 PICTURE = "drill.png"
+MOST_SPEEDUP = 1e6
 
 
 @app.command()
@@ -66,6 +88,9 @@ def drill(
     scenario: ScenarioFile = "",
     seed: Seed = None,
     faults: Faults = None,
+    trace_file: TraceFile = None,
+    speedup: Speedup = None,
+    preempt: Preempt = None,
     json_: manifest_options.Json = False,
 ) -> None:
     """Run a cluster, break its tasks as a scenario says, and judge the result."""
@@ -73,18 +98,24 @@ def drill(
         raise UsageError(f"--faults {faults} with the scenario {scenario}", "give one of them")
     stdio.outlive_readers()
     workspace = here()
-    if faults is None:
+    if trace_file is not None or speedup is not None or preempt:
+        _refuse_mixed(trace_file, scenario, faults)
+        request, scenario_of = _replay(request, Path(trace_file or ""), speedup, preempt or [])
+        seed = seed or 0
+    elif faults is None:
         written = scenario_file.load(_scenario(request, scenario, workspace))
         seed = written.scenario.seed if seed is None else seed
+        scenario_of = _always(written)
     number = secrets.randbelow(SEEDS) if seed is None else seed
+    if faults is not None:
+        drawn_faults = faults
+        scenario_of = lambda cluster: random_scenario(cluster, number, drawn_faults)  # noqa: E731
     view = make_view(err)
     with contextlib.closing(view):
         done = run_drill(
             current_host(),
             request,
-            lambda cluster: (
-                random_scenario(cluster, number, faults) if faults is not None else written
-            ),
+            scenario_of,
             number,
             workspace,
             view,
@@ -99,6 +130,35 @@ def drill(
     raise typer.Exit(0 if done.passed else DrillFailed.exit_code)
 
 
+def _always(written: Written) -> Scenarios:
+    return lambda _cluster: written
+
+
+def _refuse_mixed(trace_file: Path | None, scenario: str, faults: int | None) -> None:
+    if trace_file is None:
+        raise UsageError("--speedup and --preempt are of a trace", "name one: `--trace FILE.csv`")
+    if scenario or faults is not None:
+        other = f"the scenario {scenario}" if scenario else f"--faults {faults}"
+        raise UsageError(f"--trace {trace_file} with {other}", "give one of them")
+
+
+def _replay(
+    request: Request, file: Path, speedup: float | None, preempt: Sequence[str]
+) -> tuple[Request, Scenarios]:
+    """The request, with as many `retries` as the trace may cost, and the trace's scenario."""
+    factor = 1.0 if speedup is None else speedup
+    if not 0 < factor <= MOST_SPEEDUP:
+        raise UsageError(
+            f"--speedup {factor:g}: must be more than 0 and at most {MOST_SPEEDUP:g}",
+            "1 replays the trace as it was, 60 makes each hour of it a minute",
+        )
+    loaded = trace.load(file.expanduser())
+    if "retries" not in request.overrides:
+        request = replace(request, overrides={**request.overrides, "retries": loaded.retries})
+    names = [name for words in preempt for name in words.split(",") if name]
+    return request, lambda cluster: trace.replayed(loaded, cluster, factor, names)
+
+
 def _title(done: Drill) -> str:
     passed = "passed" if done.passed else "not passed"
     return f"{done.outcome.cluster}, {Path(done.scenario).name}, seed {done.seed}: {passed}"
@@ -107,7 +167,12 @@ def _title(done: Drill) -> str:
 def _print(done: Drill, drawn: bool) -> None:
     """Print the faults, how the run ended, and the expectations that failed."""
     outcome = done.outcome
-    out.print(result.table(done.results))
+    if done.goodput is None:
+        out.print(result.table(done.results))
+    else:
+        out.print(goodput.table(done.goodput))
+        for sentence in goodput.lines(done.goodput):
+            say(sentence, to=out)
     ended = "success" if outcome.success else f"failed ({outcome.reason})"
     say(f"the run: {ended} after {duration(outcome.timings_s['total'])}", to=out)
     print_metrics(outcome)

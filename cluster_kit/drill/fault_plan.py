@@ -22,7 +22,16 @@ from cluster_kit.contract.events import (
     name_of,
 )
 from cluster_kit.contract.times import STOP_GRACE_S
-from cluster_kit.drill.scenario_file import CHECKPOINT, KINDS, RANDOM, At, Fault, Scenario, Written
+from cluster_kit.drill.scenario_file import (
+    AWAY,
+    CHECKPOINT,
+    KINDS,
+    RANDOM,
+    At,
+    Fault,
+    Scenario,
+    Written,
+)
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.observe import heartbeats
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
@@ -167,7 +176,7 @@ def random_scenario(cluster: Cluster, seed: int, faults: int) -> Written:
 
 
 def _any(random: Random, cluster: Cluster) -> Fault:
-    kind = random.choice([kind for kind in KINDS.values() if not kind.beside])
+    kind = random.choice([kind for kind in KINDS.values() if kind.drawn and not kind.beside])
     keys: dict[str, object] = {
         "kind": kind.name,
         "task": random.choice(candidates(kind.name, cluster)),
@@ -211,6 +220,11 @@ def _problems(where: str, fault: Fault, cluster: Cluster, length: Length) -> Ite
         hint = proposal(fault.task, [*names, RANDOM])
         yield Problem(f"{where}: task", f'"{fault.task}"', rule, hint)
     roles = [role for role in ROLES if cluster.of(role)]
+    if fault.kind == AWAY and (
+        fault.task == cluster.leader.name or fault.role == cluster.leader.role
+    ):
+        rule = f"{cluster.leader.name} leads the job, and the others end without it"
+        yield Problem(f"{where}: task", f'"{cluster.leader.name}"', rule, "name other tasks")
     if fault.role is not None and fault.role not in roles:
         rule = f"the cluster {cluster.name} has no task of this role"
         yield Problem(f"{where}: role", f'"{fault.role}"', rule, proposal(fault.role, roles))
@@ -256,9 +270,11 @@ def _too_late(where: str, at: At, cluster: Cluster, length: Length) -> Iterator[
             rule = f"the job ends at {key} {last}: it would end before the fault"
             yield Problem(f"{where}.{key}", str(value), rule, f"choose one below {last}")
     job = cluster.deadlines.job
-    if at.seconds is not None and at.seconds >= job:
-        rule = f"the job ends within deadline.job, {job:g} s: it would end before the fault"
-        yield Problem(f"{where}.seconds", f"{at.seconds:g}", rule, f"choose fewer than {job:g}")
+    for key in ("seconds", "training"):
+        value = getattr(at, key)
+        if value is not None and value >= job:
+            rule = f"the job ends within deadline.job, {job:g} s: it would end before the fault"
+            yield Problem(f"{where}.{key}", f"{value:g}", rule, f"choose fewer than {job:g}")
 
 
 def is_due(at: At, seen: RunState, now: float, saved: bool, calm_since: float | None) -> bool:
@@ -274,6 +290,9 @@ def is_due(at: At, seen: RunState, now: float, saved: bool, calm_since: float | 
     if at.seconds is not None:
         ready = ready_at(seen)
         return ready is not None and now >= ready + at.seconds
+    if at.training is not None:
+        first = next(steps(seen), None)
+        return first is not None and now >= first[0] + at.training
     if at.epoch is not None:
         epochs = [e.event.epoch for e in seen.entries if isinstance(e.event, Epoch)]
         return any(isinstance(epoch, int) and epoch >= at.epoch for epoch in epochs)

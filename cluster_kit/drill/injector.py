@@ -1,8 +1,8 @@
 """Injects faults into containers, and undoes each fault when its time is over.
 
 A process inside the container, running as its user, causes crash, stop and freeze, and ends them:
-this needs no rights on the host. This module ends cut and slow. A restart or the removal of the
-container ends them, too, since nothing outside the container was changed. For an out-of-memory
+this needs no rights on the host. This module ends away, cut and slow. A restart or the removal of
+the container ends them, too, since nothing outside the container was changed. For an out-of-memory
 kill, the limit is lowered to little more than the memory in use, and a process inside the container
 allocates the rest; the limit is restored before the task starts again.
 """
@@ -27,19 +27,24 @@ from cluster_kit.drill.fault_plan import (
     refuse,
     saved_at,
 )
-from cluster_kit.drill.measure import results
+from cluster_kit.drill.goodput import Goodput, goodput
+from cluster_kit.drill.measure import Result, results
 from cluster_kit.drill.result import Drill, lanes_of, misses
-from cluster_kit.drill.scenario_file import CHECKPOINT, DISK, KINDS, PACKETS, SHAPE, Written
+from cluster_kit.drill.scenario_file import AWAY, CHECKPOINT, DISK, KINDS, PACKETS, SHAPE, Written
+from cluster_kit.drill.trace import Replayed
 from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
 from cluster_kit.host import Clock, Host
+from cluster_kit.observe import user_requests
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platform_table import DEFAULT
 from cluster_kit.platforms.engine import Container, Engine, Helper, reaching
 from cluster_kit.platforms.platform import platform_of
+from cluster_kit.report.page import checkpoints_of
 from cluster_kit.resolved import OUTPUT, Cluster, Task
 from cluster_kit.run.known_secrets import Known, values_of
 from cluster_kit.run.launch import launch
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.request import Request
 from cluster_kit.run.run_report import DRILL, write_report
 from cluster_kit.run.task_exec import KILL_ALL
@@ -203,6 +208,8 @@ def undo(engine: Engine, cluster: Cluster, container: Container, fault: Planned)
     if program_of(fault):
         return
     task = next(task for task in cluster.tasks if task.name == fault.task)
+    if fault.kind == AWAY and State.of_engine(container.state) is State.ENDED:
+        engine.start_again(container.id)
     if fault.kind == "cut" and not container.attached:
         reaching(engine).attach(container.id, cluster.name, task.name, str(task.ip))
     if fault.kind == "slow":
@@ -210,6 +217,11 @@ def undo(engine: Engine, cluster: Cluster, container: Container, fault: Planned)
     if fault.kind == "memory":
         memory = task.memory or int(engine.info()["MemTotal"])
         reaching(engine).limit_memory(container.id, memory, swap=True)
+
+
+def _take_away(engine: Engine, _cluster: Cluster, container: Container, _fault: Planned) -> None:
+    """The engine does not restart a container that it has killed on request."""
+    engine.kill(container.id)
 
 
 def _cut(engine: Engine, cluster: Cluster, container: Container, _fault: Planned) -> None:
@@ -238,7 +250,7 @@ def _usual(engine: Engine, task: Task) -> float:
 
 
 _BY_ENGINE: Mapping[str, Callable[[Engine, Cluster, Container, Planned], None]]
-_BY_ENGINE = MappingProxyType({"cut": _cut, "slow": _slow, "memory": _memory})
+_BY_ENGINE = MappingProxyType({AWAY: _take_away, "cut": _cut, "slow": _slow, "memory": _memory})
 
 
 AGAIN_S = 1.0
@@ -330,9 +342,12 @@ class Director:
         saved = _saved_at(containers.get(self.seen.leader), self.seen)
         moment = self._clock.time()
         try:
+            if fault.kind == AWAY:  # first, so that its end does not count as a failure
+                run = Path(container.output).parent
+                user_requests.write(run, user_requests.AWAY, [fault.task], moment)
             inject(engine, cluster, container, fault)
-        except EngineError as error:
-            self.refusals[fault] = error.message
+        except (EngineError, OSError) as error:
+            self.refusals[fault] = error.message if isinstance(error, EngineError) else str(error)
             self._not_before[fault] = moment + AGAIN_S
             return
         self._pending.remove(fault)
@@ -349,6 +364,8 @@ class Director:
             try:
                 undo(engine, cluster, container, injected.fault)
             except EngineError as error:
+                if injected.fault.kind == AWAY:
+                    return  # the next observation tries again
                 self._say(f"drill: {injected.fault} could not be ended: {error.message}")
         self._to_mend.remove(injected)
 
@@ -395,6 +412,8 @@ def drill(
         written = scenario(cluster)
         refuse(written, cluster)
         chosen.append(written)
+        for note in written.notes if isinstance(written, Replayed) else ():
+            view.warn(note)
         return plan(written.scenario, cluster, seed)
 
     director = Director(host.clock, planned, view.phase)
@@ -404,13 +423,26 @@ def drill(
     (written,) = chosen
     fault_results = results(director.faults, director.done, director.refusals, director.seen)
     lanes = lanes_of(director.seen, fault_results)
-    missed = misses(written.scenario.expect, fault_results, outcome)
-    done = Drill(written.source, seed, tuple(fault_results), tuple(missed), outcome, lanes)
+    judged, found = fault_results, None
+    if isinstance(written, Replayed):  # a trace that goes on after the training is no mistake
+        judged = [one for one in fault_results if one.time is not None]
+        found = _goodput(written, director, fault_results, outcome)
+    missed = misses(written.scenario.expect, judged, outcome)
+    done = Drill(written.source, seed, tuple(fault_results), tuple(missed), outcome, lanes, found)
     text = json.dumps(done.facts(), indent=2, ensure_ascii=False) + "\n"
     run = RunDirectory(Path(outcome.run))
     write_atomically(run.path / DRILL, text)
     _report_again(run, director)
     return done
+
+
+def _goodput(
+    written: Replayed, director: Director, fault_results: Sequence[Result], outcome: Outcome
+) -> Goodput | None:
+    if director.cluster is None:
+        return None
+    saves = [time for time, _ in checkpoints_of(RunDirectory(Path(outcome.run)).output, 0.0)]
+    return goodput(written, director.cluster, fault_results, director.seen, saves)
 
 
 def _report_again(run: RunDirectory, director: Director) -> None:

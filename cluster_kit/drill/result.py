@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from cluster_kit.contract.events import Heard, Silent
+from cluster_kit.drill import goodput as replayed
 from cluster_kit.drill.fault_plan import ready_at, starts_of, steps
 from cluster_kit.drill.measure import Result
 from cluster_kit.drill.scenario_file import Bounds, Expect
@@ -17,6 +18,8 @@ from cluster_kit.observe.lives import ran
 from cluster_kit.observe.state import RunState
 from cluster_kit.run.outcome import Outcome
 
+FORMAT = 1
+"""The version of drill.json; raised if the meaning of a key changes, or a key is removed."""
 Span = tuple[float, float]
 
 
@@ -110,6 +113,8 @@ class Drill:
     misses: tuple[str, ...]
     outcome: Outcome
     lanes: Lanes | None = None
+    goodput: replayed.Goodput | None = None
+    """That of a replayed trace."""
 
     @property
     def passed(self) -> bool:
@@ -118,12 +123,14 @@ class Drill:
     def facts(self) -> dict[str, Any]:
         """The content of drill.json."""
         return {
+            "format": FORMAT,
             "cluster": self.outcome.cluster,
             "scenario": self.scenario,
             "seed": self.seed,
             "passed": self.passed,
             "misses": list(self.misses),
             "faults": [_facts(result) for result in self.results],
+            "goodput": self.goodput.facts() if self.goodput else None,
             "success": self.outcome.success,
             "reason": self.outcome.reason,
             "blame": self.outcome.blame,

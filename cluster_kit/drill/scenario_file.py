@@ -28,6 +28,8 @@ from cluster_kit.util.toml_text import to_toml
 from cluster_kit.workspace import names
 
 PACKETS, SHAPE, DISK = "packets", "shape", "disk"
+AWAY = "away"
+"""The kind of fault of a machine that is taken away, and comes back later."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Kind:
     """Whether the changes are undone as soon as the fault has happened."""
     spares_leader: bool = False
     """Whether random drills never break the leader, since that would end the job."""
+    drawn: bool = True
+    """Whether random drills use it, if it needs no container next to the task's."""
 
     def takes(self, key: str) -> bool:
         """Whether a fault of this kind can have the key."""
@@ -66,6 +70,14 @@ _KINDS = (
         "comes back as after a crash, but a leader that gets SIGTERM ends the job",
         keys=("grace",),
         spares_leader=True,
+    ),
+    Kind(
+        AWAY,
+        "SIGKILL, and the container stays away for `for`, as when a machine is taken away and "
+        "comes back later; not the leader's",
+        lasts=(5.0, 30.0),
+        spares_leader=True,
+        drawn=False,
     ),
     Kind("freeze", "SIGSTOP for every process in the container", lasts=(1.0, 5.0, 30.0)),
     Kind(
@@ -146,6 +158,8 @@ class At(Strict):
     epoch: Annotated[int, Field(ge=1)] | None = None
     seconds: Seconds | None = None
     """Seconds since every task of the job answered."""
+    training: Seconds | None = None
+    """Seconds since the leader's first report of a step."""
     after: str | None = None
     """`checkpoint`, or the name of an event."""
     calm: Seconds | None = None
@@ -154,7 +168,7 @@ class At(Strict):
     @model_validator(mode="after")
     def _one(self) -> At:
         if len(self.model_fields_set) != 1:
-            raise ValueError("needs exactly one of step, epoch, seconds, after, calm")
+            raise ValueError("needs exactly one of step, epoch, seconds, after, training, calm")
         return self
 
     def __str__(self) -> str:
@@ -170,6 +184,7 @@ _AT = {
     "epoch": "at epoch",
     "seconds": "after",
     "after": "after",
+    "training": "after training for",
     "calm": "calm for",
 }
 

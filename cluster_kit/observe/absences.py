@@ -5,6 +5,7 @@ Pure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from cluster_kit.observe import user_requests
@@ -130,7 +131,15 @@ def request_text(one: Asked, seen: RunState) -> str:
         return (
             f"{one.tasks[0]} was {FROM_PAGE[one.what]} at {one.at} from the page: a person did it"
         )
+    if one.what == user_requests.AWAY:
+        return f"{one.tasks[0]} {_taken_away(one, seen)}"
     return f"{restarted(one, seen)} at {one.at} by `cluster-kit restart`: a user requested it"
+
+
+def _taken_away(one: Asked, seen: RunState) -> str:
+    back = next((time for time in seen.starts(one.tasks[0]) if time > one.time), None)
+    later = "did not come back" if back is None else f"came back {back - one.time:.0f} s later"
+    return f"was taken away at {one.at} by the drill, and {later}"
 
 
 def restarted(one: Asked, seen: RunState) -> str:
@@ -150,5 +159,10 @@ def request_before_blame(seen: RunState, blame: str) -> str:
     request = user_requests.last(seen.requests, blame)
     if request is None or request.what not in user_requests.ENDS:
         return ""
-    works = any(e.task == blame and e.time > request.time and is_work(e) for e in seen.entries)
+    since, reporting = request.time, [blame]
+    if request.what == user_requests.AWAY:
+        # A worker of an all-reduce reports no steps: the leader's after its return show its work.
+        since = next((time for time in seen.starts(blame) if time > since), math.inf)
+        reporting = [blame, seen.leader]
+    works = any(e.task in reporting and e.time > since and is_work(e) for e in seen.entries)
     return "" if works else request_text(request, seen)

@@ -21,7 +21,9 @@ FILE = "requests.jsonl"
 RESTART, STOP, DOWN = "restart", "stop", "down"
 END, KILL, FREEZE, THAW = "end", "kill", "freeze", "thaw"
 """Requests for one task, from the live page."""
-ENDS = (RESTART, STOP)
+AWAY = "away"
+"""A drill takes a task's machine away; it comes back later."""
+ENDS = (RESTART, STOP, AWAY)
 """Requests after which a task starts again."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
@@ -10,6 +9,7 @@ from typing import Any
 
 from cluster_kit.errors import UsageError
 from cluster_kit.predict.calibrate import fit
+from cluster_kit.predict.failures import checkpoint_interval, useful_share
 from cluster_kit.predict.limits import COMPUTE, KINDS, Limit, limit, mean_of, speed
 from cluster_kit.predict.plan import Change, Fitted, Setup, changed, is_async, mean_seconds, setup
 from cluster_kit.predict.profile import (
@@ -270,27 +270,6 @@ def _staleness(result: Simulated) -> Staleness | None:
 
     mean = sum(value * count for value, count in ordered) / total
     return Staleness(mean, quantile(0.5), quantile(0.95), ordered[-1][0])
-
-
-def checkpoint_interval(mtbf: float, checkpoint: float) -> float:
-    """The best seconds between checkpoints: Young 1974, sqrt(2 C M), with Daly's correction 2006.
-
-    Args:
-        mtbf: mean seconds between failures of all machines that stop the training.
-        checkpoint: seconds that saving takes.
-    """
-    if checkpoint >= 2 * mtbf:
-        return mtbf
-    ratio = checkpoint / (2 * mtbf)
-    return math.sqrt(2 * checkpoint * mtbf) * (1 + math.sqrt(ratio) / 3 + ratio / 9) - checkpoint
-
-
-def useful_share(mtbf: float, checkpoint: float, restart: float, every: float) -> float:
-    """The useful part of the time: Daly's expression for exponential failures."""
-    exponent = (every + checkpoint) / mtbf
-    if exponent > 500 or restart / mtbf > 200:
-        return 0.0
-    return every / (mtbf * math.exp(restart / mtbf) * math.expm1(exponent))
 
 
 def _goodput(profile: Profile, setup: Setup, change: Change) -> Goodput:

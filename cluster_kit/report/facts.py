@@ -281,6 +281,7 @@ def facts_with(
             for task in run.cluster.tasks
         ],
         "faults": [fault.facts(began) for fault in run.faults],
+        "goodput": list(run.goodput),
         "charts": [_chart(chart, began) for chart in charts],
         "traffic": traffic_facts(edges),
         "placement": placement_of(run.entries),

@@ -24,7 +24,7 @@ from cluster_kit.contract.events import (
 from cluster_kit.observe.lives import Life, lives_of, starts
 from cluster_kit.observe.progress import Entry, number
 from cluster_kit.observe.task_view import GOOD_CODES, State, code_of
-from cluster_kit.observe.user_requests import THAW, Asked
+from cluster_kit.observe.user_requests import AWAY, THAW, Asked
 from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.roles import ROLES
@@ -76,7 +76,8 @@ def _asked_for(mark: Mark, lives: Sequence[Life], requests: Sequence[Asked]) -> 
     # A fault belongs to the life in which it was requested, a restart is the first one after that.
     if begun > (mark.kind == "restart") or last.what == THAW:
         return mark
-    return Mark("asked", mark.at, f"{mark.text}: a user requested it ({last.what})")
+    by = "the drill took it away" if last.what == AWAY else f"a user requested it ({last.what})"
+    return Mark("asked", mark.at, f"{mark.text}: {by}")
 
 
 def _of_container(lives: Sequence[Life]) -> Iterator[Mark]:
@@ -421,6 +422,17 @@ def faults_of(drill: object, since: float) -> list[Fault]:
         [_fault(one) for one in tables if isinstance(one, dict)] if isinstance(tables, list) else []
     )
     return sorted((one for one in faults if one and one.at >= since), key=lambda one: one.at)
+
+
+MOST_SENTENCES = 10
+
+
+def goodput_of(drill: object) -> list[str]:
+    """The sentences in drill.json about the goodput of a replayed trace; [] without one."""
+    goodput = drill.get("goodput") if isinstance(drill, dict) else None
+    sentences = goodput.get("sentences") if isinstance(goodput, dict) else None
+    known = sentences if isinstance(sentences, list) else []
+    return [one for one in known if isinstance(one, str)][:MOST_SENTENCES]
 
 
 def _fault(table: Mapping[str, Any]) -> Fault | None:

@@ -74,9 +74,9 @@ Sizes = Mapping[str, int]
 class Evidence:
     """The data of one run: its cluster, its outcome.json, and observations.
 
-    `checkpoints` are (Unix seconds, name) of existing ones; `logs` are the tasks whose
-    log was saved; `faults` are those of a drill; `requests` are the users' requests; `name` is the
-    directory's name, `kit` the kit's version.
+    `checkpoints` are (Unix seconds, name) of existing ones; `logs` are the tasks whose log was
+    saved; `faults` are those of a drill, `goodput` its sentences about a replayed trace; `requests`
+    are the users' requests; `name` is the directory's name, `kit` the kit's version.
     """
 
     name: str
@@ -88,6 +88,7 @@ class Evidence:
     checkpoints: Sequence[tuple[float, str]] = ()
     logs: Sequence[str] = ()
     faults: Sequence[Fault] = ()
+    goodput: Sequence[str] = ()
     manifest: str = ""
     kit: str = ""
     profiles: Sequence[Mapping[str, Any]] = ()

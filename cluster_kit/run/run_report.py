@@ -26,7 +26,7 @@ from cluster_kit.observe.usage import sample_of
 from cluster_kit.platforms.engine import Event
 from cluster_kit.platforms.platform import WRITER
 from cluster_kit.report.facts import FORMAT, facts_of
-from cluster_kit.report.lanes import faults_of
+from cluster_kit.report.lanes import faults_of, goodput_of
 from cluster_kit.report.page import (
     Evidence,
     checkpoints_of,
@@ -90,6 +90,8 @@ def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
     entries = entries_of(run.output, record.cluster, record.since, record.sizes)
     if not known.are_all:
         entries = [without_values(entry, known.mask) for entry in entries]
+    drill = _drill(run)
+    faults = faults_of(drill, record.since)
     facts = facts_of(
         Evidence(
             name=run.path.name,
@@ -100,7 +102,8 @@ def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
             samples=samples_of(run.output, record.cluster, record.since, record.sizes),
             checkpoints=checkpoints_of(run.output, record.since),
             logs=sorted(file.stem for file in run.logs.glob("*.log")),
-            faults=faults_of(_drill(run), record.since),
+            faults=faults,
+            goodput=goodput_of(drill) if faults else (),
             manifest=text_of(run.manifest),
             kit=_kit_of(run),
             profiles=profiles_of(run.output, record.since) if known.are_all else [],

@@ -105,7 +105,8 @@ class Requests:
     def look(self, seen: RunState) -> None:
         """Report new requests of users, and that a stopped cluster continues."""
         for one in seen.requests:
-            if one not in self._told and one.what in user_requests.ENDS:
+            told_by_drill = one.what == user_requests.AWAY
+            if one not in self._told and one.what in user_requests.ENDS and not told_by_drill:
                 self._tell(_beginning(one, seen))
             self._told.add(one)
         pending, before = absences.pending_request(seen), self._pending

@@ -82,7 +82,8 @@ function faultTable(run) {
   const after = (value) => right(value === null ? "–" : seconds(value));
   const rows = run.faults.map((one) => [`${one.number} ${one.kind}`, one.task, right(seconds(one.at)), after(one.over === null ? null : one.over - one.at),
     after(one.detected_after_s), after(one.going_on_after_s), right(String(one.steps_lost ?? "–"))]);
-  return table(["fault", "task", "at", "lasted", "noticed after", "going on after", "steps lost"], rows, "What the drill has broken");
+  const broken = table(["fault", "task", "at", "lasted", "noticed after", "going on after", "steps lost"], rows, "What the drill has broken");
+  return element("div", {}, ...(run.goodput || []).map((sentence) => element("p", { class: "goodput" }, sentence)), broken);
 }
 
 function laneKey(runs) {

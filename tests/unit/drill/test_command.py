@@ -12,7 +12,10 @@ import pytest
 from cluster_kit import __main__
 from cluster_kit.drill import result
 from cluster_kit.util import process, stdio
+from tests.fakes import acting
+from tests.fakes.acting import ends, says
 from tests.fakes.stage import Stage
+from tests.schemas import check
 
 DRAW = result.draw
 CRASH = '[[fault]]\nkind = "crash"\ntask = "worker-1"\nat = {{ {at} }}\n'
@@ -101,9 +104,85 @@ def test_a_scenarios_seed_applies_unless_another_is_given(stage: Stage, drill: A
     assert json.loads(drill("demo", "--json", "--seed", "4")[1])["seed"] == 4
 
 
+def test_a_trace_is_replayed_and_its_goodput_is_measured_and_predicted(
+    stage: Stage, drill: Any
+) -> None:
+    """The workers take turns: 20 s, 5 s and 5 s; the training makes 10 steps each second."""
+    trace = stage.workspace.root / "spot.csv"
+    trace.write_text("machine,left,back\na,0,200\nb,400,450\na,600,650\nb,9000,9500\n")
+    steps = [says(2.0 + second, "step", step=10 * second) for second in range(1, 101)]
+    stage.engine.acting = {
+        "chief-0": [
+            acting.Life((says(0.1, "start", attempt=1), says(0.4, "ready"), *steps,
+                  ends(103.0, 0, "finished")))
+        ]
+    }  # fmt: skip
+    words = ("demo", "--chief", "1", "--trace", str(trace), "--speedup", "10")
+    code, out, err = drill(*words, "--json")
+    assert code == 0, err
+    facts = json.loads(out)
+    check("drill", facts)
+    assert facts["passed"] and facts["reason"] == "finished"
+    found = facts["goodput"]
+    assert [one["task"] for one in found["absences"]] == ["worker-0", "worker-1", "worker-0"]
+    lengths = [one["back_s"] - one["left_s"] for one in found["absences"]]
+    assert lengths == pytest.approx([20, 5, 5], abs=0.5)
+    assert found["absences"][0]["left_s"] == pytest.approx(15, abs=0.5)
+    assert (found["not_replayed"], found["redone_steps"]) == (1, 0)
+    assert found["measured"] == pytest.approx(1, abs=0.01)
+    assert found["predicted"] == pytest.approx(1 - 30 / 2 / 99, abs=0.03)
+    outcome = stage.saved()
+    away = [note for note in outcome["notes"] if "was taken away at" in note]
+    assert len(away) == 3 and all("by the drill, and came back" in note for note in away)
+    report = json.loads((stage.directory.path / "report.json").read_text())
+    assert report["goodput"] == found["sentences"]
+    (worker,) = (task for task in report["tasks"] if task["name"] == "worker-0")
+    assert "fault" not in {mark["kind"] for mark in worker["marks"]}
+    assert "--speedup" not in err
+
+
+def test_a_machine_that_does_not_come_back_does_not_fail_the_run(stage: Stage, drill: Any) -> None:
+    trace = stage.workspace.root / "spot.csv"
+    trace.write_text("time,machine,event\n5,a,left\n")
+    steps = [says(2.0 + second, "step", step=10 * second) for second in range(1, 31)]
+    stage.engine.acting = {
+        "chief-0": [
+            acting.Life((says(0.1, "start", attempt=1), says(0.4, "ready"), *steps,
+                  ends(33.0, 0, "finished")))
+        ]
+    }  # fmt: skip
+    code, out, err = drill("demo", "--chief", "1", "--trace", str(trace))
+    assert code == 0, err
+    assert "to the end" in out and "goodput 100%: 290 steps of 290" in out
+    assert "passed: all is as expected" in out
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_an_absence_explains_a_failure_only_if_no_step_was_made_since(
+    stage: Stage, drill: Any, works: bool
+) -> None:
+    trace = stage.workspace.root / "spot.csv"
+    trace.write_text("machine,left,back\na,0,5\n")
+    last = 40 if works else 21
+    steps = [says(2.0 + second, "step", step=10 * second) for second in range(1, last)]
+    failed = ends(43.0, 1, "failed", "worker-0 was lost (8 times; 7 retries)", "worker-0")
+    begun = (says(0.1, "start", attempt=1), says(0.4, "ready"))
+    stage.engine.acting = {"chief-0": [acting.Life((*begun, *steps, failed))]}
+    code, _, _ = drill("demo", "--chief", "1", "--trace", str(trace))
+    assert code == 5
+    message = stage.saved()["message"]
+    assert ("was taken away at" in message) == (not works)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["demo", "--trace", "spot.csv", "--speedup", "0"], "--speedup 0: must be more than 0"),
+        (["demo", "--trace", "spot.csv", "--speedup", "nan"], "--speedup nan: must be more than"),
+        (["demo", "--speedup", "5"], "--speedup and --preempt are of a trace"),
+        (["demo", "--trace", "spot.csv", "--faults", "2"], "--trace spot.csv with --faults 2"),
+        (["demo", "mine.toml", "--trace", "spot.csv"], "with the scenario mine.toml"),
+        (["demo", "--trace", "spot.csv"], "No such file"),
         (["demo", "mine.toml", "--faults", "2"], "--faults 2 with the scenario mine.toml"),
         (["demo", "nonsense"], "no scenario `nonsense`"),
         (["demo"], "no scenario for demo: compose/drills/demo.toml was not found"),

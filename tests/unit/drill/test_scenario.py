@@ -53,8 +53,8 @@ MISTAKES = [
         (fault("at = { step = 60 }"), "fault 1: at.step = 60: the job ends at step 60"),
         (fault("at = { epoch = 4 }"), "fault 1: at.epoch = 4: the job ends at epoch 3"),
         (fault("at = { seconds = 9999 }"), "the job ends within deadline.job, 3600 s"),
-        (fault('for = "5s"'), "`for` is of freeze, cut, slow, delay, loss, bandwidth, disk-full, "
-                              "not of crash"),
+        (fault('for = "5s"'), "`for` is of away, freeze, cut, slow, delay, loss, bandwidth, "
+                              "disk-full, not of crash"),
         (fault('grace = "5s"'), "`grace` is of stop, not of crash"),
         (fault('kind = "stop"', 'grace = "5x"'), "a duration is"),
         (fault('kind = "slow"', "cpus = 0"), "fault 1: cpus = 0"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import random
 from itertools import product
 
 import pytest
 
-from cluster_kit.predict.answer import checkpoint_interval, useful_share
+from cluster_kit.predict.failures import Away, checkpoint_interval, replay, useful_share
 from cluster_kit.predict.plan import Change
 from cluster_kit.predict.simulate import simulate
 from tests.unit.predict.profiles import profile, setup_of, simulated
@@ -162,6 +163,32 @@ def test_the_useful_time_is_what_failures_and_checkpoints_leave() -> None:
     """For rare failures: 1 - C/T - T/(2M) - R/M."""
     share = useful_share(86_400, 5, 12, 900)
     assert share == pytest.approx(1 - 5 / 900 - 900 / 2 / 86_400 - 12 / 86_400, abs=1e-4)
+
+
+def test_absences_leave_what_the_others_do_and_cost_what_was_not_saved() -> None:
+    """Two workers, 100 s: one is away for 20 s, and works again 5 s after its return."""
+    alone = [Away("worker-1", 10, 30, stops=False)]
+    assert replay(alone, 100, 2, 5, None).share == pytest.approx(1 - 25 / 2 / 100)
+    stopped = [Away("worker-1", 10, 30, stops=True)]
+    assert replay(stopped, 100, 2, 5, 4).share == pytest.approx((100 - 25 - 2) / 100)
+    assert replay(stopped, 100, 2, 5, 4).redone_s == pytest.approx(2)
+    assert replay([], 100, 2, 5, 4).share == 1
+    for_good = [Away("worker-1", 40, None, stops=True)]
+    assert replay(for_good, 100, 2, 5, None).share == pytest.approx(0.4)
+    both = [Away("worker-1", 0, 50, stops=False), Away("worker-2", 25, 75, stops=False)]
+    assert replay(both, 100, 4, 0, None).share == pytest.approx(1 - 100 / 4 / 100)
+
+
+def test_for_rare_random_failures_a_replay_agrees_with_daly() -> None:
+    generator = random.Random(5)
+    mtbf, restart, every, seconds = 500.0, 10.0, 40.0, 400_000.0
+    absences, moment = [], 0.0
+    while moment < seconds:
+        moment += generator.expovariate(1 / mtbf)
+        absences.append(Away("worker-1", moment, moment, stops=True))
+        moment += restart
+    share = replay(absences, seconds, 2, restart, every).share
+    assert share == pytest.approx(useful_share(mtbf, 1e-9, restart, every), rel=0.02)
 
 
 def test_links_are_shared_nearly_as_max_min_fair_rates_would() -> None:
