@@ -178,7 +178,7 @@ SPREAD = --numprocesses=$(UNIT_JOBS) --dist=loadfile --no-loadscope-reorder $(WI
 .PHONY: test
 test: $(DEV) engine image browser prometheus ## Run the tests, including those on real containers; print what was skipped and why   [JOBS]
 	@.venv/bin/pytest $(SPREAD); first=$$?; \
-	  .venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=10 $(WITHOUT_ENGINE:%=--ignore=%) && exit $$first
+	  .venv/bin/pytest --numprocesses=$(JOBS) --dist=loadgroup --durations=40 $(WITHOUT_ENGINE:%=--ignore=%) && exit $$first
 
 .PHONY: test-failed
 test-failed: $(DEV) engine image ## Run the tests that failed last time again, one at a time
@@ -186,7 +186,7 @@ test-failed: $(DEV) engine image ## Run the tests that failed last time again, o
 
 .PHONY: test-more
 test-more: $(DEV) engine image browser ## Run the tests that `make test` leaves to CI: further ways to train, to break and to stop   [JOBS]
-	@.venv/bin/pytest -m more --numprocesses=$(JOBS) --dist=loadgroup --durations=10 tests/e2e
+	@.venv/bin/pytest -m more --numprocesses=$(JOBS) --dist=loadgroup --durations=40 tests/e2e
 
 .PHONY: test-more-failed
 test-more-failed: $(DEV) engine image ## Run those that failed last time again, one at a time
