@@ -10,7 +10,8 @@ from queue import SimpleQueue
 import pytest
 from waiting import wait_for
 
-from trainer.agent.beacon.messages import HeardAgain, Silent
+from trainer.agent.beacon.messages import HeardAgain, Left, Silent
+from trainer.agent.outcome import Outcome
 from trainer.agent.policies import (
     RestartCodes,
     Success,
@@ -182,12 +183,19 @@ def test_a_retryable_exit_code_is_retried_at_most_retries_times(job, events):
     assert "1 of 1 retries used" in events("worker-0")[-1]["message"]
 
 
-def test_the_job_deadline_names_the_tasks_that_still_run(job, events):
-    tasks, _ = job("", "time.sleep(60)", success={"text": '"all"', "needed": {"worker": 2}},
-                   CLUSTER_KIT_JOB_DEADLINE_S=3)  # fmt: skip
-    assert tasks[0].wait(30) == 6
-    end = events("worker-0")[-1]
-    assert (end["reason"], end["tasks"]) == ("job-deadline", ["worker-1"])
+def test_the_job_deadline_names_the_tasks_that_still_run(tmp_path):
+    environment = {
+        "CLUSTER_KIT_BEACON": "127.0.0.1:1", "CLUSTER_KIT_OUTPUT": str(tmp_path),
+        "CLUSTER_KIT_JOB_DEADLINE_S": "0.1", "CLUSTER_KIT_SUCCESS": json.dumps(ALL),
+        "TF_CONFIG": json.dumps({"cluster": FOUR, "task": {"type": "worker", "index": 0}}),
+    }  # fmt: skip
+    task = read_task(environment)
+    progress = Progress(tmp_path / "worker-0.jsonl")
+    leader = Leader(task, Program((), builtin=False), progress, SimpleQueue(), None)
+    assert leader._hear(Left("worker-2", "done")) is None
+    end = leader._finished(Outcome(0, "", ""))
+    assert (end.exit_code, end.reason) == (6, "job-deadline")
+    assert end.tasks == ("worker-1", "worker-3")
 
 
 def test_a_restarted_leader_learns_which_tasks_have_ended(job, events, tmp_path):
