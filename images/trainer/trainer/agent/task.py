@@ -91,6 +91,11 @@ class Task:
         return self.name == self.leader
 
     @property
+    def has_ps(self) -> bool:
+        """Whether the workers share variables on ps, so that one can train without the others."""
+        return "ps" in self.cluster
+
+    @property
     def address(self) -> Address:
         return Address.parse(self.cluster[self.job][self.index], "TF_CONFIG's own address")
 

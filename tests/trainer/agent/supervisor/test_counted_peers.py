@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.agent.beacon.messages import Joined, Left
+from trainer.agent.beacon.messages import DONE, Joined, Left
 from trainer.agent.outcome import Outcome
 from trainer.agent.supervisor.peers import Peers
 
@@ -52,3 +52,28 @@ def test_a_long_error_that_was_truncated_is_recognized():
     words = "ValueError: " + "x" * 20_000
     peers.heard(Left("worker-1", "failed", words[:16_000]))
     assert peers.failed(Outcome(1, "failed", words)) is None
+
+
+def test_a_leader_that_waited_for_peers_that_had_ended_says_so():
+    peers = Peers(frozenset({"worker-1", "worker-2"}), retries=1)
+    closed = Outcome(1, "failed", f"{CUT_OFF[0]}\nin a step", printed=True)
+    assert peers.ended_too_early(closed) is None
+    peers.heard(Left("worker-1", DONE))
+    assert peers.ended_too_early(Outcome(1, "failed", "ValueError: shapes differ")) is None
+    told = peers.ended_too_early(closed)
+    assert told is not None
+    assert told.headline == (
+        f"{CUT_OFF[0]} (worker-1 had already ended, with 0: tasks that train together must take"
+        " the same number of steps)"
+    )
+    peers.heard(Joined("worker-1"))
+    assert peers.ended_too_early(closed) is None
+
+
+def test_many_peers_that_ended_are_counted():
+    peers = Peers(frozenset(f"worker-{index}" for index in range(1, 31)), retries=1)
+    assert peers.finished == ""
+    for index in range(1, 31):
+        peers.heard(Left(f"worker-{index}", DONE))
+    assert peers.finished.startswith("worker-1, worker-2, ")
+    assert peers.finished.endswith("worker-8 and 22 more")

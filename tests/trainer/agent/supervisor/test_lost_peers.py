@@ -93,6 +93,16 @@ def test_a_peer_that_failed_by_itself_is_blamed_if_the_leader_fails_because_of_i
     assert end["message"] == "worker-1: the program ended with exit code 7"
 
 
+def test_a_peer_that_ended_before_the_leader_is_named_if_the_leader_fails_because_of_it(
+    run_task, free_port, tmp_path, events
+):
+    leader = f"{HAS_BEEN_HEARD}sys.exit('UnavailableError: Connection reset by peer')"
+    led, followed, _ = start(run_task, free_port, tmp_path, leader, IS_HERE, CLUSTER_KIT_RETRIES=2)
+    assert led.wait(60) == 1
+    assert followed.wait(60) == 0
+    assert "(worker-1 had already ended, with 0: " in events("worker-0")[-1]["message"]
+
+
 def test_a_peer_without_retries_ends_a_job_that_would_wait_for_it(
     run_task, free_port, tmp_path, events
 ):

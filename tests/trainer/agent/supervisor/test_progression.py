@@ -45,6 +45,19 @@ def test_a_job_may_stand_still_longer_while_a_lost_task_is_away():
     assert job.pass_by(1) > 0
 
 
+def test_a_leader_may_work_alone_after_the_others_have_ended():
+    """It evaluates or saves, and reports no steps: its CPU time counts then."""
+    job = Job()
+    job.steps(1, 9, 17, 30)
+    job.made.works_alone = True
+    assert job.pass_by(int(UNREPORTED_S)) == 0
+    for look in range(100):
+        job.pass_by(5)
+        job.made.used(job.now, {"worker-0": Usage(look * 2.5, 0)})
+    assert job.made.standing_s() == 0
+    assert job.pass_by(int(UNREPORTED_S) + 1) > 0
+
+
 def test_a_job_with_slow_steps_may_stand_still_for_twenty_of_them():
     job = Job()
     job.steps(1, 2, 3, 4, 5, every=10)

@@ -110,3 +110,13 @@ def test_training_waits_for_a_task_until_it_is_back_or_a_step_is_made_without_it
     assert not waits.for_task
     waits.heard(Left("evaluator-0", LOST), 70)
     assert not waits.for_task
+
+
+def test_a_worker_that_has_ended_is_remembered_also_in_the_next_attempt(waits):
+    waits.heard(Left("evaluator-0", DONE), 0)
+    assert not waits.others_have_ended
+    waits.heard(Left("worker-1", DONE), 1)
+    waits.begin_attempt()
+    assert waits.others_have_ended
+    waits.heard(Joined("worker-1"), 2)
+    assert not waits.others_have_ended

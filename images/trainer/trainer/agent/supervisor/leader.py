@@ -154,6 +154,10 @@ class Leader:
                 standing = f"no progress for {ended.seconds:.0f} s"
                 reason = "; ".join([standing, *self._silent.cuts()])
                 if self._has_stalled or attempt > self._task.retries:
+                    if self._peers.finished and not self._task.has_ps:
+                        reason += (
+                            f"; {self._peers.finished} ended with 0 and takes no part any more"
+                        )
                     return stall.ended(reason, self._silent.cut_tasks(), again=self._has_stalled)
                 self._has_stalled = True
                 attempt = self._again(attempt, reason)
@@ -170,7 +174,8 @@ class Leader:
                 return over
             crash = self._again_because(ended, failure.exit_code)
             if not crash:
-                return self._failed(self._peers.failed(failure) or failure)
+                of_peers = self._peers.failed(failure) or self._peers.ended_too_early(failure)
+                return self._failed(of_peers or failure)
             crash = self._stops.excused(crash)
             if attempt > self._task.retries + self._stops.excuses:
                 used = f"{attempt - 1} of {self._task.retries} retries used"

@@ -32,7 +32,7 @@ from trainer.agent.beacon.messages import (
 )
 from trainer.agent.injected import mailbox
 from trainer.agent.outcome import Outcome
-from trainer.agent.policies import permanent_end
+from trainer.agent.policies import MOST_NAMED, permanent_end
 from trainer.agent.progress_file import Progress, parsed
 from trainer.agent.supervisor.child import Child, Program
 from trainer.agent.task import EVALUATOR, Task, is_data_task, trains
@@ -76,6 +76,7 @@ class Peers:
         self._ends: Counter[str] = Counter()
         self._gone: set[str] = set()
         self._left: list[Left] = []
+        self._finished: dict[str, None] = {}
 
     def begin_attempt(self) -> None:
         """Forget which tasks left in earlier attempts; all are needed again that can still come."""
@@ -85,6 +86,13 @@ class Peers:
     @property
     def any(self) -> bool:
         return bool(self._expected)
+
+    @property
+    def finished(self) -> str:
+        """Return the names of the peers that have ended well; '' if there are none."""
+        more = len(self._finished) - MOST_NAMED
+        names = ", ".join(list(self._finished)[:MOST_NAMED])
+        return f"{names} and {more} more" if more > 0 else names
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -107,9 +115,12 @@ class Peers:
             if isinstance(event, Left) and is_data_task(event.task):
                 self._left.append(event)  # a program may fail over it, and is then started again
             return None
+        self._finished.pop(event.task, None)
         if isinstance(event, Joined) or event.how == DONE:
             self._here.add(event.task)
             self._awaited.discard(event.task)
+            if isinstance(event, Left):
+                self._finished[event.task] = None
             return None
         self._here.discard(event.task)
         if event.how == PERMANENT:
@@ -153,6 +164,18 @@ class Peers:
                     leaders.exit_code, endings.FAILED, failure_sentence(event), (event.task,)
                 )
         return None
+
+    def ended_too_early(self, leaders: Outcome) -> Outcome | None:
+        """Return the outcome of a leader whose connections were closed by peers that ended well.
+
+        Returns None if no peer has ended, or if the leader's program failed for another reason.
+        """
+        if not self._finished or not _ECHO.search(leaders.message):
+            return None
+        return leaders.because_of(
+            f"{self.finished} had already ended, with 0: tasks that train together must take the"
+            " same number of steps"
+        )
 
 
 def failure_sentence(event: Left) -> str:

@@ -19,7 +19,7 @@ from trainer.agent.beacon.silence import Silence
 from trainer.agent.outcome import Outcome
 from trainer.agent.progress_file import Progress, Reports
 from trainer.agent.servers.probe import Prober
-from trainer.agent.task import EVALUATOR, Task
+from trainer.agent.task import EVALUATOR, Task, trains
 from trainer.agent.usage import Usage
 from trainer.contract import endings, events
 from trainer.contract.events import Epoch, Event, Phase, Step
@@ -64,6 +64,8 @@ class Progression:
         self._phase = TRAINING
         self._recovers = False
         self.waits_for_task = False
+        self.works_alone = False
+        """Whether other tasks of an all-reduce have ended: the leader saves or evaluates now."""
         self._used: tuple[float, Mapping[str, Usage]] | None = None
 
     @property
@@ -75,7 +77,9 @@ class Progression:
             return UNREPORTED_S
         least = RECOVERY_S if self._recovers or self.waits_for_task else LEAST_S
         reported = max(least, TIMES * statistics.median(self._distances))
-        return reported if self._phase == TRAINING else max(reported, UNREPORTED_S)
+        if self._phase == TRAINING and not self.works_alone:
+            return reported
+        return max(reported, UNREPORTED_S)
 
     def look(self, now: float) -> None:
         """Add the time that has passed; called about once a second."""
@@ -107,9 +111,10 @@ class Progression:
         self._silence.heard(_JOB)
 
     def used(self, now: float, by_task: Mapping[str, Usage]) -> None:
-        """Record the usage of each task, which counts as progress if no task reports steps."""
+        """Record the usage of each task, which counts as progress if no task reports steps, or
+        no other task trains any more."""
         before, self._used = self._used, (now, by_task)
-        if before is None or self._distances:
+        if before is None or (self._distances and not self.works_alone):
             return
         passed = now - before[0]
         more = [
@@ -140,6 +145,7 @@ class Waits:
     def __init__(self, progress: Progress, leader: str) -> None:
         self._progress = progress
         self._leader = leader
+        self._finished: set[str] = set()
         self.begin_attempt()
 
     def begin_attempt(self) -> None:
@@ -152,6 +158,10 @@ class Waits:
 
     def heard(self, event: Heard, now: float) -> None:
         """Record that a task has crashed or is silent; training does not wait for an evaluator."""
+        if isinstance(event, Left) and event.how == DONE:
+            self._finished.add(event.task)
+        elif isinstance(event, Joined):
+            self._finished.discard(event.task)
         left = isinstance(event, Left) and event.how not in (DONE, PERMANENT)
         if left:
             self._away.add(event.task)
@@ -159,6 +169,11 @@ class Waits:
             self._away.discard(event.task)
         if (left or isinstance(event, Silent)) and not event.task.startswith(EVALUATOR):
             self._lost.setdefault(event.task, now)
+
+    @property
+    def others_have_ended(self) -> bool:
+        """Whether the program of another task that trains has ended well."""
+        return any(trains(task) for task in self._finished)
 
     @property
     def for_task(self) -> bool:
@@ -235,6 +250,7 @@ def watch(
             waits.reported(name, event, now)
         waits.look(now)
         progression.waits_for_task = waits.for_task
+        progression.works_alone = waits.others_have_ended and not task.has_ps
         if looks % FILES_EVERY == 0:
             progression.used(now, usage())
             before, files = files, written(task.output)
