@@ -29,9 +29,14 @@ strategy = tf.distribute.ParameterServerStrategy(resolver)
 coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
 batches = iter(coordinator.create_per_worker_dataset(lambda: tf.data.Dataset.range(1000)))
 step = tf.function(lambda it: next(it))
-for _ in range(40):
+several = tf.function(lambda it, steps: next(it))
+several.cluster_kit_steps = lambda it, steps: steps
+for _ in range(30):
     coordinator.schedule(step, (batches,))
+for steps in (3, 7):
+    coordinator.schedule(several, args=(batches, tf.constant(steps)))
 coordinator.join()
+step.cluster_kit_steps = lambda: 5  # with wrong parameters: it counts as 1
 coordinator.schedule(step, (batches,))
 coordinator.join()
 counts, until = pathlib.Path(os.environ["CLUSTER_KIT_MAILBOX"], "closures"), time.time() + 20
@@ -44,7 +49,7 @@ os._exit(0)
 """
 
 
-def test_closures_that_each_worker_has_finished(tmp_path):
+def test_closures_or_their_steps_that_each_worker_has_finished(tmp_path):
     environment = os.environ | {
         "PYTHONPATH": str(HOOKS),
         "CLUSTER_KIT_AFTER_IMPORT": "closures",

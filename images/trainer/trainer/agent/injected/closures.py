@@ -1,5 +1,7 @@
 """Counts the closures that a coordinator has scheduled and that each worker has finished.
 
+A closure counts as one, or as the number of steps that its function says it makes: the attribute
+`cluster_kit_steps` of the `tf.function`, a number or a function of the closure's arguments.
 TensorFlow does not report these. A thread writes the counts into the mailbox once a second, for the
 supervisor.
 """
@@ -29,20 +31,29 @@ def count(mailbox: ModuleType) -> bool:
     if execute is None:
         return False
     counts: Counter[str] = Counter()
+    make = closures.__init__
 
     def execute_on(self: object, worker: object) -> None:
         execute(self, worker)
         if not isinstance(self, cluster_coordinator.ResourceClosure):
             # Each worker has one thread and one key.
-            counts[f"worker-{worker.worker_index}"] += 1
+            counts[f"worker-{worker.worker_index}"] += self.steps
 
-    def schedule_one(self: object, *args: object, **kwargs: object) -> object:
+    def make_one(self: object, fn: object, manager: object, args: object = None,
+                 kwargs: object = None) -> None:  # fmt: skip
+        self.steps = steps_of(fn, args)
+        make(self, fn, manager, args=args, kwargs=kwargs)
+
+    def schedule_one(
+        self: object, fn: object, args: object = None, kwargs: object = None
+    ) -> object:
+        steps = steps_of(fn, args)
         # Count it before the call: a worker may have finished it before `schedule` returns.
-        counts[SCHEDULED] += 1
+        counts[SCHEDULED] += steps
         try:
-            return schedule(self, *args, **kwargs)
+            return schedule(self, fn, args=args, kwargs=kwargs)
         except BaseException:
-            counts[SCHEDULED] -= 1
+            counts[SCHEDULED] -= steps
             raise
 
     def join_all(self: object) -> None:
@@ -50,10 +61,21 @@ def count(mailbox: ModuleType) -> bool:
         counts[JOINED] = counts[SCHEDULED]
 
     closures.execute_on = execute_on
+    closures.__init__ = make_one
     coordinators.join = join_all
     coordinators.schedule = schedule_one
     threading.Thread(target=say, args=(counts, mailbox), name="closures", daemon=True).start()
     return True
+
+
+def steps_of(function: object, args: object) -> int:
+    """Return the number of steps that a call of a function makes; 1 if the function does not
+    say."""
+    said = getattr(function, "cluster_kit_steps", 1)
+    try:
+        return max(1, int(said(*(args or ())) if callable(said) else said))
+    except Exception:  # noqa: BLE001 - a wrong attribute must not end the training
+        return 1
 
 
 def say(counts: Counter[str], mailbox: ModuleType) -> None:

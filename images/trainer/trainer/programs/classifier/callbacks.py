@@ -1,7 +1,4 @@
-"""Keras callbacks of the training: progress, TensorBoard, backup, checkpoints, learning rate.
-
-Also the staleness of gradients: updates by others between a step's pull and its push.
-"""
+"""Keras callbacks of the training: progress, TensorBoard, backup, checkpoints, learning rate."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ import tensorflow as tf
 from trainer.agent.progress_file import Progress
 from trainer.programs.classifier import mode
 from trainer.programs.classifier.checkpoints import prune
-from trainer.programs.classifier.interruption import Resumable
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
 from trainer.programs.training import placement
@@ -217,59 +213,3 @@ class StepTicker(threading.Thread):
             return self._read()
         except tf.errors.OpError:
             return None
-
-
-LIMIT = 256
-"""The largest staleness that the histogram stores; larger values are counted as this value."""
-
-
-class Staleness(keras.metrics.Metric):
-    """Mean and maximum staleness over the steps since the last reset.
-
-    It is a histogram, because workers update it at the same time: addition is atomic, a maximum is
-    not.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(name="staleness")
-        self.counts = self.add_weight("counts", shape=(LIMIT,), initializer="zeros")
-        self.pushes = self.add_weight("pushes", shape=(), initializer="zeros", dtype=tf.int64)
-
-    def update_state(self, pulled: tf.Tensor) -> None:
-        """Count a step at its push; `pulled` (int64 scalar): the value of `pushes` at its pull."""
-        since = self.pushes.read_value() - pulled
-        self.pushes.assign_add(tf.constant(1, tf.int64))
-        self.counts.assign_add(tf.one_hot(tf.clip_by_value(since, 0, LIMIT - 1), LIMIT))
-
-    def reset_state(self) -> None:
-        self.counts.assign(tf.zeros(LIMIT))
-        self.pushes.assign(tf.constant(0, tf.int64))
-
-    def result(self) -> dict[str, tf.Tensor]:
-        counts = tf.convert_to_tensor(self.counts)
-        updates = tf.range(LIMIT, dtype=counts.dtype)
-        return {
-            "staleness_mean": tf.math.divide_no_nan(
-                tf.reduce_sum(counts * updates), tf.reduce_sum(counts)
-            ),
-            "staleness_max": tf.reduce_max(tf.where(counts > 0, updates, 0.0)),
-        }
-
-
-class AsynchronousModel(Resumable):
-    """A model whose steps count the updates by other workers during their gradient's computation.
-
-    The optimizer's counter does not show this: TensorFlow can increase it before the gradient is
-    computed.
-    """
-
-    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
-        images, labels = data
-        pulled = self.staleness.pushes.read_value()
-        with tf.control_dependencies([pulled]):
-            images = tf.identity(images)
-        _, predicted, gradients = self.gradients(images, labels)
-        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
-        with tf.control_dependencies(gradients):
-            self.staleness.update_state(tf.identity(pulled))
-        return self.compute_metrics(images, labels, predicted, None)

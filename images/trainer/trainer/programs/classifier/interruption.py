@@ -55,6 +55,20 @@ class Resumable(Cloned):
         return self.resume_at or counters
 
 
+class Coordinated(Resumable):
+    """A model whose steps a chief counts: its loss does not update Keras's metrics on the ps."""
+
+    def compute_loss(
+        self,
+        x: tf.Tensor | None = None,
+        y: tf.Tensor | None = None,
+        y_pred: tf.Tensor | None = None,
+        sample_weight: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        mean = tf.reduce_mean(keras.losses.categorical_crossentropy(y, y_pred))
+        return tf.add_n([mean, *self.losses])
+
+
 class Interruption(keras.callbacks.Callback):
     """Keeps a snapshot, `interrupted/state`, until the end of its epoch has been saved.
 

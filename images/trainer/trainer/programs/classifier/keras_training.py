@@ -24,15 +24,11 @@ from trainer.programs.classifier import (
     input_pipeline,
     mode,
 )
-from trainer.programs.classifier.callbacks import (
-    AsynchronousModel,
-    EpochReport,
-    Staleness,
-    callbacks,
-)
+from trainer.programs.classifier.async_calls import AsyncCalls
+from trainer.programs.classifier.callbacks import EpochReport, callbacks
 from trainer.programs.classifier.evaluate import finish
 from trainer.programs.classifier.graph_mode import train_graph
-from trainer.programs.classifier.interruption import Interruption, Resumable
+from trainer.programs.classifier.interruption import Coordinated, Interruption, Resumable
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.other_trainers import OtherTrainers, all_here_within
 from trainer.programs.classifier.schedule import Schedule, schedule_of
@@ -67,14 +63,16 @@ def fit(
 
     creator = tf.keras.utils.experimental.DatasetCreator
     inputs = {
-        mode.PARAMETER_SERVER: lambda: creator(lambda _: for_worker()),
         mode.ALL_REDUCE: lambda: creator(for_peer),
         mode.MIRRORED: lambda: input_pipeline.training_set(split, classes, options, 1, 0),
     }
     first, steps = schedule.first_epoch, schedule.steps_per_epoch
     with program.watched(interruption.terminated):
-        if schedule.strategy == mode.PARAMETER_SERVER and options.update == mode.SYNC:
-            rounds = SyncRounds(network, for_worker, workers)
+        if schedule.strategy == mode.PARAMETER_SERVER:
+            if options.update == mode.SYNC:
+                rounds = SyncRounds(network, for_worker, workers)
+            else:
+                rounds = AsyncCalls(network, for_worker, workers, options.steps_per_call)
             fit_in_rounds(
                 rounds, network, options, steps, first, accompanying, interruption.between_steps
             )
@@ -234,15 +232,11 @@ def train_eagerly(how: str, task: Task, options: Options, progress: Progress | N
 
 def prepared(schedule: Schedule, task: Task, options: Options, classes: int) -> tf.keras.Model:
     """The model in its strategy's scope, with the weights of an earlier run's last epoch."""
-    asynchronous = schedule.strategy == mode.PARAMETER_SERVER and options.update == mode.ASYNC
+    kind = Coordinated if schedule.strategy == mode.PARAMETER_SERVER else Resumable
     with servers_may_be_lost():
         strategy = make(schedule.strategy, task, options)
         with strategy.scope() if strategy else contextlib.nullcontext():
-            network = classifier_model.build(
-                options, classes, AsynchronousModel if asynchronous else Resumable
-            )
-            if asynchronous:
-                network.staleness = Staleness()
+            network = classifier_model.build(options, classes, kind)
             network.clone_devices = clone_devices(schedule.strategy, task, options)
             network.optimizer.build(network.trainable_variables)
             if schedule.first_epoch:

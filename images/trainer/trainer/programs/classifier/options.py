@@ -39,8 +39,11 @@ class Options:
 
     None: enough steps to show every training image once.
     """
-    steps_per_call: int
-    """Steps that a worker makes per message from the chief."""
+    steps_per_call: int | None
+    """Steps that a worker makes per message from the chief.
+
+    None: chosen by their speed under a coordinator (schedule.calls_of), elsewhere 1.
+    """
     learning_rates: tuple[tuple[int, float], ...]
     """(first epoch, rate), ordered by epoch; epochs count from 0."""
     dropout: float
@@ -103,7 +106,8 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
         help="number of epochs, including those before a resume",
     )
     add("--steps-per-epoch", type=positive, help="steps per epoch (default: every image once)")
-    add("--steps-per-call", type=positive, default=1, help="steps that a worker makes per message")
+    add("--steps-per-call", type=positive, help="steps that a worker makes per message (default:"
+        " under a coordinator as many as take some tenths of a second, elsewhere 1)")  # fmt: skip
     add("--learning-rates", nargs="+", type=rate_from, metavar="EPOCH:RATE", help="schedule",
         default=[(0, 1e-3), (3, 1e-4), (7, 1e-5)])  # fmt: skip
     add("--dropout", type=fraction, default=0.2, help="before the last layer")

@@ -29,6 +29,33 @@ class Schedule:
         return self.epochs * self.steps_per_epoch
 
 
+SHORT_S, LONG_S = 0.05, 0.5
+"""The minimum length of a call in seconds, for each worker, and the usual maximum. A message takes
+the chief 5 ms, so its messages to all workers need a tenth of its time. Longer calls would keep the
+others waiting at the end of an epoch."""
+SHARES = 3
+"""Each worker gets about so many calls before the calls become shorter."""
+
+
+def calls_of(count: int, workers: int, steps_per_s: float, exactly: int | None = None) -> list[int]:
+    """Returns the steps of each call that a chief sends to its workers; their sum is `count`.
+
+    The calls become shorter towards the end, so that no worker has much left when the others have
+    finished.
+
+    Args:
+        steps_per_s: the speed of one worker; 0 if it is unknown: then each call makes one step.
+        exactly: the steps of each call but the last, instead.
+    """
+    least = exactly or max(1, round(SHORT_S * workers * steps_per_s))
+    most = exactly or max(least, int(LONG_S * steps_per_s))
+    calls = []
+    while count > 0:
+        calls.append(min(count, most, max(least, count // (SHARES * workers))))
+        count -= calls[-1]
+    return calls
+
+
 def schedule_of(
     strategy: str, task: Task, options: Options, images: int, first_epoch: int = 0
 ) -> Schedule:

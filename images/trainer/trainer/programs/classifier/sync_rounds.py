@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from trainer.programs.classifier.async_calls import AsyncCalls
 from trainer.programs.classifier.interruption import Resumable
 from trainer.programs.classifier.options import Options
 
@@ -89,7 +90,7 @@ def slots(variable: tf.Variable, count: int) -> tf.Variable:
 
 
 def fit_in_rounds(
-    rounds: SyncRounds,
+    rounds: SyncRounds | AsyncCalls,
     network: Resumable,
     options: Options,
     steps: int,
