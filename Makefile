@@ -172,7 +172,7 @@ $(DEV): $(KIT) requirements-dev.lock
 test test-more test-unit fuzz: export PYTHONDONTWRITEBYTECODE :=
 
 # Those without containers first, each file of tests in one process.
-WITHOUT_ENGINE := tests/unit tests/docs tests/golden tests/trainer tests/ci
+WITHOUT_ENGINE := tests/unit tests/docs tests/golden tests/trainer tests/ci tests/predict
 SPREAD = --numprocesses=$(UNIT_JOBS) --dist=loadfile --no-loadscope-reorder $(WITHOUT_ENGINE)
 
 .PHONY: test
