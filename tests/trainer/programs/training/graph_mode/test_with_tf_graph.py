@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,7 +29,7 @@ from graph_jobs import (  # noqa: E402
 from trainer.agent.progress_file import Progress  # noqa: E402
 from trainer.agent.task import read_task  # noqa: E402
 from trainer.programs.training import program  # noqa: E402
-from trainer.programs.training.graph_mode import checkpoint_saver  # noqa: E402
+from trainer.programs.training.graph_mode import checkpoint_saver, counters  # noqa: E402
 from trainer.programs.training.graph_mode.job import ModelLoss  # noqa: E402
 from trainer.programs.training.graph_mode.replica_graph import updates_of  # noqa: E402
 from trainer.programs.training.graph_mode.run import run  # noqa: E402
@@ -99,6 +100,16 @@ def test_another_models_checkpoint_is_refused(alone):
 
     with pytest.raises(CheckpointError, match=r"belongs to another model.*more"):
         run(alone, small_job(build=more), QUICK, None)
+
+
+def test_the_counters_of_all_replicas_are_restored_in_one_run():
+    with tf.Graph().as_default(), tf1.Session() as session:
+        counts = counters.make_counters("/device:CPU:0", 3, 10).counts
+        runs = []
+        counting = SimpleNamespace(run=lambda *given: (runs.append(given), session.run(*given)))
+        counters.assign(counting, *((v, [n] * counters.BINS) for n, v in enumerate(counts)))
+        assert len(runs) == 1, "each set of ops costs TensorFlow a pass over the whole graph"
+        assert [int(value[-1]) for value in session.run(list(counts))] == [0, 1, 2]
 
 
 def test_milestones_stay_and_are_numbered(alone):

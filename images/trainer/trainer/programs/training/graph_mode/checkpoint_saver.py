@@ -117,10 +117,7 @@ class Checkpoints:
         session.run(
             self._reader.restore_op_name, {self._reader.filename_tensor_name: str(saved.path)}
         )
-        for counts in self._counters.counts:
-            known = reader.has_tensor(counts.op.name)
-            value = reader.get_tensor(counts.op.name) if known else [0] * counts.shape[0]
-            assign(session, counts, value)
+        assign(session, *((counts, counts_in(reader, counts)) for counts in self._counters.counts))
 
     def save(self, session: tf1.Session, by_hand: bool = False) -> Saved | None:
         """Write, check and publish a checkpoint, and remove old ones.
@@ -149,6 +146,12 @@ class Checkpoints:
         for old in automatic[: max(0, len(automatic) + (not by_hand) - self._keep)]:
             remove_checkpoint(old.path)
         return saved
+
+
+def counts_in(reader: tf.train.CheckpointReader, counts: tf.Variable) -> object:
+    """Return the value of `counts` in a checkpoint; zeros for a replica that the run lacked."""
+    known = reader.has_tensor(counts.op.name)
+    return reader.get_tensor(counts.op.name) if known else [0] * counts.shape[0]
 
 
 def opened(saved: Saved) -> tf.train.CheckpointReader:

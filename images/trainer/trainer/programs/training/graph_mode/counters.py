@@ -59,9 +59,15 @@ def variable(name: str, shape: tuple[int, ...], value: int = 0) -> tf.Variable:
     )
 
 
-def assign(session: tf1.Session, to: tf.Variable, value: object) -> None:
-    """Set a variable by feeding its initialiser: no op is added to the graph."""
-    session.run(to.initializer, {to.initializer.inputs[1]: value})
+def assign(session: tf1.Session, *values: tuple[tf.Variable, object]) -> None:
+    """Set variables by feeding their initialisers: no op is added to the graph.
+
+    All of them in one run: TensorFlow prepares the whole graph once for each set of ops, which
+    takes 0.1 s for a MobileNetV2.
+    """
+    initializers = [variable.initializer for variable, _ in values]
+    fed = zip(initializers, values)
+    session.run(initializers, {op.inputs[1]: value for op, (_, value) in fed})
 
 
 def counted(

@@ -181,5 +181,5 @@ def start_rounds(rounds: Rounds, global_step: tf.Variable, session: tf1.Session)
         if count:
             session.run(take, {rounds.take_count: count})
     session.run(rounds.drop_older, first)  # Taking the gradient has increased the step by 1.
-    assign(session, rounds.base, base)
+    assign(session, (rounds.base, base))
     session.run(rounds.send, first)

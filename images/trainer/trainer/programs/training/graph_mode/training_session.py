@@ -72,7 +72,7 @@ class Shutdown:
 
     def tell(self, session: tf1.Session) -> None:
         """Called by the chief: notify the other replicas that they can end."""
-        assign(session, self._counters.over, 1)
+        assign(session, (self._counters.over, 1))
 
     def is_over(self, session: tf1.Session) -> bool:
         """Wait for the chief's notice and return True.
