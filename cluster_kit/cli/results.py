@@ -51,7 +51,7 @@ def report(
     known = {run: known_of(run, current_host().engine_or_none) for run in selected}
     try:
         if len(selected) == 1 and output is None:
-            path = write_report(selected[0], known[selected[0]])
+            path = write_report(selected[0], known[selected[0]], scaling=True)
         else:
             path = output or Path(TOGETHER)
             if path.is_dir():

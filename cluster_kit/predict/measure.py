@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
@@ -174,6 +175,7 @@ def figures_of(
             "measure a run with worker = 1 or more",
         )
     entries = _last_attempt(entries, leader.name)
+    _refuse_restarted(name or cluster.name, entries, [task.name for task in trainers])
     series, together = _series(entries, [t.name for t in trainers], leader.name, coordinated)
     spans = _spans(entries, leader.name)
     stretches = {task: list(_stretches(points, spans)) for task, points in series.items()}
@@ -226,6 +228,18 @@ def figures_of(
 # Steps: (Unix seconds, steps so far) of each worker.
 
 Points = list[tuple[float, float]]
+
+
+def _refuse_restarted(name: str, entries: Sequence[Entry], trainers: Sequence[str]) -> None:
+    """Raise UsageError if a worker's program was started again while the others trained on."""
+    started = Counter(entry.task for entry in entries if isinstance(entry.event, Start))
+    again = [task for task in trainers if started[task] > 1]
+    if again:
+        raise UsageError(
+            f"{name}: {', '.join(again)} was started again during the training, so that its steps "
+            "do not show an undisturbed speed",
+            "measure a run without a drill and without restarts",
+        )
 
 
 def _last_attempt(entries: Sequence[Entry], leader: str) -> Sequence[Entry]:

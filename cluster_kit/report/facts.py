@@ -282,6 +282,7 @@ def facts_with(
         ],
         "faults": [fault.facts(began) for fault in run.faults],
         "goodput": list(run.goodput),
+        "scaling": None,
         "charts": [_chart(chart, began) for chart in charts],
         "traffic": traffic_facts(edges),
         "placement": placement_of(run.entries),

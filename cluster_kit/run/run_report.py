@@ -45,10 +45,11 @@ DRILL = "drill.json"
 """The file in a run's directory with the faults of a drill and their results."""
 
 
-def write_report(run: RunDirectory, known: Known) -> Path:
+def write_report(run: RunDirectory, known: Known, *, scaling: bool = False) -> Path:
     """Write report.json and report.html into the run's directory; return the path of the page.
 
     Args:
+        scaling: predict the speed with more workers, too, which takes about a second.
         known: secrets that the files must not contain. If some are unknown, the page is created
             from report.json, if it exists.
     Raises:
@@ -56,6 +57,8 @@ def write_report(run: RunDirectory, known: Known) -> Path:
         OSError: they cannot be written.
     """
     facts = _shown(run, known)
+    if scaling:
+        facts["scaling"] = scaling_facts(run, known)
     write_atomically(run.report.with_suffix(".json"), json.dumps(facts) + "\n")
     write_atomically(run.report, page([facts]))
     return run.report
@@ -112,6 +115,21 @@ def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
     )
     shown: dict[str, Any] = masked_facts(facts, masker(known.values))
     return shown
+
+
+def scaling_facts(run: RunDirectory, known: Known | None = None) -> dict[str, Any] | None:
+    """The speed of a run that has ended with more workers; None if `up` did not start it."""
+    from cluster_kit.predict.scaling import scaling_of  # a run itself does not need it
+
+    record = read_record(run)
+    if record is None:
+        return None
+    known = known or known_of(run)
+    entries = entries_of(run.output, record.cluster, record.since, record.sizes)
+    samples = samples_of(run.output, record.cluster, record.since, record.sizes)
+    shown = [without_values(entry, known.mask) for entry in entries]
+    facts: dict[str, Any] = scaling_of(record.cluster, shown, samples)
+    return facts
 
 
 def saved_report(run: RunDirectory) -> dict[str, Any]:

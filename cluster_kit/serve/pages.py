@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from cluster_kit.platforms.engine import SIDECAR
 from cluster_kit.report.page import DRAWS, document
 from cluster_kit.run.history import Run, runs_of
 from cluster_kit.run.run_directory import Record, read_record
-from cluster_kit.run.run_report import outcome_facts, saved_report
+from cluster_kit.run.run_report import outcome_facts, saved_report, scaling_facts
 from cluster_kit.run.verdict import Reason
 from cluster_kit.serve.incremental import Reading
 from cluster_kit.serve.server import Response, event
@@ -38,7 +39,7 @@ def cluster_page(site: Site, name: str) -> Response:
 
 def run_page(site: Site, cluster: str, run: str) -> Response:
     """The page of a run that has ended; raises UsageError."""
-    facts = saved_report(site.run(cluster, run))
+    facts = _with_scaling(site.run(cluster, run))
     return _page(f"{cluster} {run}", {"run": facts}, (*OF_RUN, "live/run.js"))
 
 
@@ -185,7 +186,7 @@ class Feed:
                     "tasks and their logs are known"
                 )
             if self._has_ended(run, record):
-                return None, json.dumps({"run": saved_report(run), "now": {}, "ended": True})
+                return None, json.dumps({"run": _with_scaling(run), "now": {}, "ended": True})
             if not self._up:
                 return None, json.dumps({"run": saved_report(run), "now": {}, "ended": False})
         except UsageError as error:
@@ -202,6 +203,19 @@ class Feed:
 
     def _none(self, why: str) -> str:
         return json.dumps({"none": why, "states": self._up})
+
+
+def _with_scaling(run: RunDirectory) -> dict[str, Any]:
+    """The report of a run that has ended, with its speed with more workers."""
+    facts = saved_report(run)
+    if facts.get("scaling") is None and facts["verdict"]["success"] is not None:
+        facts = {**facts, "scaling": _scaling(run, _stamp(run))}
+    return facts
+
+
+@lru_cache(maxsize=64)
+def _scaling(run: RunDirectory, _stamp: Stamp) -> dict[str, Any] | None:
+    return scaling_facts(run)
 
 
 def _stamp(run: RunDirectory) -> Stamp:

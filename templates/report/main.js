@@ -47,6 +47,21 @@ function placement(run) {
   return element("details", { open: rows.length < 15 }, element("summary", {}, "Variables and where they are"), table(["variable", "on", "size"], rows));
 }
 
+// What more workers would bring, as predicted from this run; null if that was not asked for.
+function scaling(run) {
+  const found = run.scaling;
+  if (!found) return null;
+  const short = (value) => (value === null ? "–" : value >= 100 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3));
+  const rows = found.points.map((one) => [right(String(one.workers)), right(short(one.speed)), right(one.low === one.high ? "" : `${short(one.low)} … ${short(one.high)}`),
+    right(one.efficiency === null ? "–" : `${Math.round(one.efficiency * 100)} %`)]);
+  const limits = found.points.filter((one) => one.limit).map((one) => element("li", {}, `${one.workers} workers: ${one.limit}`));
+  const unit = `${found.unit}/s`;
+  return element("div", {}, rows.length ? table(["workers", unit, "from … to", "efficiency"], rows) : null,
+    limits.length ? element("div", {}, element("p", {}, "What limits"), element("ul", {}, ...limits)) : null,
+    found.why ? element("p", { class: "soft" }, `No prediction${rows.length ? " beyond that" : ""}: ${found.why}`) : null,
+    rows.length ? element("p", { class: "soft" }, `Predicted from this run, with the same ps and links; cluster-kit predict ${run.cluster}/${run.run} takes other ones.`) : null);
+}
+
 function howItWasRun(run) {
   const pairs = (found, unit) => table(["", ""], Object.entries(found).map(([name, value]) => [name.replaceAll("_", " "), right(figure(value, unit))]));
   return element("div", {}, element("h3", {}, "Again"), element("pre", {}, run.command || `cluster-kit up ${run.source}`),
@@ -75,6 +90,7 @@ function show(runs, page) {
     section("lanes", "What each task did", laneKey(runs), zoomBar(), ...runs.flatMap((run) => [named(run), lanes(run), faultTable(run)])),
     section("figures", "Figures over time", figures.grid),
     clusterSection(runs, named),
+    ...(runs.some((run) => run.scaling) ? [section("scaling", "With more workers", ...runs.flatMap((run) => [named(run), scaling(run)]))] : []),
     ...(runs.some((run) => run.profiles?.length) ? [section("profiles", "Where a step's time goes", ...runs.flatMap((run) => [named(run), ...profiles(run)]))] : []),
     section("how", "How it was run", ...runs.flatMap((run) => [named(run), howItWasRun(run)])), tip);
   figures.make();

@@ -167,6 +167,38 @@ def test_faults_of_a_drill_are_marked_explained_and_listed(browser: Any, tmp_pat
         assert one.complaints == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_speed_with_more_workers_fits_every_width(
+    browser: Any, tmp_path: Path, scheme: str
+) -> None:
+    limit = "ps-0's link is busy for 100% of the time: 204 MB for each worker in each step"
+    points = [
+        {"workers": n, "ps": 1, "speed": 130.5 * n, "low": 120.0 * n, "high": 140.0 * n,
+         "efficiency": 0.98, "limit": limit}
+        for n in (2, 4, 8, 16)
+    ]  # fmt: skip
+    facts = {**facts_of(trained()), "goodput": ["goodput 80%"]}
+    facts["scaling"] = {"unit": "images", "points": points, "why": ""}
+    report = tmp_path / "report.html"
+    report.write_text(page([facts]))
+    for width in (420, 900, 1400):
+        with opened(browser, report, scheme) as one:
+            one.page.set_viewport_size({"width": width, "height": 900})
+            shown = one.page.locator("#scaling")
+            rows = [row.split("\t") for row in shown.locator("tbody tr").all_inner_texts()]
+            assert rows[3] == ["16", "2,088", "1,920 … 2,240", "98 %"]
+            assert f"16 workers: {limit}" in shown.inner_text()
+            for part in shown.locator("li, td, p").all():
+                box = part.bounding_box()
+                assert box and box["x"] >= 0 and box["x"] + box["width"] <= width
+            assert one.complaints == []
+    lacking = {"unit": "", "points": [], "why": f"too short {EVIL}"}
+    report.write_text(page([{**facts, "scaling": lacking}]))
+    with opened(browser, report, scheme) as one:
+        assert "No prediction: too short" in one.page.locator("#scaling").inner_text()
+        assert one.page.locator("#scaling table").count() == 0 and one.complaints == []
+
+
 def test_variables_are_listed_with_their_tasks(browser: Any, tmp_path: Path) -> None:
     kernel = {"name": "kernel", "on": "ps-0", "bytes": 4096}
     entries = [*trained().entries, told(4, "chief-0", "placement", variables=[kernel])]

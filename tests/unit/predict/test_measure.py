@@ -20,6 +20,7 @@ from cluster_kit.predict.measure import _pairs, figures_of, profile_of, profile_
 from cluster_kit.predict.plan import shards
 from cluster_kit.predict.profile import load, parse, text
 from cluster_kit.predict.question import Question
+from cluster_kit.predict.scaling import scaling_of
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run_directory import Record, write_record
 from cluster_kit.workspace import RunDirectory, new_run
@@ -75,6 +76,28 @@ def recorded(
             for name, (cpu, size) in rates.items()
         ]
     return made, sorted([*entries, *more], key=lambda one: one.time), samples
+
+
+def test_a_worker_that_was_started_again_shows_no_undisturbed_speed() -> None:
+    again = [as_entry("worker-1", at, "start", {"attempt": 1}) for at in (0.5, 30.0)]
+    with pytest.raises(UsageError, match="worker-1 was started again during the training"):
+        figures_of(*recorded(limited(), more=again))
+
+
+def test_a_runs_page_has_its_speed_with_2_4_and_8_times_the_workers() -> None:
+    """Where a run lacks what a prediction needs, it says so in one line instead of figures."""
+    found = scaling_of(*recorded(limited()))
+    assert [point["workers"] for point in found["points"]] == [2, 4, 8, 16]
+    assert (found["unit"], found["why"]) == ("images", "")
+    speeds = [point["speed"] for point in found["points"]]
+    assert speeds[0] == pytest.approx(2 * 32 / 0.5, rel=0.1)
+    assert "ps-0's link" in found["points"][-1]["limit"]
+    assert found["points"][-1]["efficiency"] < 0.7
+    assert scaling_of(*recorded(limited(), batch=None))["unit"] == "steps"
+    short = scaling_of(*recorded(limited(), seconds=2))
+    assert short["points"] == [] and short["why"] and "\n" not in short["why"]
+    many = scaling_of(*recorded(limited(workers=40)))
+    assert [point["workers"] for point in many["points"]] == [40, 80, 160]
 
 
 def test_one_run_gives_bytes_work_and_a_row_that_calibrates() -> None:
