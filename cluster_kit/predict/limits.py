@@ -217,7 +217,7 @@ def fullest(held: tuple[Shard, ...]) -> float:
 def size(number: float) -> str:
     """Bytes in words: `95.3 MB`, powers of 1000."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= factor:
+        if number >= 0.9995 * factor:  # 999.6 kB are 1 MB
             return f"{number / factor:.3g} {unit}"
     return f"{number:.0f} bytes"
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from statistics import fmean, median
+from statistics import fmean, linear_regression, median
 from typing import Any
 
 from cluster_kit.contract.events import End, Phase, Placement, Start, Step, Training
@@ -50,6 +50,10 @@ NO_LIMIT = 100e9
 FULL = 0.8
 """From this part of a ps's link on, the speed tells of the link, not of the workers' steps."""
 LEAST_PAIRS = 4
+LEAST_REPORTS = 6
+MANY_STEPS = 100
+APART = 1.2
+"""Runs whose speeds differ by this factor tell work from what is used without training."""
 NORMAL = 0.455
 """The median of a square of a normal variable with variance 1."""
 LONGEST_NAME = 200
@@ -182,9 +186,7 @@ def figures_of(
     _refuse_without_steps(name or cluster.name, stretches)
     begin, end = _window(name or cluster.name, stretches, together)
     parts = [(max(a, begin), min(b, end)) for a, b in spans if min(b, end) > max(a, begin)]
-    by_worker = {
-        task: sum(_between(points, *part) for part in parts) for task, points in series.items()
-    }
+    by_worker = {task: _steps_in(points, parts) for task, points in series.items()}
     if together:  # the leader counts rounds in which each worker makes a step
         rounds = by_worker[leader.name if leader.name in by_worker else next(iter(by_worker))]
         by_worker = {task.name: rounds for task in trainers}
@@ -322,12 +324,26 @@ def _refuse_without_steps(name: str, stretches: Mapping[str, Sequence[Points]]) 
 def _window(
     name: str, stretches: Mapping[str, Sequence[Points]], together: bool
 ) -> tuple[float, float]:
-    """The time in which all workers made steps, without its beginning."""
+    """The time in which all workers made steps, without its beginning.
+
+    A worker that has made its last step may wait for the others, so its time ends one report
+    before.
+    """
     begin = max(found[0][0][0] for found in stretches.values())
-    end = min(found[-1][-1][0] for found in stretches.values())
+    end = min(
+        _busy_until([point for points in found for point in points], together)
+        for found in stretches.values()
+    )
     if end <= begin:
         raise _too_short(name, 0, 0.0)
     return begin + WARM_UP * (end - begin), end
+
+
+def _busy_until(points: Points, together: bool) -> float:
+    """The time of the last report after which a worker made more steps."""
+    if together or len(points) < LEAST_REPORTS:
+        return points[-1][0]
+    return max((at for at, count in points if count < points[-1][1]), default=points[-1][0])
 
 
 def _too_short(name: str, steps: float, seconds: float) -> UsageError:
@@ -355,6 +371,22 @@ def _at(points: Points, time: float) -> float:
 
 def _between(points: Points, begin: float, end: float) -> float:
     return max(0.0, _at(points, end) - _at(points, begin))
+
+
+def _steps_in(points: Points, parts: Sequence[tuple[float, float]]) -> float:
+    """The steps in these times.
+
+    Reports of few steps are only exact to one step, so all of them count: by the line through them.
+    """
+    steps = sum(_between(points, *part) for part in parts)
+    if len(parts) > 1 or steps > MANY_STEPS:
+        return steps
+    begin, end = parts[0]
+    inside = [point for point in points if begin <= point[0] <= end]
+    if len(inside) < LEAST_REPORTS:
+        return steps
+    line = linear_regression([at for at, _ in inside], [count for _, count in inside])
+    return max(0.0, line.slope * (end - begin))
 
 
 def _pairs(
@@ -693,38 +725,45 @@ def _from_traffic(run: Figures, pull: float, push: float) -> Iterator[dict[str, 
 
 
 def _apply(runs: Sequence[Figures], throttled: bool) -> float:
-    """The seconds of a ps for one gradient of all variables, with what it sends and receives.
-
-    Of several runs with the same ps, the line through their CPUs and speeds: what a ps uses without
-    training is not its work.
-    """
-    points: dict[int, list[tuple[float, float]]] = {}
-    for run in runs:
-        cpu = run.of_servers("cpu_s")
-        if cpu is not None:
-            rate = run.steps / run.seconds
-            points.setdefault(run.ps, []).append((rate, cpu * rate))
+    """The seconds of a ps for one gradient of all variables, with what it sends and receives."""
     last = runs[-1]
-    limit = last.cpus["ps"] if throttled else None
-    alone = last.of_servers("cpu_s")
-    if alone is None:
-        return 0.0
-    best = max(0.0, alone - last.idle_s)
-    for found in points.values():
-        low, high = min(found), max(found)
-        if high[0] > 1.2 * low[0] and (slope := (high[1] - low[1]) / (high[0] - low[0])) > 0:
-            best = min(alone, slope)
-    return best / min(1.0, limit or 1.0)
+    points = [
+        (run.ps, run.steps / run.seconds, cpu * run.steps / run.seconds)
+        for run in runs
+        if (cpu := run.of_servers("cpu_s")) is not None
+    ]
+    work = _work(points, last.idle_s * last.steps / last.seconds)
+    return work / min(1.0, (last.cpus["ps"] if throttled else None) or 1.0)
 
 
 def _dispatch(runs: Sequence[Figures], throttled: bool) -> float:
     """The chief's seconds for one step of a worker."""
     last = runs[-1]
-    used = last.used.get(last.coordinator)
-    if used is None:
+    points = [
+        (0, run.steps / run.seconds, run.used[run.coordinator].cpu_s / run.seconds)
+        for run in runs
+        if run.coordinator in run.used
+    ]
+    return _work(points, 0.0) / min(1.0, (last.cpus["chief"] if throttled else None) or 1.0)
+
+
+def _work(points: Sequence[tuple[int, float, float]], idle: float) -> float:
+    """The CPU seconds of one step, from (ps, steps per second, CPUs) of each run; 0 if unknown.
+
+    Several runs with the same ps give a line: what is used without training is not work. Otherwise
+    `idle` CPUs are that.
+    """
+    if not points:
         return 0.0
-    limit = last.cpus["chief"] if throttled else None
-    return used.cpu_s / last.steps / min(1.0, limit or 1.0)
+    ps, rate, cpus = points[-1]
+    alone = cpus / rate
+    same = [(r, c) for p, r, c in points if p == ps]
+    low, high = min(same), max(same)
+    if high[0] > APART * low[0]:
+        line = linear_regression([r for r, _ in same], [c for _, c in same])
+        if line.slope > 0:
+            return min(alone, line.slope)
+    return max(0.0, alone - idle / rate)
 
 
 def _seconds_by_cpu(run: Figures) -> float | None:
