@@ -11,8 +11,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from cluster_kit import roles
 from cluster_kit.cli import manifest_options
-from cluster_kit.cli.app import app, out, print_json, say, short
+from cluster_kit.cli.app import app, current_host, err, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.manifest.field_types import rate, short_duration
 from cluster_kit.observe.progress import without_values
@@ -217,9 +218,10 @@ def measure(
     run: Annotated[
         str,
         typer.Argument(
-            metavar="[RUN]",
-            help="A run's directory, CLUSTER/RUN, or a cluster's name for its newest run. "
-            "Default: the newest run of all.",
+            metavar="[RUN|MANIFEST]",
+            help="A run's directory, CLUSTER/RUN, or a cluster's name for its newest run; or a "
+            "manifest's file (.toml), which is trained for a short time. Default: the newest run "
+            "of all.",
             autocompletion=manifest_options.runs,
         ),
     ] = "",
@@ -236,17 +238,58 @@ def measure(
             help="Images of one worker's step, if the program does not report them.",
         ),
     ] = None,
+    seconds: Annotated[
+        int,
+        typer.Option("--seconds", min=20, max=3600, help="The longest time of each short run."),
+    ] = 60,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Output file (default: in the run's directory)."),
     ] = None,
 ) -> None:
-    """Write a profile of a finished run, for `predict`: seconds, bytes and CPU of one step."""
-    selected = run_named(run, here())
-    figures = figures_of_run(selected, way, batch)
-    _write(profile_of([figures]), output or selected.path / FILE_NAME)
-    for line in sentences(figures):
-        say(f"  {line}")
+    """Write a profile of a finished run, or of short runs of a manifest, for `predict`."""
+    if run.endswith(".toml"):
+        profile, directory = _short_runs(run, way, batch, seconds)
+    else:
+        selected = run_named(run, here())
+        figures = figures_of_run(selected, way, batch)
+        profile, directory = profile_of([figures]), selected.path
+        for line in sentences(figures):
+            say(line)
+    _write(profile, output or directory / FILE_NAME)
+
+
+def _short_runs(
+    manifest: str, way: str | None, batch: int | None, seconds: int
+) -> tuple[Profile, Path]:
+    """The profile of a manifest, and the directory of its last run."""
+    from cluster_kit.compare import short_runs as short
+    from cluster_kit.run.prepare import read
+    from cluster_kit.run.request import Request
+    from cluster_kit.show.view import QuietView
+
+    host, workspace = current_host(), here()
+    given = read(Request(manifest, {}), workspace).manifest
+    by_ps = given.count(roles.PS.name) > 0
+    measured: list[Figures] = []
+
+    def one(what: short.Short) -> Path:
+        keys = short.overrides(what, seconds, given.count(roles.CHIEF.name) > 0)
+        outcome = short.run(host, manifest, keys, workspace, lambda: QuietView(err))
+        directory = short.directory(outcome)
+        figures = figures_of_run(directory, way, batch)
+        measured.append(figures)
+        for line in sentences(figures):
+            say(line)
+        return directory.path
+
+    for what in short.first_runs(by_ps):
+        one(what)
+    last = one(short.slower(measured[0 if by_ps else 1]))
+    rates = short.transfer(host, workspace, lambda: QuietView(err)) if by_ps else {}
+    for name, bits in rates.items():
+        say(f"the most of one {name}: {bits / 1e9:.3g} Gbit/s")
+    return profile_of(measured, rates), last
 
 
 def _write(profile: Profile, file: Path) -> None:

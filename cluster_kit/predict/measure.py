@@ -47,6 +47,8 @@ WARM_UP = 0.2
 """The part of the training, from its beginning, that is left out: tracing, first connections."""
 NO_LIMIT = 100e9
 """Bits per second that are written for containers of one host without `bandwidth`: no link."""
+FAINT = 0.1
+"""The least part of a step by which a slower link must lengthen communication to tell anything."""
 FULL = 0.8
 """From this part of a ps's link on, the speed tells of the link, not of the workers' steps."""
 LEAST_PAIRS = 4
@@ -584,12 +586,15 @@ def _variables(
 # The profile.
 
 
-def profile_of(runs: Sequence[Figures]) -> Profile:
+def profile_of(runs: Sequence[Figures], transport: Mapping[str, float] | None = None) -> Profile:
     """The profile of these runs of one program, with different workers, ps or bandwidths.
 
     The smallest run gives the seconds of a step; a second one with more workers calibrates what
     grows. Two bandwidths give what overlaps.
 
+    Args:
+        runs: at least one.
+        transport: bits per second of one `connection` and of one `ps`, if they were measured.
     Raises:
         UsageError: the runs contradict each other, or lack what a profile needs.
     """
@@ -606,6 +611,7 @@ def profile_of(runs: Sequence[Figures]) -> Profile:
     for throttled in (True, False):
         tables = _tables(ordered, base, throttled)
         tables["measured"] = list(_rows(ordered, base, tables))
+        tables["transport"] |= {key: rate_text(bits) for key, bits in (transport or {}).items()}
         overlap = _overlap(ordered)
         if overlap is not None:
             tables["exchange"]["overlap"] = overlap
@@ -820,7 +826,7 @@ def _overlap(runs: Sequence[Figures]) -> float | None:
                 moved *= (run.workers - 1) / run.workers
             less = 8 * moved * (1 / (run.bandwidth or NO_LIMIT) - 1 / (other.bandwidth or NO_LIMIT))
             slower = run.workers * (run.seconds / run.steps - other.seconds / other.steps)
-            if less > 0:
+            if less > FAINT * run.workers * other.seconds / other.steps:
                 return round(min(1.0, max(0.0, 1 - slower / less)), 3)
     return None
 

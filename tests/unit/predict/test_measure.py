@@ -289,10 +289,10 @@ def test_measure_writes_a_profile_beside_the_run(cli: Cli, root: Path) -> None:
     said = cli("measure", "demo")
     assert said.code == 0, said.err
     lines = said.err.splitlines()
-    assert lines[0] == "written: runs/demo/20261122-100000/profile.toml"
-    assert lines[1] == "  2 workers, 1 ps (async-ps): 128 images/s over 47 s"
-    assert lines[2].startswith("  a step of one worker: 0.5 s, 0.2 s of CPU, 1 MB received, 1 MB")
-    assert lines[3] == "  for it the ps use 0.01 s of CPU and the chief 0.004 s of CPU"
+    assert lines[0] == "2 workers, 1 ps (async-ps): 128 images/s over 47 s"
+    assert lines[1].startswith("a step of one worker: 0.5 s, 0.2 s of CPU, 1 MB received, 1 MB")
+    assert lines[2] == "for it the ps use 0.01 s of CPU and the chief 0.004 s of CPU"
+    assert lines[3] == "written: runs/demo/20261122-100000/profile.toml"
     file = run.path / "profile.toml"
     assert file.read_text().startswith(WRITTEN) and load(file).batch == 32
     assert cli("measure", "demo", "--batch", "64").code == 0  # it may replace what it wrote
