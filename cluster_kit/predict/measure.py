@@ -611,7 +611,9 @@ def profile_of(runs: Sequence[Figures], transport: Mapping[str, float] | None = 
     for throttled in (True, False):
         tables = _tables(ordered, base, throttled)
         tables["measured"] = list(_rows(ordered, base, tables))
-        tables["transport"] |= {key: rate_text(bits) for key, bits in (transport or {}).items()}
+        tables["transport"] |= {
+            key: rate_text(float(f"{bits:.3g}")) for key, bits in (transport or {}).items()
+        }
         overlap = _overlap(ordered)
         if overlap is not None:
             tables["exchange"]["overlap"] = overlap
