@@ -142,7 +142,7 @@ def predict(profile: Profile, question: Question) -> Answer:
     if change == Change():
         points = [_with_row(point, profile.measured) for point in points]
     advice = [*_advice(target, points), *_budget(target, ends, question)]
-    sure = [*_calibrated(profile, ends), *_sure(profile, points)]
+    sure = [*_calibrated(profile, ends), *_sure(profile, points), *_memory(change, profile)]
     return Answer(profile.name, target.way, tuple(points), tuple(advice), tuple(sure))
 
 
@@ -443,6 +443,13 @@ def _sure(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
     far = [point.workers for point in known if point.workers > FAR * most]
     if far:
         yield f"from {_workers(min(far))} on it is far from what was measured, {_workers(most)}"
+
+
+def _memory(change: Change, profile: Profile) -> Iterator[str]:
+    """Yields that memory is not predicted, if devices other than those measured may need more."""
+    moves = change.way is not None and change.way not in PS_WAYS and profile.way in PS_WAYS
+    if moves or change.speed != 1:
+        yield "whether model and batch fit into the memory of these devices is not predicted"
 
 
 def as_json(answer: Answer) -> dict[str, Any]:

@@ -81,9 +81,11 @@ def test_every_block_has_a_language(subtests: pytest.Subtests) -> None:
 
 
 def test_the_pictures_of_the_readme_exist_and_are_drawn() -> None:
-    table, report = (ROOT / link.target for link in Page(README).links if link.is_picture)
+    pictures = (ROOT / link.target for link in Page(README).links if link.is_picture)
+    table, report, predicted = pictures
     assert "<svg" in table.read_text(encoding="utf-8")[:200]
-    assert report.read_bytes().startswith(b"\x89PNG")
+    for picture in (report, predicted):
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_manifest_in_the_readme_equals_the_file() -> None:

@@ -255,3 +255,9 @@ def test_json_keeps_to_its_schema() -> None:
 def test_the_same_question_has_the_same_answer() -> None:
     question = Question((3,), (2,), steps=50)
     assert predict(profile(), question) == predict(profile(), question)
+
+
+def test_memory_of_other_devices_is_said_not_to_be_predicted() -> None:
+    for change, said in ((Change(way="ring"), True), (Change(speed=12), True), (Change(), False)):
+        answer = predict(profile(way="async-ps"), Question(workers=(2,), ps=(1,), change=change))
+        assert any("memory" in line for line in answer.sure) == said
