@@ -249,6 +249,10 @@ bench: $(DEV) engine image ## Compare the speed with a hand-written Compose file
 compare: $(DEV) engine image ## Train one model in every way, one after the other: table, JSON and PNG in build/compare/   [ARGS]
 	@$(KIT) compare $(ARGS)
 
+.PHONY: predict-here
+predict-here: $(DEV) engine image ## Compare predictions with runs on emulated machines, kept in build/predict-here/   [ARGS]
+	@.venv/bin/python -m tests.predict.here $(ARGS)
+
 .PHONY: speedup
 speedup: engine image ## Measure how more workers speed up training, on machines of 2 vCPU, 8 GB, 100 Mbit/s: a table   [ARGS]
 	@$(KIT) speedup $(ARGS)
@@ -259,7 +263,7 @@ wheel: $(KIT) ## Build dist/cluster_kit-*.whl, to be installed in projects of yo
 	@.venv/bin/pip --quiet --disable-pip-version-check wheel --no-deps --wheel-dir dist . && ls dist/cluster_kit-*.whl
 
 # Measurements of minutes to hours, below build/.
-MEASURED := bench compare drill speedup
+MEASURED := bench compare drill predict-here speedup
 # What `render` and `up` write into compose/NAME/, for each engine.
 RENDERED := compose.yaml secrets.yaml stack.yaml kubernetes.yaml cluster.json sbatch.sh sbatch.json .gitignore
 .PHONY: clean

@@ -47,6 +47,8 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "matrix": matrix.figures,
     "metric-states": metrics.states,
     "metrics": metrics.names,
+    "predict-here-rows": predict.here_rows,
+    "predict-here-summary": predict.here_summary,
     "predict-rows": predict.every_row,
     "predict-summary": predict.summary,
     "overrides": command_line.overrides,

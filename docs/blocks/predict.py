@@ -11,6 +11,7 @@ from cluster_kit.util.paths import FILES
 from docs.blocks.table import table
 
 FILE = FILES / "docs" / "predict.json"
+HERE = FILES / "docs" / "predict-here.json"
 PREDICTORS = ("error", "line", "formula")
 """The model and its two rivals, by their keys."""
 
@@ -63,4 +64,40 @@ def every_row() -> str:
         for facts in json.loads(FILE.read_text(encoding="utf-8")).values()
         for row in facts["rows"]
     ]
+    return table(headings, rows)
+
+
+def here_summary() -> str:
+    """A row for each way and model that was trained on emulated machines: median and worst."""
+    groups = json.loads(HERE.read_text(encoding="utf-8"))
+    found = {name: facts["rows"] for name, facts in groups.items()}
+    found["all"] = [row for rows in found.values() for row in rows]
+    rows = []
+    for name, cells in found.items():
+        errors = {key: [abs(row[key]) for row in cells] for key in PREDICTORS}
+        pairs = [f"{median(values):.1%}, {max(values):.1%}" for values in errors.values()]
+        rows.append((name, str(len(cells)), *pairs))
+    return table(("way, model", "cells", "`predict`", "straight line", "formula"), rows)
+
+
+def here_rows() -> str:
+    """Every cell on emulated machines, those that calibrated first."""
+    headings = (
+        "way, model", "workers", "ps", "Mbit/s", "straggler", "measured", "predicted", "error",
+        "line", "formula", "load", "what limits",
+    )  # fmt: skip
+    rows = []
+    for name, facts in json.loads(HERE.read_text(encoding="utf-8")).items():
+        for row in (*facts["calibrated"], *facts["rows"]):
+            measured = row.get("measured", row.get("images_per_s"))
+            predicted = (
+                [f"{row['predicted']:,.0f}", *(f"{row[key]:+.1%}" for key in PREDICTORS)]
+                if "predicted" in row
+                else ["calibrates", "", "", ""]
+            )
+            rows.append((
+                name, str(row["workers"]), str(row["ps"] or ""), str(row["mbit"]),
+                str(row["straggler"] or ""), f"{measured:,.0f}", *predicted,
+                f"{max(row['load']):.0f}", str(row.get("limit", "")).partition(";")[0],
+            ))  # fmt: skip
     return table(headings, rows)

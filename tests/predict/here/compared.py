@@ -1,0 +1,119 @@
+"""What was measured on emulated machines, beside the prediction and its rivals. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_kit.predict import rivals
+from cluster_kit.predict.answer import Point, predict
+from cluster_kit.predict.measure import Figures, Used, profile_of
+from cluster_kit.predict.plan import Change, changed
+from cluster_kit.predict.profile import Profile, parse, text
+from cluster_kit.predict.question import Question
+from tests.make import ROOT
+
+RESULTS = ROOT / "docs" / "predict-here.json"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: its way, model and machines; `mbit` is the bandwidth of each of them."""
+
+    way: str
+    model: str
+    workers: int
+    ps: int
+    mbit: int
+    straggler: float | None = None
+    calibrates: bool = False
+
+    @property
+    def name(self) -> str:
+        slower = f"-straggler-{self.straggler:g}" if self.straggler else ""
+        counts = f"{self.workers}+{self.ps}" if self.ps else str(self.workers)
+        return f"{self.way}-{self.model}-{counts}-{self.mbit}mbit{slower}"
+
+    @property
+    def change(self) -> Change:
+        """How its machines differ from those of the profile."""
+        return Change(bandwidth=self.mbit * 1e6, straggler=self.straggler)
+
+    def predicted(self, profile: Profile) -> Point:
+        """What `predict` says of it."""
+        [point] = predict(profile, Question((self.workers,), (self.ps or 1,), self.change)).points
+        return point
+
+    def step_s(self, profile: Profile) -> float:
+        """The predicted seconds of a worker's step."""
+        return profile.batch * self.workers / (self.predicted(profile).images_per_s or 1.0)
+
+
+def figures_from(facts: Mapping[str, Any]) -> Figures:
+    """The figures of a run, from JSON."""
+    used = {task: Used(**one) for task, one in facts["used"].items()}
+    tuples = ("intervals", "trainers", "variables")
+    return Figures(**{**facts, **{key: tuple(facts[key]) for key in tuples}, "used": used})
+
+
+def compared(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The content of docs/predict-here.json: for each way and model its profile and its rows."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for facts in results.values():
+        cell = facts["cell"]
+        groups.setdefault(f"{cell['way']}, {cell['model']}", []).append(facts)
+    return {name: dict(_group(rows)) for name, rows in groups.items() if _calibrated(rows)}
+
+
+def _calibrated(rows: list[Mapping[str, Any]]) -> bool:
+    return sum(bool(row["cell"]["calibrates"]) for row in rows) >= 2
+
+
+def _group(results: list[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+    calibrating = [row for row in results if row["cell"]["calibrates"]]
+    profile = profile_of([figures_from(row["figures"]) for row in calibrating])
+    yield "profile", text(profile)
+    yield (
+        "calibrated",
+        [
+            {**_measured(row), "images_per_s": round(figures_from(row["figures"]).images_per_s, 1)}
+            for row in calibrating
+        ],
+    )
+    yield "rows", [_row(row, profile) for row in results if not row["cell"]["calibrates"]]
+
+
+def _measured(facts: Mapping[str, Any]) -> dict[str, Any]:
+    cell = facts["cell"]
+    keys = ("workers", "ps", "mbit", "straggler")
+    return {**{key: cell[key] for key in keys}, "when": facts["when"], "load": facts["load"]}
+
+
+def _row(facts: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+    measured = figures_from(facts["figures"]).images_per_s
+    return {**_measured(facts), "measured": round(measured, 1),
+            **predictions(Cell(**facts["cell"]), profile, measured)}  # fmt: skip
+
+
+def predictions(cell: Cell, profile: Profile, measured: float) -> dict[str, Any]:
+    """What model and rivals predict for a cell, and their errors."""
+    point = cell.predicted(profile)
+    assert point.images_per_s and point.low and point.high and point.limit
+    on = changed(profile, cell.change)
+    return {
+        "predicted": round(point.images_per_s, 1),
+        "low": round(point.low, 1),
+        "high": round(point.high, 1),
+        "error": round(point.images_per_s / measured - 1, 4),
+        "line": round(rivals.line(on, cell.workers) / measured - 1, 4),
+        "formula": round(rivals.formula(on, cell.workers, cell.ps or None) / measured - 1, 4),
+        "limit": point.limit.text,
+    }
+
+
+def profile_from(saved: str) -> Profile:
+    """The profile that docs/predict-here.json has."""
+    import tomllib
+
+    return parse(tomllib.loads(saved), "docs/predict-here.json")
