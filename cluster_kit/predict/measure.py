@@ -385,7 +385,7 @@ def _steps_in(points: Points, parts: Sequence[tuple[float, float]]) -> float:
         return steps
     begin, end = parts[0]
     inside = [point for point in points if begin <= point[0] <= end]
-    if len(inside) < LEAST_REPORTS:
+    if len(inside) < LEAST_REPORTS or inside[0][0] == inside[-1][0]:
         return steps
     line = linear_regression([at for at, _ in inside], [count for _, count in inside])
     return max(0.0, line.slope * (end - begin))
