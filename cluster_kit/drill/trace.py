@@ -7,6 +7,7 @@ for each absence. docs/drills.md has both, and how published traces are turned i
 from __future__ import annotations
 
 import csv
+import errno
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -102,14 +103,18 @@ class Replayed(Written):
 def load(path: Path) -> Trace:
     """The trace in a file; raises ManifestError with each problem's line, value and rule."""
     try:
-        if path.stat().st_size > LARGEST:
-            rule, hint = f"has more than {LARGEST >> 20} MiB", "keep the part to replay (`head`)"
-            raise ManifestError(str(path), [Problem(path.name, "", rule, hint)])
-        text = path.read_text(encoding="utf-8-sig")
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "not a file")
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        text = content.decode("utf-8-sig") if len(content) <= LARGEST else ""
     except (OSError, UnicodeDecodeError) as error:
         rule = getattr(error, "strerror", None) or "not a text file in UTF-8"
         hint = "give a CSV file; docs/drills.md#a-trace has an example"
         raise ManifestError(str(path), [Problem(path.name, "", rule, hint)]) from None
+    if len(content) > LARGEST:
+        rule, hint = f"has more than {LARGEST >> 20} MiB", "keep the part to replay (`head`)"
+        raise ManifestError(str(path), [Problem(path.name, "", rule, hint)])
     return parse(text, str(path))
 
 
@@ -298,17 +303,24 @@ def _absences(
             problems.append(Problem(f"line {line}: back", _shown(values[BACK]), rule, hint))
             continue
         machine = values[MACHINE]
-        for begun, ended, other in known.get(machine, ()):
-            if left < ended and begun < back:
-                rule = f"is away already (line {other})"
-                hint = "make one absence of the two lines"
-                problems.append(Problem(f"line {line}: machine", _shown(machine), rule, hint))
-                break
-        else:
-            known.setdefault(machine, []).append((left, back, line))
-            yield Event(line, left, machine, True)
-            if back < math.inf:
-                yield Event(line, back, machine, False)
+        known.setdefault(machine, []).append((left, back, line))
+        yield Event(line, left, machine, True)
+        if back < math.inf:
+            yield Event(line, back, machine, False)
+    for machine, absences in known.items():
+        _refuse_overlaps(machine, absences, problems)
+
+
+def _refuse_overlaps(
+    machine: str, absences: list[tuple[float, float, int]], problems: list[Problem]
+) -> None:
+    """Add a problem for each absence that begins before the one before it has ended."""
+    absences.sort()
+    for (_, ended, line), (begun, _, other) in pairwise(absences):
+        if begun < ended:
+            first, second = sorted((line, other))
+            rule, hint = f"is away already (line {first})", "make one absence of the two lines"
+            problems.append(Problem(f"line {second}: machine", _shown(machine), rule, hint))
 
 
 def _number(text: str) -> float | None:

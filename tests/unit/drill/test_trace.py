@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -75,6 +79,36 @@ def test_all_mistakes_are_reported_together_but_not_thousands() -> None:
     assert refused(f"{HEAD}x,a,left\n5,b,gone\n").startswith("mine.csv: 2 problems")
     many = refused(HEAD + "x,a,left\n" * 5000)
     assert "4980 more problems" in many and len(many) < 5000
+
+
+def test_what_is_no_file_or_too_long_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe.csv")
+    with (large := tmp_path / "large.csv").open("wb") as file:
+        file.truncate(trace.LARGEST + 1)
+    for path, said in (
+        (pipe, "not a file"), (Path("/dev/zero"), "not a file"), (tmp_path, "not a file"),
+        (tmp_path / "no.csv", "No such file"), (large, "has more than 16 MiB"),
+    ):  # fmt: skip
+        with pytest.raises(ManifestError, match=said):
+            trace.load(path)
+
+
+def test_the_absences_of_one_machine_are_read_in_linear_time() -> None:
+    text = ABSENCES + "".join(f"a,{2 * at},{2 * at + 1}\n" for at in range(2_000))
+    lines = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        trace.parse(text, "mine.csv")
+    finally:
+        sys.settrace(before)
+    assert lines < 200 * 2_000
 
 
 def test_times_are_seconds_or_iso_or_in_another_unit() -> None:
