@@ -16,7 +16,7 @@ from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.host import Host
 from cluster_kit.predict.measure import Figures
 from cluster_kit.predict.profile import PS_WAYS
-from cluster_kit.roles import CHIEF, PS, WORKER
+from cluster_kit.roles import CHIEF, EVALUATOR, PS, WORKER
 from cluster_kit.run.launch import launch
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.request import Request
@@ -71,7 +71,7 @@ def overrides(short: Short, seconds: float, has_chief: bool) -> dict[str, Any]:
     keys: dict[str, Any] = {
         WORKER.name: short.workers,
         PS.name: short.ps,
-        "evaluator": 0,
+        EVALUATOR.name: 0,
         "deadline": {"job": f"{seconds:g}s"},
     }
     if short.mbit:
@@ -119,7 +119,7 @@ def transfer(host: Host, workspace: Workspace, new_view: Callable[[], View]) -> 
         `connection` and `ps`; without those that were not measured.
     """
     outcome = run(host, str(TRANSFER), {}, workspace, new_view)
-    found = {name: outcome.metrics.get(f"{name}_bps") for name in ("connection", "ps")}
+    found = {name: outcome.metrics.get(f"{name}_bps") for name in ("connection", PS.name)}
     return {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float)}
 
 

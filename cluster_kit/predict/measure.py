@@ -38,7 +38,7 @@ from cluster_kit.predict.profile import (
     parse,
 )
 from cluster_kit.resolved import Cluster
-from cluster_kit.roles import PS, ROLES
+from cluster_kit.roles import CHIEF, PS, ROLES, WORKER
 from cluster_kit.util.nearest import proposal
 
 LEAST_STEPS, LEAST_S = 10, 5.0
@@ -218,9 +218,9 @@ def figures_of(
         trainers=tuple(task.name for task in trainers),
         coordinator=leader.name if coordinated else "",
         cpus={
-            "worker": _least(task.cpus for task in trainers),
-            "ps": _least(task.cpus for task in servers),
-            "chief": leader.cpus,
+            WORKER.name: _least(task.cpus for task in trainers),
+            PS.name: _least(task.cpus for task in servers),
+            CHIEF.name: leader.cpus,
         },
         bandwidth=_least(task.bandwidth for task in trainers),
         ps_bandwidth=_least(task.bandwidth for task in servers),
@@ -660,8 +660,8 @@ def _tables(runs: Sequence[Figures], base: float | None, throttled: bool) -> dic
     else:
         variables = list(_from_traffic(last, pull, push))
     machines: dict[str, Any] = {"bandwidth": rate_text(base or NO_LIMIT)}
-    if last.cpus["worker"]:
-        machines["cpus"] = last.cpus["worker"]
+    if last.cpus[WORKER.name]:
+        machines["cpus"] = last.cpus[WORKER.name]
     alone = next((run.spread for run in runs if run.workers == 1), None)
     spread = last.spread if alone is None else alone
     tables: dict[str, Any] = {
@@ -678,11 +678,11 @@ def _tables(runs: Sequence[Figures], base: float | None, throttled: bool) -> dic
     }
     if first.way in PS_WAYS:
         tables["placement"] = last.placement
-        tables["ps"] = {"apply": _seconds(_apply(runs, throttled))}
+        tables[PS.name] = {"apply": _seconds(_apply(runs, throttled))}
         if last.ps_bandwidth and last.ps_bandwidth != last.bandwidth:
-            tables["ps"]["bandwidth"] = rate_text(last.ps_bandwidth)
+            tables[PS.name]["bandwidth"] = rate_text(last.ps_bandwidth)
         if (dispatch := _dispatch(runs, throttled)) > 0:
-            tables["chief"] = {"dispatch": _seconds(dispatch)}
+            tables[CHIEF.name] = {"dispatch": _seconds(dispatch)}
     seconds = _seconds_by_cpu(first)
     if _is_full(first, tables) and seconds is not None:
         tables["step"]["seconds"] = _seconds(seconds)
@@ -741,7 +741,7 @@ def _apply(runs: Sequence[Figures], throttled: bool) -> float:
         if (cpu := run.of_servers("cpu_s")) is not None
     ]
     work = _work(points, last.idle_s * last.steps / last.seconds)
-    return work / min(1.0, (last.cpus["ps"] if throttled else None) or 1.0)
+    return work / min(1.0, (last.cpus[PS.name] if throttled else None) or 1.0)
 
 
 def _dispatch(runs: Sequence[Figures], throttled: bool) -> float:
@@ -752,7 +752,7 @@ def _dispatch(runs: Sequence[Figures], throttled: bool) -> float:
         for run in runs
         if run.coordinator in run.used
     ]
-    return _work(points, 0.0) / min(1.0, (last.cpus["chief"] if throttled else None) or 1.0)
+    return _work(points, 0.0) / min(1.0, (last.cpus[CHIEF.name] if throttled else None) or 1.0)
 
 
 def _work(points: Sequence[tuple[int, float, float]], idle: float) -> float:
@@ -776,7 +776,7 @@ def _work(points: Sequence[tuple[int, float, float]], idle: float) -> float:
 
 def _seconds_by_cpu(run: Figures) -> float | None:
     """The seconds of a step by its CPU and the worker's limit; None if it has none."""
-    cpu, limit = run.per_step("cpu_s"), run.cpus["worker"]
+    cpu, limit = run.per_step("cpu_s"), run.cpus[WORKER.name]
     return cpu / limit if cpu and limit else None
 
 
@@ -805,7 +805,7 @@ def _rows(
             "images_per_s": float(f"{run.images_per_s:.5g}"),
         }
         if run.way in PS_WAYS:
-            row["ps"] = run.ps
+            row[PS.name] = run.ps
         if run.bandwidth != base:
             row["bandwidth"] = rate_text(run.bandwidth or NO_LIMIT)
         elif run.workers not in calibrating and len(calibrating) < 2 and not known:

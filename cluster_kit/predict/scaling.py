@@ -12,6 +12,7 @@ from cluster_kit.predict.answer import Point, predict
 from cluster_kit.predict.measure import figures_of, profile_of
 from cluster_kit.predict.question import Question
 from cluster_kit.resolved import Cluster
+from cluster_kit.roles import PS
 
 FACTORS = (1, 2, 4, 8)
 MOST_WORKERS, STEPS = 256, 20
@@ -44,7 +45,7 @@ def scaling_of(
 def _facts(point: Point) -> dict[str, Any]:
     return {
         "workers": point.workers,
-        "ps": point.ps,
+        PS.name: point.ps,
         "speed": point.images_per_s,
         "low": point.low,
         "high": point.high,

@@ -5,12 +5,14 @@ Each has its effect, is detected, survived and measured.
 
 from __future__ import annotations
 
+import json
+
 import docker
 import pytest
 
 from tests.e2e.drilled import Drilled, Fault, drilled
 from tests.e2e.evidence import events, restarts
-from tests.kit import Kit
+from tests.kit import Kit, mine
 
 SETS = ("--set", "deadline.silent=4", "--set", "deadline.evaluator_grace=180",
         "--set", "retries=10")  # fmt: skip
@@ -89,3 +91,30 @@ def each_fault_was_detected(found: Drilled) -> None:
 def is_silent(fault: dict[str, object]) -> bool:
     """Returns whether a fault silences its task until the task is restarted."""
     return fault["for"] is None and fault["kind"] in SILENT
+
+
+@pytest.mark.more
+def test_a_trace_is_replayed_and_its_goodput_is_measured(
+    kit: Kit, client: docker.DockerClient
+) -> None:
+    trace = kit.root / "trace.csv"
+    trace.write_text("machine,left,back\nspot-a,100,300\nspot-b,400,600\n")
+    done = kit.run(
+        *("drill", "linear-regression", "--name", kit.name, "--json", "--workers", "3"),
+        *("--args=--steps 12000", "--trace", str(trace), "--speedup", "50"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["passed"] and facts["success"]
+    assert [(one["kind"], one["task"]) for one in facts["faults"]] == [
+        ("away", "worker-1"),
+        ("away", "worker-2"),
+    ]
+    goodput = facts["goodput"]
+    assert goodput["unknown"] == ""
+    assert 0 < goodput["useful_steps"] <= 12_000
+    assert 0 < goodput["measured"] <= 1.2, "a busy machine can be faster during an absence"
+    assert 0 < goodput["predicted"] <= 1
+    away = [one["back_s"] - one["left_s"] for one in goodput["absences"]]
+    assert all(3 < seconds < 60 for seconds in away), "200 s at a speed of 50, and a start"
+    assert mine(client, kit.name) == ([], [])

@@ -58,18 +58,19 @@ class Task:
             "at": str(Path.cwd()),
         }
         self._said.sendall(json.dumps(asked).encode() + b"\n")
+        self._heard = b""
         self.returncode: int | None = None
         self.pid = self._hear(PATIENCE_S)
 
     def _hear(self, within_s: float | None) -> int:
         """Returns the next number from the parent: the process id, then the exit code."""
         self._said.settimeout(within_s)
-        text = b""
-        while not text.endswith(b"\n"):
+        while b"\n" not in self._heard:  # a task that ended at once has sent both
             part = self._said.recv(64)
             assert part, "the process that forks tasks has ended"
-            text += part
-        return int(text)
+            self._heard += part
+        line, _, self._heard = self._heard.partition(b"\n")
+        return int(line)
 
     def wait(self, timeout: float | None = None) -> int:
         """Returns its exit code, negative if a signal killed it; raises
