@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -161,6 +162,39 @@ def test_a_dispatcher_goes_on_with_its_runs_journal_and_with_no_others(job, tmp_
     assert (journal / "said").exists()  # `cluster-kit start` goes on with it
     job.end()
     assert leader.wait(30) == 0
+
+
+def nested(folder: Path, depth: int) -> None:
+    """Makes directories in each other; their paths are too long for one call."""
+    inner = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=inner)
+        outer, inner = inner, os.open("d", os.O_RDONLY, dir_fd=inner)
+        os.close(outer)
+    os.close(inner)
+
+
+def test_what_a_program_puts_in_the_journals_place_is_not_followed_and_no_error(
+    tmp_path, monkeypatch
+):
+    (kept := tmp_path / "elsewhere" / "kept").mkdir(parents=True)
+    (tmp_path / "data-service").symlink_to(kept.parent)
+    made = SimpleNamespace(
+        DispatcherConfig=lambda **keys: keys, DispatchServer=lambda keys: keys["work_dir"]
+    )
+    journal = tmp_path / "data-service" / "of this run"
+    monkeypatch.setattr(data_service, "journal_of", lambda _task: journal)
+    task = SimpleNamespace(address=SimpleNamespace(port=1), beacon=None, cluster={})
+    assert data_service.dispatcher(task, made) == str(journal)
+    assert kept.is_dir() and journal.is_dir()
+    assert not journal.parent.is_symlink()
+    (deep := journal.parent / "deep").mkdir()
+    nested(deep, 3000)
+    try:
+        data_service.remove_others(journal)
+        data_service.remove(journal.parent)
+    finally:
+        subprocess.run(["rm", "-rf", journal.parent], check=True)
 
 
 @pytest.mark.parametrize("how", ["the job ends", "SIGTERM"])

@@ -49,8 +49,7 @@ def serve(task: Task) -> int:
         tell_leader(task, endings.FAILED, task.name, str(problem))
         raise
     if code == 0 and task.role == DATA_DISPATCHER:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(task.output / JOURNALS)  # the job has ended
+        remove(task.output / JOURNALS)  # the job has ended
     return code
 
 
@@ -119,6 +118,8 @@ def dispatcher(task: Task, service: Any) -> Any:
         OSError: the journal cannot be written.
     """
     journal = journal_of(task)
+    if journal.parent.is_symlink():  # a program's: what is elsewhere is not the service's to remove
+        journal.parent.unlink()
     journal.mkdir(parents=True, exist_ok=True)
     remove_others(journal)
     config = service.DispatcherConfig(
@@ -218,4 +219,11 @@ def remove_others(journal: Path) -> None:
     """Remove the journals of earlier runs; one that cannot be removed stays."""
     for folder in journal.parent.iterdir():
         if folder != journal:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Remove a directory, with what programs have put into it; what cannot be removed stays."""
+    # Python removes a directory inside a directory by a recursive call.
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
