@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from pathlib import Path
@@ -25,7 +26,8 @@ def command(kit: Kit, arguments: str = "", *more: str) -> list[str]:
 
 
 def test_it_ends_with_the_line_each_workers_share_and_a_requested_save(kit: Kit) -> None:
-    with running(kit, *command(kit)) as process:
+    # Long enough for a profile: 5 s also where a step takes nothing but its pause.
+    with running(kit, *command(kit, "--pause-ms 20")) as process:
         read_until(process, " | step ")
         (output(kit) / "save-now").touch()
         printed, _ = process.communicate(timeout=120)
@@ -42,6 +44,18 @@ def test_it_ends_with_the_line_each_workers_share_and_a_requested_save(kit: Kit)
     assert "saved on request: manual.ckpt-" in printed
     kept = [Path(name).name for name in (output(kit) / "checkpoints").glob("*.index")]
     assert {name.split("-")[0] for name in kept} == {"manual.ckpt", "model.ckpt"}
+    its_own_speed_is_predicted(kit)
+
+
+def its_own_speed_is_predicted(kit: Kit) -> None:
+    """Assert that the run's profile gives the speed that the run had, and half of it for half."""
+    done = kit.run("measure", kit.name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = kit.run("predict", kit.name, "--workers", "1,2", "--ps", "1", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    one, two = json.loads(done.stdout)["points"]
+    assert two["images_per_s"] == pytest.approx(two["measured"], rel=0.25)
+    assert one["images_per_s"] == pytest.approx(two["images_per_s"] / 2, rel=0.25)
 
 
 def test_two_workers_find_the_line_of_a_csv_file(kit: Kit, tmp_path: Path) -> None:
