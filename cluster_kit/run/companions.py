@@ -20,7 +20,7 @@ from cluster_kit.observe import user_requests
 from cluster_kit.observe.state import RunState
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run import Run
-from cluster_kit.run.verdict import crashed, words
+from cluster_kit.run.verdict import crashed, ended_unready, words
 from cluster_kit.util.untrusted import is_directory
 from cluster_kit.workspace import RunDirectory
 
@@ -249,13 +249,14 @@ restart by a user takes less time."""
 class Sidecars:
     """Checks the sidecars of one run from time to time, and reports each crash once.
 
-    `has_failed`: one that the job needs has crashed.
+    `has_failed`: one that the job needs has crashed, or one that programs wait for has ended.
     """
 
     def __init__(self, run: Run, cluster: Cluster) -> None:
         self.has_failed = False
         self._run = run
         self._clock = run.host.clock
+        self._cluster = cluster
         self._required = {one.name for one in cluster.sidecars if one.required}
         self._next = self._clock.monotonic() + LOOK_S if cluster.sidecars else float("inf")
         self._down: set[tuple[str, float]] = set()
@@ -270,12 +271,18 @@ class Sidecars:
         if _is_to_end(seen):
             self._down = set()
             return
-        down = {(one.name, one.finished): one for one in crashed(self._run.sidecars())}
+        sidecars = self._run.sidecars()
+        unready = ended_unready(self._cluster, seen, sidecars)
+        ended = [*crashed(sidecars), *(one for one in sidecars if one.name in unready)]
+        down = {(one.name, one.finished): one for one in ended}
         for key, one in down.items():
-            if key in self._down and key not in self._told:
+            if key not in self._down:
+                continue
+            if key not in self._told:
                 self._told.add(key)
                 self._run.view.phase(words(one))
                 self.has_failed |= one.name in self._required
+            self.has_failed |= one.name in unready
         self._down = set(down)
 
 

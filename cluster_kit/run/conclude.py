@@ -202,7 +202,7 @@ def _concluded(
     with failures, answering(run.engine):
         containers = [*run.containers(), *run.sidecars()]
     try:
-        verdict = blamed(cluster, judge(cluster, seen, ending), ending, containers)
+        verdict = blamed(cluster, seen, judge(cluster, seen, ending), ending, containers)
     except Exception as bug:
         fail(run, cluster, seen, bug)
         raise

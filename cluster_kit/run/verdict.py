@@ -32,8 +32,9 @@ from cluster_kit.util.masking import LEFT_OUT as TEXT_LEFT_OUT
 
 Ending = Literal["ended", "overdue", "interrupted", "superseded", "sidecar", "memory", "no-retries"]
 """The leader ended for good; the kit's own limit on the run passed; Ctrl-C or SIGTERM; another run
-of changed files takes its place; a sidecar that the job needs has crashed; a server ran out of
-memory before the job could begin; the leader waits for a task that has no retries left."""
+of changed files takes its place; a sidecar that the job needs has crashed, or one that programs
+wait for has ended; a server ran out of memory before the job could begin; the leader waits for a
+task that has no retries left."""
 
 
 class Reason(StrEnum):
@@ -552,8 +553,23 @@ def crashed(containers: Iterable[Container]) -> list[Container]:
     ]
 
 
+def ended_unready(cluster: Cluster, seen: RunState, sidecars: Iterable[Container]) -> set[str]:
+    """The sidecars that have ended, except by a user's stop, while programs wait for their port
+    (`ready`): none once the leader's program has started."""
+    awaited = {one.name for one in cluster.sidecars if one.ready and one.ready.port}
+    ended = {
+        one.name
+        for one in sidecars
+        if one.role == SIDECAR
+        and one.name in awaited
+        and State.of_engine(one.state) is State.ENDED
+        and one.exit_code != EXIT_TERMINATED
+    }
+    return ended if ended and seen.last(seen.leader, Start) is None else set()
+
+
 def words(one: Container) -> str:
-    """A sentence about a crashed sidecar."""
+    """A sentence about a sidecar that has ended."""
     why = ": out of memory" if one.oom else ""
     return f"the sidecar {one.name} has ended with exit code {one.exit_code}{why}"
 
@@ -569,10 +585,14 @@ def sidecar_notes(containers: Iterable[Container], blame: str) -> list[str]:
 
 
 def blamed(
-    cluster: Cluster, verdict: Verdict, ending: Ending, containers: Sequence[Container]
+    cluster: Cluster,
+    seen: RunState,
+    verdict: Verdict,
+    ending: Ending,
+    containers: Sequence[Container],
 ) -> Verdict:
-    """The verdict; if the job failed after a crash of a sidecar that it needs, the one on that
-    sidecar.
+    """The verdict; if the job failed after the end of a sidecar that it needs or waits for, the
+    one on that sidecar.
 
     Args:
         containers: of tasks and sidecars, before they were stopped.
@@ -583,8 +603,16 @@ def blamed(
     ends = [c.finished for c in containers if c.leader and c.exit_code is not None]
     ended = min(ends, default=float("inf"))
     down = [c for c in crashed(containers) if c.name in required and c.finished <= ended]
+    unready: set[str] = set()
+    if ending == "sidecar":
+        unready = ended_unready(cluster, seen, containers)
+        down += [c for c in containers if c.role == SIDECAR and c.name in unready]
     if not down:
         return verdict
     first = min(down, key=lambda c: c.finished)
+    if first.name in unready:
+        why = " (out of memory)" if first.oom else ""
+        message = f"the sidecar {first.name} ended with {first.exit_code}{why} before it was ready"
+        return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, first.name, message)
     message = f"{words(first)}, and the job needs it (`required = true`)"
     return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, first.name, message)

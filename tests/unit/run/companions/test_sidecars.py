@@ -15,6 +15,9 @@ CACHE = {"image": "redis:7"}
 NEEDED = {**CACHE, "required": True}
 CRASH = Life((prints(0.2, "no space left"), dies(1.0, 3)))
 
+WAITS = Life((ends(60.0, 6, "start-deadline", "the sidecar web is not ready after 60 s"),))
+"""A leader that waits for a sidecar until its start deadline."""
+
 
 def test_sidecars_start_first_are_saved_and_end_with_the_job(stage: Stage) -> None:
     outcome = stage.up(sidecar={"cache": CACHE})
@@ -51,6 +54,24 @@ def test_the_job_ends_if_a_required_sidecar_crashes(stage: Stage, life: Life, wo
     assert outcome.notes == []
     assert stage.is_clean()
     assert stage.saved()["blame"] == "cache"
+
+
+@pytest.mark.parametrize("exit_code", [0, 2])
+def test_the_job_ends_if_a_sidecar_ends_before_it_is_ready(stage: Stage, exit_code: int) -> None:
+    acting = {"web": [Life((dies(0.5, exit_code),))], "chief-0": [WAITS]}
+    outcome = stage.up(acting, sidecar={"web": {**CACHE, "ready": 8080}})
+    assert (outcome.exit_code, outcome.reason, outcome.blame) == (5, "failed", "web")
+    assert outcome.message == f"the sidecar web ended with {exit_code} before it was ready"
+    assert outcome.timings_s["total"] < 10
+    assert outcome.notes == []
+    assert stage.is_clean()
+
+
+@pytest.mark.parametrize("exit_code", [0, 2])
+def test_a_sidecar_may_end_when_the_program_has_started(stage: Stage, exit_code: int) -> None:
+    acting = {"web": [Life((dies(1.0, exit_code),))], "chief-0": [_later(6.0)]}
+    outcome = stage.up(acting, sidecar={"web": {**CACHE, "ready": 8080}})
+    assert outcome.success, outcome.message
 
 
 def test_its_last_output_is_in_the_outcome(stage: Stage) -> None:
