@@ -188,6 +188,8 @@ def figures_of(
     _refuse_without_steps(name or cluster.name, stretches)
     begin, end = _window(name or cluster.name, stretches, together)
     parts = [(max(a, begin), min(b, end)) for a, b in spans if min(b, end) > max(a, begin)]
+    if not parts:  # times that run backwards
+        raise _too_short(name or cluster.name, 0, 0.0)
     by_worker = {task: _steps_in(points, parts) for task, points in series.items()}
     if together:  # the leader counts rounds in which each worker makes a step
         rounds = by_worker[leader.name if leader.name in by_worker else next(iter(by_worker))]

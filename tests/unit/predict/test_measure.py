@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from cluster_kit.cli.predict import WRITTEN
-from cluster_kit.errors import UsageError
+from cluster_kit.errors import KitError, UsageError
 from cluster_kit.host import Moment
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
@@ -355,3 +357,18 @@ def test_thousands_of_parts_take_no_quadratic_time() -> None:
     [pairs] = _pairs({"worker-0": points}, parts)
     assert len(pairs) == 2000
     assert parts.read < 100_000
+
+
+def test_times_that_run_backwards_and_odd_figures_are_refused_or_measured() -> None:
+    """A program writes its reports itself."""
+    random = Random(5)
+    odd = (0, -0.0, 1, -1, 5e-324, 9.9e29, 2.5, True)
+    made, _, _ = recorded(limited(1))
+    for _ in range(300):
+        entries = [as_entry("worker-0", 0.0, "start", {"attempt": 1})]
+        for second in range(1, 60):
+            at = random.choice((0, 1, 30, 60, second))
+            steps = random.choice((*odd, second * 5))
+            entries.append(as_entry("worker-0", float(at), "step", {"own_steps": steps}))
+        with contextlib.suppress(KitError):
+            figures_of(made, entries, [], name="demo/1")
