@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import logging
 import re
 import signal
 import sys
@@ -20,7 +21,7 @@ import pytest
 import yaml
 from hypothesis import settings
 
-from cluster_kit.util import stdio
+from cluster_kit.util import debug_log, stdio
 from tests import grammars, reports, threads
 from tests.alone import turn
 
@@ -101,14 +102,21 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """Restore signal handlers. If a test has called the kit's command, which sets them, programs
-    that later tests start would ignore these signals, too."""
+    """Restore what a call of the kit's command sets for its whole process.
+
+    With its signal handlers, programs that later tests start would ignore these signals, too. With
+    the log of `--verbose`, which completing such a line by typer starts as well, later tests would
+    print it.
+    """
     for number, handler in HANDLERS.items():
         if signal.getsignal(number) is not handler:
             signal.signal(number, handler)
+    debug_log.KIT.handlers[:] = LOG_HANDLERS
+    debug_log.KIT.setLevel(logging.NOTSET)
 
 
 HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+LOG_HANDLERS = [*debug_log.KIT.handlers]
 
 
 @pytest.hookimpl(wrapper=True)

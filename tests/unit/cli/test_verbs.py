@@ -13,7 +13,6 @@ import typer.main
 from typer.core import TyperGroup
 
 from cluster_kit.cli import app
-from cluster_kit.util import debug_log
 from tests.unit.command_line import Cli
 
 
@@ -67,16 +66,6 @@ def test_help_has_groups_by_purpose_and_lists_no_synonyms(cli: Cli) -> None:
     assert all(cli(twin, "--help").code == 0 for twin in ("ps", "init"))
 
 
-@pytest.fixture
-def silent_afterwards() -> Iterator[None]:
-    """Remove the handlers that the test has added to the log."""
-    before = [*debug_log.KIT.handlers]
-    yield
-    debug_log.KIT.handlers[:] = before
-    debug_log.KIT.setLevel(logging.NOTSET)
-
-
-@pytest.mark.usefixtures("silent_afterwards")
 @pytest.mark.parametrize(
     "words", [("--verbose", "schema"), ("schema", "-v"), ("runs", "list", "-v")]
 )
