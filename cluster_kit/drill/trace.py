@@ -167,7 +167,7 @@ def _columns(
     where = f"line {line}"
     if any(_number(cell) is not None for cell in cells):
         hint = (
-            f"the columns are {EXPECTED}; for Bamboo's files put `time_ms,event,machine` in front"
+            f"the columns are {EXPECTED}; for Oobleck's files put `time_ms,event,machine` in front"
         )
         problems.append(Problem(where, _shown(",".join(cells)), "is not a line of names", hint))
         return [], {}
