@@ -11,7 +11,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from statistics import fmean, linear_regression, median
@@ -61,6 +61,8 @@ NORMAL = 0.455
 LONGEST_NAME = 200
 UPDATE = "--update"
 """The argument of built-in programs that says how ps apply gradients."""
+COUNTED = ("cpu_s", "rx_bytes", "tx_bytes")
+"""The counters of a sample, in the order in which `Used` has them."""
 _PART = re.compile(r"/part_\d+$")
 
 
@@ -79,9 +81,9 @@ class Used:
 class Figures:
     """What one run measured.
 
-    `steps` are those of all workers in `seconds`; `by_worker` those of each. `intervals` are the
-    seconds of single steps, where the run reports each. `used` is by task. `limits` are the CPUs of
-    a role (`worker`, `ps`, `chief`), `bandwidth` bits per second; None: no limit.
+    `steps` are those of all workers in `seconds`; `by_worker` those of each. `used` is by task.
+    `cpus` are the limits of a role (`worker`, `ps`, `chief`), `bandwidth` and `ps_bandwidth` bits
+    per second; None: no limit.
     """
 
     name: str
@@ -94,7 +96,6 @@ class Figures:
     steps: float
     seconds: float
     by_worker: Mapping[str, float]
-    intervals: tuple[float, ...]
     spread: float | None
     used: Mapping[str, Used]
     trainers: tuple[str, ...]
@@ -119,38 +120,20 @@ class Figures:
 
     def of_servers(self, of: str) -> float | None:
         """The ps' `cpu_s`, `received` or `sent` of one step, all ps together."""
-        used = [one for name, one in self.used.items() if name.startswith(f"{PS.name}-")]
-        if not used:
+        if not self.used_by_servers:
             return None
-        return float(sum(getattr(one, of) for one in used) / self.steps)
+        return float(sum(getattr(one, of) for one in self.used_by_servers) / self.steps)
+
+    @property
+    def used_by_servers(self) -> list[Used]:
+        """What each ps used."""
+        return [one for name, one in self.used.items() if name.startswith(f"{PS.name}-")]
 
     @property
     def idle_s(self) -> float:
         """The ps' CPU seconds of one step that they would have used without training."""
-        idle = sum(o.idle_cpus for n, o in self.used.items() if n.startswith(f"{PS.name}-"))
+        idle = sum(one.idle_cpus for one in self.used_by_servers)
         return idle * self.seconds / self.steps
-
-
-def profile_of_run(
-    cluster: Cluster,
-    entries: Sequence[Entry],
-    samples: Sequence[Sample],
-    *,
-    name: str = "",
-    way: str | None = None,
-    batch: int | None = None,
-) -> Profile:
-    """The profile of one run, ready for `predict`.
-
-    Args:
-        cluster: what ran, with its limits.
-        entries, samples: of its tasks, oldest first.
-        name: of the run, for the profile.
-        way, batch: if the run does not say them.
-    Raises:
-        UsageError: the run is too short, or lacks what a profile needs.
-    """
-    return profile_of([figures_of(cluster, entries, samples, name=name, way=way, batch=batch)])
 
 
 def figures_of(
@@ -162,7 +145,17 @@ def figures_of(
     way: str | None = None,
     batch: int | None = None,
 ) -> Figures:
-    """What a run measured; see `profile_of_run`."""
+    """What a run measured.
+
+    Args:
+        cluster: what ran, with its limits.
+        entries, samples: of its tasks, oldest first.
+        name: of the run, for the profile.
+        way, batch: if the run does not say them.
+    Raises:
+        UsageError: the run is too short, or lacks what a profile needs.
+    """
+    name = name or cluster.name
     if way is not None and way not in WAYS:
         raise UsageError(f"--way {way}: not known", proposal(way, WAYS))
     leader = cluster.leader
@@ -177,19 +170,19 @@ def figures_of(
     servers = [task for task in cluster.tasks if task.role == PS.name]
     if not trainers:
         raise UsageError(
-            f"{name or cluster.name} has no worker, so no step was measured",
+            f"{name} has no worker, so no step was measured",
             "measure a run with worker = 1 or more",
         )
     entries = _last_attempt(entries, leader.name)
-    _refuse_restarted(name or cluster.name, entries, [task.name for task in trainers])
+    _refuse_restarted(name, entries, [task.name for task in trainers])
     series, together = _series(entries, [t.name for t in trainers], leader.name, coordinated)
     spans = _spans(entries, leader.name)
     stretches = {task: list(_stretches(points, spans)) for task, points in series.items()}
-    _refuse_without_steps(name or cluster.name, stretches)
-    begin, end = _window(name or cluster.name, stretches, together)
+    _refuse_without_steps(name, stretches)
+    begin, end = _window(name, stretches, together)
     parts = [(max(a, begin), min(b, end)) for a, b in spans if min(b, end) > max(a, begin)]
     if not parts:  # times that run backwards
-        raise _too_short(name or cluster.name, 0, 0.0)
+        raise _too_short(name, 0, 0.0)
     by_worker = {task: _steps_in(points, parts) for task, points in series.items()}
     if together:  # the leader counts rounds in which each worker makes a step
         rounds = by_worker[leader.name if leader.name in by_worker else next(iter(by_worker))]
@@ -197,15 +190,14 @@ def figures_of(
     seconds = sum(b - a for a, b in parts)
     steps = sum(by_worker.values())
     if steps < LEAST_STEPS or seconds < LEAST_S:
-        raise _too_short(name or cluster.name, steps, seconds)
+        raise _too_short(name, steps, seconds)
     known = _batch_of(entries, leader.name)
     found_way = way or _way_of(cluster, series, entries, len(trainers))
     images = batch or _of_one_worker(known, found_way, len(trainers)) or 1
-    intervals = tuple(_intervals(series, parts))
     before = min(points[0][0] for points in series.values()) - LEAST_S
     variables, placement = _variables(entries, leader.name, [task.name for task in servers])
     return Figures(
-        name=name or cluster.name,
+        name=name,
         way=found_way,
         workers=len(trainers),
         ps=len(servers),
@@ -214,18 +206,17 @@ def figures_of(
         steps=steps,
         seconds=seconds,
         by_worker=by_worker,
-        intervals=intervals,
         spread=_spread(series, parts),
         used=dict(_used(cluster, samples, parts, before)),
         trainers=tuple(task.name for task in trainers),
         coordinator=leader.name if coordinated else "",
         cpus={
-            WORKER.name: _least(task.cpus for task in trainers),
-            PS.name: _least(task.cpus for task in servers),
+            WORKER.name: _most(task.cpus for task in trainers),
+            PS.name: _most(task.cpus for task in servers),
             CHIEF.name: leader.cpus,
         },
-        bandwidth=_least(task.bandwidth for task in trainers),
-        ps_bandwidth=_least(task.bandwidth for task in servers),
+        bandwidth=_most(task.bandwidth for task in trainers),
+        ps_bandwidth=_most(task.bandwidth for task in servers),
         variables=tuple(variables),
         placement=placement,
     )
@@ -412,14 +403,6 @@ def _pairs(
         yield pairs
 
 
-def _intervals(
-    series: Mapping[str, Points], parts: Sequence[tuple[float, float]]
-) -> Iterator[float]:
-    """Yields the seconds of single steps, if a worker reports each."""
-    for pairs in _pairs(series, parts):
-        yield from (seconds for seconds, steps in pairs if steps == 1)
-
-
 def _spread(series: Mapping[str, Points], parts: Sequence[tuple[float, float]]) -> float | None:
     """Standard deviation by mean of a step, from reports of several: their mean varies less.
 
@@ -508,21 +491,9 @@ def _used(
         whole = sum(end - begin for begin, end in parts)
         cpu_s, received, sent = (
             sum(_between(points, *part) for part in parts) * (whole / covered if covered else 0.0)
-            for points in ([(o.time, value(o)) for o in kept] for value in (_cpu, _received, _sent))
+            for points in ([(one.time, getattr(one, of)) for one in kept] for of in COUNTED)
         )
         yield task.name, Used(cpu_s, received, sent, _idle(kept, before))
-
-
-def _cpu(sample: Sample) -> float:
-    return sample.cpu_s
-
-
-def _received(sample: Sample) -> float:
-    return sample.rx_bytes
-
-
-def _sent(sample: Sample) -> float:
-    return sample.tx_bytes
 
 
 def _idle(kept: Sequence[Sample], until: float) -> float:
@@ -536,7 +507,8 @@ def _idle(kept: Sequence[Sample], until: float) -> float:
     return max(0.0, fmean(quiet)) if len(quiet) >= 3 else 0.0
 
 
-def _least(values: Iterator[Any] | Any) -> float | None:
+def _most(values: Iterable[float | None]) -> float | None:
+    """The highest of the known values; None if there is none."""
     found = [float(value) for value in values if value is not None]
     return max(found) if found else None
 
@@ -787,11 +759,7 @@ def _is_full(run: Figures, tables: Mapping[str, Any]) -> bool:
     link = run.ps_bandwidth or run.bandwidth
     if run.way not in PS_WAYS or not link:
         return False
-    rates = [
-        max(one.sent, one.received) * 8 / run.seconds / link
-        for name, one in run.used.items()
-        if name.startswith(f"{PS.name}-")
-    ]
+    rates = [max(one.sent, one.received) * 8 / run.seconds / link for one in run.used_by_servers]
     return max(rates, default=0.0) > FULL
 
 

@@ -18,9 +18,9 @@ from cluster_kit.host import Moment
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
 from cluster_kit.predict.answer import predict
-from cluster_kit.predict.measure import _pairs, figures_of, profile_of, profile_of_run
+from cluster_kit.predict.measure import _pairs, figures_of, profile_of
 from cluster_kit.predict.plan import shards
-from cluster_kit.predict.profile import load, parse, text
+from cluster_kit.predict.profile import Profile, load, parse, text
 from cluster_kit.predict.question import Question
 from cluster_kit.predict.scaling import scaling_of
 from cluster_kit.resolved import Cluster
@@ -36,6 +36,10 @@ VARIABLES = (
     {"name": "Adam/m/features/kernel", "on": "ps-0", "bytes": 800_000, "order": 2},
     {"name": "bias", "on": "ps-0", "bytes": 200_000, "order": 1},
 )
+
+
+def profile_of_run(*run: Any, name: str = "") -> Profile:
+    return profile_of([figures_of(*run, name=name)])
 
 
 def limited(workers: int = 2, ps: int = 1, bandwidth: str = "100mbit", **keys: Any) -> Cluster:

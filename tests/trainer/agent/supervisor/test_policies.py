@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
@@ -184,14 +185,7 @@ def test_a_retryable_exit_code_is_retried_at_most_retries_times(job, events):
 
 
 def test_the_job_deadline_names_the_tasks_that_still_run(tmp_path):
-    environment = {
-        "CLUSTER_KIT_BEACON": "127.0.0.1:1", "CLUSTER_KIT_OUTPUT": str(tmp_path),
-        "CLUSTER_KIT_JOB_DEADLINE_S": "0.1", "CLUSTER_KIT_SUCCESS": json.dumps(ALL),
-        "TF_CONFIG": json.dumps({"cluster": FOUR, "task": {"type": "worker", "index": 0}}),
-    }  # fmt: skip
-    task = read_task(environment)
-    progress = Progress(tmp_path / "worker-0.jsonl")
-    leader = Leader(task, Program((), builtin=False), progress, SimpleQueue(), None)
+    leader = leader_of_four(tmp_path, ALL, CLUSTER_KIT_JOB_DEADLINE_S="0.1")
     assert leader._hear(Left("worker-2", "done")) is None
     end = leader._finished(Outcome(0, "", ""))
     assert (end.exit_code, end.reason) == (6, "job-deadline")
@@ -212,14 +206,7 @@ def test_a_restarted_leader_learns_which_tasks_have_ended(job, events, tmp_path)
 
 
 def test_a_silent_task_counts_as_failed_until_it_is_heard_again(tmp_path):
-    environment = {
-        "CLUSTER_KIT_BEACON": "127.0.0.1:1", "CLUSTER_KIT_OUTPUT": str(tmp_path),
-        "CLUSTER_KIT_SILENT_S": "2", "CLUSTER_KIT_SUCCESS": json.dumps(HALF),
-        "TF_CONFIG": json.dumps({"cluster": FOUR, "task": {"type": "worker", "index": 0}}),
-    }  # fmt: skip
-    task = read_task(environment)
-    progress = Progress(tmp_path / "worker-0.jsonl")
-    leader = Leader(task, Program((), builtin=False), progress, SimpleQueue(), None)
+    leader = leader_of_four(tmp_path, HALF, CLUSTER_KIT_SILENT_S="2")
     leader._ready = ServersReady({})
     assert leader._hear(Silent("worker-1", 30.0)) is None
     assert leader._hear(Silent("worker-2", 30.0)) is None
@@ -228,6 +215,17 @@ def test_a_silent_task_counts_as_failed_until_it_is_heard_again(tmp_path):
     over = leader._hear(Silent("worker-1", 40.0))
     assert (over.reason, over.tasks) == ("silent", ("worker-2",)), "the first one"
     assert over.decided.startswith("worker-2 was silent for 30 s, worker-3 was silent for 30 s, ")
+
+
+def leader_of_four(output: Path, success: object, **variables: str) -> Leader:
+    environment = {
+        "CLUSTER_KIT_BEACON": "127.0.0.1:1", "CLUSTER_KIT_OUTPUT": str(output),
+        "CLUSTER_KIT_SUCCESS": json.dumps(success),
+        "TF_CONFIG": json.dumps({"cluster": FOUR, "task": {"type": "worker", "index": 0}}),
+        **variables,
+    }  # fmt: skip
+    program, progress = Program((), builtin=False), Progress(output / "worker-0.jsonl")
+    return Leader(read_task(environment), program, progress, SimpleQueue(), None)
 
 
 def success(text: str = "{worker = 0.5}", **needed: int) -> Success:
