@@ -79,10 +79,12 @@ class Channel:
     def close(self, last: bytes) -> None:
         """Send all pages the newest state and then `last`; the pages end after that."""
         with self._lock:
-            self._closed.set()
-            if self._pages:
-                self._tell(self._source.look(last=True) + last)
-            self._source.close()
+            try:
+                if self._pages:
+                    self._tell(self._source.look(last=True) + last)
+                self._source.close()
+            finally:
+                self._closed.set()  # not before `last` is told: a page may end from now on
 
     def _join(self, page: queue.Queue[bytes]) -> None:
         with self._lock:
@@ -99,6 +101,8 @@ class Channel:
         pause = FASTEST_S
         while not self._closed.wait(pause):
             with self._lock:
+                if self._closed.is_set():
+                    break
                 if not self._pages:
                     self._reads = False
                     return

@@ -85,6 +85,30 @@ def test_all_pages_are_informed_of_the_end_and_close() -> None:
     assert rest[-1].endswith(b", the end") and one.pages == 0
 
 
+def test_a_pulse_during_the_last_reading_ends_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Counts):
+        begun, may_end = threading.Event(), threading.Event()
+
+        def look(self, *, last: bool = False) -> bytes:
+            if last:
+                self.begun.set()
+                assert self.may_end.wait(300)
+            return super().look()
+
+    one = Channel(source := Slow())
+    page = one.listen()
+    next(page)
+    closing = threading.Thread(target=one.close, args=(b", the end",))
+    closing.start()
+    assert source.begun.wait(300)
+    monkeypatch.setattr(site, "PULSE_S", 0.005)
+    pulse = b": nothing new\n\n"
+    assert pulse in islice(page, 100) and next(page) == pulse
+    source.may_end.set()
+    assert list(page)[-1].endswith(b", the end")
+    closing.join(300)
+
+
 def test_it_reads_less_often_if_nothing_happens_or_reading_is_slow() -> None:
     assert next_pause(1.0, 0.001, new=True) == FASTEST_S
     assert FASTEST_S < next_pause(FASTEST_S, 0.001, new=False) < SLOWEST_S
