@@ -97,7 +97,14 @@ def here_rows() -> str:
             )
             rows.append((
                 name, str(row["workers"]), str(row["ps"] or ""), str(row["mbit"]),
-                str(row["straggler"] or ""), f"{measured:,.0f}", *predicted,
+                _straggler(row), f"{measured:,.0f}", *predicted,
                 f"{max(row['load']):.0f}", str(row.get("limit", "")).partition(";")[0],
             ))  # fmt: skip
     return table(headings, rows)
+
+
+def _straggler(row: Mapping[str, Any]) -> str:
+    if not row["straggler"]:
+        return ""
+    others = f" (others {row['speed']:g} times as fast)" if "speed" in row else ""
+    return f"{row['straggler']:g}{others}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,17 +30,20 @@ class Cell:
     mbit: int
     straggler: float | None = None
     calibrates: bool = False
+    speed: float = 1.0
+    """How many times as much CPU each worker has as in the runs that calibrate."""
 
     @property
     def name(self) -> str:
         slower = f"-straggler-{self.straggler:g}" if self.straggler else ""
+        slower += f"-speed-{self.speed:g}" if self.speed != 1 else ""
         counts = f"{self.workers}+{self.ps}" if self.ps else str(self.workers)
         return f"{self.way}-{self.model}-{counts}-{self.mbit}mbit{slower}"
 
     @property
     def change(self) -> Change:
         """How its machines differ from those of the profile."""
-        return Change(bandwidth=self.mbit * 1e6, straggler=self.straggler)
+        return Change(bandwidth=self.mbit * 1e6, straggler=self.straggler, speed=self.speed)
 
     def predicted(self, profile: Profile) -> Point:
         """What `predict` says of it."""
@@ -55,8 +58,15 @@ class Cell:
 def figures_from(facts: Mapping[str, Any]) -> Figures:
     """The figures of a run, from JSON."""
     used = {task: Used(**one) for task, one in facts["used"].items()}
-    tuples = ("intervals", "trainers", "variables")
+    tuples = ("trainers", "variables")
     return Figures(**{**facts, **{key: tuple(facts[key]) for key in tuples}, "used": used})
+
+
+def median_run(runs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The run with the median speed; of an even number, the slower one of the middle."""
+    return sorted(runs, key=lambda run: figures_from(run["figures"]).images_per_s)[
+        (len(runs) - 1) // 2
+    ]
 
 
 def compared(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -74,35 +84,46 @@ def _calibrated(rows: list[Mapping[str, Any]]) -> bool:
 
 def _group(results: list[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
     calibrating = [row for row in results if row["cell"]["calibrates"]]
-    profile = profile_of([figures_from(row["figures"]) for row in calibrating])
+    profile = profile_of([figures_from(median_run(row["runs"])["figures"]) for row in calibrating])
     yield "profile", text(profile)
-    yield (
-        "calibrated",
-        [
-            {**_measured(row), "images_per_s": round(figures_from(row["figures"]).images_per_s, 1)}
-            for row in calibrating
-        ],
-    )
+    yield "calibrated", [_measured(row, "images_per_s") for row in calibrating]
     yield "rows", [_row(row, profile) for row in results if not row["cell"]["calibrates"]]
 
 
-def _measured(facts: Mapping[str, Any]) -> dict[str, Any]:
-    cell = facts["cell"]
+def _measured(facts: Mapping[str, Any], speed: str) -> dict[str, Any]:
+    """What was measured of a cell; `runs` has the speed of each run if there are several."""
+    cell, run = facts["cell"], median_run(facts["runs"])
     keys = ("workers", "ps", "mbit", "straggler")
-    return {**{key: cell[key] for key in keys}, "when": facts["when"], "load": facts["load"]}
+    speeds = [round(figures_from(one["figures"]).images_per_s, 1) for one in facts["runs"]]
+    return {
+        **{key: cell[key] for key in keys},
+        **({"speed": cell["speed"]} if cell.get("speed", 1.0) != 1 else {}),
+        "when": run["when"],
+        "load": run["load"],
+        **({"runs": speeds} if len(speeds) > 1 else {}),
+        speed: round(figures_from(run["figures"]).images_per_s, 1),
+    }
 
 
 def _row(facts: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
-    measured = figures_from(facts["figures"]).images_per_s
-    return {**_measured(facts), "measured": round(measured, 1),
+    measured = figures_from(median_run(facts["runs"])["figures"]).images_per_s
+    return {**_measured(facts, "measured"),
             **predictions(Cell(**facts["cell"]), profile, measured)}  # fmt: skip
 
 
 def predictions(cell: Cell, profile: Profile, measured: float) -> dict[str, Any]:
-    """What model and rivals predict for a cell, and their errors."""
+    """What model and rivals predict for a cell, and their errors.
+
+    The rivals know nothing of faster workers: their calibrating rows are as many times faster.
+    """
     point = cell.predicted(profile)
     assert point.images_per_s and point.low and point.high and point.limit
     on = changed(profile, cell.change)
+    rows = [
+        row.model_copy(update={"images_per_s": row.images_per_s * cell.speed})
+        for row in on.measured
+    ]
+    on = on.model_copy(update={"measured": tuple(rows)})
     return {
         "predicted": round(point.images_per_s, 1),
         "low": round(point.low, 1),
