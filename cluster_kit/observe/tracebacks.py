@@ -41,7 +41,8 @@ _SPEAKER = re.compile(r"^((error|[a-z_]+-\d+): )+")
 _KIND = re.compile(r"^[\w.]*(Error|Exception): ")
 _MISSING = (
     r"^(?=.*(?:No such file or directory|[Nn]ot found|No file or directory found"
-    r"|Failed to find any matching files|No files matched|[Uu]nable to open file))"
+    r"|Failed to find any matching files|No files match|[Uu]nable to (?:synchronously )?open file"
+    r"|Could not find directory|SavedModel file does not exist))"
     r".*(?<![\w./])"
 )
 """The beginning of a line that reports that the file with the following path does not exist."""
@@ -194,7 +195,16 @@ _NO_PARENT = "attempted relative import with no known parent package"
 _RELATIVE = re.compile(
     r"No such file or directory: '([^/'\n][^'\n]*)'"
     r"|(?<![\w./-])([\w.-][\w./-]*); No such file or directory"
+    r"|[Uu]nable to (?:synchronously )?open file \(unable to open file: name = '([^/'\n][^'\n]*)'"
+    r"|FileNotFoundError: ([^/\s\[]\S*) not found"
+    r"|(?:No files match(?:ed)? (?:`?file_pattern`?|pattern:) \[?'?|Could not find directory "
+    r"|(?:No file or directory found|SavedModel file does not exist) at:? "
+    r"|Failed to find any matching files for |File not found: filepath=)([^/\s'\[\]][^\s',\]{]*)"
 )
+"""The relative paths that Python, NumPy, h5py, tf.io, tf.data and Keras report as missing."""
+_COMMAND = re.compile(r"(?!.*data)[\w-]+", re.IGNORECASE)
+"""A name that can be a program's, which was not found, either."""
+_PATTERN = re.compile(r"[^/]*[*?\[].*")
 _MISSING_DATA = re.compile(_MISSING + r"/data(?=[/'\";:,) ]|$)", re.MULTILINE)
 
 
@@ -395,6 +405,43 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
 
 
 def relative_paths(words: str) -> list[str]:
-    """The relative paths that an error reports as missing files."""
+    """The relative paths that an error reports as missing files, also patterns of paths."""
     lines = "\n".join(line[:_LONGEST] for line in words[:_MOST].splitlines())
-    return [match[1] or match[2] for match in _RELATIVE.finditer(lines)]
+    found = (match[match.lastindex or 0].rstrip("./") for match in _RELATIVE.finditer(lines))
+    return [path for path in found if path and "://" not in path]
+
+
+def in_mount(path: str, mount: Mount) -> Iterator[tuple[str, str]]:
+    """The paths in a mount that a program can mean by a relative path, each with what to open.
+
+    The first is what must exist below the mount's source: of a pattern, its directory. A path can
+    begin with the name of the directory that is mounted at /data.
+    """
+    parts = PurePath(path).parts
+    inside = [parts]
+    if mount.target == "/data" and parts[0] == PurePath(mount.source).name:
+        inside.append(parts[1:])
+    for one in inside:
+        name = "/".join(one)
+        if existing := _PATTERN.sub("", name).rstrip("/"):
+            yield existing, f"{mount.target}/{name}"
+
+
+def relative_hint(words: str, mounts: Sequence[Mount], caller: KeyStyle = TOML_STYLE) -> str:
+    """The hint for a relative path that is in no mount of a user's program; "" if there is none.
+
+    Args:
+        words, mounts, caller: as in `known_hint`.
+    """
+    targets = {mount.target for mount in mounts}
+    path = next((one for one in relative_paths(words) if not _COMMAND.fullmatch(one)), "")
+    if not path or PROGRAM not in targets:
+        return ""
+    start = f"relative paths start at /output, where {path} does not exist: "
+    if "/data" in targets:
+        rule = "the data of this run is at /data, and other directories come by a `[[mount]]`"
+        return start + rule
+    parts = [part for part in PurePath(path).parts if part != ".."]
+    tail = "/".join(parts if len(parts) == 1 and "." in path else parts[1:])
+    opened = f", and open {'/data/' + tail if tail else 'it as /data'}"
+    return hint_text((start, "run with ", DATA, opened), caller)

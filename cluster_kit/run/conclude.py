@@ -13,9 +13,11 @@ from typing import TypeVar
 from cluster_kit.errors import EngineError, HostError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import (
+    in_mount,
     known_hint,
     last_words,
     on_host,
+    relative_hint,
     relative_paths,
     without_message,
 )
@@ -237,16 +239,21 @@ def _concluded(
     return replace(outcome, notes=[*outcome.notes, error.message])
 
 
-def _beside_program(words: str, mounts: Sequence[Mount]) -> str:
-    """The hint for a missing file that is in the program's directory; "" if there is none."""
-    for source in (Path(mount.source) for mount in mounts if mount.target == PROGRAM):
-        for name in relative_paths(words):
-            with contextlib.suppress(OSError, ValueError):
-                untrusted.status(source, name)
-                return (
-                    f"relative paths start at /output, and this file is in the program's directory:"
-                    f' open it by `Path(__file__).parent / "{name}"`, or as {PROGRAM}/{name}'
-                )
+def _in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
+    """The hint for a missing relative path that is in a mounted directory; "" if there is none."""
+    places = {PROGRAM: "the program's directory", "/data": "the data's directory"}
+    for mount in mounts:
+        for path in relative_paths(words):
+            for name, opened in in_mount(path, mount):
+                with contextlib.suppress(OSError, ValueError):
+                    untrusted.status(Path(mount.source), name)
+                    place = places.get(mount.target, mount.target)
+                    by = f'by `Path(__file__).parent / "{path}"`, or as '
+                    way = by if mount.target == PROGRAM else "as "
+                    return (
+                        f"relative paths start at /output, and this file is in {place}: "
+                        f"open it {way}{opened}"
+                    )
     return ""
 
 
@@ -323,7 +330,11 @@ def _saved(
     known = f"{verdict.message}\n{words}"
     hint = parts.make(
         "known hint",
-        lambda: known_hint(known, mounts, run.caller) or _beside_program(known, mounts),
+        lambda: (
+            known_hint(known, mounts, run.caller)
+            or _in_a_mount(known, mounts)
+            or relative_hint(known, mounts, run.caller)
+        ),
         "",
     )
     message = parts.make("path", lambda: on_host(verdict.message, mounts), verdict.message)

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.tracebacks import (
     known_hint,
     last_words,
     on_host,
+    relative_hint,
     relative_paths,
     without_message,
 )
@@ -408,6 +410,63 @@ def test_relative_paths_of_missing_files() -> None:
         "NotFoundError: /tmp/x; No such file or directory\n"
     )
     assert relative_paths(words) == ["conf/lr.json", "vocab.txt"]
+
+
+MISSING_RELATIVE = (
+    "ValueError: No files match `file_pattern` data/x.csv.",
+    "ValueError: No files match `file_pattern` ['data/x.csv'].",
+    "InvalidArgumentError: Expected 'tf.Tensor(False, shape=(), dtype=bool)' to be true. "
+    "Summarized data: b'No files matched pattern: data/x.csv'",
+    "NotFoundError: data/x.csv; No such file or directory",
+    "NotFoundError: {{function_node __wrapped__ReadFile_device_/job:localhost/replica:0/task:0/"
+    "device:CPU:0}} data/x.csv; No such file or directory [Op:ReadFile]",
+    "NotFoundError: Could not find directory data/x.csv",
+    "OSError: No file or directory found at data/x.csv",
+    "OSError: SavedModel file does not exist at: data/x.csv/{saved_model.pbtxt|saved_model.pb}",
+    "NotFoundError: Unsuccessful TensorSliceReader constructor: Failed to find any matching files "
+    "for data/x.csv",
+    "FileNotFoundError: [Errno 2] No such file or directory: 'data/x.csv'",
+    "FileNotFoundError: data/x.csv not found.",
+    "FileNotFoundError: [Errno 2] Unable to synchronously open file (unable to open file: "
+    "name = 'data/x.csv', errno = 2, error message = 'No such file or directory', flags = 0)",
+    "ValueError: File not found: filepath=data/x.csv. Please ensure the file is an accessible "
+    "`.keras` zip file.",
+)
+"""As Python, NumPy, h5py and TensorFlow 2.15 report them."""
+IN_PROGRAM = Mount("/home/you/ml", "/program")
+
+
+@pytest.mark.parametrize("words", MISSING_RELATIVE)
+def test_a_missing_relative_path_has_a_hint_where_it_starts_and_how_to_mount_it(words: str) -> None:
+    assert relative_paths(words) == ["data/x.csv"]
+    hint = relative_hint(words, [IN_PROGRAM], Caller.SHELL)
+    assert "relative paths start at /output, where data/x.csv does not exist" in hint
+    assert "run with `--data DIR`, and open /data/x.csv" in hint
+    mounted = relative_hint(words, [IN_PROGRAM, Mount("/home/you/data", "/data")])
+    assert "the data of this run is at /data" in mounted
+    assert not relative_hint(words, []), "a built-in program opens no path of the user's"
+    absolute = words.replace("data/x.csv", "/data/x.csv")
+    assert not relative_paths(absolute)
+    assert "nothing is mounted at /data" in known_hint(absolute)
+
+
+def test_what_to_open_for_each_form_of_a_relative_path() -> None:
+    for path, opened in (
+        ("x.csv", "/data/x.csv"),
+        ("../sets/train/*.csv", "/data/train/*.csv"),
+        ("data", "it as /data"),
+    ):
+        words = f"FileNotFoundError: [Errno 2] No such file or directory: '{path}'"
+        assert relative_hint(words, [IN_PROGRAM]).endswith(f"and open {opened}")
+
+
+def test_a_command_or_an_address_is_no_relative_path() -> None:
+    for words in (
+        "FileNotFoundError: [Errno 2] No such file or directory: 'git'",
+        "NotFoundError: Could not find directory gs://bucket/data",
+        "ValueError: No files match `file_pattern` [].",
+    ):
+        assert not relative_hint(words, [IN_PROGRAM])
 
 
 MISSING_DATA = (

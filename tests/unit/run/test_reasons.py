@@ -68,8 +68,26 @@ def test_a_missing_file_that_is_next_to_the_program_has_a_hint(
     for name, found in (("conf/lr.json", True), ("conf/no.json", False), ("../x/train.py", False)):
         missing = f"FileNotFoundError: [Errno 2] No such file or directory: '{name}'"
         outcome = stage.up({"chief-0": leader(ends(2.0, 1, "failed", missing))}, **given)
-        assert ("relative paths start at /output" in outcome.cure) == found
+        assert "relative paths start at /output" in outcome.cure
         assert (f"/program/{name}" in outcome.cure) == found
+        assert ("`--data DIR`" in outcome.cure) == (not found)
+
+
+def test_a_missing_relative_file_that_is_in_the_data_has_a_hint(
+    stage: Stage, tmp_path: Path
+) -> None:
+    for file in ("ml/train.py", "sets/train/x.csv"):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).touch()
+    given = {"program": str(tmp_path / "ml/train.py"), "data": str(tmp_path / "sets"), "args": []}
+    for pattern in ("train/*.csv", "sets/train/*.csv", "sets/train/x.csv"):
+        missing = f"ValueError: No files match `file_pattern` {pattern}."
+        outcome = stage.up({"chief-0": leader(ends(2.0, 1, "failed", missing))}, **given)
+        opened = f"/data/{pattern.removeprefix('sets/')}"
+        assert outcome.cure == (
+            "relative paths start at /output, and this file is in the data's directory: "
+            f"open it as {opened}"
+        )
 
 
 def test_every_task_gets_as_far_as_its_story(stage: Stage) -> None:
