@@ -15,6 +15,8 @@ from cluster_kit.host import Host
 from cluster_kit.image.base_image import CONFINED, TMP, bind
 from cluster_kit.image.kit_image import BUILD_IT, Say, ensure_image
 from cluster_kit.platforms.docker.docker_engine import caller_of
+from cluster_kit.util.nearest import did_you_mean_path
+from cluster_kit.util.paths import exists
 
 CONVERTER = "trainer.programs.detection.convert"
 REFUSED = 2
@@ -50,7 +52,10 @@ def convert(host: Host, wanted: Conversion, say: Say) -> str:
     wanted = wanted.absolute()
     for path in (*wanted.sources, *filter(None, [wanted.label_map])):
         if not path.exists():
-            raise UsageError(f"{path} was not found", "fix the path")
+            near = did_you_mean_path(str(path), Path(), exists)
+            raise UsageError(
+                f"{path} was not found", f"{near}Or fix the path" if near else "fix the path"
+            )
     try:
         wanted.to.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

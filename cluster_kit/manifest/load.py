@@ -37,7 +37,7 @@ from cluster_kit.util.masking import (
     without_shell_values,
     without_values,
 )
-from cluster_kit.util.nearest import nearest, proposal
+from cluster_kit.util.nearest import did_you_mean_path, nearest, proposal
 from cluster_kit.util.paths import MANIFESTS, is_directory, is_file
 from cluster_kit.util.toml_text import dotted, to_toml
 from cluster_kit.workspace import names
@@ -437,7 +437,7 @@ def find(reference: str, folder: Path) -> Path:
         )
     raise UsageError(
         f"no manifest `{reference}`: no file, no name in {folder}/, and none of the kit's own",
-        proposal(path.stem, known),
+        proposal(path.stem, known, did_you_mean_path(reference, Path()) if path.suffix else ""),
     )
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,7 @@ from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
 from cluster_kit.resolved import RESERVED, SECRETS, TRAINER, Dockerfile, Fetch, Mount
 from cluster_kit.util import paths
 from cluster_kit.util.masking import without_url_passwords
-from cluster_kit.util.nearest import did_you_mean, did_you_mean_or
+from cluster_kit.util.nearest import did_you_mean, did_you_mean_path
 from cluster_kit.util.paths import exists, is_directory, is_file, is_zip, seen_from
 from cluster_kit.util.toml_text import to_toml
 
@@ -137,7 +137,7 @@ def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...],
     path = seen_from(folder, name)
     if not is_directory(path):
         rule = f"neither a data set of the image ({', '.join(DATA_SETS)}) nor a directory at {path}"
-        near = did_you_mean(path.name, DATA_SETS)
+        near = did_you_mean(path.name, DATA_SETS) or did_you_mean_path(name, folder, is_directory)
         hint = (f"{near}Or ", *_HINT) if near else _HINT
         return name, (), [Problem("data", f'"{name}"', rule, hint)]
     problems: list[Problem] = []
@@ -171,6 +171,14 @@ def _check_folders(program: BuiltIn, name: str, path: Path) -> Iterator[Problem]
 FIX_THE_PATH = "fix the path; in a manifest it is relative to the manifest's folder"
 
 
+def _fix(
+    name: str, folder: Path, fits: Callable[[Path], bool] = is_file, fix: str = FIX_THE_PATH
+) -> str:
+    """The hint for a path that was not found: the most similar path that exists, and `fix`."""
+    near = did_you_mean_path(name, folder, fits)
+    return f"{near}Or {fix}" if near else fix
+
+
 def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, list[Problem]]:
     """The data step of a manifest in `folder`, and its problems.
 
@@ -183,7 +191,9 @@ def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, li
     problems = []
     if not table.fetch or not is_file(script):
         rule = f"no file at {script}"
-        problems.append(Problem("data.fetch", to_toml(table.fetch), rule, FIX_THE_PATH))
+        problems.append(
+            Problem("data.fetch", to_toml(table.fetch), rule, _fix(table.fetch, folder))
+        )
     elif not is_zip(script) and (fault := style.fault(script)):
         rule = f"not valid Python: {fault.message}"
         problems.append(
@@ -245,12 +255,11 @@ def read_requirements(name: str, folder: Path) -> tuple[str, list[Problem]]:
     if not name:
         return "", []
     path, value = seen_from(folder, name), f'"{name}"'
-    hint = "fix the path; in a manifest it is relative to the manifest's folder"
     try:
         lines = lines_of(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         rule = f"cannot be read at {path}: {error.strerror}"
-        return "", [Problem("requirements", value, rule, hint)]
+        return "", [Problem("requirements", value, rule, _fix(name, folder))]
     except ValueError:
         return "", [Problem("requirements", value, "not UTF-8", "save the file as UTF-8")]
     hint = "write packages as `name` or `name==version`, one a line"
@@ -280,7 +289,7 @@ def find_dockerfile(name: str, folder: Path) -> tuple[Dockerfile | None, list[Pr
     if is_file(file):
         return Dockerfile(name, str(file), str(file.parent)), []
     rule = f"neither a Dockerfile nor a directory that has one: {path} was not found"
-    hint = "fix the path; in a manifest it is relative to the manifest's folder"
+    hint = _fix(name, folder, exists)
     if is_directory(path):
         rule, hint = f"there is no {USUAL} in {path}", _others(name, path)
     return None, [Problem("build", to_toml(name), rule, hint)]
@@ -319,7 +328,7 @@ def find_mounts(
         mounts.append(Mount(str(path), table.target, table.read_only))
         if not table.source or not exists(path):
             rule = f"neither a file nor a directory at {path}"
-            hint = "make it, or fix the path; in a manifest it is relative to the manifest's folder"
+            hint = _fix(table.source, folder, exists, f"make it, or {FIX_THE_PATH}")
             problems.append(Problem(f"{key_path}.source", to_toml(table.source), rule, hint))
     return tuple(mounts), problems
 
@@ -335,7 +344,7 @@ def find_secrets(manifest: Manifest, folder: Path) -> tuple[dict[str, Mount], li
         if secret.file:
             path = seen_from(folder, secret.file)
             mounts[name] = Mount(str(path), f"{SECRETS}/{name}")
-            problems += _unreadable(f"secret.{name}", secret.file, path)
+            problems += _unreadable(f"secret.{name}", secret.file, folder)
     return mounts, problems
 
 
@@ -349,15 +358,15 @@ def find_env_files(manifest: Manifest, folder: Path) -> tuple[dict[str, str], li
         path = seen_from(folder, limits.env_file)
         files[limits.env_file] = str(path)
         key = f"{key_path}.env_file"
-        faults = _unreadable(key, limits.env_file, path) or list(_reserved(key, path))
+        faults = _unreadable(key, limits.env_file, folder) or list(_reserved(key, path))
         problems += faults
     return files, problems
 
 
-def _unreadable(key_path: str, name: str, path: Path) -> list[Problem]:
-    value = to_toml(name)
+def _unreadable(key_path: str, name: str, folder: Path) -> list[Problem]:
+    path, value = seen_from(folder, name), to_toml(name)
     if not name or not is_file(path):
-        return [Problem(key_path, value, f"no file at {path}", FIX_THE_PATH)]
+        return [Problem(key_path, value, f"no file at {path}", _fix(name, folder))]
     if not os.access(path, os.R_OK):
         rule = f"you may not read {path}, and so may no container, which runs as you"
         return [Problem(key_path, value, rule, f"`chmod u+r {path}`, or name another file")]
@@ -493,10 +502,9 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
     if name and is_directory(path):
         rule += ", which is a directory"
         return name, (), [Problem("program", f'"{name}"', rule, _file_in(name, path))]
-    fix = "fix the path; in a manifest it is relative to the manifest's folder"
     beside = path.with_name(f"{path.name}.py")
-    known = [beside.name] if is_file(beside) else PROGRAMS
-    hint = did_you_mean_or(path.name, known, fix)
+    near = did_you_mean(path.name, [beside.name] if is_file(beside) else PROGRAMS)
+    hint = f"{near}Or {FIX_THE_PATH}" if near else _fix(name, folder)
     return name, (), [Problem("program", f'"{name}"', rule, hint)]
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster_kit.errors import UsageError
-from cluster_kit.util.nearest import proposal
+from cluster_kit.util.nearest import did_you_mean_path, proposal
+from cluster_kit.util.paths import is_directory as is_folder
 from cluster_kit.util.toml_text import dotted, to_toml
 from cluster_kit.util.untrusted import files, is_directory
 from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
@@ -136,7 +137,13 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
         )
     raise UsageError(
         f"no run `{reference}`: neither a directory, nor a cluster in runs/",
-        proposal(reference, sorted(known)),
+        proposal(
+            reference,
+            sorted(known),
+            did_you_mean_path(reference, workspace.root / "runs", is_folder)
+            if "/" in reference
+            else "",
+        ),
     )
 
 

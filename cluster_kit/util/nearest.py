@@ -1,9 +1,18 @@
-"""Proposals for a name that was not found. Pure."""
+"""Proposals for a name or a path that was not found."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+
+from cluster_kit.util.paths import is_directory, is_file
+
+_MOST_ENTRIES = 2_000
+"""Entries of a directory that are compared with a name."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -22,13 +31,59 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{near}`? " if near else ""
 
 
-def did_you_mean_or(name: str, known: Iterable[str], otherwise: str) -> str:
-    """``did you mean `digits`? Or fix the path``; `otherwise` alone if no name is similar."""
-    near = did_you_mean(name, known)
-    return f"{near}Or {otherwise}" if near else otherwise
+def proposal(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The hint for a name that was not found: the most similar one, and a list of all.
 
-
-def proposal(name: str, known: Iterable[str]) -> str:
-    """The hint for a name that was not found: the most similar one, and a list of all."""
+    Args:
+        otherwise: the beginning if no name is similar, see `did_you_mean_path`.
+    """
     names = list(known)
-    return f"{did_you_mean(name, names)}there are: {', '.join(names) or 'none'}"
+    return f"{did_you_mean(name, names) or otherwise}there are: {', '.join(names) or 'none'}"
+
+
+def nearest_path(name: str, folder: Path, fits: Callable[[Path], bool] = is_file) -> str:
+    """The existing path that is most similar to `name`, written like it; "" if none is similar.
+
+    Each part that does not exist is replaced by the most similar entry of its directory.
+
+    Args:
+        folder: where a relative path starts.
+        fits: whether a path is of the kind that is wanted.
+    """
+    written = Path(name)
+    current, parts = folder, written.parts
+    if parts and (written.is_absolute() or parts[0].startswith("~")):
+        try:
+            current, parts = Path(parts[0]).expanduser(), parts[1:]
+        except RuntimeError:  # unknown user
+            return ""
+    found: list[str] = []
+    for number, part in enumerate(parts, 1):
+        wanted = fits if number == len(parts) else is_directory
+        near = part if wanted(current / part) else _nearest_entry(part, current, wanted)
+        if near is None:
+            return ""
+        found.append(near)
+        current /= near
+    beginning = written.parts[: len(written.parts) - len(parts)]
+    return "" if tuple(found) == parts else str(Path(*beginning, *found))
+
+
+def _nearest_entry(name: str, folder: Path, wanted: Callable[[Path], bool]) -> str | None:
+    """The most similar name of the entries; of equal suffixes only what is before them counts."""
+    entries: list[str] = []
+    with contextlib.suppress(OSError, ValueError), os.scandir(folder) as listed:
+        entries = sorted(one.name for one in islice(listed, _MOST_ENTRIES) if one.name[0] != ".")
+    stem, suffix = Path(name).stem, Path(name).suffix
+    stems = [one.removesuffix(suffix) for one in entries if suffix and one.endswith(suffix)]
+    if (near := nearest(stem, stems)) and wanted(folder / f"{near}{suffix}"):
+        return f"{near}{suffix}"
+    others = [one for one in entries if not suffix or not one.endswith(suffix)]
+    return nearest(name, (one for one in others if wanted(folder / one)))
+
+
+def did_you_mean_path(name: str, folder: Path, fits: Callable[[Path], bool] = is_file) -> str:
+    """``did you mean `ml/train.py`? ``, or "" if no existing path is similar; see
+    `nearest_path`."""
+    near = nearest_path(name, folder, fits)
+    return f"did you mean `{near}`? " if near else ""

@@ -44,6 +44,11 @@ def test_a_missing_manifest_suggests_a_similar_name_and_lists_all(folder: Path) 
             find(reference, folder)
         assert reference in caught.value.message
         assert caught.value.hint == "did you mean `quickstart`? there are: mine, quickstart, smoke"
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "wide-and-deep.toml").touch()
+    with pytest.raises(UsageError) as caught:
+        find(f"{folder}/elsewhere/wide-and-depe.toml", folder)
+    assert f"did you mean `{folder}/elsewhere/wide-and-deep.toml`? " in caught.value.hint
 
 
 @pytest.mark.parametrize("reference", ["", ".", "x" * 5000, "no/such/folder", "a\0b", "~"])

@@ -125,6 +125,35 @@ def test_a_misspelled_name_gets_a_suggestion(
     assert other.hint_text().startswith("fix the path")
 
 
+@pytest.mark.parametrize(
+    ("table", "key", "near"),
+    [
+        ({"program": "ml/chrun.py"}, "program", "ml/churn.py"),
+        ({"program": "m/churn.py"}, "program", "ml/churn.py"),
+        ({"program": "lm/churn"}, "program", "ml/churn.py"),
+        ({"data": "imagse"}, "data", "images"),
+        ({"data": "images/trian"}, "data", "images/train"),
+        ({"data": {"fetch": "ml/fecth.py"}}, "data.fetch", "ml/fetch.py"),
+        ({"requirements": "need.txt"}, "requirements", "needs.txt"),
+        ({"build": "imgae"}, "build", "images"),
+        ({"mount": [{"source": "imges", "target": "/x"}]}, "mount.0.source", "images"),
+        ({"secret": {"key": {"file": "need.txt"}}}, "secret.key", "needs.txt"),
+        ({"role": {"worker": {"env_file": "need.txt"}}}, "role.worker.env_file", "needs.txt"),
+    ],
+)
+def test_a_misspelled_path_gets_the_most_similar_one(
+    table: dict[str, object], key: str, near: str, folder: Path
+) -> None:
+    (folder / "images" / "train").mkdir(parents=True)
+    for file in ("ml/churn.py", "ml/fetch.py", "ml/train.py", "needs.txt"):
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).touch()
+    (problem,) = resolve(manifest(**table), folder).problems
+    assert problem.key_path == key
+    assert problem.hint_text().startswith(f"did you mean `{near}`? Or "), problem
+    assert "fix the path" in problem.hint_text()
+
+
 def test_cyclic_links_are_not_followed_forever(folder: Path) -> None:
     (folder / "a").symlink_to(folder / "b")
     (folder / "b").symlink_to(folder / "a")
