@@ -26,7 +26,8 @@ from cluster_kit.summary.markdown import markdown, read
 from tests.fakes.acting import Life, dies, prints, says
 from tests.fakes.stage import Stage, set_up
 
-EXAMPLES = 200
+EXAMPLES = 50
+"""The same each time; `make fuzz` draws a thousand others."""
 PRIVATE = "a private file of the host"
 TASKS = ("chief-0", "worker-0", "worker-1", "ps-0", "evaluator-0")
 FIELDS = [*sorted({name for kinds in KINDS.values() for name in kinds}), "time", "event"]
