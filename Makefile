@@ -42,7 +42,7 @@ DRAWN = $(call option,seed,SEED) $(call option,faults,FAULTS)
 
 # Cells of the matrix: several roles, and one kind of fault or "freeze 10 s".
 CELLS = $(foreach role,$(ROLE),--role=$(call quoted,$(role))) $(call option,fault,FAULT) \
-  $(if $(AGAIN),--again)
+  $(if $(filter-out 0,$(AGAIN)),--again)
 
 # Reject unknown variables; Make ignores them silently.
 OF_ONE := CLUSTER $(foreach pair,$(PAIRS) $(SWITCHES),$(lastword $(halves))) SET
@@ -67,7 +67,7 @@ cluster drill render new tensorboard serve status logs down doctor gpus engine i
 .PHONY: cluster
 cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS NAME PROGRAM ARGS DATA GPUS KEEP RESUME]
 #  and N_CHIEF, N_DATA_WORKERS, STYLE, TF1, REQUIREMENTS, SET="key=value …"
-	@$(KIT) up $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(KEEP),--keep$(if $(filter failed,$(KEEP)),=failed)) $(if $(RESUME),--resume)
+	@$(KIT) up $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(filter-out 0,$(KEEP)),--keep$(if $(filter failed,$(KEEP)),=failed)) $(if $(filter-out 0,$(RESUME)),--resume)
 
 .PHONY: up
 up: cluster ## The same as cluster
@@ -94,7 +94,7 @@ new: $(KIT) ## Begin a cluster of your own: compose/NAME.toml, programs/NAME/tra
 
 .PHONY: render
 render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`   [PORTABLE CHECK]
-	@$(KIT) render $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(PORTABLE),--portable) $(if $(CHECK),--check)
+	@$(KIT) render $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(filter-out 0,$(PORTABLE)),--portable) $(if $(filter-out 0,$(CHECK)),--check)
 
 # Without a name the command takes the only cluster that is up.
 NAMED = $(or $(NAME),$(if $(filter-out file,$(origin CLUSTER)),$(CLUSTER)))

@@ -55,6 +55,12 @@ def test_a_switch_is_on_or_omitted(variable: str) -> None:
         assert command("cluster", f"{variable}={off}")[1:] == ["up", "quickstart"]
 
 
+def test_zero_switches_an_option_off() -> None:
+    assert command("cluster", "KEEP=0", "RESUME=0")[1:] == ["up", "quickstart"]
+    assert command("render", "PORTABLE=0", "CHECK=0")[1:] == ["render", "quickstart"]
+    assert "--again" not in command("drill", "ROLE=ps", "AGAIN=0")
+
+
 def test_the_name_of_a_host_is_not_a_clusters_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """WSL sets it in every environment."""
     monkeypatch.setenv("NAME", "DESKTOP-7")
