@@ -261,9 +261,19 @@ def wait(
     try:
         outcome = going_on.wait(host, name, here(), QuietView(err), keep=kept(keep))
     except KeyboardInterrupt:
-        raise Interrupted(
-            "interrupted: no command waits for the cluster any more, and it keeps running",
-            f"`cluster-kit attach {name}` or `cluster-kit wait {name}` continues, "
-            f"`cluster-kit down {name}` ends it",
-        ) from None
+        raise _left_up(name, watched=going_on.is_watched(host, name, here())) from None
     end_with(outcome, as_json=json_, exit_code=exit_code)
+
+
+def _left_up(name: str, *, watched: bool) -> Interrupted:
+    """The end of an interrupted `wait`: what happens to the cluster, and the next commands."""
+    if watched:
+        return Interrupted(
+            f"interrupted: {name} keeps running, and another process watches it",
+            f"`cluster-kit wait {name}` waits again, `cluster-kit down {name}` ends it",
+        )
+    return Interrupted(
+        "interrupted: no command waits for the cluster any more, and it keeps running",
+        f"`cluster-kit attach {name}` or `cluster-kit wait {name}` continues, "
+        f"`cluster-kit down {name}` ends it",
+    )

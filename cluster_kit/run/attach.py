@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_kit.errors import UsageError
+from cluster_kit.errors import KitError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.logs import Followed
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.platforms.platform import platform_of
-from cluster_kit.run.cluster_lock import Watched, claim
+from cluster_kit.run.cluster_lock import Watched, claim, is_claimed
 from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.launch import join
@@ -67,6 +67,15 @@ def wait(
             return _go_on(host, engine, name, workspace, view, caller, keep=keep, leaves=True)
         except Watched:
             host.clock.sleep(WAIT_POLL_S)
+
+
+def is_watched(host: Host, reference: str, workspace: Workspace) -> bool:
+    """Whether a process watches the cluster; False if the engine does not answer."""
+    try:
+        engine = reach(host, reference, workspace)
+        return is_claimed(host, engine, cluster_name(reference, workspace, engine.clusters()))
+    except KitError:
+        return False
 
 
 def _go_on(

@@ -12,6 +12,7 @@ import pytest
 from cluster_kit.cli.manifest_options import BARE
 from cluster_kit.machine import host_facts
 from cluster_kit.run import prepare
+from cluster_kit.run.cluster_lock import claim
 from cluster_kit.run.launch import Milestone
 from tests.fakes.acting import Life, ends
 from tests.fakes.hosts import Machine
@@ -85,6 +86,21 @@ def test_an_interrupted_wait_leaves_the_cluster_up(cli: Cli, stage: Stage) -> No
     assert "it keeps running" in result.err
     assert "cluster-kit attach demo" in result.err
     assert len(stage.engine.boxes) == 5
+
+
+def test_an_interrupted_wait_names_no_attach_while_another_process_watches(
+    cli: Cli, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    stage.detach()
+    monkeypatch.setattr(stage.clock, "sleep", interrupt)
+    with claim(stage.host, stage.engine, NAME, stage.directory.path.parent):
+        result = cli("wait", NAME)
+    assert result.code == 130
+    assert "demo keeps running, and another process watches it" in result.err
+    assert "attach" not in result.err
 
 
 def test_attach_can_keep_the_containers(cli: Cli, stage: Stage) -> None:
