@@ -14,6 +14,10 @@ from cluster_kit.predict.simulate import simulate
 EXACT = 1e-4
 STEPS = 60
 ASYNC_STEPS = 400
+TRANSFERS = 6400
+"""The most steps of each worker, and the most transfers in all: a row of many workers has more
+steps in the same time, so its mean is as exact with fewer of each."""
+LEAST_STEPS = 10
 HALVINGS = 40
 LEAST = 0.01
 """The part of a measured step that is at least computation."""
@@ -100,6 +104,8 @@ def _slowed(
         if abs(predicted / target - 1) < EXACT:
             break
         low, high = (rate, high) if predicted > target else (low, rate)
+        if high < low * (1 + EXACT):
+            break
     return fitted
 
 
@@ -119,6 +125,8 @@ def _hidden(
         if abs(predicted / target - 1) < EXACT:
             break
         low, high = (middle, high) if predicted > target else (low, middle)
+        if high - low < EXACT:
+            break
     return fitted
 
 
@@ -132,8 +140,10 @@ def _predicted(profile: Profile, row: Measured, fitted: Fitted, overlap: float) 
     if row.bandwidth is not None:
         machines = machines.model_copy(update={"bandwidth": row.bandwidth})
         profile = profile.model_copy(update={"machines": machines})
-    steps = ASYNC_STEPS if is_async(profile.way) else STEPS
-    result = simulate(setup(profile, fitted, row.workers, row.ps or 0, overlap), steps)
+    planned = setup(profile, fitted, row.workers, row.ps or 0, overlap)
+    most = ASYNC_STEPS if is_async(profile.way) else STEPS
+    transfers = 2 * row.workers * max(1, len(planned.shards))
+    result = simulate(planned, max(LEAST_STEPS, min(most, TRANSFERS // transfers)))
     return profile.batch * row.workers / result.images_per_s
 
 
@@ -151,4 +161,6 @@ def _seconds(profile: Profile, row: Measured, fitted: Fitted, overlap: float) ->
         seconds -= error
         if not low < seconds < high:
             seconds = (low + high) / 2
+        if high - low < EXACT * target / 10:
+            break
     return seconds

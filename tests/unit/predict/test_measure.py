@@ -19,10 +19,11 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
 from cluster_kit.predict.answer import predict
 from cluster_kit.predict.measure import _pairs, figures_of, profile_of
-from cluster_kit.predict.plan import shards
+from cluster_kit.predict.plan import Setup, shards
 from cluster_kit.predict.profile import Profile, load, parse, text
 from cluster_kit.predict.question import Question
 from cluster_kit.predict.scaling import scaling_of
+from cluster_kit.predict.simulate import Simulated, simulate
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run_directory import Record, write_record
 from cluster_kit.workspace import RunDirectory, new_run
@@ -104,6 +105,21 @@ def test_a_runs_page_has_its_speed_with_2_4_and_8_times_the_workers() -> None:
     assert short["points"] == [] and short["why"] and "\n" not in short["why"]
     many = scaling_of(*recorded(limited(workers=40)))
     assert [point["workers"] for point in many["points"]] == [40, 80, 160]
+
+
+def test_the_end_of_a_run_of_many_workers_simulates_no_more_than_that_of_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Calibration took 25 s of CPU for 40 workers: 400 steps of each, 80 times."""
+    simulated: list[int] = []
+
+    def counted(planned: Setup, steps: int) -> Simulated:
+        simulated.append(planned.workers * steps)
+        return simulate(planned, steps)
+
+    monkeypatch.setattr("cluster_kit.predict.calibrate.simulate", counted)
+    assert scaling_of(*recorded(limited(workers=100)))["points"]
+    assert sum(simulated) < 150_000
 
 
 def test_one_run_gives_bytes_work_and_a_row_that_calibrates() -> None:
