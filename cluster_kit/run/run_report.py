@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from cluster_kit.errors import UsageError
 from cluster_kit.metrics.prometheus import (
@@ -65,8 +67,24 @@ def write_report(run: RunDirectory, known: Known, *, scaling: bool = False) -> P
 
 
 def write_together(runs: Mapping[RunDirectory, Known], path: Path) -> None:
-    """Write one page with these runs side by side; raises UsageError and OSError."""
-    write_atomically(path, page([_shown(run, known) for run, known in runs.items()]))
+    """Write one page with these runs side by side; raises UsageError and OSError.
+
+    The page's links to logs and traces lead from its folder to the runs' directories.
+    """
+    shown = [_linked(_shown(run, known), run, path) for run, known in runs.items()]
+    write_atomically(path, page(shown))
+
+
+def _linked(facts: dict[str, Any], run: RunDirectory, path: Path) -> dict[str, Any]:
+    directory = quote(os.path.relpath(run.path.resolve(), path.parent.resolve()))
+    tasks = [
+        {**task, "log": f"{directory}/{task['log']}"} if task.get("log") else task
+        for task in facts["tasks"]
+    ]
+    profiles = [
+        {**each, "file": f"{directory}/{each['file']}"} for each in facts.get("profiles", ())
+    ]
+    return {**facts, "tasks": tasks, "profiles": profiles}
 
 
 def _shown(run: RunDirectory, known: Known) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -55,6 +57,18 @@ def test_several_runs_are_written_to_one_page_here(cli: Cli, root: Path) -> None
     assert cli("report", "one", "two").err == "written: report.html\n"
     assert cli("report", "one", "two", "-o", "both.html").err == "written: both.html\n"
     assert (root / "both.html").read_text().count('"cluster":"demo"') == 2
+
+
+def test_the_links_to_logs_of_several_runs_lead_to_their_directories(cli: Cli, root: Path) -> None:
+    for name in ("one", "two"):
+        (saved(root, name).logs / "chief-0.log").write_text("hello\n")
+    (root / "my pages").mkdir()
+    for page in ("report.html", "my pages/both.html"):
+        assert cli("report", "one", "two", "-o", page).code == 0
+        links = re.findall(r'"log":"([^"]+)"', (root / page).read_text())
+        files = [(root / page).parent / unquote(link) for link in links]
+        assert [file.read_text() for file in files] == ["hello\n"] * 2, links
+    assert links[0] == "../runs/one/20261122-100000/logs/chief-0.log"
 
 
 def test_an_outcome_of_an_earlier_run_is_not_shown(cli: Cli, root: Path) -> None:
