@@ -108,6 +108,15 @@ def hint_text(hint: HintText, words: KeyStyle = TOML_STYLE, key_path: str = "") 
     )
 
 
+def shortened(problems: Sequence[Problem], most: int, key_path: str = "") -> list[Problem]:
+    """The first `most` problems, and if there are more, one with their number at `key_path`."""
+    more = len(problems) - most
+    if more <= 0:
+        return list(problems)
+    rest = Problem(key_path, "", f"{more} more problems", "fix the first ones, and try again")
+    return [*problems[:most], rest]
+
+
 class KitError(Exception):
     """A deliberate error: `message` says what happened, `hint` what to do next.
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from cluster_kit.drill.scenario_file import AWAY, Fault, Scenario, Written
-from cluster_kit.errors import ManifestError, Problem, UsageError
+from cluster_kit.errors import ManifestError, Problem, UsageError, shortened
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import PS, ROLES, WORKER
 from cluster_kit.util.nearest import proposal
@@ -141,7 +141,7 @@ def parse(text: str, source: str) -> Trace:
         rule = "no machine leaves"
         problems.append(Problem("trace", "", rule, f"an event is one of {', '.join(LEFT_WORDS)}"))
     if problems:
-        raise ManifestError(source, _shortened(problems))
+        raise ManifestError(source, shortened(problems, MOST_PROBLEMS, "trace"))
     return Trace(source, tuple(sorted(events, key=lambda event: (event.time, event.line))))
 
 
@@ -149,14 +149,6 @@ def _numbered(text: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(text.splitlines(), strict=True)
     for cells in reader:
         yield reader.line_num, cells
-
-
-def _shortened(problems: Sequence[Problem]) -> list[Problem]:
-    more = len(problems) - MOST_PROBLEMS
-    if more <= 0:
-        return list(problems)
-    rest = Problem("trace", "", f"{more} more problems", "mend the first ones, and try again")
-    return [*problems[:MOST_PROBLEMS], rest]
 
 
 def _columns(
@@ -401,7 +393,7 @@ def replayed(trace: Trace, cluster: Cluster, speedup: float, names: Sequence[str
         for problem in _too_long(number, fault, absences[number - 1], cluster)
     ]
     if problems:
-        raise ManifestError(trace.source, _shortened(problems))
+        raise ManifestError(trace.source, shortened(problems, MOST_PROBLEMS, "trace"))
     return Replayed(
         Scenario(fault=tuple(faults)),
         trace.source,

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from cluster_kit.errors import HostError, ManifestError, Problem, UsageError
+from cluster_kit.errors import HostError, ManifestError, Problem, UsageError, shortened
 from cluster_kit.manifest.field_types import Amount, Rate, ShortSeconds, Strict, Text, whole
 from cluster_kit.predict.models import MODELS, NOT_TRAINED
 from cluster_kit.util.nearest import proposal
@@ -334,11 +334,8 @@ def parse(raw: Mapping[str, Any], source: str) -> Profile:
     try:
         profile = Profile.model_validate(raw)
     except ValidationError as error:
-        details = error.errors()
-        problems = [_problem(detail) for detail in details[:MOST_PROBLEMS]]
-        if (more := len(details) - MOST_PROBLEMS) > 0:
-            problems.append(Problem("", "", f"{more} more problems", "fix these first"))
-        raise ManifestError(source, problems) from None
+        problems = [_problem(detail) for detail in error.errors()]
+        raise ManifestError(source, shortened(problems, MOST_PROBLEMS)) from None
     if problems := list(_contradictions(profile)):
         raise ManifestError(source, problems)
     return profile

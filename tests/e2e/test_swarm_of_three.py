@@ -62,6 +62,22 @@ def kit(three: Swarm, tmp_path: Path) -> Kit:
     return new_kit(tmp_path / "ws", "three", DOCKER_HOST=three.manager.host)
 
 
+def after_a_crash_and_a_dead_node(
+    three: Swarm, kit: Kit, up: subprocess.Popen[str], role: str, *, epochs: int
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Crash the role's first task on the second node, and cut the third node's power when the task
+    trains again; returns the outcome of the run, which succeeds, and each task's restarts."""
+    _, beside, dies = three.nodes
+    beside.crash(beside.task(role, 0))
+    wait_for(lambda: starts_of(kit, f"{role}-0") == 2 and epochs_of(kit) >= epochs, up)
+    let_hold(three, beside)
+    dies.cut_power()
+    told = end_of(up)
+    assert up.returncode == 0, told
+    outcome = kit.outcome()
+    return outcome, {task["name"]: task["restarts"] for task in outcome["tasks"]}
+
+
 def test_the_quickstart_continues_after_a_crash_and_a_dead_node(three: Swarm, kit: Kit) -> None:
     manager, beside, dies = three.nodes
     let_hold(three, dies)
@@ -74,14 +90,7 @@ def test_the_quickstart_continues_after_a_crash_and_a_dead_node(three: Swarm, ki
             **dict.fromkeys(("worker-0", "evaluator-0"), beside.name),
             **dict.fromkeys(("worker-1", "ps-1"), dies.name),
         }
-        beside.crash(beside.task("worker", 0))
-        wait_for(lambda: starts_of(kit, "worker-0") == 2 and epochs_of(kit) >= 2, up)
-        let_hold(three, beside)
-        dies.cut_power()
-        told = end_of(up)
-    assert up.returncode == 0, told
-    outcome = kit.outcome()
-    restarts = {task["name"]: task["restarts"] for task in outcome["tasks"]}
+        outcome, restarts = after_a_crash_and_a_dead_node(three, kit, up, "worker", epochs=2)
     none = dict.fromkeys(restarts, 0)
     assert outcome["success"] and restarts == {**none, "worker-0": 1, "worker-1": 1, "ps-1": 1}
     (note,) = [note for note in outcome["notes"] if "went down" in note]
@@ -192,7 +201,7 @@ def test_down_leaves_nothing_on_any_node(three: Swarm, kit: Kit) -> None:
 def test_data_workers_continue_on_other_nodes_with_their_dispatchers_journal(
     three: Swarm, kit: Kit
 ) -> None:
-    _, beside, dies = three.nodes
+    dies = three.nodes[-1]
     let_hold(three, dies)
     roles = dict.fromkeys(("chief", "ps"), MANAGER) | dict.fromkeys(("worker", "evaluator"), BESIDE)
     change(kit, "smoke", **roles, data_worker=BESIDE, data_worker_1=HOLDS, data_dispatcher=HOLDS)
@@ -200,14 +209,7 @@ def test_data_workers_continue_on_other_nodes_with_their_dispatchers_journal(
     with running(kit, "up", kit.name, *longer) as up:
         wait_for(lambda: epochs_of(kit) >= 1, up)
         assert placed(three, kit)["data_dispatcher-0"] == dies.name
-        beside.crash(beside.task("data_worker", 0))
-        wait_for(lambda: starts_of(kit, "data_worker-0") == 2 and epochs_of(kit) >= 3, up)
-        let_hold(three, beside)
-        dies.cut_power()
-        told = end_of(up)
-    assert up.returncode == 0, told
-    outcome = kit.outcome()
-    restarts = {task["name"]: task["restarts"] for task in outcome["tasks"]}
+        outcome, restarts = after_a_crash_and_a_dead_node(three, kit, up, "data_worker", epochs=3)
     lost = ("data_dispatcher-0", "data_worker-0", "data_worker-1")
     assert restarts == {**dict.fromkeys(restarts, 0), **dict.fromkeys(lost, 1)}
     assert any("went down" in note and lost[0] in note for note in outcome["notes"])

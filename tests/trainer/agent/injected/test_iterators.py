@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+import types
 from collections.abc import Callable
 
 import pytest
@@ -101,6 +103,23 @@ def test_a_thread_looks_for_the_last_use(resource, monkeypatch):
     used = iterators.StillUsed()
     used.keep(resource.made())
     assert resource.ended.wait(PATIENCE_S)
+
+
+def test_the_thread_does_not_wake_while_nothing_is_kept(monkeypatch):
+    used = iterators.StillUsed()
+    slept_with: list[bool] = []
+
+    def sleep(_seconds: float) -> None:
+        slept_with.append(bool(used._kept))
+        time.sleep(0.001)
+
+    monkeypatch.setattr(iterators, "time", types.SimpleNamespace(sleep=sleep))
+    for _ in range(3):
+        resource = Resource()
+        resource.may_end.set()
+        used.keep(resource.made())
+        assert resource.ended.wait(PATIENCE_S)
+    assert slept_with and all(slept_with)
 
 
 def test_resources_of_servers_are_deleted_as_before(resource, iterator):

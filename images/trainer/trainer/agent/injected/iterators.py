@@ -102,19 +102,30 @@ class StillUsed:
     def __init__(self) -> None:
         self._kept: dict[int, object] = {}
         self._process = 0
+        self._has_some = _thread.allocate_lock()
 
     def keep(self, resource: object) -> None:
-        """Keep a resource; from then on a thread looks at it once in LOOK_S."""
+        """Keep a resource; from then on a thread looks at it once in LOOK_S.
+
+        The garbage collector can call this at any moment, also while this runs, so it waits for
+        no lock.
+        """
         self._kept[id(resource)] = resource
         if self._process != os.getpid():
+            self._has_some = _thread.allocate_lock()
             self._process = os.getpid()
-            _thread.start_new_thread(self._follow, ())
+            _thread.start_new_thread(self._follow, (self._has_some,))
+        else:
+            with contextlib.suppress(RuntimeError):  # it is released already
+                self._has_some.release()
 
-    def _follow(self) -> None:
-        while not sys.is_finalizing():
-            time.sleep(LOOK_S)
-            with contextlib.suppress(Exception):
-                self.look()
+    def _follow(self, has_some: _thread.LockType) -> None:
+        """Look at what is kept; while nothing is, wait until `has_some` is released."""
+        while has_some.acquire():
+            while self._kept and not sys.is_finalizing():
+                time.sleep(LOOK_S)
+                with contextlib.suppress(Exception):
+                    self.look()
 
     def look(self) -> None:
         """End the resources that nothing else refers to."""
