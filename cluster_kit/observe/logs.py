@@ -80,7 +80,7 @@ class Repeats:
         Args:
             now: seconds of a monotonic clock.
         """
-        doubled = log_patterns.PYTHON.match(text) is not None and text in self._last
+        doubled = self._is_doubled(text)
         self._last.append(text)
         if doubled:
             return True
@@ -88,6 +88,17 @@ class Repeats:
         out = self._is_too_much(text, now, repeated=repeated) or repeated
         self.count += out
         return out
+
+    def _is_doubled(self, text: str) -> bool:
+        """Whether TensorFlow's Python part has just logged the line, in this form or its own."""
+        if log_patterns.PYTHON.match(text):
+            return text in self._last
+        for last in self._last:
+            own = log_patterns.PYTHON.match(last)
+            message = last[own.end() :] if own else ""
+            if message and text.endswith(message):
+                return log_patterns.HEADER.search(text, 0, len(text) - len(message)) is not None
+        return False
 
     def _is_too_much(self, text: str, now: float, *, repeated: bool) -> bool:
         """Whether the line is one of TensorFlow's errors after the first MOST_OF_ERROR.

@@ -284,6 +284,22 @@ def test_a_line_that_tensorflow_logs_twice_is_shown_once(clock: Clock) -> None:
     assert screen.lines == [line, "step 1", "step 1"]
 
 
+ABSL = "I1124 19:59:43.838015 140600459059904 "
+
+
+@pytest.mark.parametrize("header", [f"{ABSL}strategy.py:603] ", "2026-11-24 20:08:15,796 tf "])
+def test_a_line_that_tensorflow_logs_a_second_time_in_another_form_is_shown_once(
+    clock: Clock, header: str
+) -> None:
+    """By absl's handler in `absl.app`, or in the format that a program has set up."""
+    screen = Screen(clock)
+    line, message = "INFO:tensorflow:Check health", "Check health"
+    mine = [f"{ABSL}train.py:19] step 0", f"epoch 3: {message}", message]
+    screen.takes(line, f"{header}{message}", line, f"{header}{message}", *mine)
+    screen.shown.finish(())
+    assert screen.lines == [line, *mine]
+
+
 def test_the_marks_of_a_frame_that_is_left_out_are_left_out() -> None:
     lines = [
         "Traceback (most recent call last):",

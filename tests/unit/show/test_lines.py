@@ -30,6 +30,12 @@ def test_tensorflows_own_lines_are_left_out(line: str) -> None:
     assert visible(f"\x1b[33m{line}\x1b[0m") == ""
 
 
+def test_what_a_program_logs_by_absl_is_shown() -> None:
+    line = "I1124 19:59:43.838015 140600459059904 absl_raise.py:19] step 0 v [1. 1. 1. 1.]"
+    assert visible(line) == line
+    assert visible("I1124 19:59:43.838015 30 port.cc:153] oneDNN custom operations are on") == ""
+
+
 @pytest.mark.parametrize("line", WORDS)
 def test_other_text_is_unchanged(line: str) -> None:
     assert visible(line) == line
