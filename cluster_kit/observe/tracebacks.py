@@ -57,8 +57,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
         (
             r"/output/[^\s;:]*(_temp|tempstate|\.tmp)[^\s;:]*+([;:].*No such file| did not exist)"
             r"|unable to lock file",
-            "several tasks write the same files: let one task save (the chief, else worker 0), "
-            "and give each other task a separate directory",
+            "several tasks write the same files: give each task a directory of its own (with ps, "
+            "one task alone may save; in an all-reduce all tasks must save)",
         ),
         (
             r"_temp\S*; No such file or directory",

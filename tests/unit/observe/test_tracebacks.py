@@ -350,22 +350,22 @@ KNOWN_ERRORS = [
     (
         "InvalidArgumentError: allow_missing_files was set to false and "
         "/output/model/ckpt_temp/part-00000-of-00001 did not exist.NOT_FOUND: no",
-        "let one task save",
+        "in an all-reduce all tasks must save",
     ),
     (
         "NotFoundError: /output/model/ckpt-1_temp/part-00000-of-00001.data-00000-of-00001; No "
         "such file or directory",
-        "let one task save",
+        "in an all-reduce all tasks must save",
     ),
     (
         "NotFoundError: Failed to rename: /output/m/checkpoint.tmp1f to: /output/m/checkpoint "
         ": /output/m/checkpoint.tmp1f; No such file or directory",
-        "let one task save",
+        "in an all-reduce all tasks must save",
     ),
     (
         "BlockingIOError: [Errno 11] Unable to synchronously open file (unable to lock file, "
         "errno = 11, error message = 'Resource temporarily unavailable')",
-        "let one task save",
+        "in an all-reduce all tasks must save",
     ),
     ("the program was still running after 40 s; where each task stands is in", "`deadline.job`"),
     ("evaluator-0 was still running after its grace", "`deadline.evaluator_grace`"),

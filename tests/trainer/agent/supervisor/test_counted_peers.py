@@ -64,7 +64,7 @@ def test_a_leader_that_waited_for_peers_that_had_ended_says_so():
     assert told is not None
     assert told.headline == (
         f"{CUT_OFF[0]} (worker-1 had already ended, with 0: tasks that train together must take"
-        " the same number of steps)"
+        " the same number of steps, and each must save the model, not only one of them)"
     )
     peers.heard(Joined("worker-1"))
     assert peers.ended_too_early(closed) is None

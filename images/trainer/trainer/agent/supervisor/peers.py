@@ -174,7 +174,7 @@ class Peers:
             return None
         return leaders.because_of(
             f"{self.finished} had already ended, with 0: tasks that train together must take the"
-            " same number of steps"
+            " same number of steps, and each must save the model, not only one of them"
         )
 
 
