@@ -123,6 +123,23 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
             ),
         ),
         (
+            r"Collectives are not yet implemented for CPU devices when compiling with XLA",
+            "XLA cannot compile an all-reduce on a CPU: leave out `jit_compile=True` and "
+            "`set_jit(True)`",
+        ),
+        (
+            r"\(Empty logs\)|\bempty vocabulary\b|non-empty array or dataset"
+            r"|No objects to concatenate|need at least one array to concatenate"
+            r"|No files (found|match(ed)?)\b(?!.*[ '\"]/(?!tmp/))|matched no files"
+            r"|with 0 sample\(s\)",
+            (
+                "no data was found: relative paths start at /output, /tmp is empty in each task, "
+                "and files beside the program are in /program; a directory of this host comes by ",
+                DATA,
+                ", as /data",
+            ),
+        ),
+        (
             r"URL fetch failure on |<urlopen error |HTTPS?ConnectionPool\(|NameResolutionError"
             r"|DownloadError|gaierror|Temporary failure in name resolution"
             r"|[Cc]ould(n't| not) resolve host|(?<!\w)(wget|curl|gsutil): (command )?not found"

@@ -367,6 +367,18 @@ KNOWN_ERRORS = [
         "errno = 11, error message = 'Resource temporarily unavailable')",
         "in an all-reduce all tasks must save",
     ),
+    (
+        "UnimplementedError: Collectives are not yet implemented for CPU devices when compiling "
+        "with XLA. Attempted to compile a collective running on/job:worker/replica:0/task:0",
+        "leave out `jit_compile=True`",
+    ),
+    (
+        "ValueError: Unexpected result of `train_function` (Empty logs). This could be due to "
+        "issues in input pipeline that resulted in an empty dataset.",
+        "no data was found: relative paths start at /output",
+    ),
+    ("ValueError: Cannot set an empty vocabulary, you passed [].", "/tmp is empty in each task"),
+    ("ValueError: No objects to concatenate", "files beside the program are in /program"),
     ("the program was still running after 40 s; where each task stands is in", "`deadline.job`"),
     ("evaluator-0 was still running after its grace", "`deadline.evaluator_grace`"),
     ("the evaluator was still running 60 s after the job's end", "`deadline.evaluator_grace`"),
