@@ -22,9 +22,8 @@ SOME = (
     ("loss", "ps-0", f"{EARLY}percent = 1"),
     ("freeze", "worker-0", ""),
     ("cut", "ps-0", ""),
-    ("memory", "worker-0", ""),
-    ("crash", "chief-0", ""),
 )
+"""Crashes, also of a leader: test_linear_regression.py."""
 EVERY_KIND = (
     ("freeze", "evaluator-0", "for = 2\nat = { after = 'ready' }"),
     ("delay", "worker-0", f"{EARLY}delay = 0.02"),
@@ -47,23 +46,28 @@ SILENT = ("freeze", "cut")
 
 
 @pytest.mark.parametrize(
-    ("faults", "epochs"),
+    ("faults", "epochs", "sets"),
     [
-        pytest.param(SOME, 16, id="some kinds"),
-        pytest.param(EVERY_KIND, 24, id="every kind", marks=pytest.mark.more),
+        pytest.param(SOME, 10, (*SETS, "--set", "evaluator=0"), id="some kinds"),
+        pytest.param(EVERY_KIND, 24, SETS, id="every kind", marks=pytest.mark.more),
     ],
 )
 def test_faults_are_injected_survived_and_measured(
-    kit: Kit, client: docker.DockerClient, faults: tuple[Fault, ...], epochs: int
+    kit: Kit,
+    client: docker.DockerClient,
+    faults: tuple[Fault, ...],
+    epochs: int,
+    sets: tuple[str, ...],
 ) -> None:
-    """Among them are a crash of the leader, and a frozen leader, which only the host can detect."""
+    """In `every kind` are a crash of the leader, and a frozen leader, which only the host can
+    detect."""
     longer = f"--args=--epochs {epochs} --steps-per-epoch 40"
-    found = drilled(kit, client, "smoke", faults, longer, *SETS)
+    found = drilled(kit, client, "smoke", faults, longer, *sets)
     each_fault_was_detected(found)
     assert f"epoch {epochs}/{epochs}" in found.said, "the chief's log was lost"
     outcome = kit.outcome()
     assert outcome["blame"] is None
-    assert outcome["metrics"]["validation_accuracy"] > 0.8
+    assert outcome["metrics"]["test_accuracy"] > 0.8
     again = [f for f in found.faults if f["kind"] in LOST or is_silent(f)]
     for task in ("worker-0", "ps-0", "chief-0"):
         assert restarts(kit)[task] >= sum(fault["task"] == task for fault in again)
