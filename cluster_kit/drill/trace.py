@@ -35,6 +35,7 @@ MOST_RETRIES = 100
 LARGEST = 16 << 20
 """Bytes of a trace."""
 MOST_PROBLEMS = 20
+MOST_COLUMNS = 100
 
 TIME, MACHINE, EVENT, LEFT, BACK = "time", "machine", "event", "left", "back"
 UNITS: Mapping[str, float] = {"": 1.0, "_ms": 1e-3, "_us": 1e-6}
@@ -162,6 +163,10 @@ def _columns(
             f"the columns are {EXPECTED}; for Oobleck's files put `time_ms,event,machine` in front"
         )
         problems.append(Problem(where, _shown(",".join(cells)), "is not a line of names", hint))
+        return [], {}
+    if len(cells) > MOST_COLUMNS:
+        rule, hint = f"has more than {MOST_COLUMNS} columns: {len(cells)}", f"give {EXPECTED}"
+        problems.append(Problem(where, _shown(",".join(cells)), rule, hint))
         return [], {}
     form: list[str] = []
     units: dict[str, float] = {}

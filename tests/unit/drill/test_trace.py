@@ -44,6 +44,7 @@ MISTAKES = [
     ("time,machine,event,cpus\n5,a,left,3", 'line 1 = "cpus": no such column'),
     ("time,machine\n5,a", "these columns are not those of a trace"),
     ("time,time,event\n", "this column is there twice"),
+    (f"time{',time' * 1_000_000}\n", "has more than 100 columns: 1000001"),
     (HEAD, "no machine leaves"),
     (f"{HEAD}5,a,back\n", "no machine leaves"),
     (f"{HEAD}5,a\n", 'line 2 = "5,a": has 2 values, and there are 3 columns'),
