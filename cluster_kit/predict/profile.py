@@ -24,7 +24,15 @@ from pydantic import (
 )
 
 from cluster_kit.errors import HostError, ManifestError, Problem, UsageError, shortened
-from cluster_kit.manifest.field_types import Amount, Rate, ShortSeconds, Strict, Text, whole
+from cluster_kit.manifest.field_types import (
+    Amount,
+    Rate,
+    ShortSeconds,
+    Strict,
+    Text,
+    short_duration,
+    whole,
+)
 from cluster_kit.predict.models import MODELS, NOT_TRAINED
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.toml_text import document, to_toml
@@ -65,15 +73,20 @@ def _number(value: Any) -> Any:
         raise ValueError("a number is less than 10^308") from None
 
 
+def _seconds_or_none(value: Any) -> float:
+    """Like `short_duration`, but 0 is valid, too; raises ValueError."""
+    return 0.0 if value == 0 and type(value) is not bool else short_duration(value)
+
+
 Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
 Cpus = Annotated[Number, Field(ge=0.01, le=1e6)]
 Name = Annotated[Text, Field(max_length=LONGEST_NAME)]
 Many = Field(strict=False)
-_NO_TIME = Annotated[
+SecondsOrNone = Annotated[
     float,
-    BeforeValidator(lambda value: 0.0 if value == 0 and type(value) is not bool else value),
+    BeforeValidator(_seconds_or_none),
     WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}),
 ]
 
@@ -189,7 +202,7 @@ class Machines(Strict):
 class Ps(Strict):
     """The work of a ps."""
 
-    apply: ShortSeconds | _NO_TIME = 0.0
+    apply: SecondsOrNone = 0.0
     """Seconds of CPU to apply one gradient of all variables; a ps has its share, by bytes."""
     bandwidth: Rate | None = None
     """Of its host's link, if it differs from that of the workers."""
@@ -198,7 +211,7 @@ class Ps(Strict):
 class Chief(Strict):
     """The work of a coordinator."""
 
-    dispatch: ShortSeconds | _NO_TIME = 0.0
+    dispatch: SecondsOrNone = 0.0
     """Its seconds to schedule one step of one worker; 0: no coordinator (graph mode)."""
 
 
@@ -211,9 +224,9 @@ class Transport(Strict):
     """The most that passes between two tasks."""
     ps: Rate | None = None
     """The most that one ps sends, or receives."""
-    cpu_per_gb: ShortSeconds | _NO_TIME = 0.0
+    cpu_per_gb: SecondsOrNone = 0.0
     """Seconds of CPU for 10^9 bytes, at each end."""
-    cpu_per_tensor: ShortSeconds | _NO_TIME = 0.0
+    cpu_per_tensor: SecondsOrNone = 0.0
     """Seconds of CPU for each variable between a worker and a ps, at each end."""
 
 

@@ -92,6 +92,8 @@ HUGE = 10**400
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown key": ({"speeed": 1}, "speeed = 1: no such key"),
     "a key near a known one": ({"machines": {"bandwith": "1gbit"}}, "did you mean `bandwidth`?"),
+    "an endless time": ({"ps": {"apply": float("inf")}}, "at most a year"),
+    "a time of ages": ({"chief": {"dispatch": 1e308}}, "at most a year"),
     "a rate without unit": ({"machines": {"bandwidth": 10}}, "a rate is a number with a unit"),
     "a time of 0": ({"step": {"seconds": 0}}, "a duration is more than 0 seconds"),
     "a batch of 0": ({"batch": 0}, "batch = 0: must be greater than or equal to 1"),
