@@ -87,7 +87,7 @@ def test_mobilenet_trains_on_folders_of_images(kit: Kit, tmp_path: Path) -> None
             picture(tmp_path / "images" / part / name / f"{number}.png", chance.randint(*shades))
     done = kit.run(
         *("up", "mobilenet", "--name", kit.name, "--data", str(tmp_path / "images")),
-        *("--workers", "1", "--ps", "1"),
+        *("--workers", "1", "--ps", "1", "--set", "evaluator=0"),
         "--args=--image-size 32 --batch-size 8 --epochs 1 --steps-per-epoch 2",
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -102,7 +102,7 @@ def test_class_folders_train_and_the_model_loads_as_on_the_page(kit: Kit, tmp_pa
         picture(tmp_path / "flowers" / name / f"{number}.jpg", chance.randint(*shades))
     done = kit.run(
         *("up", "quickstart", "--name", kit.name, "--data", str(tmp_path / "flowers")),
-        *("--workers", "1", "--ps", "1"),
+        *("--workers", "1", "--ps", "1", "--set", "evaluator=0"),
         "--args=--image-size 16 --epochs 2 --steps-per-epoch 10",
     )
     printed = done.stdout + done.stderr
