@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
@@ -13,6 +14,8 @@ from typer.core import TyperGroup
 
 from cluster_kit.cli import app, completion
 from cluster_kit.cli.manifest_options import BARE, WithBareOptions
+from cluster_kit.manifest.command_line import SET_OPTION
+from cluster_kit.platforms.platform import json_schema
 
 FILE = "cluster_kit/cli/completion.json"
 
@@ -26,6 +29,7 @@ def texts() -> dict[str, str]:
         for name in root.list_commands(context):
             _, command, _ = root.resolve_command(context, [name])
             tables["commands"][name] = _command(command, context)
+    tables["settings"] = dict(_settings(json_schema()))
     return {FILE: f"{json.dumps(tables, indent=1)}\n"}
 
 
@@ -63,7 +67,35 @@ def _parameter(one: Any) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value or key == "name"}
 
 
+def _settings(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yields each key of the manifest that has a value of its own, with the values to propose: the
+    allowed words, or else the default.
+
+    Keys below names that a user chooses, such as `task.worker-1.memory`, are left out.
+    """
+    definitions = schema["$defs"]
+
+    def walk(node: Mapping[str, Any], key: str) -> Iterator[tuple[str, list[str]]]:
+        default = node.get("default")
+        node = definitions[node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+        kinds = [node, *node.get("anyOf", ())]
+        if "properties" in node:
+            for name, below in node["properties"].items():
+                yield from walk(below, f"{key}.{name}" if key else name)
+        elif any(kind.get("type") not in (None, "object") for kind in kinds):
+            words = [word for kind in kinds for word in kind.get("enum", ())]
+            if any(kind.get("type") == "boolean" for kind in kinds):
+                words += ["true", "false"]
+            elif not words and isinstance(default, str | int | float) and default != "":
+                words = [f"{default:g}" if isinstance(default, float) else str(default)]
+            yield key, words
+
+    yield from walk(schema, "")
+
+
 def _values(one: Any) -> Any:
+    if SET_OPTION in one.opts:
+        return completion.SETTINGS
     if one._custom_shell_complete is not None:
         function = inspect.getclosurevars(one._custom_shell_complete).nonlocals["autocompletion"]
         kind = function.__name__

@@ -24,6 +24,8 @@ from cluster_kit.manifest.command_line import name_where_expected, with_bare_val
 Kind = Literal["manifests", "clusters", "tasks", "runs"]
 """The kinds of words that depend on the directory or on the engine."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
+SETTINGS: Literal["settings"] = "settings"
+"""The keys of the manifest, each with `=`, and then its values."""
 VARIABLE = "_CLUSTER_KIT_COMPLETE"
 """The variable by which a shell asks for words: `complete_` and the shell's name."""
 TABLE = Path(__file__).with_name("completion.json")
@@ -41,7 +43,7 @@ class Parameter:
     flag: bool = False
     many: bool = False
     hidden: bool = False
-    values: Kind | tuple[str, ...] = ()
+    values: Kind | Literal["settings"] | tuple[str, ...] = ()
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Parameter:
@@ -56,7 +58,8 @@ class Parameter:
 class Command:
     """A verb, or the word before its verbs; `bare` as in `with_bare_values`.
 
-    `passes_on`: unknown options are words for a program.
+    `passes_on`: unknown options are words for a program. `settings`, which only the root has, are
+    the keys of a manifest with the values to propose.
     """
 
     help: str
@@ -65,6 +68,7 @@ class Command:
     commands: Mapping[str, Command] = field(default_factory=dict)
     hidden: bool = False
     passes_on: bool = False
+    settings: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Command:
@@ -156,7 +160,11 @@ def completed(words: Sequence[str], incomplete: str) -> list[Word]:
         words: the complete words before it.
     """
     before = list(words)
-    command, given = _parsed(Command.of(json.loads(TABLE.read_text(encoding="utf-8"))), before)
+    root = Command.of(json.loads(TABLE.read_text(encoding="utf-8")))
+    command, given = _parsed(root, before)
+    for one in command.parameters:
+        if one.values == SETTINGS and (found := _set(one, root.settings, before, incomplete)):
+            return found
     if incomplete == "=":
         incomplete = ""
     elif "=" in incomplete and incomplete.startswith("-"):
@@ -189,7 +197,39 @@ def _options(command: Command, given: Mapping[str, Any], incomplete: str) -> lis
     ]
 
 
+def _set(
+    option: Parameter, settings: Mapping[str, Sequence[str]], before: list[str], incomplete: str
+) -> list[Word]:
+    """The keys and values for the option that sets a key, [] if no word of it is incomplete.
+
+    If one key is left, its values are proposed, too: then a shell writes the key and `=`, but not
+    the space that it writes after a single word. Bash makes a word of each `=`.
+    """
+    *_, third, second, last = ["", "", "", *before]
+    inline, equals, rest = incomplete.partition("=")
+    if incomplete == "=" and second in option.options:
+        return [Word(value) for value in settings.get(last, ())]
+    if last == "=" and incomplete and third in option.options:
+        return [Word(value) for value in settings.get(second, ()) if value.startswith(incomplete)]
+    if equals and inline in option.options:
+        incomplete = rest
+    elif incomplete == "=" and last in option.options:
+        incomplete = ""
+    elif last not in option.options and not (
+        last == "=" and incomplete and second in option.options
+    ):
+        return []
+    written, equals, _ = incomplete.partition("=")
+    keys = [key for key in settings if key == written or (not equals and key.startswith(written))]
+    texts = [f"{key}=" for key in keys]
+    if len(keys) == 1:
+        texts += [f"{keys[0]}={value}" for value in settings[keys[0]]]
+    return [Word(text) for text in texts if text.startswith(incomplete) and text != incomplete]
+
+
 def _values(parameter: Parameter, given: Mapping[str, Any], incomplete: str) -> list[Word]:
+    if parameter.values == SETTINGS:
+        return []
     if isinstance(parameter.values, tuple):
         return [Word(value) for value in parameter.values if value.startswith(incomplete)]
     name = given.get("name")
