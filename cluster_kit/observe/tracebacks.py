@@ -133,8 +133,9 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
             r"|No files (found|match(ed)?)\b(?!.*[ '\"]/(?!tmp/))|matched no files"
             r"|with 0 sample\(s\)",
             (
-                "no data was found: relative paths start at /output, /tmp is empty in each task, "
-                "and files beside the program are in /program; a directory of this host comes by ",
+                "no data was found: relative paths start at /output, which all tasks share; "
+                "/tmp is each task's own; files beside the program are in /program; a directory of "
+                "this host comes by ",
                 DATA,
                 ", as /data",
             ),

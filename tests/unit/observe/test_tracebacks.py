@@ -377,7 +377,7 @@ KNOWN_ERRORS = [
         "issues in input pipeline that resulted in an empty dataset.",
         "no data was found: relative paths start at /output",
     ),
-    ("ValueError: Cannot set an empty vocabulary, you passed [].", "/tmp is empty in each task"),
+    ("ValueError: Cannot set an empty vocabulary, you passed [].", "/tmp is each task's own"),
     ("ValueError: No objects to concatenate", "files beside the program are in /program"),
     ("the program was still running after 40 s; where each task stands is in", "`deadline.job`"),
     ("evaluator-0 was still running after its grace", "`deadline.evaluator_grace`"),
