@@ -13,6 +13,7 @@ def test_a_worker_without_enough_memory_to_start_ends_the_job_at_once(
     """A server in Python needs more than twice this memory."""
     done = kit.run(
         *("up", "quickstart", "--name", kit.name, "--set", "server=python"),
+        *("--set", "evaluator=0"),
         *("--set", "deadline.start=300", "--set", 'task.worker-1.memory="100m"'),
     )
     assert done.returncode == 5, done.stderr
