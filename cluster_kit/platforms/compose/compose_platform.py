@@ -108,6 +108,10 @@ def version(host: Host) -> tuple[int, ...] | None:
     return tuple(int(part) for part in match.groups() if part) if done.ok and match else None
 
 
+_ENDED = re.compile(r"dependency failed to start: container (\S+) exited \((\d+)\)")
+"""Compose's message if a container ends while others wait for its health check."""
+
+
 def up(host: Host, file: Path, output: Path, run_id: str) -> None:
     """Create and start every container, and return without waiting for them to end.
 
@@ -142,6 +146,11 @@ def up(host: Host, file: Path, output: Path, run_id: str) -> None:
     if "is unhealthy" in errors:
         hint = "its command `ready` has not ended with 0 before the start deadline: try it there"
         raise EngineError(f"a sidecar is not ready:\n{errors}", hint)
+    if ended := _ENDED.search(errors):
+        raise EngineError(
+            f"the sidecar's container {ended[1]} ended with {ended[2]} before it was ready",
+            "`cluster-kit logs` shows why; if it is meant to end, remove its `ready`",
+        )
     raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _hint(errors))
 
 
