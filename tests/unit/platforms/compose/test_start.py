@@ -33,7 +33,7 @@ def test_a_sidecar_that_programs_wait_for_is_named(
 ) -> None:
     host: Any = SimpleNamespace(
         processes=SimpleNamespace(
-            run=lambda *_, **__: Completed(1, "", f" Container x  Started\n{words}")
+            run=lambda *_, **__: Completed((), 1, "", f" Container x  Started\n{words}")
         )
     )
     with pytest.raises(EngineError) as caught:
