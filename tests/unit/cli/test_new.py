@@ -85,6 +85,7 @@ def test_files_for_github_are_in_the_repositorys_root(
     assert (action / "action.yml").read_bytes() == (ROOT / "action.yml").read_bytes()
     assert (action / WHEEL).read_bytes() == b"PK wheel"
     read = yaml.safe_load((root / ".github" / "workflows" / "cluster-no.yml").read_text())
+    assert read["jobs"]["cluster"]["timeout-minutes"] > 60, "the starter's deadline ends it first"
     checkout, step = read["jobs"]["cluster"]["steps"]
     assert checkout["with"] == {"persist-credentials": False}
     assert step["with"] == {
