@@ -17,7 +17,7 @@ from cluster_kit.cli.manifest_options import WithBareOptions, requested
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.manifest.command_line import masked_words
-from cluster_kit.platforms.platform import platform_of
+from cluster_kit.platforms.platform import keep_edited, kept_sentence, platform_of
 from cluster_kit.platforms.variables import without_secrets
 from cluster_kit.run.prepare import Prepared, build_of, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
@@ -120,6 +120,8 @@ def _write(rendered: Rendered, workspace: Workspace) -> None:
 
 def _write_all(rendered: Rendered, workspace: Workspace) -> None:
     cluster = rendered.prepared.cluster
+    if kept := keep_edited(rendered.file, rendered.text):
+        say(f"warning: {kept_sentence(short(rendered.file), short(kept))}")
     if rendered.portable:
         platform_of(cluster.engine).write_portable(workspace, cluster, rendered.text)
     else:

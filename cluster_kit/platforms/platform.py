@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -299,6 +300,44 @@ def changed(old: str, new: str) -> tuple[str, ...]:
     if host or before[3].startswith("any") != after[3].startswith("any"):
         found.append(f"host ({', '.join(host)})" if host else "host")
     return tuple(found)
+
+
+PLAN = re.compile(r"^# plan (\w+)$", re.MULTILINE)
+EDITED = ".edited"
+"""What the name of an edited file ends with, which the kit has kept."""
+
+
+def keep_edited(file: Path, text: str) -> Path | None:
+    """Keep a cluster's file that was edited by hand, before `text` replaces it.
+
+    Only if plan and kit have not changed since it was written, the difference is an edit.
+    `.gitignore` beside it ignores the kept file, too: it can contain values of the environment.
+
+    Returns the path that the file has now; None if there is none, or it was not edited.
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    old = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    same_plan = PLAN.findall(old)[:1] == PLAN.findall(text)[:1]
+    if _body(old) == _body(text) or changed(old, text) or not same_plan:
+        return None
+    names = (f"{file.name}{EDITED}{number or ''}" for number in count())
+    kept = next(path for name in names if not (path := file.with_name(name)).exists())
+    ignored = file.with_name(".gitignore")
+    if ignored.exists() and f"*{EDITED}" not in ignored.read_text(errors="replace"):
+        with ignored.open("a") as lines:
+            lines.write(f"*{EDITED}*\n")
+    file.rename(kept)
+    return kept
+
+
+def _body(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("# ")]
+
+
+def kept_sentence(file: str, kept: str) -> str:
+    """The message about a kept file."""
+    return f"{file} had been edited by hand: it is {kept} now, and a new one was written"
 
 
 @cache

@@ -22,7 +22,13 @@ from cluster_kit.image.kit_image import image_present
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Engine, gpus_taken
-from cluster_kit.platforms.platform import ImageMissing, SubnetTaken, platform_of
+from cluster_kit.platforms.platform import (
+    ImageMissing,
+    SubnetTaken,
+    keep_edited,
+    kept_sentence,
+    platform_of,
+)
 from cluster_kit.platforms.variables import without_secrets
 from cluster_kit.programs import resolve
 from cluster_kit.resolved import Cluster
@@ -221,6 +227,9 @@ def _write(run: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, 
     Returns the file's path, and the hashes of the program's files.
     """
     with run_directory.writing(run.workspace.root):
+        file = run.platform.file(run.workspace, prepared.cluster.name)
+        if kept := keep_edited(file, text):
+            run.view.warn(kept_sentence(str(file), kept.name))
         file = run.platform.write(run.workspace, prepared.cluster, text)
         ignore_in_git(file.parent, RENDERED)
         shown = without_secrets(prepared.cluster)

@@ -56,6 +56,24 @@ def test_check_recognizes_an_edited_file_and_one_of_an_older_kit(cli: Cli, root:
     assert stale(cli, "--portable") == "the kit has changed"
 
 
+def test_an_edited_file_is_kept_when_it_is_rendered_again(cli: Cli, root: Path) -> None:
+    for options, file in (((), "compose/demo/compose.yaml"), (("--portable",), PORTABLE)):
+        path = root / file
+        cli("render", "demo", *options)
+        assert "edited" not in cli("render", "demo", *options).err
+        text = path.read_text()
+        for number in ("", "1"):
+            path.write_text(mine := text + f"# mine\nx-mine{number}: 1\n")
+            kept = path.with_name(f"compose.yaml.edited{number}")
+            result = cli("render", "demo", *options)
+            assert f"had been edited by hand: it is {file}.edited{number} now" in result.err
+            assert (path.read_text(), kept.read_text()) == (text, mine)
+        path.write_text(text + "x-mine: 1\n")
+        assert "edited" not in cli("render", "demo", *options, "--ps", "4").err, "another plan"
+    ignored = (root / "compose/demo/.gitignore").read_text().splitlines()
+    assert ignored.count("*.edited*") == 1
+
+
 def test_gpus_in_use_by_others_are_a_change_of_the_host(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ something."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,10 +31,25 @@ def merged(stage: Stage, text: str) -> str:
     return told.value.message
 
 
+def test_a_generated_file_that_was_edited_is_kept(stage: Stage) -> None:
+    assert stage.up().success and stage.up().success
+    assert not any("edited" in text for text in stage.view.warnings)
+    file = stage.workspace.manifests / NAME / "compose.yaml"
+    written = file.read_text()
+    edited = written + "x-mine: 1\n"
+    file.write_text(edited)
+    assert stage.up().success
+    assert any("it is compose.yaml.edited now" in text for text in stage.view.warnings)
+    assert (file.read_text(), file.with_name("compose.yaml.edited").read_text()) == (
+        written,
+        edited,
+    )
+
+
 def test_its_additions_reach_the_containers_and_the_file_is_unchanged(stage: Stage) -> None:
     text = "services: {chief-0: {environment: {MORE: 'yes'}, dns: [10.0.0.2]}}\n"
     file = own(stage, text)
-    seen = []
+    seen: list[Any] = []
     stage.docker.on_call = lambda name: seen.extend(
         box.service for box in stage.engine.boxes.values() if name == f"start {box.task}"
     )
