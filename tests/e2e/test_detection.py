@@ -34,8 +34,8 @@ SMALL = (
 ON_SQUARES = "--log-steps 10 --save-secs {} --keep 40"
 MODES = {"detection-async": 90, "detection-sync": 50, "detection-coordinator": 240}
 SAVE_SECS = {"detection-coordinator": 1}
-"""3 for the others: their tasks are killed once there is a checkpoint, which must be before the
-end."""
+"""Two of its tasks are killed once there is a checkpoint, which must be before the end. 10 for the
+others: each checkpoint is scored."""
 EXTRACTORS = {"detection-sync": "mobilenet_v2"}
 """Version 1, the default here, has half as many layers, which takes half the time."""
 FURTHER = {"detection-coordinator": [pytest.mark.more]}
@@ -59,7 +59,7 @@ def command(kit: Kit, manifest: str, arguments: str, *more: str) -> list[str]:
 
 
 def on_squares(kit: Kit, manifest: str, arguments: str) -> list[str]:
-    fixed = ON_SQUARES.format(SAVE_SECS.get(manifest, 3))
+    fixed = ON_SQUARES.format(SAVE_SECS.get(manifest, 10))
     given = ("--data", str(kit.root / "squares"), f"--args={fixed} {arguments}")
     return ["up", manifest, "--name", kit.name, "--workers", "1", *given]
 
