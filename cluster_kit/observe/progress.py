@@ -440,13 +440,14 @@ _NAMING = {
 def of_workers(entry: Entry) -> list[Entry]:
     """One entry for each worker whose steps a coordinator's leader reports; [entry] for any other.
 
-    Each function that a worker has finished counts as its step. These entries have no global step.
+    Each function that a worker has finished counts as its step. These entries have no global step,
+    and are `counted`: by a clock, not at the end of a step.
     """
     if not isinstance(entry.event, Worked):
         return [entry]
     speeds = entry.event.per_s or {}
     return [
-        Entry(task, entry.time, Step(own_steps=count, steps_per_s=speeds.get(task)))
+        Entry(task, entry.time, Step(own_steps=count, steps_per_s=speeds.get(task), counted=True))
         for task, count in (entry.event.functions or {}).items()
     ]
 

@@ -53,6 +53,10 @@ FULL = 0.8
 """From this part of a ps's link on, the speed tells of the link, not of the workers' steps."""
 LEAST_PAIRS = 4
 LEAST_REPORTS = 6
+CLOCKED, CLOCKED_ERROR = 0.19, 0.46
+"""The variance, in steps, between two counts at times that do not depend on the steps: both are
+rounded down. It is 1/6; by the median of squares, as it is used here, 0.19. The standard error of
+that for one pair; for n pairs it is divided by the root of n."""
 MANY_STEPS = 100
 APART = 1.2
 """Runs whose speeds differ by this factor tell work from what is used without training."""
@@ -206,7 +210,7 @@ def figures_of(
         steps=steps,
         seconds=seconds,
         by_worker=by_worker,
-        spread=_spread(series, parts),
+        spread=_spread(series, parts, _is_clocked(entries)),
         used=dict(_used(cluster, samples, parts, before)),
         trainers=tuple(task.name for task in trainers),
         coordinator=leader.name if coordinated else "",
@@ -403,21 +407,41 @@ def _pairs(
         yield pairs
 
 
-def _spread(series: Mapping[str, Points], parts: Sequence[tuple[float, float]]) -> float | None:
+def _is_clocked(entries: Sequence[Entry]) -> bool:
+    """Whether steps were counted at times that do not depend on them, not reported at their end."""
+    return any(isinstance(entry.event, Step) and entry.event.counted for entry in entries)
+
+
+def _spread(
+    series: Mapping[str, Points], parts: Sequence[tuple[float, float]], clocked: bool
+) -> float | None:
     """Standard deviation by mean of a step, from reports of several: their mean varies less.
 
     It is the median deviation that is used, so that a pause, as for a checkpoint, counts little.
+
+    Args:
+        clocked: the counts are rounded down to whole steps. Then None if this rounding is enough to
+            explain how they differ, as 1, 1, 2, 1 steps of 1.5 s that are counted every 2 s.
     """
     squares: list[float] = []
+    counts: list[float] = []
     for pairs in _pairs(series, parts):
         steps = sum(count for _, count in pairs)
         if len(pairs) < LEAST_PAIRS:
             continue
         mean = sum(seconds for seconds, _ in pairs) / steps
         if mean > 0:
-            shares = [(s / mean - n, n) for s, n in pairs]
-            squares += [share * share / n for share, n in shares]
-    return min(1.0, math.sqrt(median(squares) / NORMAL)) if squares else None
+            squares += [(s / mean - n) ** 2 / (1 if clocked else n) for s, n in pairs]
+            counts += [n for _, n in pairs]
+    if not squares:
+        return None
+    variance = median(squares) / NORMAL
+    if clocked:
+        rounding = CLOCKED + 2 * CLOCKED_ERROR / math.sqrt(len(squares))
+        if variance <= rounding:
+            return None
+        variance = (variance - CLOCKED) / median(counts)
+    return min(1.0, math.sqrt(variance))
 
 
 # What the run was.
@@ -633,6 +657,8 @@ def _tables(runs: Sequence[Figures], base: float | None, throttled: bool) -> dic
         exchange["push"] = min(10.0, round(push / size, 4))
     else:
         variables = list(_from_traffic(last, pull, push))
+    if (work := _exchange_work(runs)) > 0:
+        exchange["work"] = _seconds(work)
     machines: dict[str, Any] = {"bandwidth": rate_text(base or NO_LIMIT)}
     if last.cpus[WORKER.name]:
         machines["cpus"] = last.cpus[WORKER.name]
@@ -672,6 +698,22 @@ def _bytes(run: Figures) -> tuple[float, float]:
         return 0.0, 0.0
     whole = (received + sent) / 2 / (2 * (run.workers - 1) / run.workers)
     return whole, whole
+
+
+def _exchange_work(runs: Sequence[Figures]) -> float:
+    """The seconds of an all-reduce among two on a worker's own CPUs; 0 if they do not tell.
+
+    If they are all that limits a worker alone, the CPU that its messages take makes a step longer.
+    """
+    alone = next((run for run in runs if run.workers == 1), None)
+    if alone is None or alone.way in PS_WAYS:
+        return 0.0
+    step, before = _seconds_by_cpu(alone), alone.seconds / alone.steps
+    more = next((run for run in runs if run.workers > 1 and run.bandwidth == alone.bandwidth), None)
+    both = _seconds_by_cpu(more) if more is not None else None
+    if step is None or both is None or more is None or step < FULL * before:
+        return 0.0
+    return max(0.0, both - step) * more.workers / (2 * (more.workers - 1))
 
 
 def _from_traffic(run: Figures, pull: float, push: float) -> Iterator[dict[str, Any]]:

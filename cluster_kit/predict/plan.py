@@ -84,6 +84,7 @@ class Setup:
     cpu_per_byte: float
     cpu_per_tensor: float
     dispatch: float
+    work: float = 0.0
     extra: float = 0.0
     backup: int = 0
 
@@ -237,6 +238,7 @@ def setup(
         cpu_per_byte=transport.cpu_per_gb / 1e9 / more,
         cpu_per_tensor=transport.cpu_per_tensor / more,
         dispatch=profile.chief.dispatch if by_ps else 0.0,
+        work=0.0 if by_ps else profile.exchange.work / more / change.speed,
         extra=fitted.extra if has_extra else 0.0,
         backup=change.backup,
     )

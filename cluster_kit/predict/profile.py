@@ -177,6 +177,9 @@ class Exchange(Strict):
     push: Annotated[Number, Field(ge=0, le=10)] = 1.0
     pull: Annotated[Number, Field(ge=0, le=10)] = 1.0
     """Bytes that travel for each byte of a variable: 0.5 for gradients in float16."""
+    work: SecondsOrNone = 0.0
+    """Of an all-reduce among two, on a worker's own device: it hides behind nothing, and takes
+    longer on a slower one."""
 
 
 class Machines(Strict):

@@ -132,13 +132,17 @@ def ring_seconds(setup: Setup) -> float:
 
 
 def _all_reduce(setup: Setup, steps: int, seed: int) -> Simulated:
-    """Each step is as long as its slowest worker's, and what is not hidden of the all-reduce."""
+    """Each step is as long as its slowest worker's, and what is not hidden of the all-reduce.
+
+    What a worker's own device works for the all-reduce is part of its step.
+    """
     factors = [_Factors(setup.step, n, unit.devices, seed) for n, unit in enumerate(setup.units)]
     together = ring_seconds(setup)
+    work = setup.work * 2 * (setup.workers - 1) / setup.workers
     total = mean = exposed = 0.0
     for _ in range(steps):
         each = [
-            setup.seconds * one.next() / unit.speed
+            (setup.seconds * one.next() + work) / unit.speed
             for one, unit in zip(factors, setup.units, strict=True)
         ]
         slowest = max(each)

@@ -356,7 +356,7 @@ def test_finished_functions_of_workers_are_their_own_steps(output: Path) -> None
     tasks = ["chief-0", "worker-0", "worker-1", "ps-0", "ps-1"]
     reader = ProgressReader(output, since=0, tasks=tasks)
     assert reader.poll() == [
-        Entry("worker-0", 1.0, Step(own_steps=30, steps_per_s=3.5)),
-        Entry("worker-1", 1.0, Step(own_steps=10)),
+        Entry("worker-0", 1.0, Step(own_steps=30, steps_per_s=3.5, counted=True)),
+        Entry("worker-1", 1.0, Step(own_steps=10, counted=True)),
     ]
     assert reader.left_out == 1

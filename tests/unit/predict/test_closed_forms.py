@@ -97,6 +97,14 @@ def test_a_ring_moves_two_times_n_minus_1_by_n(workers: int) -> None:
     assert seconds == pytest.approx(0.3 + moved + 2 * (workers - 1) * 1e-6, rel=1e-6)
 
 
+def test_work_for_the_messages_of_a_ring_makes_a_step_longer_and_a_slower_worker_more_so() -> None:
+    found = profile(way="ring", exchange={"work": 0.1, "overlap": 1.0})
+    assert simulated(found, 1).images_per_s == pytest.approx(32 / 0.3, rel=1e-6)
+    for speed in (1.0, 0.5):
+        result = simulated(found, 4, change=Change(straggler=speed))
+        assert 32 * 4 / result.images_per_s == pytest.approx((0.3 + 1.5 * 0.1) / speed, rel=1e-3)
+
+
 def test_a_hierarchical_all_reduce_is_a_ring_of_hosts_after_one_in_each_host() -> None:
     found = profile(
         way="hierarchical", machines={"devices_per_host": 4, "device_bandwidth": "80gbit"}

@@ -18,7 +18,7 @@ from cluster_kit.host import Moment
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
 from cluster_kit.predict.answer import predict
-from cluster_kit.predict.measure import _pairs, figures_of, profile_of
+from cluster_kit.predict.measure import Figures, Used, _pairs, figures_of, profile_of
 from cluster_kit.predict.plan import Setup, shards
 from cluster_kit.predict.profile import Profile, load, parse, text
 from cluster_kit.predict.question import Question
@@ -354,6 +354,49 @@ def test_reports_at_one_moment_are_no_error() -> None:
     last = as_entry("worker-0", 60.0, "step", {"own_steps": 68})
     found = figures_of(made, [*first, last], samples, name="demo/1")
     assert found.spread is None
+
+
+@pytest.mark.parametrize(("lengths", "counted", "spread"), [
+    ((1.5,), True, None),
+    ((1.5,), False, 0.45),
+    ((0.05,), True, None),
+    ((0.2, 1.0, 0.9, 2.0, 0.4), True, 0.7),
+])  # fmt: skip
+def test_counts_of_a_clock_are_whole_and_their_rounding_is_no_spread(
+    lengths: Sequence[float], counted: bool, spread: float | None
+) -> None:
+    """Steps of equal length, counted every 2 s, are 1, 1, 2, 1 … of 1.5 s each."""
+    random, ends, at = Random(1), list[float](), 0.0
+    while at < 400.0:
+        ends.append(at := at + random.choice(lengths))
+    reports = [
+        as_entry("worker-0", time, "step", {
+            "own_steps": sum(end <= time for end in ends), **({"counted": True} if counted else {}),
+        })
+        for time in map(float, range(0, 400, 2))
+    ]  # fmt: skip
+    made, entries, samples = recorded(limited(1), seconds=400)
+    others = [one for one in entries if one.task != "worker-0"]
+    run = sorted([*others, *reports], key=lambda one: one.time)
+    found = figures_of(made, run, samples, name="demo/1").spread
+    assert found == (None if spread is None else pytest.approx(spread, abs=0.25))
+
+
+def test_cpu_of_an_all_reduces_messages_is_work_if_the_cpu_limits_a_worker_alone() -> None:
+    def run(workers: int, step_s: float, cpu_s: float) -> Figures:
+        names = tuple(f"worker-{n}" for n in range(workers))
+        sent = 0.0 if workers == 1 else MB * 20
+        return Figures(
+            name="demo/1", way="ring", workers=workers, ps=0, batch=32, counts_images=True,
+            steps=20.0 * workers, seconds=20 * step_s, by_worker=dict.fromkeys(names, 20.0),
+            spread=0.02, used=dict.fromkeys(names, Used(20 * cpu_s, sent, sent)), trainers=names,
+            coordinator="", cpus={"worker": 0.1, "ps": None, "chief": 0.1}, bandwidth=50e6,
+            ps_bandwidth=None, variables=(), placement="round-robin",
+        )  # fmt: skip
+
+    assert profile_of([run(1, 1.21, 0.12), run(2, 1.55, 0.15)]).exchange.work == 0.3
+    waits = profile_of([run(1, 2.0, 0.12), run(2, 2.4, 0.15)])
+    assert waits.exchange.work == 0.0
 
 
 class Counted(Sequence[tuple[float, float]]):
