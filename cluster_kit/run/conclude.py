@@ -331,8 +331,8 @@ def _saved(
     hint = parts.make(
         "known hint",
         lambda: (
-            known_hint(known, mounts, run.caller)
-            or _in_a_mount(known, mounts)
+            _in_a_mount(known, mounts)
+            or known_hint(known, mounts, run.caller)
             or relative_hint(known, mounts, run.caller)
         ),
         "",
