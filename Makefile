@@ -153,11 +153,11 @@ $(KIT): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "cluster-kit needs Python 3.11 or newer; this is $$($(PYTHON) --version). Set PYTHON=…"; exit 3; }
 	@echo "installing cluster-kit into .venv"
-	@$(PYTHON) -m venv .venv 2>/dev/null || { \
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	    && apt-get update -q >/dev/null && apt-get install -y -q python3-venv >/dev/null \
-	    && $(PYTHON) -m venv .venv; } \
+	    && apt-get update -q >/dev/null && apt-get install -y -q python3-venv >/dev/null; } \
 	  || { echo "no venv module: install it (apt-get install python3-venv)"; exit 3; }
+	@$(PYTHON) -m venv .venv || { echo "no environment in .venv: remove what is there (rm -r .venv)"; exit 3; }
 	@{ $(LOCKED) requirements.lock && $(OWN); } 2>.venv/pip.log || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
 	@touch $(KIT)
 

@@ -204,7 +204,7 @@ def ci_files(system: str, name: str, workspace: Workspace, kit: Source) -> Addit
     """The files with which this CI runs the cluster `name`; they go into the repository's root.
 
     Raises:
-        UsageError: one of the files exists with other content.
+        UsageError: one of the files exists with other content, or CI would misread the folder.
     """
     return SYSTEMS[system](name, workspace.root.resolve(), kit)
 
@@ -316,9 +316,18 @@ ENGINES: dict[str, Callable[[str], dict[str, object]]] = {"host": _of_the_host, 
 
 
 def _rendered(system: str, name: str, folder: Path, root: Path, kit: Source, wheels: Path) -> str:
-    """The template's text; values are JSON, which is YAML."""
+    """The template's text; values are JSON, which is YAML.
+
+    Raises:
+        UsageError: CI would replace a part of the folder's path by the value of a variable.
+    """
     requirement = (wheels / kit.wheel.name).as_posix() if kit.wheel else kit.requirement
     below = folder.relative_to(root).as_posix()
+    if "$" in below:
+        raise UsageError(
+            f"the folder {below!r} has a `$` in its path, with which variables of CI begin",
+            "rename it, or write the job yourself: `cluster-kit up NAME --json` is its command",
+        )
     return templating.kit_template(f"ci/{system}.yml.j2").render(
         name=name,
         manifest=json.dumps(name),

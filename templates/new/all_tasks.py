@@ -54,11 +54,12 @@ def report(event, **figures):
 class Report(tf.keras.callbacks.Callback):
     """Figures after each part; after each epoch a line, and the weights as a checkpoint."""
 
-    def on_epoch_begin(self, part, logs=None):
-        self.began = time.monotonic()
+    def on_train_begin(self, logs=None):
+        self.reported = time.monotonic()
 
     def on_epoch_end(self, part, logs=None):
-        rate, step, loss = STEPS / (time.monotonic() - self.began), (part + 1) * STEPS, logs["loss"]
+        before, self.reported = self.reported, time.monotonic()  # with what was saved in between
+        rate, step, loss = STEPS / (self.reported - before), (part + 1) * STEPS, logs["loss"]
         report("step", step=step, steps_per_s=rate, loss=float(loss))
         epoch, rest = divmod(part + 1, PARTS)
         if not rest:

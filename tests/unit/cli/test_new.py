@@ -98,6 +98,19 @@ def test_files_for_github_are_in_the_repositorys_root(
     assert read["jobs"]["cluster"]["steps"][1]["with"]["manifest"] == "1e5"
 
 
+@pytest.mark.parametrize("system", ["github", "gitlab"])
+def test_a_folder_that_ci_would_expand_is_refused(
+    cli: Cli, root: Path, kit: str, system: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / ".git").mkdir()
+    below = root / "ml-${{ secrets.A }}"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    result = cli("new", "one", "--ci", system, "--kit", kit)
+    assert result.code == 2 and "has a `$` in its path" in result.err
+    assert not list(root.rglob("*.yml"))
+
+
 def test_files_for_gitlab_do_not_change_an_existing_pipeline(
     cli: Cli, root: Path, kit: str
 ) -> None:
@@ -108,6 +121,7 @@ def test_files_for_gitlab_do_not_change_an_existing_pipeline(
     assert "write `- local: .gitlab/cluster-two.yml` below `include:`" in result.out
     assert (root / ".gitlab-ci.yml").read_text() == pipeline
     read = yaml.safe_load((root / ".gitlab" / "cluster-two.yml").read_text())
+    assert read["cluster two"]["timeout"] == "1h 30m", "the starter's deadline, 1 h, ends it first"
     assert read["cluster two"]["variables"]["KIT"] == "cluster-kit==1.2"
     assert read["cluster two"]["artifacts"]["when"] == "always"
 

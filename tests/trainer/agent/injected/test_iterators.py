@@ -127,3 +127,17 @@ def test_resources_of_servers_are_deleted_as_before(resource, iterator):
     owned = iterator(resource.made(), here=False)
     del owned
     assert resource.thread == threading.get_ident()
+
+
+def test_a_thread_that_could_not_be_started_is_started_later(monkeypatch):
+    def full(*_arguments: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    started = []
+    used = iterators.StillUsed()
+    monkeypatch.setattr(iterators._thread, "start_new_thread", full)
+    with pytest.raises(RuntimeError):
+        used.keep(object())
+    monkeypatch.setattr(iterators._thread, "start_new_thread", lambda *given: started.append(given))
+    used.keep(object())
+    assert len(started) == 1

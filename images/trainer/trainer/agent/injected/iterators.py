@@ -113,8 +113,8 @@ class StillUsed:
         self._kept[id(resource)] = resource
         if self._process != os.getpid():
             self._has_some = _thread.allocate_lock()
-            self._process = os.getpid()
             _thread.start_new_thread(self._follow, (self._has_some,))
+            self._process = os.getpid()  # a start that fails is tried again
         else:
             with contextlib.suppress(RuntimeError):  # it is released already
                 self._has_some.release()
