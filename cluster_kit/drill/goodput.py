@@ -133,6 +133,7 @@ def goodput(
     first = min([*left, ended])
     rate = _rate(reports, [(began, first)])
     recovered = [_recovered(reports, back, left, rate) for _, _, back in spans]
+    returns = list(_returns(seen))
     calm = [(began, first)]
     for at in recovered:
         if at is not None and not any(_is_away(other, at) for other in spans):
@@ -147,11 +148,11 @@ def goodput(
             (result.time or 0.0) - began,
             None if back is None else back - began,
             None if at is None or back is None else at - back,
-            result.steps_lost,
+            None if result.steps_lost is None else _redone(returns, result.time or 0.0, left),
         )
         for (result, absence, back), at in zip(spans, recovered, strict=True)
     )
-    redone, useful = _redone(seen), reports[-1][1] - reports[0][1]
+    redone, useful = sum(steps for _, steps in returns), reports[-1][1] - reports[0][1]
     seconds = ended - began
     if rate is None:
         unknown = f"less than {ENOUGH_S:g} s of training were undisturbed: their rate is not known"
@@ -194,18 +195,24 @@ def _new_steps(seen: RunState) -> list[tuple[float, int]]:
     return reports
 
 
-def _redone(seen: RunState) -> int:
-    """The steps that were done again, after returns to a checkpoint."""
-    redone = highest = last = 0
+def _returns(seen: RunState) -> Iterator[tuple[float, int]]:
+    """Yields each return to a checkpoint: its Unix time, and the steps that are done again."""
+    highest = last = 0
     starts = starts_of(seen)
     before: float = 0.0
     for moment, step in steps(seen):
         begun = any(before < start <= moment for start in starts)
         if step < highest and (begun or step < last):
-            redone += highest - step
+            yield moment, highest - step
             highest = step
         highest, last, before = max(highest, step), step, moment
-    return redone
+
+
+def _redone(returns: Sequence[tuple[float, int]], since: float, left: Sequence[float]) -> int:
+    """The steps that were done again between an absence and the next one, so that all rows
+    together are the total."""
+    until = min((moment for moment in left if moment > since), default=inf)
+    return sum(steps for moment, steps in returns if since <= moment < until)
 
 
 def _back(result: Result, seen: RunState) -> float | None:

@@ -370,7 +370,8 @@ def _contradictions(profile: Profile) -> Iterable[Problem]:
         yield Problem("measured", "", rule, "keep `calibrate` in the two smallest rows")
     if any(row.workers * (row.ps or 1) > MOST_CALIBRATED for row in rows):
         rule = f"workers times ps of a row that calibrates are at most {MOST_CALIBRATED}"
-        yield Problem("measured", "", rule, "mark a smaller row `calibrate`")
+        hint = "mark a smaller row `calibrate`, or measure a run of fewer tasks"
+        yield Problem("measured", "", rule, hint)
     if profile.model is not None and profile.model not in MODELS:
         hint = proposal(profile.model, MODELS)
         yield Problem(

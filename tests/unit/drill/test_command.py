@@ -141,6 +141,25 @@ def test_a_trace_is_replayed_and_its_goodput_is_measured_and_predicted(
     assert "--speedup" not in err
 
 
+def test_the_redone_steps_of_all_absences_are_the_total(stage: Stage, drill: Any) -> None:
+    """The leader returns to a checkpoint twice after the first absence, and once after the next."""
+    trace = stage.workspace.root / "spot.csv"
+    trace.write_text("machine,left,back\na,0,200\nb,400,450\na,600,650\n")
+    back = {30: 50, 36: 20, 70: 30}
+    made = [10 * now - sum(less for at, less in back.items() if at <= now) for now in range(1, 101)]
+    steps = [says(2.0 + now, "step", step=step) for now, step in enumerate(made, 1)]
+    stage.engine.acting = {
+        "chief-0": [
+            acting.Life((says(0.1, "start", attempt=1), says(0.4, "ready"), *steps,
+                  ends(103.0, 0, "finished")))
+        ]
+    }  # fmt: skip
+    words = ("demo", "--chief", "1", "--trace", str(trace), "--speedup", "10")
+    found = json.loads(drill(*words, "--json")[1])["goodput"]
+    assert [one["steps_redone"] for one in found["absences"]] == [50, 20, 0]
+    assert found["redone_steps"] == 70
+
+
 def test_a_machine_that_does_not_come_back_does_not_fail_the_run(stage: Stage, drill: Any) -> None:
     trace = stage.workspace.root / "spot.csv"
     trace.write_text("time,machine,event\n5,a,left\n")
