@@ -83,11 +83,13 @@ class Logs:
             KitError: the engine does not answer.
         """
         up = self._up(cluster, run)
-        if up:
+        names = [one.name for one in up]
+        if up and task in ("", *names):
             return self._live(up, task, after, words)
         directory = self._site.run(cluster, run) if run else self._site.newest(cluster)
+        # At the end containers are removed one by one, after their logs were saved.
         saved = saved_logs(directory) if directory else {}
-        names = _chosen(list(saved), task, cluster)
+        names = _chosen(list(saved) if task in saved else names or list(saved), task, cluster)
         lines = merged({name: saved[name] for name in names})
         sent = () if after == "saved" else lines
         return _answer(list(saved), sent, words, "saved", goes_on=False)
@@ -101,7 +103,7 @@ class Logs:
         self, up: Sequence[ContainerSummary], task: str, after: str, words: str
     ) -> dict[str, Any]:
         names = [one.name for one in up]
-        chosen = _chosen(names, task, up[0].cluster)
+        chosen = [task] if task else names
         read = _numbers(after)
         lines = []
         for id_, log in self._followed([one for one in up if one.name in chosen]).items():

@@ -60,7 +60,12 @@ def opened(browser: Any, file: Path | str, scheme: str = "light") -> Iterator[Op
     )
     page = context.new_page()
     one = Opened(page)
-    page.on("console", lambda output: one.complaints.append(f"{output.type}: {output.text}"))
+    page.on(
+        "console",
+        lambda output: one.complaints.append(
+            f"{output.type}: {output.text} ({output.location.get('url', '')})"
+        ),
+    )
     page.on("pageerror", lambda error: one.complaints.append(f"error: {error}"))
     page.on("request", lambda request: one.asked.append(request.url))
     page.goto(url)

@@ -84,6 +84,19 @@ def test_saved_logs_are_sent_once(made: MadeUp) -> None:
     assert read("demo", made.run.path.name, "chief-0", "saved", "")["lines"] == []
 
 
+def test_the_log_of_a_task_whose_container_was_removed_before_the_others_is_sent(
+    made: MadeUp,
+) -> None:
+    """The page got a 404 then, and showed that there was no such log."""
+    states = dict(made.states)
+    made.over()
+    made.states = {name: state for name, state in states.items() if name != "chief-0"}
+    told = Logs(made.site).read("demo", "", "chief-0", "", "step")
+    assert texts(told) == ["chief-0: step 1", "chief-0: step 2"]
+    with pytest.raises(UsageError, match="no log of chief-7"):
+        Logs(made.site).read("demo", "", "chief-7", "", "")
+
+
 @pytest.mark.parametrize(
     ("cluster", "run", "task", "says"),
     [
