@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from cluster_kit.util import debug_log, stdio
 from tests import grammars, reports, threads
@@ -29,8 +29,10 @@ gc.disable()  # while tests are collected
 grammars.later()
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # type: ignore[misc]
 
-settings.register_profile("kit", deadline=None, derandomize=True, max_examples=10)
-settings.register_profile("thorough", deadline=None, max_examples=1000)
+# Seconds say nothing about a test while other processes use the machine.
+BUSY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("kit", **BUSY, derandomize=True, max_examples=10)
+settings.register_profile("thorough", **BUSY, max_examples=1000)
 settings.load_profile("kit")
 
 

@@ -83,13 +83,13 @@ class Logs:
             KitError: the engine does not answer.
         """
         up = self._up(cluster, run)
-        names = [one.name for one in up]
-        if up and task in ("", *names):
+        running = [one.name for one in up]
+        if up and task in ("", *running):
             return self._live(up, task, after, words)
         directory = self._site.run(cluster, run) if run else self._site.newest(cluster)
         # At the end containers are removed one by one, after their logs were saved.
         saved = saved_logs(directory) if directory else {}
-        names = _chosen(list(saved) if task in saved else names or list(saved), task, cluster)
+        names = _chosen(list(saved) if task in saved else running or list(saved), task, cluster)
         lines = merged({name: saved[name] for name in names})
         sent = () if after == "saved" else lines
         return _answer(list(saved), sent, words, "saved", goes_on=False)

@@ -205,7 +205,7 @@ def test_a_line_is_completed_as_by_typer(shell: Shell) -> None:
 
 
 @given(lines=st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), max_size=1))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_line_is_completed_as_by_typer(shell: Shell, lines: list[str]) -> None:
     assert shell.differences(lines) == []
 
