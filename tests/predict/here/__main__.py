@@ -46,7 +46,7 @@ limit counts, so that it is as much longer as its CPU is slower."""
 BASE = 50
 FIRST_STEPS = {"small": 40, "fat": 20}
 """Steps of a run that calibrates: about 25 s of each model."""
-SECONDS, LEAST_STEPS, MOST_STEPS = 13.0, 10, 40
+SECONDS, LEAST_STEPS, MOST_STEPS = 17.0, 10, 40
 STRAGGLER, STRAGGLER_SPEED = 0.2, 2.5
 """A worker with 0.05 CPU among workers with 0.25. Among workers with 0.1 it would have so little
 that TensorFlow takes minutes to start, so the others are faster instead."""
