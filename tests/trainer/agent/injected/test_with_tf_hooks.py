@@ -74,6 +74,27 @@ def test_a_program_that_never_imports_tensorflow(output):
     assert output("print('done')", CLUSTER_KIT_GPUS='["0"]') == ["done"]
 
 
+SAVES = """
+import os, signal, time
+def save(*_):
+    print("saved", flush=True)
+    os._exit(0)
+signal.signal(signal.SIGTERM, save)
+import tensorflow as tf
+tf.distribute.MultiWorkerMirroredStrategy()
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(1)
+print("the handler is lost")
+"""
+
+
+def test_a_handler_from_before_the_strategy_runs(run_task, free_port, tmp_path: Path) -> None:
+    (tmp_path / "saves.py").write_text(SAVES)
+    cluster = {"worker": [f"127.0.0.1:{free_port()}"]}
+    task = run_task("worker-0", cluster, "run", str(tmp_path / "saves.py"))
+    assert programs_lines(task.communicate(timeout=300)[0])[-1] == "saved"
+
+
 MIRRORED = """
 import os
 os.environ["TF_USE_LEGACY_KERAS"] = "1"

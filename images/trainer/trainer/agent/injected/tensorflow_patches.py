@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import functools
 import json
+import signal
 import time
 from collections.abc import Callable
 from types import ModuleType
@@ -165,3 +166,51 @@ class UntilJobsEnd:
 def end_sleeps_with_job(training: ModuleType, mailbox: ModuleType) -> None:
     """Make an Estimator's `training` module sleep no longer than the job lasts."""
     training.time = UntilJobsEnd(mailbox)
+
+
+def keep_sigterm_handler() -> bool:
+    """Let the program's handler for SIGTERM run, too, after TensorFlow has set its own; returns
+    False if this TensorFlow does not have the functions any more."""
+    try:
+        from tensorflow.python.eager import context
+    except ModuleNotFoundError:
+        return False
+    functions = context.pywrap_tfe
+    if not hasattr(functions, "TFE_EnableCollectiveOps"):
+        return False
+    functions.TFE_EnableCollectiveOps = keeping_sigterm(functions.TFE_EnableCollectiveOps)
+    return True
+
+
+def keeping_sigterm(plain: Callable) -> Callable:
+    """A function that may replace the handler of SIGTERM outside Python; the program's own handler,
+    if it has one, then calls the new one first."""
+
+    @functools.wraps(plain)
+    def keeping(*arguments: object, **keys: object) -> object:
+        program = signal.getsignal(signal.SIGTERM)
+        if not callable(program):
+            return plain(*arguments, **keys)
+        import ctypes
+
+        sigaction = ctypes.CDLL(None).sigaction
+        # Larger than C's `struct sigaction`, whose first member is the handler.
+        before, after = (ctypes.c_void_p * 64)(), (ctypes.c_void_p * 64)()
+        sigaction(signal.SIGTERM, None, before)
+        try:
+            return plain(*arguments, **keys)
+        finally:
+            sigaction(signal.SIGTERM, None, after)
+            if after[0] and after[0] != before[0]:
+                replacement = ctypes.CFUNCTYPE(None, ctypes.c_int)(after[0])
+
+                def both(number: int, frame: object) -> None:
+                    replacement(number)
+                    program(number, frame)
+
+                try:
+                    signal.signal(signal.SIGTERM, both)
+                except ValueError:  # not in the main thread: only the program's handler runs
+                    sigaction(signal.SIGTERM, before, None)
+
+    return keeping

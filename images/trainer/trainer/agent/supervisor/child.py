@@ -199,7 +199,7 @@ class Child:
         if task.gpus or task.gpu_memory_mb or task.simulate_gpus:
             hooks.append("devices")
         if not program.builtin:
-            hooks += ["refuse", "sessions"]
+            hooks += ["refuse", "sessions", "sigterm"]
             hooks += ["tf1"] if task.tf1 else []
             hooks += ["own-server"] if task.own_server else []
             hooks += ["filters"] if os.environ.get(DEVICE_FILTERS) == "own" else []

@@ -9,10 +9,11 @@ worker has finished), `placement` (record the ps of each variable), `refuse` (re
 would hang; also after `import keras`), `join` (end a server's `join` with the job), `filters` (give
 sessions device filters), `estimator` (end the sleeps of an Estimator's evaluator with the job),
 `own-server` (start a server in this process, for a program that only connects to one), `imported`
-(notify the leader), `sessions` (let old-style sessions look for the chief every second), `steps`
-and `epochs` (report Keras's steps and epochs; after `import keras` and `import tf_keras`),
-`servers` (wait until every server answers: a strategy must not ask them earlier). No module of the
-trainer is imported under its own name, since users' packages are often called `trainer`, too.
+(notify the leader), `sessions` (let old-style sessions look for the chief every second), `sigterm`
+(keep the program's handler of SIGTERM when TensorFlow sets its own), `steps` and `epochs` (report
+Keras's steps and epochs; after `import keras` and `import tf_keras`), `servers` (wait until every
+server answers: a strategy must not ask them earlier). No module of the trainer is imported under
+its own name, since users' packages are often called `trainer`, too.
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         mailbox.has_imported()
     if "sessions" in wanted:
         load_file("tensorflow_patches.py").shorten_session_waits()
+    if "sigterm" in wanted:
+        load_file("tensorflow_patches.py").keep_sigterm_handler()
     if "servers" in wanted:
         load_file("tensorflow_patches.py").keep_remote_functions()
         mailbox.wait_for_servers()
