@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import dropwhile, takewhile
 from pathlib import PurePath
@@ -51,7 +51,20 @@ _TF1: HintText = (
     "TensorFlow 2 does not have this: run a program for TensorFlow 1 with ",
     Setting("tf1", True),
 )
-_HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
+
+
+def _package_hint(no_module: re.Match[str]) -> HintText:
+    """The hint for a module that the image does not have."""
+    from cluster_kit.programs.packages import package_of
+
+    requirements = Setting("requirements", "FILE")
+    if package := package_of(no_module[1]):
+        return f"list its package, {package}, in a file, and run with ", requirements
+    own = "; put a module of yours into the program's directory, which is mounted"
+    return "list its package in a file, and run with ", requirements, own
+
+
+_HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintText]], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), advice)
     for pattern, advice in (
         (
@@ -115,12 +128,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText], ...] = tuple(
             "task's number, and `{{ num_workers }}` the number of workers",
         ),
         (
-            r"ModuleNotFoundError: No module named '(?!tensorflow\.)",
-            (
-                "list its package in a file, and run with ",
-                Setting("requirements", "FILE"),
-                "; put a module of yours into the program's directory, which is mounted",
-            ),
+            r"ModuleNotFoundError: No module named '((?!tensorflow\.)[\w.]+)'",
+            _package_hint,
         ),
         (
             r"Collectives are not yet implemented for CPU devices when compiling with XLA",
@@ -419,7 +428,10 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
     for folder in (PurePath(mount.source).name for mount in mounts if mount.target == PROGRAM):
         if folder in missing or _NO_PARENT in words:
             return in_package(folder)
-    return next((hint_text(hint, caller) for pattern, hint in _HINTS if pattern.search(words)), "")
+    for pattern, hint in _HINTS:
+        if match := pattern.search(words):
+            return hint_text(hint(match) if callable(hint) else hint, caller)
+    return ""
 
 
 def relative_paths(words: str) -> list[str]:
