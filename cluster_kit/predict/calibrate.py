@@ -37,6 +37,8 @@ def fit(profile: Profile, overlap: float, grows: bool) -> Fitted:
 
     Args:
         overlap: 0 to 1, used if the profile does not have one.
+        grows: the slow end of what is not known; the fast end has links that move transfers in
+            turn.
     Raises:
         ManifestError: the communication of a row takes longer than its steps.
     """
@@ -55,7 +57,7 @@ def fit(profile: Profile, overlap: float, grows: bool) -> Fitted:
 def _fit(profile: Profile, overlap: float, grows: bool) -> Fitted:
     rows, known = profile.calibrating, mean_seconds(profile.step)
     if not rows:
-        return Fitted(known or 0.0)
+        return Fitted(known or 0.0, in_turn=not grows)
     first, last = rows[0], rows[-1]
 
     def complete(fitted: Fitted) -> Fitted:
@@ -64,7 +66,7 @@ def _fit(profile: Profile, overlap: float, grows: bool) -> Fitted:
             return replace(fitted, seconds=known)
         return replace(fitted, seconds=_seconds(profile, first, fitted, overlap))
 
-    fitted = complete(Fitted(known or 0.0))
+    fitted = complete(Fitted(known or 0.0, in_turn=not grows))
     if known is None and len(rows) == 1:
         return fitted
     target = _step_s(profile, last)

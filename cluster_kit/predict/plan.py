@@ -14,6 +14,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.predict.profile import (
     ASYNC,
     PS_WAYS,
+    SYNC,
     Profile,
     Step,
     Variable,
@@ -87,6 +88,9 @@ class Setup:
     work: float = 0.0
     extra: float = 0.0
     backup: int = 0
+    in_turn: bool = False
+    """A link moves its transfers one after the other, not all at once. Only where a transfer uses
+    one shared link: with two, each would wait for the other's order."""
 
     @property
     def machines(self) -> int:
@@ -100,7 +104,8 @@ class Fitted:
 
     `remote` is the most that one ps, or one connection of an all-reduce, was seen to move, and
     `extra` are seconds of each step that do not grow: from 2 devices of a host on, or, if
-    `extra_of_hosts`, from 2 hosts on. `overlap` is the least that must be hidden.
+    `extra_of_hosts`, from 2 hosts on. `overlap` is the least that must be hidden. `in_turn` is
+    an assumption: with synchronous ps, a link moves its transfers one after the other.
     """
 
     seconds: float
@@ -109,6 +114,7 @@ class Fitted:
     extra: float = 0.0
     extra_of_hosts: bool = False
     overlap: float = 0.0
+    in_turn: bool = False
 
 
 @dataclass(frozen=True)
@@ -241,6 +247,7 @@ def setup(
         work=0.0 if by_ps else profile.exchange.work / more / change.speed,
         extra=fitted.extra if has_extra else 0.0,
         backup=change.backup,
+        in_turn=fitted.in_turn and profile.way == SYNC and not beside and per_host == 1,
     )
 
 

@@ -164,14 +164,17 @@ def _all_reduce(setup: Setup, steps: int, seed: int) -> Simulated:
 class _Link:
     """A link in one direction, or a ps's own limit: weighted processor sharing in virtual time.
 
-    `work` is the work done so far for a transfer of weight 1.
+    `work` is the work done so far for a transfer of weight 1. If the link moves its transfers
+    `in_turn`, it is the work done for all of them, and `last` is the work after the last one.
     """
 
-    __slots__ = ("at", "due", "name", "rate", "served", "transfers", "weight", "work")
+    __slots__ = (
+        "at", "due", "in_turn", "last", "name", "rate", "served", "transfers", "weight", "work",
+    )  # fmt: skip
 
-    def __init__(self, name: str, rate: float) -> None:
-        self.name, self.rate = name, rate
-        self.at = self.work = self.weight = self.served = 0.0
+    def __init__(self, name: str, rate: float, in_turn: bool) -> None:
+        self.name, self.rate, self.in_turn = name, rate, in_turn
+        self.at = self.work = self.weight = self.served = self.last = 0.0
         self.due = math.inf
         self.transfers: list[tuple[float, int, float, _Flow]] = []
 
@@ -264,7 +267,7 @@ class _Servers:
         hosts: dict[int, tuple[_Link, _Link]] = {}
 
         def link(name: str, rate: float) -> _Link:
-            self.links.append(one := _Link(name, rate))
+            self.links.append(one := _Link(name, rate, setup.in_turn))
             return one
 
         for host in sorted({*users, *with_ps}):
@@ -420,12 +423,13 @@ class _Servers:
         if link.weight:
             link.work += (now - link.at) * link.rate / link.weight
         else:
-            link.work = 0.0
+            link.work = link.last = 0.0
         link.at = now
-        link.weight += 1
+        link.weight = 1 if link.in_turn else link.weight + 1
+        link.last = (link.last if link.in_turn else link.work) + size
         link.served += size
         self.count += 1
-        heappush(link.transfers, (link.work + size, self.count, size, flow))
+        heappush(link.transfers, (link.last, self.count, size, flow))
         due = now + (link.transfers[0][0] - link.work) * link.weight / link.rate
         if due < link.due:
             link.due = due
@@ -441,12 +445,13 @@ class _Servers:
         through = link.work + _ROUNDING + link.work * 1e-12
         while transfers and transfers[0][0] <= through:
             flow = heappop(transfers)[3]
-            link.weight -= 1
+            link.weight -= not link.in_turn
             flow.left -= 1
             if not flow.left:
                 self._moved(flow, now)
         if not transfers:
             link.due = math.inf
+            link.weight = 0
             return
         due = now + (transfers[0][0] - link.work) * link.weight / link.rate
         if due <= now:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from cluster_kit.predict.failures import Away, checkpoint_interval, replay, useful_share
-from cluster_kit.predict.plan import Change
+from cluster_kit.predict.plan import Change, Fitted, setup
 from cluster_kit.predict.simulate import simulate
 from tests.unit.predict.profiles import profile, setup_of, simulated
 
@@ -50,6 +51,28 @@ def test_workers_of_one_host_share_its_link() -> None:
     found = profile(machines={"devices_per_host": 8}, way="sync-ps")
     result = simulated(found, 8, ps=2, steps=20)
     assert result.parts["pull"] == pytest.approx(8 * 100 * MB / LINK, rel=0.01)
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_a_round_is_shorter_if_a_link_moves_one_transfer_after_the_other(in_turn: bool) -> None:
+    """Else all pulls end together, and so do the pushes; here computation is shorter than both."""
+    workers, moves = 8, 100 * MB / LINK
+    planned = replace(setup_of(profile(way="sync-ps"), workers), in_turn=in_turn)
+    result = simulate(planned, 20)
+    seconds = 0.3 + (workers + 1 if in_turn else 2 * workers) * moves
+    assert result.images_per_s == pytest.approx(workers * 32 / seconds, rel=0.001)
+
+
+def test_transfers_are_moved_in_turn_only_by_synchronous_ps_on_hosts_of_their_own() -> None:
+    assumed = Fitted(0.3, in_turn=True)
+
+    def is_in_turn(way: str, **machines: object) -> bool:
+        return setup(profile(way=way, machines=machines), assumed, 8, 1, 0.0).in_turn
+
+    assert is_in_turn("sync-ps")
+    assert not is_in_turn("async-ps")
+    assert not is_in_turn("sync-ps", ps="beside")
+    assert not is_in_turn("sync-ps", devices_per_host=2)
 
 
 def test_bytes_to_a_ps_of_the_same_host_use_no_link() -> None:
