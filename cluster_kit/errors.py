@@ -84,8 +84,12 @@ class Problem:
         return f"{words.written(self.key_path)}{value}: {self.rule}\n    → {self.hint_text(words)}"
 
     def hint_text(self, words: KeyStyle = TOML_STYLE) -> str:
-        """The hint, with its settings written by `words`."""
-        return hint_text(self.hint, words, self.key_path)
+        """The hint, with its settings written by `words`.
+
+        A line of a file, `train.py:3`, belongs to the first key that the problem reads.
+        """
+        of_file = ":" in self.key_path and self.reads
+        return hint_text(self.hint, words, self.reads[0] if of_file else self.key_path)
 
     @property
     def place(self) -> str:

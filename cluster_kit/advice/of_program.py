@@ -33,6 +33,7 @@ from cluster_kit.advice.tf1 import (
     check_tf1,
     inside_of_try,
     refuse,
+    refuse_estimators,
 )
 from cluster_kit.errors import TOML_STYLE, Problem
 from cluster_kit.facts import HostFacts
@@ -340,6 +341,7 @@ def fit(program: Path | None, loaded: Loaded) -> Fitted:
     rules = (refuse_own_cluster, refuse)
     refused = [problem for rule in rules for problem in rule(sources, loaded.manifest)]
     refused += refuse_relative_import(program, sources)
+    refused += refuse_estimators(program, sources, loaded.manifest)
     worded = tuple(hint.told_by(loaded.command_line) for hint in hints)
     return Fitted(loaded, worded, (*fitting.problems, *refused))
 

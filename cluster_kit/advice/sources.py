@@ -176,3 +176,174 @@ def _files(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
                 yield candidate
         except OSError:
             continue
+
+
+_FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+_LATER = (*_FUNCTION.__args__, ast.ClassDef, ast.Lambda, ast.comprehension)
+_LEAVES = ("sys.exit", "exit", "quit", "os._exit", "os.abort", "os.execv", "os.execvp")
+"""Functions that end a program."""
+_IGNORE_ERRORS = ("suppress", "raises", "assertRaises")
+"""Context managers whose body may fail."""
+
+
+def executed(program: str, sources: Sequence[Source]) -> Iterator[tuple[Source, ast.AST]]:
+    """Yields the imports and expressions that a program certainly executes, in their order, with
+    their files.
+
+    Those of the program's module, of its own modules that it imports, and of functions that it
+    calls by name: not below a condition, in a loop or in a `try`, nor after a statement that can
+    leave a function or the program.
+
+    Args:
+        program: the name of the program's file.
+    """
+    by_module = {source.module: source for source in sources}
+    first = next((source for source in sources if source.file == program), None)
+    if first is not None:
+        yield from _executed(_body(first), first, by_module, {first.nodes[0]})
+
+
+def _body(source: Source) -> list[ast.stmt]:
+    module = source.nodes[0]
+    return module.body if isinstance(module, ast.Module) else []
+
+
+def _executed(
+    body: Sequence[ast.stmt], source: Source, modules: Mapping[str, Source], entered: set[ast.AST]
+) -> Iterator[tuple[Source, ast.AST]]:
+    """As `executed`, for these statements; `entered` has the modules and functions so far."""
+    for statement in body:
+        for node in _evaluated(statement):
+            yield source, node
+            for inner, home in _entered(node, source, modules):
+                if inner not in entered:
+                    entered.add(inner)
+                    yield from _executed(getattr(inner, "body", []), home, modules, entered)
+        yield from _executed(_always_entered(statement), source, modules, entered)
+        if _can_leave(statement, source):
+            return
+
+
+def _always_entered(statement: ast.stmt) -> list[ast.stmt]:
+    """The statements inside of this one that are executed with it."""
+    match statement:
+        case ast.ClassDef():
+            return statement.body
+        case ast.If() if _names_main(statement.test):
+            return statement.body
+        case ast.With() if not _ignores_errors(statement):
+            return statement.body
+    return []
+
+
+def _evaluated(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yields a statement that is an import, or the expressions that a statement always evaluates
+    itself, without those of its body."""
+    parts: list[ast.AST | None] = []
+    match statement:
+        case ast.Import() | ast.ImportFrom():
+            yield statement
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            defaults = (*statement.args.defaults, *statement.args.kw_defaults)
+            parts = [*statement.decorator_list, *defaults]
+        case ast.ClassDef():
+            keywords = (keyword.value for keyword in statement.keywords)
+            parts = [*statement.decorator_list, *statement.bases, *keywords]
+        case ast.If() | ast.While() | ast.Assert():
+            parts = [statement.test]
+        case ast.For() | ast.AsyncFor():
+            parts = [statement.iter]
+        case ast.With():
+            parts = [item.context_expr for item in statement.items[:1]]
+        case ast.AnnAssign():
+            parts = [statement.value]
+        case ast.Expr() | ast.Assign() | ast.AugAssign() | ast.Return() | ast.Raise():
+            parts = list(ast.iter_child_nodes(statement))
+    for part in parts:
+        if part is not None:
+            yield from _always_in(part)
+
+
+def _always_in(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields an expression and those in it that are evaluated with it, the inner ones first."""
+    if isinstance(node, _LATER):
+        return
+    children = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.BoolOp):
+        children = [node.values[0]]
+    elif isinstance(node, ast.IfExp):
+        children = [node.test]
+    elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        children = [node.generators[0].iter]
+    for child in children:
+        yield from _always_in(child)
+    yield node
+
+
+def _entered(
+    node: ast.AST, source: Source, modules: Mapping[str, Source]
+) -> Iterator[tuple[ast.AST, Source]]:
+    """Yields the modules that an import executes, or the function that a call executes, each with
+    its file."""
+    names: list[str] = []
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+        names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    elif isinstance(node, ast.Call):
+        defined = [d for d in _body(source) if getattr(d, "name", "") == _called(node, source)]
+        if len(defined) == 1 and _runs_when_called(defined[0]):
+            yield defined[0], source
+    for name in names:
+        if (module := modules.get(name)) is not None:
+            yield module.nodes[0], module
+
+
+def _called(call: ast.Call, source: Source) -> str:
+    """The name of the function that a call executes, "" if it has none; `app.run` calls `main`."""
+    if any(name.endswith("app.run") for name in source.meanings(call.func)):
+        arguments = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "main")]
+        return getattr(arguments[0], "id", "") if arguments else "main"
+    return getattr(call.func, "id", "")
+
+
+def _runs_when_called(function: ast.AST) -> bool:
+    """Whether a call executes the body: not of a generator, nor if a decorator decides."""
+    if not isinstance(function, ast.FunctionDef) or function.decorator_list:
+        return False
+    return not any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
+
+
+def _names_main(test: ast.expr) -> bool:
+    """Whether a condition is `__name__ == "__main__"`."""
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id == "__name__"
+        and isinstance(test.ops[0], ast.Eq)
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value == "__main__"
+    )
+
+
+def _ignores_errors(statement: ast.With) -> bool:
+    names = (
+        getattr(node, "attr", "") or getattr(node, "id", "")
+        for item in statement.items
+        for node in ast.walk(item.context_expr)
+    )
+    return any(name in _IGNORE_ERRORS for name in names)
+
+
+def _can_leave(statement: ast.stmt, source: Source) -> bool:
+    """Whether a statement can end the function or the program that it is in."""
+    if isinstance(statement, _FUNCTION | ast.ClassDef):
+        return False
+    return any(
+        isinstance(node, ast.Return | ast.Raise)
+        or (
+            isinstance(node, ast.Call)
+            and not {ast.unparse(node.func), *source.meanings(node.func)}.isdisjoint(_LEAVES)
+        )
+        for node in ast.walk(statement)
+    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit.advice.sources import Hint, Source
+from cluster_kit.advice.tf1 import lacks_estimators
 from cluster_kit.errors import TOML_STYLE, Problem, Setting
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
@@ -214,11 +215,12 @@ NAMES = {
     "MultiWorkerMirroredStrategy": ALL_REDUCE,
     "CollectiveAllReduceStrategy": ALL_REDUCE,
 }
+TRAINS_ESTIMATOR = "trains an Estimator in every task"
 OF_ALL = {
     re.compile(rf"tensorflow\.(compat\.v[12]\.)?{name}"): does
     for name, does in (
         (r"(train|distribute)\.Server", "starts its task's server"),
-        (r"estimator\.train_and_evaluate", "trains an Estimator in every task"),
+        (r"estimator\.train_and_evaluate", TRAINS_ESTIMATOR),
     )
 }
 """Functions that a program calls in every task, and what they do."""
@@ -310,6 +312,7 @@ def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
                     for name in names
                     for pattern, does in OF_ALL.items()
                     if pattern.fullmatch(name)
+                    and not (does == TRAINS_ESTIMATOR and lacks_estimators(manifest))
                 ]
                 if does and len(does) == len(names):
                     places.append((source.location(node), does[0]))

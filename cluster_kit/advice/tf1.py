@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from cluster_kit.advice.sources import Hint, Source
+from cluster_kit.advice.sources import Hint, Source, executed
 from cluster_kit.errors import Problem, Setting
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.tasks import TRAINING, names_in
@@ -48,21 +49,63 @@ def check_tf1(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 
 def _estimators(uses: list[Use], manifest: Manifest) -> Iterator[Hint]:
     """Yields a hint on the first Estimator, if the TensorFlow version has no Estimators."""
-    known = not manifest.runs_in_kits_image or has_estimators(manifest.tensorflow)
-    if known or manifest.tensorflow == NIGHTLY:
+    if not lacks_estimators(manifest):
         return
     for source, node, path in uses:
         name = next((name for name in _paths(path) if ESTIMATORS.fullmatch(name)), "")
         if name and not (manifest.tf1 and name == "estimator"):  # `_gone` reports the replacement
-            last = ".".join(map(str, LAST_WITH_ESTIMATORS))
             yield Hint(
-                source.location(node),
-                f"`tf.{name}`",
-                f"TensorFlow {manifest.tensorflow or OWN_VERSION} has no Estimators: the last "
-                f"version with them is {last}",
-                ("write ", Setting("tensorflow", last)),
+                source.location(node), f"`tf.{name}`", _no_estimators(manifest), ("write ", LAST)
             )
             return
+
+
+LAST = Setting("tensorflow", ".".join(map(str, LAST_WITH_ESTIMATORS)))
+FAILS = re.compile(r"(compat\.v[12]\.)?estimator|python\.estimator")
+"""The names of Estimators whose use alone fails without them; `keras.estimator` fails later."""
+
+
+def lacks_estimators(manifest: Manifest) -> bool:
+    """Whether the manifest's TensorFlow certainly has no Estimators."""
+    known = not manifest.runs_in_kits_image or has_estimators(manifest.tensorflow)
+    return not known and manifest.tensorflow != NIGHTLY
+
+
+def _no_estimators(manifest: Manifest) -> str:
+    """The rule that the use of an Estimator breaks."""
+    return (
+        f"TensorFlow {manifest.tensorflow or OWN_VERSION} has no Estimators: the last version with "
+        f"them is {LAST.value}"
+    )
+
+
+def refuse_estimators(
+    program: Path | None, sources: list[Source], manifest: Manifest
+) -> Iterator[Problem]:
+    """Yields the first Estimator that a program certainly uses, if its TensorFlow has none."""
+    if program is None or not lacks_estimators(manifest) or any(map(_brings_estimators, sources)):
+        return
+    for source, node in executed(program.name, sources):
+        for path in _below_tensorflow(source, node):
+            name = next((name for name in _paths(path) if FAILS.fullmatch(name)), "")
+            if name:
+                rule = f"`tf.{name}`: {_no_estimators(manifest)}"
+                reads = ("program", "tensorflow", "image", "tf1")
+                yield Problem(source.location(node), "", rule, ("write ", LAST), reads)
+                return
+
+
+def _brings_estimators(source: Source) -> bool:
+    """Whether a file may give TensorFlow an `estimator`, or replace TensorFlow."""
+    if source.module.partition(".")[0] == TOP.rstrip("."):
+        return True
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            if node.attr == "estimator":
+                return True
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"[\w.]*estimator", str(node.value)):
+            return True  # an argument of setattr or hasattr, or a key of sys.modules
+    return False
 
 
 Use = tuple[Source, ast.AST, str]
@@ -139,15 +182,20 @@ def _uses(source: Source) -> Iterator[Use]:
     for node in source.nodes:
         if node in tried:
             continue
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            meanings = source.meanings(node) if isinstance(node, ast.Attribute) else frozenset()
-            names = list(meanings) if len(meanings) == 1 else []
-        uses += [(source, node, n.removeprefix(TOP)) for n in names if n.startswith(TOP)]
+        uses += [(source, node, path) for path in _below_tensorflow(source, node)]
     return iter(sorted(uses, key=lambda use: getattr(use[1], "lineno", 1)))
+
+
+def _below_tensorflow(source: Source, node: ast.AST) -> list[str]:
+    """The paths below `tensorflow` that an import or an attribute certainly names."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+    else:
+        meanings = source.meanings(node) if isinstance(node, ast.Attribute) else frozenset()
+        names = list(meanings) if len(meanings) == 1 else []
+    return [name.removeprefix(TOP) for name in names if name.startswith(TOP)]
 
 
 def inside_of_try(source: Source) -> set[ast.AST]:

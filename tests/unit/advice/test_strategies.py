@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.advice.of_program import Fitted, fit
+from cluster_kit.advice.of_program import Fitted
 from cluster_kit.errors import Problem
-from cluster_kit.platforms.platform import load
 from cluster_kit.programs.style import style_of
-from tests.unit.advised import COORDINATED, hints
+from tests.unit.advised import COORDINATED, fitted, hints
 
 ALL_REDUCE = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
 IN_MAIN = """\
@@ -36,15 +35,6 @@ UNCERTAIN = {
     "a resolver of its own": ALL_REDUCE
     + "r = tf.distribute.cluster_resolver.SlurmClusterResolver()\n",
 }
-
-
-def fitted(text: str, folder: Path, manifest: str = "", **overrides: Any) -> Fitted:
-    """Returns what becomes of a manifest with these lines, by `cluster-kit up` with these
-    options."""
-    (folder / "train.py").write_text(text, encoding="utf-8")
-    file = folder / "demo.toml"
-    file.write_text(f'format = 1\nname = "demo"\n{manifest}', encoding="utf-8")
-    return fit(folder / "train.py", load(file, overrides))
 
 
 def texts(found: Fitted) -> list[str]:
@@ -134,20 +124,21 @@ def test_a_possible_all_reduce_leads_to_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "warned"),
+    ("text", "version", "warned"),
     [
-        ("import tensorflow as tf\ntf.compat.v1.train.Server(spec, 'worker', 0)\n", True),
-        ("import tensorflow.compat.v1 as tf\ntf.distribute.Server(spec)\n", True),
-        ("import tensorflow as tf\ntf.estimator.train_and_evaluate(e, t, v)\n", True),
-        (COORDINATED + "tf.distribute.Server(spec)\n", False),
-        ("from server import Server\nServer(spec)\n", False),
+        ("import tensorflow as tf\ntf.compat.v1.train.Server(spec, 'worker', 0)\n", "2.21", True),
+        ("import tensorflow.compat.v1 as tf\ntf.distribute.Server(spec)\n", "2.21", True),
+        ("import tensorflow as tf\ntf.estimator.train_and_evaluate(e, t, v)\n", "2.15", True),
+        ("import tensorflow as tf\ntf.estimator.train_and_evaluate(e, t, v)\n", "2.21", False),
+        (COORDINATED + "tf.distribute.Server(spec)\n", "2.21", False),
+        ("from server import Server\nServer(spec)\n", "2.21", False),
     ],
 )
 def test_a_program_with_its_own_server_runs_on_every_task(
-    text: str, warned: bool, tmp_path: Path
+    text: str, version: str, warned: bool, tmp_path: Path
 ) -> None:
-    chief = "but only the chief runs it"
-    found = [h for h in fitted(text, tmp_path, program="train.py").hints if chief in h.what]
+    chief, keys = "but only the chief runs it", {"program": "train.py", "tensorflow": version}
+    found = [h for h in fitted(text, tmp_path, **keys).hints if chief in h.what]
     assert [hint.location for hint in found] == ["train.py:2"] * warned
     if warned:
         assert '`style = "all-tasks"`' in str(found[0]) or "--style all-tasks" in str(found[0])

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_kit.advice.of_program import advise
 from tests.make import ROOT, manifest
-from tests.unit.advised import hints
+from tests.unit.advised import fitted, hints
 
 PERIOD = sorted((ROOT / "tests" / "trainer" / "period").glob("*.py"))
 ARGS = ["--job_name={{ role }}", "--type={{ role }}", "--task={{ index }}"]
@@ -129,3 +129,82 @@ def test_estimators_are_reported_if_tensorflow_has_none(
     assert len(hints(text, tmp_path, tf1=True, **KEYS)) == 1, "once, with the key as well"
     for other in ({"tensorflow": "2.15.1"}, {"image": "mine:1"}, {"tensorflow": "nightly"}):
         assert not hints(text, tmp_path, **KEYS, **other)
+
+
+USED = "tf.estimator.Estimator(f)\n"
+IN_MAIN = "import tensorflow as tf\ndef main():\n    tf.estimator.Estimator(f)\n"
+START = "if __name__ == '__main__':\n    main()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "location"),
+    [
+        (f"import tensorflow as tf\n{USED}", "train.py:2"),
+        ("import tensorflow.compat.v1 as tf\nx = 1 + tf.estimator.RunConfig().n\n", "train.py:2"),
+        ("from tensorflow import estimator\n", "train.py:1"),
+        ("import tensorflow.estimator as e\n", "train.py:1"),
+        ("from tensorflow.python.estimator import run_config\n", "train.py:1"),
+        (
+            "import tensorflow as tf\nclass Hook(tf.estimator.SessionRunHook):\n    pass\n",
+            "train.py:2",
+        ),
+        ("import tensorflow as tf\nwith tf.Graph().as_default():\n    " + USED, "train.py:3"),
+        (IN_MAIN + START, "train.py:3"),
+        (IN_MAIN + "main()\n", "train.py:3"),
+        (IN_MAIN + "from absl import app\napp.run(main)\n", "train.py:3"),
+        (IN_MAIN + "if __name__ == '__main__':\n    tf.compat.v1.app.run()\n", "train.py:3"),
+        (IN_MAIN + "def run():\n    main()\nrun()\n", "train.py:3"),
+    ],
+)
+def test_a_program_that_certainly_needs_an_estimator_is_refused(
+    text: str, location: str, tmp_path: Path
+) -> None:
+    for keys in ({}, {"tensorflow": "2.16"}, {"tf1": True}):
+        found = fitted(text, tmp_path, program="train.py", **keys)
+        (problem,) = found.problems
+        assert problem.key_path == location
+        assert "has no Estimators: the last version with them is 2.15" in problem.rule
+        words = found.loaded.command_line
+        assert problem.hint_text(words) == """write `--set 'tensorflow="2.15"'`"""
+        assert not [hint for hint in found.hints if "all-tasks" in str(hint)]
+    for known in ({"tensorflow": "2.15"}, {"tensorflow": "nightly"}, {"image": "mine:1"}):
+        assert not fitted(text, tmp_path, program="train.py", **known).problems
+
+
+def test_an_estimator_in_a_module_of_the_program_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(f"import tensorflow as tf\n{USED}")
+    (problem,) = fitted("import model\n", tmp_path, program="train.py").problems
+    assert problem.key_path == "model.py:2"
+    for text in ("try:\n    import model\nexcept E:\n    pass\n", "if old:\n    import model\n"):
+        assert not fitted(text, tmp_path, program="train.py").problems
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"try:\n    {USED}except AttributeError:\n    pass\n",
+        "try:\n    from tensorflow import estimator\nexcept ImportError:\n    estimator = None\n",
+        f"if old:\n    {USED}",
+        f"if hasattr(tf, 'estimator'):\n    {USED}",
+        f"if old:\n    sys.exit()\n{USED}",
+        f"for name in names:\n    {USED}",
+        f"while waits:\n    {USED}",
+        f"with contextlib.suppress(AttributeError):\n    {USED}",
+        "x = old and tf.estimator.Estimator(f)\n",
+        "x = tf.estimator if old else None\n",
+        "x = [tf.estimator for name in names]\n",
+        "x = lambda: tf.estimator\n",
+        "def f(x: tf.estimator.Estimator) -> None:\n    pass\n",
+        "import tensorflow_estimator\ntf.estimator = tensorflow_estimator.estimator\n" + USED,
+        "setattr(tf, 'estimator', other)\n" + USED,
+        "tf.keras.estimator.model_to_estimator(model)\n",
+        "def main():\n    tf.estimator.Estimator(f)\n",
+        "def main():\n    if old:\n        return\n    tf.estimator.Estimator(f)\nmain()\n",
+        "def main():\n    yield tf.estimator.Estimator(f)\nmain()\n",
+        "@decided\ndef main():\n    tf.estimator.Estimator(f)\nmain()\n",
+        "def main():\n    tf.estimator.Estimator(f)\ndef main():\n    pass\nmain()\n",
+    ],
+)
+def test_an_estimator_that_may_not_be_used_is_not_refused(text: str, tmp_path: Path) -> None:
+    text = f"import contextlib, sys\nimport tensorflow as tf\n{text}"
+    assert not fitted(text, tmp_path, program="train.py").problems
