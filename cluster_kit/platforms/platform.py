@@ -40,6 +40,18 @@ class ImageMissing(EngineError):
     """The image was removed between the plan and the start."""
 
 
+class SidecarUnready(EngineError):
+    """The `container` of a sidecar was not ready while tasks waited for its command `ready`.
+
+    `ended` is its exit code; None if it still runs.
+    """
+
+    def __init__(self, message: str, hint: str, container: str, ended: int | None) -> None:
+        super().__init__(message, hint)
+        self.container = container
+        self.ended = ended
+
+
 @dataclass(frozen=True)
 class Tool:
     """The program that a platform calls, as `doctor` shows it.

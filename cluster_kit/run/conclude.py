@@ -170,9 +170,13 @@ def incomplete(run: Run, outcome: Outcome, error: EngineError | OSError) -> KitE
 
 
 @process.completing()
-def conclude(run: Run, cluster: Cluster, seen: RunState, ending: Ending) -> Outcome:
+def conclude(
+    run: Run, cluster: Cluster, seen: RunState, ending: Ending, verdict: Verdict | None = None
+) -> Outcome:
     """Judge, stop, save and remove a run, save it again with all timings, and return its outcome.
 
+    Args:
+        verdict: if the run was judged already.
     Raises:
         EngineError: the engine failed meanwhile; what could be saved is saved.
         HostError: the run's directory cannot be written; everything is removed.
@@ -180,7 +184,7 @@ def conclude(run: Run, cluster: Cluster, seen: RunState, ending: Ending) -> Outc
     failures = Failures()
     try:
         with _removed_if_it_fails(run):
-            return _concluded(run, cluster, seen, ending, failures)
+            return _concluded(run, cluster, seen, ending, failures, verdict)
     finally:
         run.directory.give_to_owner()
 
@@ -198,13 +202,19 @@ def _removed_if_it_fails(run: Run) -> Iterator[None]:
 
 
 def _concluded(
-    run: Run, cluster: Cluster, seen: RunState, ending: Ending, failures: Failures
+    run: Run,
+    cluster: Cluster,
+    seen: RunState,
+    ending: Ending,
+    failures: Failures,
+    verdict: Verdict | None,
 ) -> Outcome:
     containers: list[Container] = []
     with failures, answering(run.engine):
         containers = [*run.containers(), *run.sidecars()]
     try:
-        verdict = blamed(cluster, seen, judge(cluster, seen, ending), ending, containers)
+        if verdict is None:
+            verdict = blamed(cluster, seen, judge(cluster, seen, ending), ending, containers)
     except Exception as bug:
         fail(run, cluster, seen, bug)
         raise

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from cluster_kit.errors import EngineError, ManifestError
+from cluster_kit.errors import DeadlinePassed, EngineError, ManifestError, TrainingFailed
 from cluster_kit.host import Host
 from cluster_kit.manifest.load import Loaded, find
 from cluster_kit.observe.listener import Listener
@@ -21,7 +21,7 @@ from cluster_kit.observe.reconcile import missed
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.platform import load, platform_of
+from cluster_kit.platforms.platform import SidecarUnready, load, platform_of
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.resolve import find_dockerfile
 from cluster_kit.resolved import LOOPBACK, Cluster, Task
@@ -47,7 +47,7 @@ from cluster_kit.run.run import (
 )
 from cluster_kit.run.run_directory import read_events, save_events
 from cluster_kit.run.start import refuse_if_not_shared
-from cluster_kit.run.verdict import Ending
+from cluster_kit.run.verdict import Ending, unready
 from cluster_kit.run.watch import Watch
 from cluster_kit.show.view import View
 from cluster_kit.util.changes import Watched
@@ -111,10 +111,23 @@ def begin(run: Run, start: Start) -> Cluster:
         _say_interrupted(run)
         conclude(run, run.cluster, seen, "interrupted")
         raise
+    except SidecarUnready as error:
+        outcome = _unready(replace(run, keep=False), run.cluster, error)
+        kind = TrainingFailed if outcome.exit_code == TrainingFailed.exit_code else DeadlinePassed
+        failed = kind(outcome.message, outcome.cure)
+        failed.run = outcome.run
+        raise failed from None
     except BaseException as error:
         run.host.interrupts.ignore()
         fail(run, run.cluster, seen, error)
         raise
+
+
+def _unready(run: Run, cluster: Cluster, error: SidecarUnready) -> Outcome:
+    """Conclude a run of which no task was started, since a sidecar was not ready."""
+    run.host.interrupts.ignore()
+    verdict = unready(cluster, error.container, error.ended)
+    return conclude(run, cluster, RunState.of(cluster), "sidecar", verdict)
 
 
 def _note_starts(run: Run, cluster: Cluster) -> None:
@@ -151,6 +164,8 @@ def _attend(run: Run, start: Start, listener: Listener, *, leaves: bool = False)
     except Superseded:
         run.view.phase("its files have changed: stopping the containers")
         ending = "superseded"
+    except SidecarUnready as error:
+        return _unready(run, cluster, error)
     except BaseException as error:
         run.host.interrupts.ignore()
         fail(run, cluster, _seen(watch, cluster), error)

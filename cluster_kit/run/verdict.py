@@ -568,6 +568,24 @@ def ended_unready(cluster: Cluster, seen: RunState, sidecars: Iterable[Container
     return ended if ended and seen.last(seen.leader, Start) is None else set()
 
 
+def unready(cluster: Cluster, container: str, ended: int | None) -> Verdict:
+    """The verdict if the engine has started no task, since the command `ready` of a sidecar's
+    container has not ended with 0; `ended` is the container's exit code, None if it runs."""
+    names = (one.name for one in cluster.sidecars if container == f"{cluster.name}-{one.name}")
+    name = next(names, container)
+    if ended is None:
+        reason = Reason.START_DEADLINE
+        message = (
+            f"the sidecar {name} was not ready within {cluster.deadlines.start:g} s: its command "
+            "`ready` has not ended with 0"
+        )
+        hint = "try the command in the sidecar; if it needs longer, raise `deadline.start`"
+        return Verdict(False, CODES[reason], reason, name, message, hint)
+    message = f"the sidecar {name} ended with {ended} before it was ready"
+    hint = "if it is meant to end, remove its `ready`" if ended == 0 else ""
+    return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message, hint)
+
+
 def words(one: Container) -> str:
     """A sentence about a sidecar that has ended."""
     why = ": out of memory" if one.oom else ""

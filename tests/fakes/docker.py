@@ -40,6 +40,8 @@ class FakeDocker(NoProcesses):
         self.engine = engine
         self.lacks_image = False
         self.takes_subnet = 0
+        self.fails_up = ""
+        """Compose's error after the sidecars have started; then no task is started."""
         self.loses_image = False
         """Whether the image is removed between the plan and the start."""
         self.image_has = {**ALL_THERE}
@@ -139,6 +141,9 @@ class FakeDocker(NoProcesses):
             if name not in there  # --no-recreate
         ]
         for box in boxes:
+            if self.fails_up and "depends_on" in services[box.task]:
+                self.engine.clock.pass_by(UP_S)
+                return Completed(words, 1, "", f"{self.fails_up}\n")
             self.on_call(f"start {box.task}")
             try:
                 self.engine.start(box)

@@ -14,7 +14,7 @@ from cluster_kit.host import Host
 from cluster_kit.platforms.docker import docker_engine
 from cluster_kit.platforms.docker.docker_connection import disk_hint
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.platform import ImageMissing, Platform, SubnetTaken, Tool
+from cluster_kit.platforms.platform import ImageMissing, Platform, SidecarUnready, SubnetTaken, Tool
 from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.platforms.variables import new_secret
 from cluster_kit.resolved import OUTPUT, RESERVED, Cluster
@@ -108,8 +108,10 @@ def version(host: Host) -> tuple[int, ...] | None:
     return tuple(int(part) for part in match.groups() if part) if done.ok and match else None
 
 
-_ENDED = re.compile(r"dependency failed to start: container (\S+) exited \((\d+)\)")
-"""Compose's message if a container ends while others wait for its health check."""
+_UNREADY = re.compile(
+    r"dependency failed to start: container (\S+) (?:exited \((\d+)\)|is unhealthy)"
+)
+"""Compose's message if a container ends while others wait for its health check, or fails it."""
 
 
 def up(host: Host, file: Path, output: Path, run_id: str) -> None:
@@ -121,6 +123,7 @@ def up(host: Host, file: Path, output: Path, run_id: str) -> None:
         UsageError: the override file is invalid, or changes what the kit needs.
         SubnetTaken: another network has taken the subnet meanwhile.
         ImageMissing: the image no longer exists.
+        SidecarUnready: a sidecar ended, or its command `ready` has not ended with 0 in time.
         EngineError: Compose or the engine failed otherwise.
     """
     variables = {
@@ -143,14 +146,9 @@ def up(host: Host, file: Path, output: Path, run_id: str) -> None:
         raise SubnetTaken(f"the subnet is taken: {errors}", "run it again")
     if "No such image" in errors:
         raise ImageMissing(f"docker compose up failed: {errors}", _hint(errors))
-    if "is unhealthy" in errors:
-        hint = "its command `ready` has not ended with 0 before the start deadline: try it there"
-        raise EngineError(f"a sidecar is not ready:\n{errors}", hint)
-    if ended := _ENDED.search(errors):
-        raise EngineError(
-            f"the sidecar's container {ended[1]} ended with {ended[2]} before it was ready",
-            "`cluster-kit logs` shows why; if it is meant to end, remove its `ready`",
-        )
+    if unready := _UNREADY.search(errors):
+        ended = int(unready[2]) if unready[2] else None
+        raise SidecarUnready(errors, "`cluster-kit logs` shows why", unready[1], ended)
     raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _hint(errors))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_kit.errors import EngineError
+from cluster_kit.errors import EngineError, KitError
 from cluster_kit.run import lifecycle
 from cluster_kit.run.take_down import take_down
 from tests.fakes.acting import BESIDE, LEADS, Life, dies, ends, prints, runs_out_of_memory, says
@@ -64,6 +64,36 @@ def test_the_job_ends_if_a_sidecar_ends_before_it_is_ready(stage: Stage, exit_co
     assert outcome.message == f"the sidecar web ended with {exit_code} before it was ready"
     assert outcome.timings_s["total"] < 10
     assert outcome.notes == []
+    assert stage.is_clean()
+
+
+UNREADY = "dependency failed to start: container {}-web {}"
+
+
+@pytest.mark.parametrize("detached", [False, True])
+@pytest.mark.parametrize(
+    ("state", "exit_code", "reason", "message"),
+    [
+        ("exited (3)", 5, "failed", "the sidecar web ended with 3 before it was ready"),
+        ("is unhealthy", 6, "start-deadline", "the sidecar web was not ready within "),
+    ],
+)
+def test_a_sidecar_whose_command_fails_is_to_blame(
+    stage: Stage, state: str, exit_code: int, reason: str, message: str, detached: bool
+) -> None:
+    stage.docker.fails_up = UNREADY.format(NAME, state)
+    sidecar = {"web": {**CACHE, "ready": ["check"]}}
+    acting = {"web": [Life((prints(0.0, "no configuration"),))]}
+    if detached:
+        with pytest.raises(KitError, match="the sidecar web") as caught:
+            stage.detach(acting, sidecar=sidecar)
+        assert (caught.value.exit_code, caught.value.run) == (exit_code, str(stage.directory.path))
+    else:
+        stage.up(acting, sidecar=sidecar)
+    outcome = stage.saved()
+    assert (outcome["exit_code"], outcome["reason"]) == (exit_code, reason)
+    assert outcome["blame"] == "web" and outcome["message"].startswith(message)
+    assert outcome["last_words"] == "no configuration"
     assert stage.is_clean()
 
 
