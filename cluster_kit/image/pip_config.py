@@ -48,13 +48,22 @@ class PipAccess:
 
 
 @contextmanager
-def build_secrets(host: Host) -> Iterator[tuple[str, ...]]:
-    """Yields arguments for `docker buildx build`; their files exist only inside the block."""
+def build_access(host: Host) -> Iterator[tuple[PipAccess, Path]]:
+    """Yields this host's access to the index, and a file of its certificates in a directory that
+    exists only inside the block."""
     access = pip_access(_pip_config_list(host), os.environ)
     with TemporaryDirectory(prefix="cluster-kit-") as folder:
-        conf, ca = Path(folder) / "pip.conf", Path(folder) / "ca.pem"
-        conf.write_text(access.conf)
+        ca = Path(folder) / "ca.pem"
         ca.write_text(access.ca)
+        yield access, ca
+
+
+@contextmanager
+def build_secrets(host: Host) -> Iterator[tuple[str, ...]]:
+    """Yields arguments for `docker buildx build`; their files exist only inside the block."""
+    with build_access(host) as (access, ca):
+        conf = ca.with_name("pip.conf")
+        conf.write_text(access.conf)
         yield (
             f"--secret=id=pip.conf,src={conf}",
             f"--secret=id=ca.pem,src={ca}",

@@ -6,11 +6,14 @@ what the image lacks. It runs like a task: as the caller, read-only, without a n
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 import shutil
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -28,7 +31,7 @@ from cluster_kit.image.kit_image import (
     lock_file,
     turn,
 )
-from cluster_kit.image.pip_config import build_secrets
+from cluster_kit.image.pip_config import build_access, build_secrets
 from cluster_kit.platforms.docker.build_context import files_of, ignore_file, patterns_of
 from cluster_kit.platforms.docker.docker_connection import disk_hint
 from cluster_kit.programs.catalog import DATA_SETS_IN_IMAGE, PROGRAMS
@@ -311,11 +314,13 @@ def build_layer(
 
     Raises:
         HostError: no base image can be pulled or made on this host.
-        ManifestError: a requirement was not found, or conflicts with the image's packages.
+        ManifestError: the index does not have a requirement, or it conflicts with the image's
+            packages.
         EngineError: the build failed otherwise.
     """
     if cluster.variant is None or image_present(host, cluster.image):
         return False
+    _refuse_unknown_packages(host, cluster)
     trainer = cluster.image.partition(EXTRA)[0]
     with turn(host, trainer, say):
         if image_present(host, cluster.image):
@@ -328,6 +333,40 @@ def build_layer(
         if cluster.requirements:
             _run_pip(host, cluster, say)
     return True
+
+
+_NOT_IN_INDEX = "pip's package index has no package of this name"
+_ASKED_S = 8.0
+"""Seconds after which the package index is not asked any more."""
+
+
+def _refuse_unknown_packages(host: Host, cluster: Cluster) -> None:
+    """Raise ManifestError if pip's index certainly does not have a package; a build takes longer
+    to find out. Any other trouble is left to the build."""
+    if not cluster.requirements:
+        return
+    from cluster_kit.image import index_check
+
+    lines = index_check.names_in(cluster.requirements)
+    names = list(lines)[: index_check.MOST]
+    if not names:
+        return
+    with build_access(host) as (access, ca), contextlib.suppress(subprocess.TimeoutExpired):
+        variables = index_check.settings(access.conf)
+        if variables is None:
+            return
+        done = host.processes.run(
+            [sys.executable, "-P", str(index_check.__file__), *names],
+            env={**variables, index_check.CA: str(ca) if access.ca else ""},
+            timeout_s=_ASKED_S,
+        )
+        unknown = index_check.unknown(lines, done.output.split() if done.ok else [])
+        problems = [
+            Problem("requirements", "", f'"{line}": {_NOT_IN_INDEX}', hint)
+            for line, hint in unknown
+        ]
+        if problems:
+            raise ManifestError(cluster.source, problems)
 
 
 def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:

@@ -42,6 +42,8 @@ class FakeDocker(NoProcesses):
         self.takes_subnet = 0
         self.fails_up = ""
         """Compose's error after the sidecars have started; then no task is started."""
+        self.index_lacks: set[str] = set()
+        """The packages that pip's index does not have."""
         self.loses_image = False
         """Whether the image is removed between the plan and the start."""
         self.image_has = {**ALL_THERE}
@@ -83,6 +85,9 @@ class FakeDocker(NoProcesses):
             return Completed(words, 0, "default\n", "")
         if words[2:5] == ("-m", "pip", "config"):
             return Completed(words, 0, "", "")
+        if words[2:3] and words[2].endswith("index_check.py"):
+            unknown = [name for name in words[3:] if name in self.index_lacks]
+            return Completed(words, 0, "\n".join(unknown), "")
         files = [Path(word) for before, word in pairwise(words) if before == "-f"]
         if words[1:2] == ("compose",) and "config" in words:
             return _config(words, files)
