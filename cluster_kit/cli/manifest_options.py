@@ -16,10 +16,11 @@ import typer
 from typer.core import TyperCommand
 
 from cluster_kit.cli import completion
-from cluster_kit.errors import UsageError
+from cluster_kit.errors import Setting, UsageError
 from cluster_kit.manifest.command_line import (
     OVERRIDES,
     SET_OPTION,
+    SET_VARIABLE,
     Caller,
     Kind,
     Override,
@@ -52,12 +53,15 @@ def _words(kind: completion.Kind) -> Callable[[Any, str], list[str]]:
 manifests, clusters, tasks, runs = map(_words, completion.KINDS)
 
 
-def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[str, Any]:
+def values(
+    texts: Mapping[str, str | None], sets: Iterable[str] = (), caller: Caller = Caller.SHELL
+) -> dict[str, Any]:
     """The overridden keys and their values, as nested tables.
 
     Args:
         texts: the text of each option by the manifest's key, None if it was not given.
         sets: the texts of `--set`, each `key=value`.
+        caller: how errors name options.
     Raises:
         UsageError: a text of `--args` or `--set` is invalid.
     """
@@ -69,9 +73,11 @@ def values(texts: Mapping[str, str | None], sets: Iterable[str] = ()) -> dict[st
         if text is not None:
             # Arguments are added to the manifest's arguments; every other key is replaced.
             key = "extra_args" if override.kind == "words" else override.key
-            overridden[key] = _VALUES[override.kind](text)
+            overridden[key] = (
+                _split(text, caller) if override.kind == "words" else _VALUES[override.kind](text)
+            )
     for text in sets:
-        _set(overridden, text)
+        _set(overridden, text, caller)
     return overridden
 
 
@@ -92,7 +98,7 @@ STAND_IN = re.compile("\ue000([0-9]+)\ue001")
 """Private-use characters that replace a hole while the text is split as by a shell."""
 
 
-def _split(args: str) -> list[str]:
+def _split(args: str, caller: Caller = Caller.SHELL) -> list[str]:
     """The words of a text as a shell splits it, except inside `{{ … }}`; raises UsageError."""
     holes: list[str] = []
 
@@ -104,7 +110,8 @@ def _split(args: str) -> list[str]:
         words = shlex.split(HOLE.sub(hide, STAND_IN.sub("", args)))
     except ValueError as error:
         shown = without_shell_values(args)
-        raise UsageError(f"--args {shown!r}: {error}", "close the quote") from None
+        given = f"ARGS={shown!r}" if caller is Caller.MAKE else f"--args {shown!r}"
+        raise UsageError(f"{given}: {error}", "close the quote") from None
     return [STAND_IN.sub(lambda match: holes[int(match[1])], word) for word in words]
 
 
@@ -128,16 +135,16 @@ def _from_here(text: str, known: Iterable[str] = ()) -> str:
         return str(Path(text).absolute())
 
 
-def _set(overridden: dict[str, Any], text: str) -> None:
+def _set(overridden: dict[str, Any], text: str, caller: Caller) -> None:
     """Set the key of `a.b=value` in nested tables.
 
     A value that is not TOML is a text. So is a number if the key needs a text, such as a version.
     """
     key, equals, value = text.partition("=")
+    given = f"{SET_VARIABLE}={text!r}" if caller is Caller.MAKE else f"{SET_OPTION} {text!r}"
     if not equals or not key.strip():
-        raise UsageError(
-            f"--set {text!r} is not key=value", "for example `--set deadline.start=30`"
-        )
+        example = caller.setting(Setting("deadline.start", 30))
+        raise UsageError(f"{given} is not key=value", f"for example {example}")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except (ValueError, RecursionError):
@@ -150,7 +157,7 @@ def _set(overridden: dict[str, Any], text: str) -> None:
         inner = inner.setdefault(table, {})
         if not isinstance(inner, dict):
             raise UsageError(
-                f"--set {text!r}: {table} has been given a value already", f"give {table} once"
+                f"{given}: {table} has been given a value already", f"give {table} once"
             )
     inner[last] = parsed
 
@@ -216,12 +223,9 @@ def _command(verb: Callable[..., None], reference: Parameter) -> Callable[..., N
     def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
         options = {override.key: given.pop(override.key) for override in OVERRIDES}
         texts = {key: option and str(option) for key, option in options.items()}
-        request = Request(
-            manifest,
-            values(texts, sets or ()),
-            by_set=keys_of(sets or ()),
-            caller=Caller.of(os.environ),
-        )
+        caller = Caller.of(os.environ)
+        overridden = values(texts, sets or (), caller)
+        request = Request(manifest, overridden, by_set=keys_of(sets or ()), caller=caller)
         verb(request, **given)
 
     keys = [_parameter(override.key, _option(override)) for override in OVERRIDES]

@@ -50,6 +50,10 @@ def newest_run(runs: Path) -> PastRun | None:
     return PastRun(run, verdict_of(outcome), ended) if isinstance(outcome, dict) else PastRun(run)
 
 
+STOPPED = ("stopped", "interrupted")
+"""The reasons of runs that a user ended: they have not failed."""
+
+
 def verdict_of(outcome: Mapping[str, Any]) -> str:
     """The verdict in words: `success`, `stopped`, or `failed` with the first line of the message.
 
@@ -66,7 +70,7 @@ def verdict_of(outcome: Mapping[str, Any]) -> str:
         message = f"{message} {following}".rstrip()
     to_blame = outcome.get("blame")
     blame = f", blame {to_blame}" if to_blame and not message.startswith(f"{to_blame} ") else ""
-    word = "stopped" if outcome.get("reason") in ("stopped", "interrupted") else "failed"
+    word = "stopped" if outcome.get("reason") in STOPPED else "failed"
     words = f"{message} ({decided})" if message and decided else message or decided
     return f"{word}{blame}: {words}" if words else f"{word}{blame}"
 

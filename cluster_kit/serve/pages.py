@@ -13,7 +13,7 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import SIDECAR
 from cluster_kit.report.page import DRAWS, document
-from cluster_kit.run.history import Run, runs_of
+from cluster_kit.run.history import STOPPED, Run, runs_of
 from cluster_kit.run.run_directory import Record, read_record
 from cluster_kit.run.run_report import outcome_facts, saved_report, scaling_facts
 from cluster_kit.run.verdict import Reason
@@ -63,7 +63,7 @@ def overview(site: Site, runs: Sequence[dict[str, Any]] | None = None) -> dict[s
             up.setdefault(one.cluster, []).append(one.state)
     return {
         "clusters": [
-            {"name": name, "tasks": len(states), "states": dict(Counter(states))}
+            {"name": name, "tasks": len(states), "states": dict(sorted(Counter(states).items()))}
             for name, states in sorted(up.items())
         ],
         "runs": list(past_runs(site) if runs is None else runs),
@@ -83,6 +83,7 @@ def _past(run: Run) -> dict[str, Any]:
         "began": f"{run.began:%Y-%m-%d %H:%M:%S}" if run.began else "",
         "verdict": run.verdict,
         "success": run.outcome.get("success"),
+        "stopped": run.outcome.get("reason") in STOPPED,
         "seconds": run.timings.get("total"),
     }
 

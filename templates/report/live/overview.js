@@ -12,7 +12,7 @@ function runs(found, up) {
   const first = new Set();
   if (!found.length) return element("p", { class: "soft" }, "No run in this directory yet.");
   const goesOn = (one) => one.success === null && up.has(one.cluster) && !first.has(one.cluster);
-  const word = (one) => (one.success === null ? one.verdict || "no verdict" : element("span", { class: `verdict ${one.success ? "good" : "bad"}` }, one.verdict));
+  const word = (one) => (one.success === null ? one.verdict || "no verdict" : element("span", { class: `verdict ${one.success ? "good" : one.stopped ? "" : "bad"}` }, one.verdict));
   const rows = found.map((one) => {
     const now = goesOn(one), path = now ? `/cluster/${encodeURIComponent(one.cluster)}` : `/run/${encodeURIComponent(one.cluster)}/${encodeURIComponent(one.run)}`;
     first.add(one.cluster);

@@ -8,6 +8,7 @@ import pytest
 
 from cluster_kit.cli.manifest_options import values
 from cluster_kit.errors import UsageError
+from cluster_kit.manifest.command_line import Caller
 
 
 def test_options_that_are_not_given_override_nothing() -> None:
@@ -106,6 +107,23 @@ def test_an_open_quote_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         values({"args": "--name 'a b"})
     assert caught.value.hint == "close the quote"
+
+
+def test_errors_name_what_the_caller_wrote() -> None:
+    for caller, args, sets, example in (
+        (Caller.SHELL, '--args "a \'b": ', "--set 'gpus'", "`--set deadline.start=30`"),
+        (Caller.MAKE, 'ARGS="a \'b": ', "SET='gpus'", "`SET=deadline.start=30`"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            values({"args": "a 'b"}, caller=caller)
+        assert caught.value.message.startswith(args)
+        with pytest.raises(UsageError) as caught:
+            values({}, ["gpus"], caller)
+        assert caught.value.message == f"{sets} is not key=value"
+        assert caught.value.hint == f"for example {example}"
+        with pytest.raises(UsageError) as caught:
+            values({}, ["deadline=3", "deadline.start=30"], caller)
+        assert caught.value.message.startswith(f"{sets.partition(chr(39))[0]}'deadline.start=30': ")
 
 
 @pytest.mark.parametrize(

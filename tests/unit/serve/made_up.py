@@ -84,10 +84,10 @@ class MadeUp:
         for task in self.cluster.tasks:
             self.happens(task.name, 0.0, "start")
 
-    def over(self, *, success: bool = True) -> None:
+    def over(self, *, success: bool = True, reason: str = "failed") -> None:
         """End the run; its containers are removed."""
         self.states = {}
-        reason, message = ("finished", "") if success else ("failed", "it broke")
+        reason, message = ("finished", "") if success else (reason, "it broke")
         facts = {"id": self.id, "success": success, "reason": reason, "message": message,
                  "tasks": [], "metrics": {"a": 1}}  # fmt: skip
         for task in self.cluster.tasks:

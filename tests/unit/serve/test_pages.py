@@ -43,7 +43,19 @@ def test_all_clusters_and_runs_are_on_one_page(made: MadeUp) -> None:
     assert facts == json.loads(get(made, "/overview.json")) == overview(made.site)
     (up,) = facts["clusters"]
     assert up == {"name": "demo", "tasks": 5, "states": {"running": 4, "paused": 1}}
+    assert list(up["states"]) == ["paused", "running"], "in the same order each time"
     assert [run["success"] for run in facts["runs"]] == [None, True] and facts["trouble"] == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "stopped"), [("stopped", True), ("interrupted", True), ("failed", False)]
+)
+def test_a_run_that_a_user_stopped_is_not_shown_as_failed(
+    made: MadeUp, reason: str, stopped: bool
+) -> None:
+    made.over(success=False, reason=reason)
+    (run,) = overview(made.site)["runs"]
+    assert (run["success"], run["stopped"]) == (False, stopped)
 
 
 def test_the_overview_is_sent_again_when_it_changes(
