@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import heapq
 import json
+import math
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -250,7 +251,7 @@ def difference(first: Run, second: Run) -> Difference:
         *_changed("program", before, after),
         *_changed("cluster", _cluster(first), _cluster(second)),
         *_changed("verdict", {"verdict": first.verdict}, {"verdict": second.verdict}),
-        *_changed("metric", first.metrics, second.metrics),
+        *_changed("metric", _metrics(first), _metrics(second)),
         *_changed("seconds", first.timings, second.timings),
     ]
     manifest = difflib.unified_diff(
@@ -262,10 +263,49 @@ def difference(first: Run, second: Run) -> Difference:
         for name in dict.fromkeys([*before, *after])
         for line in difflib.unified_diff(
             _lines(first.directory.program / name), _lines(second.directory.program / name),
-            f"{first.name}/program/{name}", f"{second.name}/program/{name}", lineterm="",
+            _shown(first.directory.program / name), _shown(second.directory.program / name),
+            lineterm="",
         )
     ]  # fmt: skip
     return Difference(tuple(changes), tuple(manifest), tuple(program))
+
+
+def _shown(file: Path) -> str:
+    """A file as the head of a difference names it: relative to the current directory if it is below
+    it; `/dev/null` if there is no such file."""
+    if not file.is_file():
+        return "/dev/null"
+    current = Path.cwd()
+    return str(file.relative_to(current) if file.is_relative_to(current) else file)
+
+
+def _metrics(run: Run) -> dict[str, Any]:
+    """The run's metrics; if the loss is not among them, the last one of the leader's steps."""
+    if "loss" in run.metrics or (loss := _last_loss(run)) is None:
+        return dict(run.metrics)
+    return {**run.metrics, "loss": loss}
+
+
+def _last_loss(run: Run) -> float | None:
+    """The last loss that the leader reported, or that the kit read from its `fit`; None if there is
+    none."""
+    from cluster_kit.observe.progress import ProgressReader, figures_of
+    from cluster_kit.run.run_directory import read_record
+
+    try:
+        record = read_record(run.directory)
+    except UsageError:
+        return None
+    if record is None:
+        return None
+    leader = record.cluster.leader.name
+    last = None
+    for entry in ProgressReader(
+        run.directory.output, record.since, record.sizes, tasks=[leader]
+    ).each():
+        loss = figures_of(entry.event).loss
+        last = last if loss is None or not math.isfinite(loss) else float(loss)
+    return last
 
 
 def _changed(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Change]:

@@ -144,7 +144,40 @@ def test_diff_shows_changes_of_the_program(cli: Cli, root: Path) -> None:
     assert facts["program"][-2:] == ["-rate = 0.1", "+rate = 0.5"]
     assert facts["manifest"] == [], "comments are no difference"
     output = cli("runs", "diff", "demo/20261122-090000", "demo").out
-    assert "+rate = 0.5" in output and "+++ demo/20261122-100000/program/train.py" in output
+    assert "+rate = 0.5" in output and "+++ runs/demo/20261122-100000/program/train.py" in output
+
+
+def test_diff_of_two_programs_names_files_that_exist(cli: Cli, root: Path) -> None:
+    for hour, name in ((9, "one.py"), (10, "two.py")):
+        run = saved(root, hour)
+        files = {name: "0" * 64}
+        write_record(run, Record("id", cluster(), Moment(0.0, 0.0, ""), 100.0, {}, {}, files))
+        run.program.mkdir()
+        (run.program / name).write_text("x = 1\n")
+    output = cli("runs", "diff", "demo/20261122-090000", "demo").out
+    heads = [line for line in output.splitlines() if line.startswith(("---", "+++"))]
+    assert heads == [
+        "--- runs/demo/20261122-090000/program/one.py",
+        "+++ /dev/null",
+        "--- /dev/null",
+        "+++ runs/demo/20261122-100000/program/two.py",
+    ]
+    assert all((root / head[4:]).exists() for head in heads)
+
+
+def test_diff_shows_a_loss_that_only_the_kit_has_read(cli: Cli, root: Path) -> None:
+    for hour, loss in ((9, 0.5), (10, 0.25)):
+        run = saved(root, hour)
+        write_record(run, Record("id", cluster(), Moment(0.0, 0.0, ""), 100.0, {}, {}, {}))
+        steps = [{"time": 100.0 + at, "event": "step", "step": at, "loss": loss + 1 - at / 9}
+                 for at in range(10)]  # fmt: skip
+        lines = "".join(f"{json.dumps(step)}\n" for step in steps)
+        (run.output / "progress").mkdir(exist_ok=True)
+        (run.output / "progress" / "chief-0.jsonl").write_text(lines)
+        (run.output / "progress" / "worker-0.jsonl").write_text(lines.replace("loss", "accuracy"))
+    facts = json.loads(cli("runs", "diff", "demo/20261122-090000", "demo", "--json").out)
+    changes = {one["name"]: (one["before"], one["after"]) for one in facts["changes"]}
+    assert changes["loss"] == (pytest.approx(0.5), pytest.approx(0.25))
 
 
 def test_prune_removes_old_runs_and_keeps_new_ones(cli: Cli, root: Path) -> None:
