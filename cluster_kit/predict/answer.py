@@ -326,12 +326,13 @@ def _enough_ps(points: Sequence[Point], best: Point) -> Iterator[str]:
     enough = next(p for p in ordered if (p.images_per_s or 0) >= ENOUGH * (best.images_per_s or 0))
     speed = f"{enough.images_per_s:,.0f} images/s"
     are = "are" if enough.ps != 1 else "is"
-    text = f"{_workers(enough.workers)}: {enough.ps} ps {are} enough, {speed}"
+    text = f"{_workers(enough.workers)}: of these counts, {enough.ps} ps {are} enough, {speed}"
     fewer = [p for p in ordered if (p.ps or 0) < (enough.ps or 0)]
     if fewer:
         last = fewer[-1]
         lost = 1 - (last.images_per_s or 0) / (enough.images_per_s or 1)
-        why = f", {last.limit.text}" if last.limit else ""
+        slower = last.limit if last.limit and last.limit.kind != COMPUTE else None
+        why = f": {slower.cause or slower.text}" if slower else ""
         text += f"; with {last.ps} ps {lost:.0%} less{why}"
     elif best.ps != enough.ps:
         more = (best.images_per_s or 0) / (enough.images_per_s or 1) - 1
@@ -458,6 +459,8 @@ def as_json(answer: Answer) -> dict[str, Any]:
     for point in answer.points:
         facts = asdict(point)
         facts["parts_s"] = dict(point.parts_s)
+        if facts["limit"]:
+            del facts["limit"]["cause"]  # a part of its text
         facts["error"] = point.error
         points.append(facts)
     return {

@@ -35,11 +35,15 @@ KINDS = (COMPUTE, LINK, CAP, CPU, OWN_LINK, CHIEF, SLOWEST, LATENCY, ALL_REDUCE)
 
 @dataclass(frozen=True)
 class Limit:
-    """What limits: its kind, its name (`ps-3`), and a sentence with figures and what to do."""
+    """What limits: its kind, its name (`ps-3`), and a sentence with figures and what to do.
+
+    `cause` is the sentence without what to do, of a ps; otherwise "".
+    """
 
     kind: str
     name: str
     text: str
+    cause: str = ""
 
 
 def limit(profile: Profile, setup: Setup, result: Simulated) -> Limit:
@@ -135,8 +139,9 @@ def _moving(profile: Profile, setup: Setup, result: Simulated, moving: float) ->
     elif name.startswith("host-"):
         kept = f"ps-{here[0]}" if len(here) == 1 else f"{len(here)} ps"
         words = f"{name}'s link, shared by {kept} and workers,"
-    why = _why(profile, setup, here[0])
-    return Limit(kind, f"ps-{here[0]}", f"{words} is busy for {share:.0%} {when}: {why}")
+    why, todo = _why(profile, setup, here[0])
+    cause = f"{words} is busy for {share:.0%} {when}: {why}"
+    return Limit(kind, f"ps-{here[0]}", f"{cause}; {todo}", cause)
 
 
 def _loads(setup: Setup, result: Simulated, moving: float) -> dict[str, float]:
@@ -166,19 +171,19 @@ def _ps_of(setup: Setup, name: str) -> list[int]:
     return sorted(here, key=lambda n: -(setup.shards[n].pull + setup.shards[n].push))
 
 
-def _why(profile: Profile, setup: Setup, ps: int) -> str:
+def _why(profile: Profile, setup: Setup, ps: int) -> tuple[str, str]:
     """Why this ps has so much to do, and what helps."""
     shard = setup.shards[ps]
     todo, helps = _more_ps(profile, setup)
     if shard.share >= FAT and not shard.is_part:
         fat = f"{shard.largest} is {shard.share:.0%} of its bytes"
         alone = shard.share >= ALL_OF_IT or not helps
-        return f"{fat}; split it (min_size){'' if alone else f' or {todo}'}"
+        return fat, f"split it (MinSizePartitioner){'' if alone else f' or {todo}'}"
     mean = sum(one.pull for one in setup.shards) / len(setup.shards)
     if len(setup.shards) > 1 and shard.pull > UNEVEN * mean and profile.placement == "round-robin":
         times = f"round robin gives it {shard.pull / mean:.1f} times the mean"
-        return f"{times}; place by bytes (--placement greedy){f' or {todo}' if helps else ''}"
-    return f"{size(shard.pull + shard.push)} for each worker in each step; {todo}"
+        return times, f"place by bytes (--placement greedy){f' or {todo}' if helps else ''}"
+    return f"{size(shard.pull + shard.push)} for each worker in each step", todo
 
 
 def _more_ps(profile: Profile, setup: Setup) -> tuple[str, bool]:

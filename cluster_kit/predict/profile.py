@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -63,6 +63,19 @@ DTYPES: Mapping[str, int] = MappingProxyType(
     {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int8": 1}
 )
 HINT = "docs/predict.md#the-profile lists all keys"
+BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+"""How the fields' bounds are named in a hint."""
+EXAMPLES: Mapping[str, str] = MappingProxyType(
+    {
+        "bandwidth": '"10gbit"', "device_bandwidth": '"80gbit"', "connection": '"5gbit"',
+        "transport.ps": '"8gbit"', "latency": '"100us"', "seconds": '"398ms"', "apply": '"40ms"',
+        "dispatch": '"400us"', "work": '"10ms"', "cpu_per_gb": '"800ms"',
+        "cpu_per_tensor": '"30us"', "checkpoint": '"5s"', "restart": '"12s"',
+        "min_shard": '"256k"', "bytes": '102_000_000', "shape": "[25088, 4096]",
+        "quantiles": "[0.38, 0.4, 0.5]",
+    }
+)  # fmt: skip
+"""A valid value for keys whose values have a form, by their name."""
 
 
 def _number(value: Any) -> Any:
@@ -414,7 +427,17 @@ def _problem(detail: Any) -> Problem:
         return Problem(key_path, value, "no such key", proposal(str(keys[-1]), known))
     rule = str(detail["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")
     rule, _, hint = rule.partition("; ")
-    return Problem(key_path, value, rule, hint or HINT)
+    return Problem(key_path, value, rule, hint or _example(keys, detail.get("ctx") or {}))
+
+
+def _example(keys: Sequence[Any], bounds: Mapping[str, Any]) -> str:
+    """What to write in place of an invalid value."""
+    for bound, words in BOUNDS.items():
+        if bound in bounds:
+            return f"give {words} {bounds[bound]:g}"
+    names = [str(part) for part in keys if not isinstance(part, int)]
+    example = EXAMPLES.get(".".join(names[-2:])) or EXAMPLES.get(names[-1])
+    return f"write for example `{names[-1]} = {example}`" if example else HINT
 
 
 _TABLES: Mapping[str, type[BaseModel]] = {

@@ -109,7 +109,7 @@ def test_over_all_rows_it_is_better_than_both() -> None:
 @pytest.mark.parametrize(
     ("name", "workers", "words"),
     [
-        ("horovod-ps-vgg16", 16, "fc6/kernel is 91% of its bytes; split it (min_size)"),
+        ("horovod-ps-vgg16", 16, "fc6/kernel is 91% of its bytes; split it (MinSizePartitioner)"),
         ("horovod-ps-inception", 16, "ps-0 and workers, is busy"),
         ("ebug-daint-synthetic", 8, "round robin gives it 2.0 times the mean"),
         ("ebug-daint-synthetic", 128, "logits/kernel is 82% of its bytes"),
