@@ -21,6 +21,7 @@ from cluster_kit.errors import HostError, UsageError
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container
 from cluster_kit.run.history import (
+    STOPPED,
     Change,
     Run,
     difference,
@@ -84,7 +85,9 @@ def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> It
     for run in past_runs:
         seconds = run.timings.get("total")
         took = duration(seconds) if isinstance(seconds, int | float) else "-"
-        style = "" if not run.outcome else "green" if run.outcome.get("success") else "red"
+        style = "green" if run.outcome.get("success") else "red"
+        if not run.outcome or run.outcome.get("reason") in STOPPED:
+            style = ""
         verdict = harmless(run.verdict or up.get(run.name, "no verdict"))
         rows.append((run.name, took, _figure(run), verdict, style))
     names, times, figures = (max(cell_len(row[at]) for row in rows) for at in range(3))

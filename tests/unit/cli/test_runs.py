@@ -69,6 +69,16 @@ def test_a_first_line_that_ends_with_a_colon_is_shown_with_the_next(cli: Cli, ro
     assert lines[2].endswith("failed: ValueError:")
 
 
+@pytest.mark.parametrize(("reason", "is_red"), [("failed", True), ("interrupted", False)])
+def test_a_run_that_a_user_stopped_is_not_red(
+    reason: str, is_red: bool, cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(root, 9, success=False, reason=reason)
+    colours = Console(highlight=False, width=100, force_terminal=True, color_system="standard")
+    monkeypatch.setattr(runs, "out", colours)
+    assert ("\x1b[31m" in cli("runs").out) is is_red
+
+
 def test_a_long_verdict_shortens_no_other_column(
     cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
