@@ -40,8 +40,8 @@ class FakeDocker(NoProcesses):
         self.engine = engine
         self.lacks_image = False
         self.takes_subnet = 0
-        self.fails_up = ""
-        """Compose's error after the sidecars have started; then no task is started."""
+        self.health = "healthy"
+        """The state of the health checks of sidecars that run."""
         self.index_lacks: set[str] = set()
         """The packages that pip's index does not have."""
         self.loses_image = False
@@ -91,6 +91,10 @@ class FakeDocker(NoProcesses):
         files = [Path(word) for before, word in pairwise(words) if before == "-f"]
         if words[1:2] == ("compose",) and "config" in words:
             return _config(words, files)
+        if words[1:2] == ("compose",) and "ps" in words:
+            return Completed(words, 0, "\n".join(words[words.index("--quiet") + 1 :]), "")
+        if words[1:2] == ("inspect",):
+            return Completed(words, 0, self._states(words[3:]), "")
         if words[1:2] == ("compose",) and "up" in words:
             return self._up(words, files, env or {})
         if words[1] == "run" and any(word.endswith("look.py") for word in words):
@@ -121,6 +125,14 @@ class FakeDocker(NoProcesses):
         self.lacks_image = code != 0
         return Completed(tuple(command), code, "", "\n".join(lines))
 
+    def _states(self, tasks: Sequence[str]) -> str:
+        """What `docker inspect` prints about sidecars."""
+        boxes = [box for box in self.engine.boxes.values() if box.task in tasks]
+        return "".join(
+            f"/{box.cluster}-{box.task} {box.state} {box.exit_code or 0} {self.health}\n"
+            for box in boxes
+        )
+
     def _up(self, words: tuple[str, ...], files: list[Path], env: Mapping[str, str]) -> Completed:
         file = files[0]
         self.ups.append(file)
@@ -132,23 +144,22 @@ class FakeDocker(NoProcesses):
         if self.takes_subnet:
             self.takes_subnet -= 1
             self.engine.subnets[f"other-{self.takes_subnet}"] = ("", subnet)
-        if any(subnet.overlaps(taken) for _, taken in self.engine.subnets.values()):
+        own, others = f"{told['name']}_cluster", self.engine.subnets.items()
+        if any(subnet.overlaps(taken) for name, (_, taken) in others if name != own):
             return Completed(words, 1, "", f"{POOL_OVERLAPS}\n")
         services = told["services"]
         cluster = next(iter(services.values()))["labels"][labels.CLUSTER]
-        self.engine.subnets.setdefault(f"{told['name']}_cluster", (cluster, subnet))
+        self.engine.subnets.setdefault(own, (cluster, subnet))
         there = {box.task for box in self.engine.boxes.values() if box.cluster == cluster}
         output, run = env["CLUSTER_KIT_OUTPUT"], env["CLUSTER_KIT_RUN"]
         services = dict(sorted(services.items(), key=lambda item: "depends_on" in item[1]))
+        only = words[words.index("--no-recreate") + 1 :]
         boxes = [
             self.engine.create(name, _labelled(_extended(service, file), run), output)
             for name, service in services.items()
-            if name not in there  # --no-recreate
+            if name not in there and (name in only or not only)  # --no-recreate
         ]
         for box in boxes:
-            if self.fails_up and "depends_on" in services[box.task]:
-                self.engine.clock.pass_by(UP_S)
-                return Completed(words, 1, "", f"{self.fails_up}\n")
             self.on_call(f"start {box.task}")
             try:
                 self.engine.start(box)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,17 @@ def _started_before(cluster: Cluster) -> Data | list[str]:
         }
         for one in cluster.sidecars
     }
+
+
+_AWAITED = re.compile(r"^    ([\w.-]+):\n      condition: service_healthy$", re.MULTILINE)
+_RETRIES = re.compile(r"^      retries: (\d+)$", re.MULTILINE)
+
+
+def awaited(text: str) -> tuple[list[str], int]:
+    """The sidecars in a rendered file for whose command tasks wait, and the start deadline in
+    seconds."""
+    retries = _RETRIES.search(text)
+    return list(dict.fromkeys(_AWAITED.findall(text))), int(retries[1]) if retries else 0
 
 
 OWN = ("container_name", "hostname", "cap_add", "restart", "networks", "environment", "labels")

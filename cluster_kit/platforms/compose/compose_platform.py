@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from cluster_kit.workspace import Workspace, write_atomically
 if TYPE_CHECKING:
     from cluster_kit.errors import Problem
     from cluster_kit.manifest.schema import Manifest
+    from cluster_kit.util.process import Completed
 
 
 NAMES = (
@@ -126,6 +127,8 @@ def up(host: Host, file: Path, output: Path, run_id: str) -> None:
         SidecarUnready: a sidecar ended, or its command `ready` has not ended with 0 in time.
         EngineError: Compose or the engine failed otherwise.
     """
+    from cluster_kit.platforms.compose.compose_file import awaited
+
     variables = {
         "CLUSTER_KIT_OUTPUT": str(output),
         "CLUSTER_KIT_RUN": run_id,
@@ -136,9 +139,52 @@ def up(host: Host, file: Path, output: Path, run_id: str) -> None:
     if override := find_override(file):
         files += ["-f", str(override)]
         _refuse_if_broken(host, file, override, variables)
-    done = host.processes.run(
-        ["docker", "compose", *files, "up", "--detach", "--no-recreate"], env=variables
-    )
+    compose = ("docker", "compose", *files)
+    command = [*compose, "up", "--detach", "--no-recreate"]
+    waits, most_s = awaited(file.read_text(encoding="utf-8"))
+    if waits:
+        _refuse_failed(host.processes.run([*command, *waits], env=variables))
+        _wait_until_ready(host, [*compose, "ps", "--all", "--quiet", *waits], variables, most_s)
+    _refuse_failed(host.processes.run(command, env=variables))
+
+
+_LOOK_S = 0.25
+_STATE = "{{.Name}} {{.State.Status}} {{.State.ExitCode}} {{with .State.Health}}{{.Status}}{{end}}"
+
+
+def _wait_until_ready(
+    host: Host, listing: Sequence[str], variables: Mapping[str, str], most_s: float
+) -> None:
+    """Wait until the health checks of sidecars have succeeded. Compose itself would count checks,
+    which take more than a second each on a busy machine.
+
+    Args:
+        listing: the command that prints the ids of their containers.
+    Raises:
+        SidecarUnready: one has ended, or is not ready after `most_s` seconds.
+        EngineError: the engine does not answer.
+    """
+    until = host.clock.monotonic() + most_s
+    ids = host.processes.run(listing, env=variables).output.split()
+    while ids:
+        done = host.processes.run(["docker", "inspect", f"--format={_STATE}", *ids])
+        if not done.ok:
+            raise EngineError(f"docker inspect failed:\n{done.tail()}", _hint(done.errors))
+        states = [line.split(" ") for line in done.output.splitlines() if line]
+        unready = [state for state in states if state[3] != "healthy"]
+        late = host.clock.monotonic() >= until
+        for name, state, code, _ in unready:
+            ended = int(code) if state in ("exited", "dead") else None
+            if late or ended is not None:
+                why = f"the container {name[1:]} is {state} ({code}), and not ready"
+                raise SidecarUnready(why, "`cluster-kit logs` shows why", name[1:], ended)
+        if not unready:
+            return
+        host.clock.sleep(_LOOK_S)
+
+
+def _refuse_failed(done: Completed) -> None:
+    """Raise the error of a failed `docker compose up`; see `up`."""
     if done.ok:
         return
     errors = _errors(done.errors)

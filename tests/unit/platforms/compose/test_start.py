@@ -23,6 +23,7 @@ from cluster_kit.util.process import Completed
 def test_a_sidecar_that_programs_wait_for_is_named(
     words: str, ended: int | None, tmp_path: Path
 ) -> None:
+    (tmp_path / "compose.yaml").write_text("services: {}\n")
     host: Any = SimpleNamespace(
         processes=SimpleNamespace(
             run=lambda *_, **__: Completed((), 1, "", f" Container x  Started\n{words}")

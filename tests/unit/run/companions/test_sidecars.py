@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cluster_kit.errors import EngineError, KitError
@@ -67,34 +69,41 @@ def test_the_job_ends_if_a_sidecar_ends_before_it_is_ready(stage: Stage, exit_co
     assert stage.is_clean()
 
 
-UNREADY = "dependency failed to start: container {}-web {}"
-
-
 @pytest.mark.parametrize("detached", [False, True])
 @pytest.mark.parametrize(
-    ("state", "exit_code", "reason", "message"),
+    ("end", "exit_code", "reason", "message"),
     [
-        ("exited (3)", 5, "failed", "the sidecar web ended with 3 before it was ready"),
-        ("is unhealthy", 6, "start-deadline", "the sidecar web was not ready within "),
+        ([dies(1.0, 3)], 5, "failed", "the sidecar web ended with 3 before it was ready"),
+        ([], 6, "start-deadline", "the sidecar web was not ready within 20 s: "),
     ],
+    ids=["ends", "never ready"],
 )
 def test_a_sidecar_whose_command_fails_is_to_blame(
-    stage: Stage, state: str, exit_code: int, reason: str, message: str, detached: bool
+    stage: Stage, end: list[Any], exit_code: int, reason: str, message: str, detached: bool
 ) -> None:
-    stage.docker.fails_up = UNREADY.format(NAME, state)
-    sidecar = {"web": {**CACHE, "ready": ["check"]}}
-    acting = {"web": [Life((prints(0.0, "no configuration"),))]}
+    stage.docker.health = "starting"
+    sidecar = {"web": {**CACHE, "ready": ["check"]}, "other": CACHE}
+    acting = {"web": [Life((prints(0.0, "no configuration"), *end))]}
+    began = stage.clock.monotonic()
     if detached:
+        stage.clock.settle = lambda: None  # no one listens to the engine's events
         with pytest.raises(KitError, match="the sidecar web") as caught:
-            stage.detach(acting, sidecar=sidecar)
+            stage.detach(acting, sidecar=sidecar, deadline={"start": 20})
         assert (caught.value.exit_code, caught.value.run) == (exit_code, str(stage.directory.path))
     else:
-        stage.up(acting, sidecar=sidecar)
+        stage.up(acting, sidecar=sidecar, deadline={"start": 20})
     outcome = stage.saved()
     assert (outcome["exit_code"], outcome["reason"]) == (exit_code, reason)
     assert outcome["blame"] == "web" and outcome["message"].startswith(message)
     assert outcome["last_words"] == "no configuration"
+    assert stage.clock.monotonic() - began < (5 if end else 25)
     assert stage.is_clean()
+
+
+def test_tasks_start_when_the_command_of_a_sidecar_has_succeeded(stage: Stage) -> None:
+    outcome = stage.up(sidecar={"web": {**CACHE, "ready": ["check"]}, "other": CACHE})
+    assert outcome.success and outcome.notes == []
+    assert len(stage.docker.ups) == 2, "first the sidecar, then all others"
 
 
 @pytest.mark.parametrize("exit_code", [0, 2])
