@@ -192,6 +192,7 @@ KEYS = {"manifest/command_line.py": "the keys that have options",
         "resolved.py": "TensorFlow's jobs",
         "manifest/schema.py": "TensorFlow's jobs", "roles.py": "the table",
         "cli/app.py": "the verb `ps`", "cli/predict.py": "a column of a table",
+        "platforms/compose/compose_platform.py": "the verb `ps` of Compose",
         "predict/profile.py": "keys of a profile", "predict/plan.py": "keys of an answer",
         "predict/simulate.py": "simulated tasks", "predict/limits.py": "simulated tasks",
         }  # fmt: skip
