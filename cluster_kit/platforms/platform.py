@@ -242,12 +242,13 @@ class Platform(ABC):
         return False
 
     @abstractmethod
-    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
         """Create and start every container, and return without waiting for them to end.
 
         Containers of another run are left as they are.
 
         Args:
+            file: the cluster's file, as `write` wrote it.
             output: the host's directory that is mounted at /output in every container.
             run: the value of the label `labels.RUN` of containers and network.
         Raises:

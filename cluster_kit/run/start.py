@@ -202,7 +202,7 @@ def up(run: Run, prepared: Prepared, text: str) -> Cluster:
                     run.directory.close_to_others()
                 else:
                     run.directory.open_to_others()
-                run.platform.up(run.host, file, run.directory.output, run.id)
+                run.platform.up(run.host, prepared.cluster, file, run.directory.output, run.id)
                 _refuse_others(run)
             with contextlib.suppress(OSError):  # the end of the run reports it
                 _record(run, prepared.cluster, program)

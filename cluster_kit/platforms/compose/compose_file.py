@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -165,27 +164,18 @@ def _healthcheck(cluster: Cluster, container: Container) -> Data | None:
 
 def _started_before(cluster: Cluster) -> Data | list[str]:
     """The sidecars that are started before the tasks; some must also be ready before."""
-    if not any(one.ready and one.ready.command for one in cluster.sidecars):
-        return [one.name for one in cluster.sidecars]
+    names, healthy = [one.name for one in cluster.sidecars], awaited(cluster)
+    if not healthy:
+        return names
     return {
-        one.name: {
-            "condition": Verbatim(
-                "service_healthy" if one.ready and one.ready.command else "service_started"
-            )
-        }
-        for one in cluster.sidecars
+        name: {"condition": Verbatim(f"service_{'healthy' if name in healthy else 'started'}")}
+        for name in names
     }
 
 
-_AWAITED = re.compile(r"^    ([\w.-]+):\n      condition: service_healthy$", re.MULTILINE)
-_RETRIES = re.compile(r"^      retries: (\d+)$", re.MULTILINE)
-
-
-def awaited(text: str) -> tuple[list[str], int]:
-    """The sidecars in a rendered file for whose command tasks wait, and the start deadline in
-    seconds."""
-    retries = _RETRIES.search(text)
-    return list(dict.fromkeys(_AWAITED.findall(text))), int(retries[1]) if retries else 0
+def awaited(cluster: Cluster) -> list[str]:
+    """The sidecars for whose command `ready` tasks wait."""
+    return [one.name for one in cluster.sidecars if one.ready and one.ready.command]
 
 
 OWN = ("container_name", "hostname", "cap_add", "restart", "networks", "environment", "labels")

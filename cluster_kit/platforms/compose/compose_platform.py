@@ -115,7 +115,7 @@ _UNREADY = re.compile(
 """Compose's message if a container ends while others wait for its health check, or fails it."""
 
 
-def up(host: Host, file: Path, output: Path, run_id: str) -> None:
+def up(host: Host, cluster: Cluster, file: Path, output: Path, run_id: str) -> None:
     """Create and start every container, and return without waiting for them to end.
 
     A user's override file in that directory is merged, as Compose does by default.
@@ -141,10 +141,10 @@ def up(host: Host, file: Path, output: Path, run_id: str) -> None:
         _refuse_if_broken(host, file, override, variables)
     compose = ("docker", "compose", *files)
     command = [*compose, "up", "--detach", "--no-recreate"]
-    waits, most_s = awaited(file.read_text(encoding="utf-8"))
-    if waits:
+    if waits := awaited(cluster):
         _refuse_failed(host.processes.run([*command, *waits], env=variables))
-        _wait_until_ready(host, [*compose, "ps", "--all", "--quiet", *waits], variables, most_s)
+        listing = [*compose, "ps", "--all", "--quiet", *waits]
+        _wait_until_ready(host, listing, variables, cluster.deadlines.start)
     _refuse_failed(host.processes.run(command, env=variables))
 
 
@@ -339,5 +339,5 @@ class Compose(Platform):
     def merges(self, file: Path) -> Path | None:
         return find_override(file)
 
-    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
-        up(host, file, output, run)
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
+        up(host, cluster, file, output, run)

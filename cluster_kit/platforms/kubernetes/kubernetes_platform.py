@@ -223,7 +223,7 @@ class Kubernetes(Platform):
         write_atomically(file, text, 0o600)
         return file
 
-    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
         """Create all objects of the file, and wait until every pod has started."""
         import yaml  # installed with the Kubernetes client, which is optional
 

@@ -105,5 +105,5 @@ class Slurm(Platform):
         write_atomically(file, text, mode_of_script(cluster))
         return file
 
-    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
         raise not_run_by_the_kit(file.parent.name)

@@ -230,7 +230,7 @@ class Swarm(Platform):
         (file.parent / "output").mkdir(exist_ok=True)
         return file
 
-    def up(self, host: Host, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
         """Deploy the stack, and wait until a node has started each of its tasks."""
         name = file.parent.name
         deploy(host, file, project_of(name), output, run)

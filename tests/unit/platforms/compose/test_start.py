@@ -11,6 +11,7 @@ import pytest
 from cluster_kit.platforms.compose.compose_platform import up
 from cluster_kit.platforms.platform import SidecarUnready
 from cluster_kit.util.process import Completed
+from tests import make
 
 
 @pytest.mark.parametrize(
@@ -30,5 +31,5 @@ def test_a_sidecar_that_programs_wait_for_is_named(
         )
     )
     with pytest.raises(SidecarUnready) as caught:
-        up(host, tmp_path / "compose.yaml", tmp_path, "1")
+        up(host, make.cluster(), tmp_path / "compose.yaml", tmp_path, "1")
     assert (caught.value.container, caught.value.ended) == ("demo-web", ended)
