@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -104,19 +105,22 @@ def test_a_scenarios_seed_applies_unless_another_is_given(stage: Stage, drill: A
     assert json.loads(drill("demo", "--json", "--seed", "4")[1])["seed"] == 4
 
 
+def leading(made: Iterable[int]) -> acting.Life:
+    """A leader that reports these steps, one each second, and ends at 103 s."""
+    steps = [says(2.0 + now, "step", step=step) for now, step in enumerate(made, 1)]
+    return acting.Life(
+        (says(0.1, "start", attempt=1), says(0.4, "ready"), *steps, ends(103.0, 0, "finished"))
+    )
+
+
 def test_a_trace_is_replayed_and_its_goodput_is_measured_and_predicted(
     stage: Stage, drill: Any
 ) -> None:
     """The workers take turns: 20 s, 5 s and 5 s; the training makes 10 steps each second."""
     trace = stage.workspace.root / "spot.csv"
     trace.write_text("machine,left,back\na,0,200\nb,400,450\na,600,650\nb,9000,9500\n")
-    steps = [says(2.0 + second, "step", step=10 * second) for second in range(1, 101)]
-    stage.engine.acting = {
-        "chief-0": [
-            acting.Life((says(0.1, "start", attempt=1), says(0.4, "ready"), *steps,
-                  ends(103.0, 0, "finished")))
-        ]
-    }  # fmt: skip
+    made = range(10, 1001, 10)
+    stage.engine.acting = {"chief-0": [leading(made)]}
     words = ("demo", "--chief", "1", "--trace", str(trace), "--speedup", "10")
     code, out, err = drill(*words, "--json")
     assert code == 0, err
@@ -147,13 +151,7 @@ def test_the_redone_steps_of_all_absences_are_the_total(stage: Stage, drill: Any
     trace.write_text("machine,left,back\na,0,200\nb,400,450\na,600,650\n")
     back = {30: 50, 36: 20, 70: 30}
     made = [10 * now - sum(less for at, less in back.items() if at <= now) for now in range(1, 101)]
-    steps = [says(2.0 + now, "step", step=step) for now, step in enumerate(made, 1)]
-    stage.engine.acting = {
-        "chief-0": [
-            acting.Life((says(0.1, "start", attempt=1), says(0.4, "ready"), *steps,
-                  ends(103.0, 0, "finished")))
-        ]
-    }  # fmt: skip
+    stage.engine.acting = {"chief-0": [leading(made)]}
     words = ("demo", "--chief", "1", "--trace", str(trace), "--speedup", "10")
     found = json.loads(drill(*words, "--json")[1])["goodput"]
     assert [one["steps_redone"] for one in found["absences"]] == [50, 20, 0]
