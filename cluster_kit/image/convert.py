@@ -15,7 +15,7 @@ from cluster_kit.host import Host
 from cluster_kit.image.base_image import CONFINED, TMP, bind
 from cluster_kit.image.kit_image import BUILD_IT, Say, ensure_image
 from cluster_kit.platforms.docker.docker_engine import caller_of
-from cluster_kit.util.nearest import did_you_mean_path
+from cluster_kit.util.nearest import did_you_mean_path, near_or
 from cluster_kit.util.paths import exists
 
 CONVERTER = "trainer.programs.detection.convert"
@@ -53,9 +53,7 @@ def convert(host: Host, wanted: Conversion, say: Say) -> str:
     for path in (*wanted.sources, *filter(None, [wanted.label_map])):
         if not path.exists():
             near = did_you_mean_path(str(path), Path(), exists)
-            raise UsageError(
-                f"{path} was not found", f"{near}Or fix the path" if near else "fix the path"
-            )
+            raise UsageError(f"{path} was not found", near_or(near, "fix the path"))
     try:
         wanted.to.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

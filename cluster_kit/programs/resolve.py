@@ -19,7 +19,7 @@ from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS, BuiltIn
 from cluster_kit.resolved import RESERVED, SECRETS, TRAINER, Dockerfile, Fetch, Mount
 from cluster_kit.util import paths
 from cluster_kit.util.masking import without_url_passwords
-from cluster_kit.util.nearest import did_you_mean, did_you_mean_path
+from cluster_kit.util.nearest import did_you_mean, did_you_mean_path, near_or
 from cluster_kit.util.paths import exists, is_directory, is_file, is_zip, seen_from
 from cluster_kit.util.toml_text import to_toml
 
@@ -175,8 +175,7 @@ def _fix(
     name: str, folder: Path, fits: Callable[[Path], bool] = is_file, fix: str = FIX_THE_PATH
 ) -> str:
     """The hint for a path that was not found: the most similar path that exists, and `fix`."""
-    near = did_you_mean_path(name, folder, fits)
-    return f"{near}Or {fix}" if near else fix
+    return near_or(did_you_mean_path(name, folder, fits), fix)
 
 
 def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, list[Problem]]:
@@ -504,7 +503,7 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
         return name, (), [Problem("program", f'"{name}"', rule, _file_in(name, path))]
     beside = path.with_name(f"{path.name}.py")
     near = did_you_mean(path.name, [beside.name] if is_file(beside) else PROGRAMS)
-    hint = f"{near}Or {FIX_THE_PATH}" if near else _fix(name, folder)
+    hint = near_or(near or did_you_mean_path(name, folder), FIX_THE_PATH)
     return name, (), [Problem("program", f'"{name}"', rule, hint)]
 
 

@@ -31,6 +31,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{near}`? " if near else ""
 
 
+def near_or(near: str, otherwise: str) -> str:
+    """``did you mean `digits`? Or fix the path``; `otherwise` alone if `near` is ""."""
+    return f"{near}Or {otherwise}" if near else otherwise
+
+
 def proposal(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """The hint for a name that was not found: the most similar one, and a list of all.
 
