@@ -26,6 +26,9 @@ quoted = '$(subst ','\'',$(1))'
 # --$(1) with the value of the variable $(2). Only what is given overrides the manifest.
 option = $(if $($(2)),--$(1)=$(call quoted,$($(2))))
 
+# The value of the variable $(1); nothing if it is 0, which switches off.
+on = $(filter-out 0,$($(1)))
+
 # Each key that can be overridden, as option=VARIABLE; cluster_kit/manifest/command_line.py says
 # what they mean, and a test compares the two.
 PAIRS := chief=N_CHIEF workers=N_WORKERS ps=N_PS data-workers=N_DATA_WORKERS style=STYLE name=NAME engine=BACKEND \
@@ -34,7 +37,7 @@ PAIRS := chief=N_CHIEF workers=N_WORKERS ps=N_PS data-workers=N_DATA_WORKERS sty
 SWITCHES := tf1=TF1
 halves = $(subst =, ,$(pair))
 OVERRIDES = $(foreach pair,$(PAIRS),$(call option,$(firstword $(halves)),$(lastword $(halves)))) \
-  $(foreach pair,$(SWITCHES),$(if $(filter-out 0,$($(lastword $(halves)))),--$(firstword $(halves)))) \
+  $(foreach pair,$(SWITCHES),$(if $(call on,$(lastword $(halves))),--$(firstword $(halves)))) \
   $(foreach pair,$(SET),--set=$(call quoted,$(pair)))
 
 # What is random in a drill.
@@ -42,7 +45,7 @@ DRAWN = $(call option,seed,SEED) $(call option,faults,FAULTS)
 
 # Cells of the matrix: several roles, and one kind of fault or "freeze 10 s".
 CELLS = $(foreach role,$(ROLE),--role=$(call quoted,$(role))) $(call option,fault,FAULT) \
-  $(if $(filter-out 0,$(AGAIN)),--again)
+  $(if $(call on,AGAIN),--again)
 
 # Reject unknown variables; Make ignores them silently.
 OF_ONE := CLUSTER $(foreach pair,$(PAIRS) $(SWITCHES),$(lastword $(halves))) SET
@@ -67,7 +70,7 @@ cluster drill render new tensorboard serve status logs down doctor gpus engine i
 .PHONY: cluster
 cluster: engine ## Run CLUSTER to its end   [CLUSTER N_WORKERS N_PS NAME PROGRAM ARGS DATA GPUS KEEP RESUME]
 #  and N_CHIEF, N_DATA_WORKERS, STYLE, TF1, REQUIREMENTS, SET="key=value …"
-	@$(KIT) up $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(filter-out 0,$(KEEP)),--keep$(if $(filter failed,$(KEEP)),=failed)) $(if $(filter-out 0,$(RESUME)),--resume)
+	@$(KIT) up $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(call on,KEEP),--keep$(if $(filter failed,$(KEEP)),=failed)) $(if $(call on,RESUME),--resume)
 
 .PHONY: up
 up: cluster ## The same as cluster
@@ -94,7 +97,7 @@ new: $(KIT) ## Begin a cluster of your own: compose/NAME.toml, programs/NAME/tra
 
 .PHONY: render
 render: $(KIT) ## Write compose/CLUSTER/compose.yaml, for plain `docker compose up`   [PORTABLE CHECK]
-	@$(KIT) render $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(filter-out 0,$(PORTABLE)),--portable) $(if $(filter-out 0,$(CHECK)),--check)
+	@$(KIT) render $(call quoted,$(CLUSTER)) $(OVERRIDES) $(if $(call on,PORTABLE),--portable) $(if $(call on,CHECK),--check)
 
 # Without a name the command takes the only cluster that is up.
 NAMED = $(or $(NAME),$(if $(filter-out file,$(origin CLUSTER)),$(CLUSTER)))

@@ -110,7 +110,7 @@ def _split(args: str, caller: Caller = Caller.SHELL) -> list[str]:
         words = shlex.split(HOLE.sub(hide, STAND_IN.sub("", args)))
     except ValueError as error:
         shown = without_shell_values(args)
-        given = f"ARGS={shown!r}" if caller is Caller.MAKE else f"--args {shown!r}"
+        given = _given(caller.written("args"), shown, caller)
         raise UsageError(f"{given}: {error}", "close the quote") from None
     return [STAND_IN.sub(lambda match: holes[int(match[1])], word) for word in words]
 
@@ -135,13 +135,18 @@ def _from_here(text: str, known: Iterable[str] = ()) -> str:
         return str(Path(text).absolute())
 
 
+def _given(name: str, text: str, caller: Caller) -> str:
+    """What the caller wrote: `--args 'text'`, or `ARGS='text'` for Make."""
+    return f"{name}{'=' if caller is Caller.MAKE else ' '}{text!r}"
+
+
 def _set(overridden: dict[str, Any], text: str, caller: Caller) -> None:
     """Set the key of `a.b=value` in nested tables.
 
     A value that is not TOML is a text. So is a number if the key needs a text, such as a version.
     """
     key, equals, value = text.partition("=")
-    given = f"{SET_VARIABLE}={text!r}" if caller is Caller.MAKE else f"{SET_OPTION} {text!r}"
+    given = _given(SET_VARIABLE if caller is Caller.MAKE else SET_OPTION, text, caller)
     if not equals or not key.strip():
         example = caller.setting(Setting("deadline.start", 30))
         raise UsageError(f"{given} is not key=value", f"for example {example}")
