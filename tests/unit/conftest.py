@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -37,7 +38,10 @@ def _refuse(what: str) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def no_docker_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_docker_no_programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.node.get_closest_marker("draws"):
+        # On a machine where matplotlib was never used, it starts programs that list the fonts.
+        importlib.import_module("matplotlib.font_manager")
     connects = _refuse("connects to the Docker engine")
     monkeypatch.setattr(docker, "from_env", connects)
     monkeypatch.setattr(docker, "DockerClient", connects)
