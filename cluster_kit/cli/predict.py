@@ -17,9 +17,17 @@ from cluster_kit.cli.app import app, current_host, err, out, print_json, say, sh
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.manifest.field_types import rate, short_duration
 from cluster_kit.observe.progress import without_values
+from cluster_kit.observe.usage import Sample
 from cluster_kit.predict import picture
 from cluster_kit.predict.answer import Answer, Point, as_json, predict
-from cluster_kit.predict.measure import Figures, figures_of, profile_of, sentences
+from cluster_kit.predict.measure import (
+    Figures,
+    Moved,
+    figures_of,
+    moved_of,
+    profile_of,
+    sentences,
+)
 from cluster_kit.predict.plan import Change
 from cluster_kit.predict.profile import (
     FILE_NAME,
@@ -35,7 +43,7 @@ from cluster_kit.predict.question import PS, WORKERS, Question, counts, failures
 from cluster_kit.report.page import entries_of, samples_of
 from cluster_kit.run.history import run_named
 from cluster_kit.run.known_secrets import known_of
-from cluster_kit.run.run_directory import read_record
+from cluster_kit.run.run_directory import Record, read_record
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import PACKAGE, extra
 from cluster_kit.util.stdio import outlive_readers
@@ -194,23 +202,33 @@ def _profile(reference: str) -> Profile:
 
 def figures_of_run(run: RunDirectory, way: str | None = None, batch: int | None = None) -> Figures:
     """What a run's files say; raises UsageError if `up` did not start it, or it is too short."""
-    record = read_record(run)
-    if record is None:
-        raise UsageError(
-            f"{short(run.path)} has no {run.record.name}: no run of `cluster-kit up` has left it",
-            "name a run of `cluster-kit runs`, or a profile (docs/predict.md#the-profile)",
-        )
+    record = _record(run)
     output, cluster = run.output, record.cluster
     entries = entries_of(output, cluster, record.since, record.sizes)
     mask = known_of(run).mask
     return figures_of(
         cluster,
         [without_values(entry, mask) for entry in entries],
-        samples_of(output, cluster, record.since, record.sizes),
+        _samples(run),
         name=f"{cluster.name}/{run.path.name}",
         way=way,
         batch=batch,
     )
+
+
+def _record(run: RunDirectory) -> Record:
+    record = read_record(run)
+    if record is None:
+        raise UsageError(
+            f"{short(run.path)} has no {run.record.name}: no run of `cluster-kit up` has left it",
+            "name a run of `cluster-kit runs`, or a profile (docs/predict.md#the-profile)",
+        )
+    return record
+
+
+def _samples(run: RunDirectory) -> list[Sample]:
+    record = _record(run)
+    return samples_of(run.output, record.cluster, record.since, record.sizes)
 
 
 @app.command()
@@ -286,10 +304,19 @@ def _short_runs(
     for what in short.first_runs(by_ps):
         one(what)
     last = one(short.slower(measured[0 if by_ps else 1]))
-    rates = short.transfer(host, workspace, lambda: QuietView(err)) if by_ps else {}
-    for name, bits in rates.items():
-        say(f"the most of one {name}: {bits / 1e9:.3g} Gbit/s")
-    return profile_of(measured, rates), last
+    moved = Moved()
+    if by_ps:
+        outcome = short.transfer(host, workspace, lambda: QuietView(err))
+        moved = moved_of(outcome.metrics, _samples(short.directory(outcome)))
+        for name, bits in (("connection", moved.connection), (roles.PS.name, moved.ps)):
+            if bits:
+                say(f"the most of one {name}: {bits / 1e9:.3g} Gbit/s")
+        if moved.cpu_per_gb:
+            say(
+                f"serialisation: {moved.cpu_per_gb:.3g} s of a ps's CPU for each GB, "
+                f"{moved.cpu_per_tensor * 1e6:.0f} us for each tensor"
+            )
+    return profile_of(measured, moved), last
 
 
 def _write(profile: Profile, file: Path) -> None:

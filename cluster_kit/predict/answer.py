@@ -11,7 +11,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.predict.calibrate import fit
 from cluster_kit.predict.failures import checkpoint_interval, useful_share
 from cluster_kit.predict.limits import COMPUTE, KINDS, Limit, limit, mean_of, speed
-from cluster_kit.predict.plan import Change, Fitted, Setup, changed, is_async, mean_seconds, setup
+from cluster_kit.predict.plan import Change, Fitted, Setup, changed, is_async, setup
 from cluster_kit.predict.profile import (
     PS_WAYS,
     SYNC,
@@ -115,7 +115,7 @@ class _End:
 def _ends(profile: Profile) -> tuple[_End, _End]:
     """The slow end and the fast one: nothing is hidden, and all that can be."""
     step = profile.step
-    known = step.spread is not None or step.quantiles is not None
+    known = step.spread is not None or step.shape
     slow, fast = (
         profile
         if known
@@ -401,7 +401,7 @@ def _calibrated(profile: Profile, ends: Sequence[_End]) -> Iterator[str]:
     if not profile.calibrating:
         return
     parts: list[str] = []
-    if mean_seconds(profile.step) is None:
+    if profile.step.mean is None:
         low, high = sorted(end.fitted.seconds for end in ends)
         parts.append(f"a step of {low:.3g} s" + (f" to {high:.3g} s" if high > 1.005 * low else ""))
     for end, name in zip(ends, ("slow end", "fast end"), strict=True):
@@ -432,7 +432,7 @@ def _sure(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
             "from … to: whether communication hides behind computation was not measured; "
             "`overlap` in the profile narrows it"
         )
-    if profile.step.spread is None and profile.step.quantiles is None:
+    if profile.step.spread is None and not profile.step.shape:
         yield f"steps are assumed to differ by 0 to {SPREADS[0]:.0%}: `spread` was not measured"
     errors = sorted(abs(p.error) for p in known if p.error is not None)
     if errors:

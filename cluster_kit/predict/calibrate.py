@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cluster_kit.errors import ManifestError, Problem
-from cluster_kit.predict.plan import Fitted, is_async, mean_seconds, setup
+from cluster_kit.predict.plan import Fitted, is_async, setup
 from cluster_kit.predict.profile import PS_WAYS, Measured, Profile
 from cluster_kit.predict.simulate import simulate
 
@@ -55,7 +55,7 @@ def fit(profile: Profile, overlap: float, grows: bool) -> Fitted:
 
 
 def _fit(profile: Profile, overlap: float, grows: bool) -> Fitted:
-    rows, known = profile.calibrating, mean_seconds(profile.step)
+    rows, known = profile.calibrating, profile.step.mean
     if not rows:
         return Fitted(known or 0.0, in_turn=not grows)
     first, last = rows[0], rows[-1]

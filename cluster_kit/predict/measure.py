@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from statistics import fmean, linear_regression, median
+from statistics import fmean, linear_regression, median, quantiles
 from typing import Any
 
 from cluster_kit.contract.events import End, Phase, Placement, Start, Step, Training
@@ -52,6 +52,10 @@ FAINT = 0.1
 FULL = 0.8
 """From this part of a ps's link on, the speed tells of the link, not of the workers' steps."""
 LEAST_PAIRS = 4
+QUANTILES, LEAST_LENGTHS, MOST_STEPS_OF_A_LENGTH = 10, 20, 4
+"""Of a distribution: its parts, the minimum reports, and how many steps one has at most."""
+LEAST_LENGTH = 0.01
+"""The shortest step of a distribution, by the mean."""
 LEAST_REPORTS = 6
 CLOCKED, CLOCKED_ERROR = 0.19, 0.46
 """The variance, in steps, between two counts at times that do not depend on the steps: both are
@@ -62,6 +66,8 @@ APART = 1.2
 """Runs whose speeds differ by this factor tell work from what is used without training."""
 NORMAL = 0.455
 """The median of a square of a normal variable with variance 1."""
+SAMPLED_S = 1.2
+"""By so much a time is extended so that samples, a second apart, lie outside of it."""
 LONGEST_NAME = 200
 UPDATE = "--update"
 """The argument of built-in programs that says how ps apply gradients."""
@@ -109,6 +115,8 @@ class Figures:
     ps_bandwidth: float | None
     variables: tuple[Mapping[str, Any], ...]
     placement: str
+    quantiles: tuple[float, ...] = ()
+    """Of the seconds of a step by their mean, at equal distances; empty: too few reports."""
 
     @property
     def images_per_s(self) -> float:
@@ -200,6 +208,7 @@ def figures_of(
     images = batch or _of_one_worker(known, found_way, len(trainers)) or 1
     before = min(points[0][0] for points in series.values()) - LEAST_S
     variables, placement = _variables(entries, leader.name, [task.name for task in servers])
+    clocked = _is_clocked(entries)
     return Figures(
         name=name,
         way=found_way,
@@ -210,7 +219,7 @@ def figures_of(
         steps=steps,
         seconds=seconds,
         by_worker=by_worker,
-        spread=_spread(series, parts, _is_clocked(entries)),
+        spread=_spread(series, parts, clocked),
         used=dict(_used(cluster, samples, parts, before)),
         trainers=tuple(task.name for task in trainers),
         coordinator=leader.name if coordinated else "",
@@ -223,6 +232,7 @@ def figures_of(
         ps_bandwidth=_most(task.bandwidth for task in servers),
         variables=tuple(variables),
         placement=placement,
+        quantiles=() if clocked else _quantiles(series, parts),
     )
 
 
@@ -444,6 +454,27 @@ def _spread(
     return min(1.0, math.sqrt(variance))
 
 
+def _quantiles(
+    series: Mapping[str, Points], parts: Sequence[tuple[float, float]]
+) -> tuple[float, ...]:
+    """The quantiles of a step's seconds by their mean, 0 to 100 %.
+
+    A report of n steps has their mean, whose deviation is 1 / sqrt(n) of that of one step, so it
+    counts sqrt(n) times. Empty if reports are too few, or of too many steps to tell of one.
+    """
+    lengths: list[float] = []
+    counts: list[float] = []
+    for pairs in _pairs(series, parts):
+        seconds, steps = sum(s for s, _ in pairs), sum(n for _, n in pairs)
+        if seconds > 0 and len(pairs) >= LEAST_PAIRS:
+            lengths += [1 + (s * steps / (n * seconds) - 1) * math.sqrt(n) for s, n in pairs]
+            counts += [n for _, n in pairs]
+    if len(lengths) < LEAST_LENGTHS or median(counts) > MOST_STEPS_OF_A_LENGTH:
+        return ()
+    inner = quantiles(lengths, n=QUANTILES, method="inclusive")
+    return tuple(max(LEAST_LENGTH, one) for one in (min(lengths), *inner, max(lengths)))
+
+
 # What the run was.
 
 
@@ -537,6 +568,43 @@ def _most(values: Iterable[float | None]) -> float | None:
     return max(found) if found else None
 
 
+@dataclass(frozen=True)
+class Moved:
+    """What a transfer between bare servers tells of the transport; None or 0: not known.
+
+    Bits per second of one connection and of one ps; CPU seconds of a ps for 10^9 bytes, and for one
+    tensor.
+    """
+
+    connection: float | None = None
+    ps: float | None = None
+    cpu_per_gb: float = 0.0
+    cpu_per_tensor: float = 0.0
+
+
+def moved_of(metrics: Mapping[str, Any], samples: Sequence[Sample]) -> Moved:
+    """What templates/measure/transfer.py reported, with the CPU that ps-0 used meanwhile."""
+    found = {name: value for name in metrics if (value := number(metrics[name])) is not None}
+    kept = [(one.time, one.cpu_s) for one in samples if one.task == f"{PS.name}-0"]
+
+    def cpu_s(what: str) -> float:
+        begin, end = (found.get(f"{what}_{edge}", 0.0) for edge in ("begin", "end"))
+        idle = [found.get(f"idle_{edge}", 0.0) for edge in ("begin", "end")]
+        begin, end = begin - SAMPLED_S, end + SAMPLED_S
+        if not kept or not kept[0][0] <= begin < end <= kept[-1][0] or not idle[0] < idle[1]:
+            return 0.0
+        without = _between(kept, idle[0], idle[1]) / (idle[1] - idle[0])
+        return max(0.0, _between(kept, begin, end) - without * (end - begin))
+
+    large, small = found.get("large_bytes", 0.0), found.get("small_tensors", 0.0)
+    return Moved(
+        connection=found.get("connection_bps"),
+        ps=found.get("ps_bps"),
+        cpu_per_gb=cpu_s("large") / large * 1e9 if large > 0 else 0.0,
+        cpu_per_tensor=cpu_s("small") / small if small > 0 else 0.0,
+    )
+
+
 # Variables.
 
 
@@ -584,7 +652,7 @@ def _variables(
 # The profile.
 
 
-def profile_of(runs: Sequence[Figures], transport: Mapping[str, float] | None = None) -> Profile:
+def profile_of(runs: Sequence[Figures], moved: Moved | None = None) -> Profile:
     """The profile of these runs of one program, with different workers, ps or bandwidths.
 
     The smallest run gives the seconds of a step; a second one with more workers calibrates what
@@ -592,7 +660,7 @@ def profile_of(runs: Sequence[Figures], transport: Mapping[str, float] | None = 
 
     Args:
         runs: at least one.
-        transport: bits per second of one `connection` and of one `ps`, if they were measured.
+        moved: what a transfer between bare servers tells, if there was one.
     Raises:
         UsageError: the runs contradict each other, or lack what a profile needs.
     """
@@ -607,11 +675,8 @@ def profile_of(runs: Sequence[Figures], transport: Mapping[str, float] | None = 
             )
     base = _base_bandwidth(ordered)
     for throttled in (True, False):
-        tables = _tables(ordered, base, throttled)
+        tables = _tables(ordered, base, throttled, moved or Moved())
         tables["measured"] = list(_rows(ordered, base, tables))
-        tables["transport"] |= {
-            key: rate_text(float(f"{bits:.3g}")) for key, bits in (transport or {}).items()
-        }
         overlap = _overlap(ordered)
         if overlap is not None:
             tables["exchange"]["overlap"] = overlap
@@ -640,7 +705,9 @@ def _base_bandwidth(runs: Sequence[Figures]) -> float | None:
     return max(known, key=lambda one: (known.count(one), -(one or NO_LIMIT)))
 
 
-def _tables(runs: Sequence[Figures], base: float | None, throttled: bool) -> dict[str, Any]:
+def _tables(
+    runs: Sequence[Figures], base: float | None, throttled: bool, moved: Moved
+) -> dict[str, Any]:
     """The tables of a profile, without its measured rows.
 
     Args:
@@ -662,23 +729,27 @@ def _tables(runs: Sequence[Figures], base: float | None, throttled: bool) -> dic
     machines: dict[str, Any] = {"bandwidth": rate_text(base or NO_LIMIT)}
     if last.cpus[WORKER.name]:
         machines["cpus"] = last.cpus[WORKER.name]
-    alone = next((run.spread for run in runs if run.workers == 1), None)
-    spread = last.spread if alone is None else alone
     tables: dict[str, Any] = {
         "format": FORMAT,
         "name": first.name,
         "source": _source(runs),
         "way": first.way,
         "batch": first.batch,
-        "step": {} if spread is None else {"spread": round(spread, 4)},
+        "step": _lengths(runs),
         "exchange": exchange,
         "machines": machines,
-        "transport": {"goodput": 1.0},
+        "transport": {"goodput": 1.0, **_rates(moved)},
         "variable": variables,
     }
     if first.way in PS_WAYS:
         tables["placement"] = last.placement
-        tables[PS.name] = {"apply": _seconds(_apply(runs, throttled))}
+        work = _apply(runs, throttled)
+        limit = min(1.0, (last.cpus[PS.name] if throttled else None) or 1.0)
+        serialising = _serialising(moved, pull + push, len(variables), work * limit)
+        tables["transport"] |= {key: _seconds(cpu / limit) for key, (cpu, _) in serialising.items()}
+        tables[PS.name] = {
+            "apply": _seconds(max(0.0, work - sum(cpu for _, cpu in serialising.values()) / limit))
+        }
         if last.ps_bandwidth and last.ps_bandwidth != last.bandwidth:
             tables[PS.name]["bandwidth"] = rate_text(last.ps_bandwidth)
         if (dispatch := _dispatch(runs, throttled)) > 0:
@@ -687,6 +758,42 @@ def _tables(runs: Sequence[Figures], base: float | None, throttled: bool) -> dic
     if _is_full(first, tables) and seconds is not None:
         tables["step"]["seconds"] = _seconds(seconds)
     return tables
+
+
+def _rates(moved: Moved) -> dict[str, str]:
+    rates = {"connection": moved.connection, PS.name: moved.ps}
+    return {key: rate_text(float(f"{bits:.3g}")) for key, bits in rates.items() if bits}
+
+
+def _serialising(
+    moved: Moved, transferred: float, variables: int, most: float
+) -> dict[str, tuple[float, float]]:
+    """The keys of `transport` for the CPU of serialisation, each with a ps's seconds of one step.
+
+    Args:
+        transferred: bytes of a step, both directions.
+        variables: how many there are; each is pulled and pushed.
+        most: the ps's CPU seconds of a step, of which this is a part.
+    """
+    by_key = {
+        "cpu_per_gb": (moved.cpu_per_gb, moved.cpu_per_gb * transferred / 1e9),
+        "cpu_per_tensor": (moved.cpu_per_tensor, moved.cpu_per_tensor * 2 * variables),
+    }
+    together = sum(of_step for _, of_step in by_key.values())
+    part = min(1.0, most / together) if together else 0.0
+    return {key: (a * part, b * part) for key, (a, b) in by_key.items() if b * part > 0}
+
+
+def _lengths(runs: Sequence[Figures]) -> dict[str, Any]:
+    """How the seconds of a step differ: one worker alone waits for none."""
+    alone = [run for run in runs if run.workers == 1] or [runs[-1]]
+    for run in (*alone, runs[-1]):
+        if run.quantiles:
+            return {"relative_quantiles": [float(f"{one:.3g}") for one in run.quantiles]}
+    for run in (*alone, runs[-1]):
+        if run.spread is not None:
+            return {"spread": round(run.spread, 4)}
+    return {}
 
 
 def _bytes(run: Figures) -> tuple[float, float]:

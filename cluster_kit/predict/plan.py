@@ -139,14 +139,6 @@ class Change:
     overlap: float | None = None
 
 
-def mean_seconds(step: Step) -> float | None:
-    """The mean seconds of a step; None if the profile does not have them."""
-    if step.quantiles is None:
-        return step.seconds
-    inner = step.quantiles[1:-1]
-    return ((step.quantiles[0] + step.quantiles[-1]) / 2 + sum(inner)) / (len(inner) + 1)
-
-
 def changed(profile: Profile, change: Change) -> Profile:
     """The profile on other machines; raises UsageError if it does not say enough for that.
 

@@ -72,7 +72,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "dispatch": '"400us"', "work": '"10ms"', "cpu_per_gb": '"800ms"',
         "cpu_per_tensor": '"30us"', "checkpoint": '"5s"', "restart": '"12s"',
         "min_shard": '"256k"', "bytes": '102_000_000', "shape": "[25088, 4096]",
-        "quantiles": "[0.38, 0.4, 0.5]",
+        "quantiles": "[0.38, 0.4, 0.5]", "relative_quantiles": "[0.95, 1.0, 1.25]",
     }
 )  # fmt: skip
 """A valid value for keys whose values have a form, by their name."""
@@ -116,6 +116,14 @@ class Step(Strict):
         | None
     ) = None
     """Measured instead of `seconds` and `spread`: the quantiles at equal distances, 0 to 100 %."""
+    relative_quantiles: (
+        Annotated[
+            tuple[Annotated[Number, Field(gt=0, le=1e6)], ...],
+            Field(strict=False, min_length=3, max_length=1001),
+        ]
+        | None
+    ) = None
+    """Measured instead of `spread`: the same, as parts of the mean step."""
     backward: Share = 2 / 3
     """The part of a step in which gradients come out."""
     parallel: Share = 1.0
@@ -123,13 +131,30 @@ class Step(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Step:
-        if self.quantiles is None:
-            return self
-        if self.seconds is not None or self.spread is not None:
+        if self.quantiles is not None and (self.seconds is not None or self.spread is not None):
             raise ValueError("`quantiles` has seconds and spread in it; leave those out")
-        if list(self.quantiles) != sorted(self.quantiles):
+        if self.relative_quantiles is not None and (self.quantiles or self.spread is not None):
+            other = "quantiles" if self.quantiles else "spread"
+            raise ValueError(f"`relative_quantiles` says what `{other}` says; leave one out")
+        if list(self.shape) != sorted(self.shape):
             raise ValueError("quantiles increase from the fastest step to the slowest")
         return self
+
+    @property
+    def shape(self) -> tuple[float, ...]:
+        """The quantiles, of any mean; empty if they are not known."""
+        return self.quantiles or self.relative_quantiles or ()
+
+    @property
+    def mean(self) -> float | None:
+        """The mean seconds; None if the profile does not have them."""
+        return mean_of_quantiles(self.quantiles) if self.quantiles else self.seconds
+
+
+def mean_of_quantiles(quantiles: Sequence[float]) -> float:
+    """The mean of what has these quantiles at equal distances, 0 to 100 %."""
+    inner = quantiles[1:-1]
+    return ((quantiles[0] + quantiles[-1]) / 2 + sum(inner)) / (len(inner) + 1)
 
 
 Length = Annotated[int, Field(ge=0, le=MOST_SIZE)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from cluster_kit.predict.plan import FREE, Setup, Unit
-from cluster_kit.predict.profile import ASYNC, PS_WAYS, RING, SYNC, Step
+from cluster_kit.predict.profile import ASYNC, PS_WAYS, RING, SYNC, Step, mean_of_quantiles
 
 MOST_STEPS: Mapping[str, int] = {ASYNC: 1000}
 USUAL_STEPS, LEAST_STEPS = 100, 10
@@ -83,11 +83,9 @@ class _Factors:
         self._sigma = math.sqrt(math.log1p(spread * spread))
         self._mu = -self._sigma * self._sigma / 2
         self._quantiles: Sequence[float] = ()
-        if step.quantiles is not None:
-            inner = step.quantiles[1:-1]
-            ends = (step.quantiles[0] + step.quantiles[-1]) / 2
-            mean = (ends + sum(inner)) / (len(inner) + 1)
-            self._quantiles = [one / mean for one in step.quantiles]
+        if step.shape:
+            mean = mean_of_quantiles(step.shape)
+            self._quantiles = [one / mean for one in step.shape]
 
     def next(self) -> float:
         """The next step's length; of several devices, the slowest one's."""

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_kit.compare import short_runs
 from cluster_kit.compare.short_runs import Short, first_runs, overrides, slower
-from cluster_kit.predict.measure import figures_of, profile_of
+from cluster_kit.predict.measure import Moved, figures_of, profile_of
 from tests.unit.predict.test_measure import limited, recorded
 
 
@@ -38,7 +38,7 @@ def test_each_role_that_trains_gets_the_slower_link() -> None:
 
 
 def test_the_transports_limit_is_part_of_the_profile() -> None:
-    profile = profile_of([figures_of(*recorded(limited()))], {"connection": 5e9, "ps": 8e9})
+    profile = profile_of([figures_of(*recorded(limited()))], Moved(5e9, 8e9))
     assert (profile.transport.connection, profile.transport.ps) == (5e9, 8e9)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster_kit.predict.plan import Change, Fitted, Setup, mean_seconds, setup
+from cluster_kit.predict.plan import Change, Fitted, Setup, setup
 from cluster_kit.predict.profile import Profile, parse
 from cluster_kit.predict.simulate import Simulated, simulate
 
@@ -41,7 +41,7 @@ def profile(**changes: Any) -> Profile:
 
 def setup_of(found: Profile, workers: int, ps: int = 1, change: Change | None = None) -> Setup:
     """The setup of a profile that needs no calibration."""
-    return setup(found, Fitted(mean_seconds(found.step) or 0.0), workers, ps, 0.0, change)
+    return setup(found, Fitted(found.step.mean or 0.0), workers, ps, 0.0, change)
 
 
 def simulated(

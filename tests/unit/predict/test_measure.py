@@ -18,7 +18,15 @@ from cluster_kit.host import Moment
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
 from cluster_kit.predict.answer import predict
-from cluster_kit.predict.measure import Figures, Used, _pairs, figures_of, profile_of
+from cluster_kit.predict.measure import (
+    Figures,
+    Moved,
+    Used,
+    _pairs,
+    figures_of,
+    moved_of,
+    profile_of,
+)
 from cluster_kit.predict.plan import Setup, shards
 from cluster_kit.predict.profile import Profile, load, parse, text
 from cluster_kit.predict.question import Question
@@ -380,6 +388,65 @@ def test_counts_of_a_clock_are_whole_and_their_rounding_is_no_spread(
     run = sorted([*others, *reports], key=lambda one: one.time)
     found = figures_of(made, run, samples, name="demo/1").spread
     assert found == (None if spread is None else pytest.approx(spread, abs=0.25))
+
+
+def test_the_lengths_of_single_steps_are_kept_as_their_distribution() -> None:
+    """A tenth of the steps takes three times as long: no normal distribution says that."""
+    random, ends, at = Random(2), list[float](), 0.0
+    while at < 300.0:
+        ends.append(at := at + (1.5 if random.random() < 0.1 else 0.5))
+    made, entries, samples = recorded(limited(1), seconds=300)
+    others = [one for one in entries if one.task != "worker-0"]
+
+    def profile(every: int) -> Profile:
+        steps = [
+            as_entry("worker-0", end, "step", {"own_steps": n})
+            for n, end in enumerate(ends) if n % every == 0
+        ]  # fmt: skip
+        run = sorted([*others, *steps], key=lambda one: one.time)
+        return parse(tomllib.loads(text(profile_of_run(made, run, samples))), "it")
+
+    single = profile(1).step
+    mean = 0.9 * 0.5 + 0.1 * 1.5
+    assert single.relative_quantiles is not None and single.spread is None
+    assert single.relative_quantiles[:9] == pytest.approx([0.5 / mean] * 9, rel=0.1)
+    assert single.relative_quantiles[-1] == pytest.approx(1.5 / mean, rel=0.1)
+    pairs = profile(2).step.relative_quantiles
+    assert pairs is not None and pairs[-1] > 1.3
+    many = profile(8).step
+    assert many.relative_quantiles is None and many.spread is not None
+
+
+def test_serialisation_is_told_apart_from_applying_by_a_transfer() -> None:
+    """A ps uses 0.5 s for a GB and 20 us for a tensor; 0.1 CPU idle are none of it."""
+    times = {"idle": (10.0, 12.5), "large": (20.0, 24.0), "small": (30.0, 34.0)}
+    metrics = {f"{n}_{edge}": at for n, both in times.items()
+               for edge, at in zip(("begin", "end"), both, strict=True)}  # fmt: skip
+    metrics |= {"connection_bps": 8e9, "ps_bps": 16e9, "large_bytes": 4e9, "small_tensors": 1e5}
+    used = {range(20, 24): 0.5, range(30, 34): 0.5}
+    samples, cpu = [], 0.0
+    for second in range(60):
+        samples.append(Sample("ps-0", float(second), cpu, 1.0, 0.0, 0.0))
+        cpu += 0.1 + sum(busy for when, busy in used.items() if second in when)
+    found = moved_of(metrics, samples)
+    assert (found.connection, found.ps) == (8e9, 16e9)
+    assert found.cpu_per_gb == pytest.approx(0.5) and found.cpu_per_tensor == pytest.approx(20e-6)
+    assert moved_of({}, []) == Moved()
+    assert moved_of({**metrics, "large_end": float("nan"), "small_begin": "x"}, samples) == Moved(
+        8e9, 16e9
+    )
+
+    figures = figures_of(*recorded(limited(1)))
+    without, apart = profile_of([figures]), profile_of([figures], Moved(None, None, 0.5, 20e-6))
+    assert without.transport.cpu_per_gb == 0
+    ps_cpus = 0.5
+    assert apart.transport.cpu_per_gb * ps_cpus == pytest.approx(0.5)
+    moved = (2 * MB * 0.5 / 1e9 + 2 * 2 * 20e-6) / ps_cpus
+    assert without.ps.apply - apart.ps.apply == pytest.approx(moved, rel=0.01)
+    all_of_it = profile_of([figures], Moved(None, None, 50.0, 0.0))
+    assert all_of_it.ps.apply == 0
+    serialising = all_of_it.transport.cpu_per_gb * 2 * MB / 1e9
+    assert serialising == pytest.approx(without.ps.apply, rel=0.01)
 
 
 def test_cpu_of_an_all_reduces_messages_is_work_if_the_cpu_limits_a_worker_alone() -> None:

@@ -111,6 +111,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"step": {"seconds": None, "spread": None, "quantiles": [3, 2, 1]}},
         "quantiles increase",
     ),
+    "relative quantiles and spread": (
+        {"step": {"relative_quantiles": [0.9, 1, 1.2]}},
+        "says what `spread` says",
+    ),
     "explicit, without a ps": ({"placement": "explicit"}, "features/kernel has none"),
     "a ps, not explicit": (
         {"variable": [{**VARIABLES[0], "ps": 0}, VARIABLES[1]]},
@@ -262,7 +266,9 @@ def test_the_page_has_every_key_and_is_read() -> None:
         **{k: v for k, v in shown.items() if isinstance(v, dict)},
     }.items():
         known = _TABLES[table].model_fields if table else Profile.model_fields
-        not_both = {"model", "quantiles", "ps"} if table in ("", "step") else set()
+        not_both = {"model"} if not table else set[str]()
+        if table == "step":
+            not_both = {"quantiles", "relative_quantiles"}
         assert known.keys() - keys.keys() <= not_both, table
     for key in ("variable", "measured"):
         written = {name for row in shown[key] for name in row}
