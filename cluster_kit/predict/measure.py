@@ -54,8 +54,8 @@ FULL = 0.8
 LEAST_PAIRS = 4
 QUANTILES, LEAST_LENGTHS, MOST_STEPS_OF_A_LENGTH = 10, 20, 4
 """Of a distribution: its parts, the minimum reports, and how many steps one has at most."""
-LEAST_LENGTH = 0.01
-"""The shortest step of a distribution, by the mean."""
+SHORTEST_LENGTH, LONGEST_LENGTH = 0.01, 1000.0
+"""Of a distribution, by the mean."""
 LEAST_REPORTS = 6
 CLOCKED, CLOCKED_ERROR = 0.19, 0.46
 """The variance, in steps, between two counts at times that do not depend on the steps: both are
@@ -465,14 +465,17 @@ def _quantiles(
     lengths: list[float] = []
     counts: list[float] = []
     for pairs in _pairs(series, parts):
-        seconds, steps = sum(s for s, _ in pairs), sum(n for _, n in pairs)
-        if seconds > 0 and len(pairs) >= LEAST_PAIRS:
-            lengths += [1 + (s * steps / (n * seconds) - 1) * math.sqrt(n) for s, n in pairs]
-            counts += [n for _, n in pairs]
+        steps = sum(n for _, n in pairs)
+        if len(pairs) < LEAST_PAIRS or not (mean := sum(s for s, _ in pairs) / steps) > 0:
+            continue
+        for s, n in pairs:
+            length = 1 + (s / n / mean - 1) * math.sqrt(n)
+            lengths.append(min(LONGEST_LENGTH, max(SHORTEST_LENGTH, length)))
+            counts.append(n)
     if len(lengths) < LEAST_LENGTHS or median(counts) > MOST_STEPS_OF_A_LENGTH:
         return ()
     inner = quantiles(lengths, n=QUANTILES, method="inclusive")
-    return tuple(max(LEAST_LENGTH, one) for one in (min(lengths), *inner, max(lengths)))
+    return min(lengths), *inner, max(lengths)
 
 
 # What the run was.
