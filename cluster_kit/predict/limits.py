@@ -55,9 +55,13 @@ def limit(profile: Profile, setup: Setup, result: Simulated) -> Limit:
     if compute >= MOSTLY * total:
         share = f"{compute / total:.0%} of a step"
         return Limit(COMPUTE, "workers", f"the workers' own computation: {share}")
-    if result.busy.get("chief", 0.0) > 0.9 or dispatch > max(wait, moving):
+    in_turn = 0.0
+    if not is_async(setup.way):  # those that are scheduled first wait for the last one
+        in_turn = min(wait, setup.dispatch * (setup.workers - 1) / 2)
+    if result.busy.get("chief", 0.0) > 0.9 or dispatch + in_turn > max(wait - in_turn, moving):
         each = f"{setup.dispatch * 1e3:g} ms for each step of each worker"
-        text = f"the chief: it schedules {each}; use fewer workers with larger batches"
+        several = "make several steps in each scheduled function, or " * is_async(setup.way)
+        text = f"the chief: it schedules {each}; {several}use fewer workers with larger batches"
         return Limit(CHIEF, "chief", text)
     if wait > moving:
         return _slowest(setup, wait / total)

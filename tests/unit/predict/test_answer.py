@@ -74,7 +74,10 @@ def test_uneven_placement_is_named() -> None:
 
 def test_other_limits_are_named() -> None:
     tiny = [{"name": "v", "bytes": 1000}]
-    assert limit(64, variable=tiny, chief={"dispatch": "10ms"})[0] == "chief chief"
+    for way, several in (("async-ps", True), ("sync-ps", False)):  # a round needs the chief
+        name, text = limit(64, way=way, variable=tiny, chief={"dispatch": "10ms"})
+        assert name == "chief chief" and "larger batches" in text
+        assert ("several steps in each scheduled function" in text) is several
     assert limit(16, ps={"apply": "100ms"}, machines={"bandwidth": "100gbit"})[0] == "ps-cpu ps-0"
     assert limit(16, transport={"ps": "1gbit"})[0] == "ps-transport ps-0"
     assert limit(1, transport={"connection": "1gbit"})[0] == "ps-transport connection"
