@@ -68,6 +68,8 @@ TOML_STYLE = TomlStyle()
 class Problem:
     """A broken rule: the key (`key_path`), its value (TOML; "" to leave it out), rule and hint.
 
+    `line` is the place in the file that the key names, `train.py:3`; "" if the problem is in the
+    manifest itself. It is shown instead of the key, and `value` is then the text of that line.
     `reads` names the other top-level keys that the rule reads. If one of them is invalid, the rule
     was checked with that key's default, and the problem is not certain.
     """
@@ -77,24 +79,22 @@ class Problem:
     rule: str
     hint: HintText
     reads: tuple[str, ...] = ()
+    line: str = ""
 
     def text(self, words: KeyStyle = TOML_STYLE) -> str:
         """Two lines: what is wrong, and what to do."""
         value = f" = {self.value}" if self.value else ""
-        return f"{words.written(self.key_path)}{value}: {self.rule}\n    → {self.hint_text(words)}"
+        place = self.line or words.written(self.key_path)
+        return f"{place}{value}: {self.rule}\n    → {self.hint_text(words)}"
 
     def hint_text(self, words: KeyStyle = TOML_STYLE) -> str:
-        """The hint, with its settings written by `words`.
-
-        A line of a file, `train.py:3`, belongs to the first key that the problem reads.
-        """
-        of_file = ":" in self.key_path and self.reads
-        return hint_text(self.hint, words, self.reads[0] if of_file else self.key_path)
+        """The hint, with its settings written by `words`."""
+        return hint_text(self.hint, words, self.key_path)
 
     @property
     def place(self) -> str:
-        """`key_path`; version 0.1 called it `place`."""
-        return self.key_path
+        """`line`, or else `key_path`; version 0.1 had only this."""
+        return self.line or self.key_path
 
     @property
     def cure(self) -> HintText:

@@ -156,8 +156,8 @@ def check_keras3(sources: list[Source]) -> Iterator[Hint]:
     for source in sources:
         for node in source.nodes:
             if _is_fit(node, source, known):
-                yield Hint(
-                    source.location(node),
+                yield source.hint(
+                    node,
                     f"`fit` of Keras 3 in a program that uses {strategy}",
                     "Keras 3 supports neither ParameterServerStrategy nor "
                     "MultiWorkerMirroredStrategy: there `fit` fails",
@@ -308,12 +308,12 @@ def refuse_relative_import(program: Path | None, sources: list[Source]) -> Itera
     for node in always(program_source):
         if isinstance(node, ast.ImportFrom) and node.level and node not in tried:
             yield Problem(
-                program_source.location(node),
+                "program",
                 "",
                 "a relative import, in the program itself: Python runs it as a file, without its "
                 "package",
                 in_package(program.resolve().parent.name),
-                ("program",),
+                line=program_source.location(node),
             )
             return
 

@@ -14,23 +14,26 @@ from cluster_kit.programs.style import Fault
 
 @dataclass(frozen=True)
 class Hint:
-    """What a check found at a location (`file:line` or a manifest key), the rule, and the fix.
+    """What a check found at a manifest's key, the rule, and the fix.
 
-    A hint without a rule and a fix reports a change that the kit made.
+    `line` is the place in the file that the key names, `train.py:3`; "" if the finding is in the
+    manifest itself. A hint without a rule and a fix reports a change that the kit made.
     """
 
-    location: str
+    key: str
     what: str
     rule: str = ""
     fix: HintText = ""
+    line: str = ""
+
+    @property
+    def location(self) -> str:
+        """`line`, or else `key`."""
+        return self.line or self.key
 
     def told_by(self, words: KeyStyle) -> Hint:
-        """Returns the hint with its fix as text.
-
-        A location in a program counts as the key `program`.
-        """
-        location = "program" if ":" in self.location else self.location
-        return replace(self, fix=hint_text(self.fix, words, location))
+        """Returns the hint with its fix as text."""
+        return replace(self, fix=hint_text(self.fix, words, self.key))
 
     def __str__(self) -> str:
         rule, fix = self.rule and f"\n    {self.rule}", hint_text(self.fix)
@@ -56,6 +59,10 @@ class Source:
     def location(self, node: ast.AST) -> str:
         """`file:line` of a node."""
         return f"{self.file}:{getattr(node, 'lineno', 1)}"
+
+    def hint(self, node: ast.AST, what: str, rule: str, fix: HintText) -> Hint:
+        """A hint on a node of the program."""
+        return Hint("program", what, rule, fix, self.location(node))
 
     def meanings(self, node: ast.AST) -> frozenset[str]:
         """The dotted names that an expression can mean; empty if the imports do not show it.
@@ -103,15 +110,14 @@ def files(program: Path) -> list[Path]:
 
 def _syntax_hint(fault: Fault, hint: str) -> Hint:
     rule = f"not valid Python: {fault.message}"
-    return Hint(fault.location, fault.line, rule, hint or "fix the line")
+    return Hint("program", fault.line, rule, hint or "fix the line", fault.location)
 
 
 def _version_hint(fault: Fault) -> Hint:
     oldest = ".".join(map(str, style.OLDEST_PYTHON))
     rule = f"the image's Python is {oldest}, unless you chose another base: {fault.message}"
-    return Hint(
-        fault.location, fault.line, rule, f"write it in a form that Python {oldest} accepts"
-    )
+    hint = f"write it in a form that Python {oldest} accepts"
+    return Hint("program", fault.line, rule, hint, fault.location)
 
 
 def _parse(text: bytes, name: str) -> Source:

@@ -34,8 +34,8 @@ def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
         return
     for source in sources:
         for node in _mixed_specs(source):
-            yield Hint(
-                source.location(node),
+            yield source.hint(
+                node,
                 "an evaluator among the training tasks, in a TF_CONFIG that the program writes",
                 "the strategy would wait for it forever",
                 "do not change TF_CONFIG, or give the evaluator a separate spec: {'cluster': "
@@ -127,16 +127,15 @@ def refuse_own_cluster(sources: list[Source], manifest: Manifest) -> Iterator[Pr
         rule = (
             f"{fixed.what}: TensorFlow waits for these forever, each task is a container of its own"
         )
-        yield Problem(fixed.location, "", rule, KEEP_TF_CONFIG, ("program",))
+        yield Problem("program", "", rule, KEEP_TF_CONFIG, line=fixed.location)
 
 
 def check_own_cluster(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields the TF_CONFIG of a program that does not name this cluster's tasks."""
     fixed = own_cluster(sources, manifest)
     if fixed is not None and not fixed.hangs:
-        yield Hint(
-            fixed.location, fixed.what, "the tasks of this cluster have others", KEEP_TF_CONFIG
-        )
+        rule = "the tasks of this cluster have others"
+        yield Hint("program", fixed.what, rule, KEEP_TF_CONFIG, fixed.location)
 
 
 def _guarded(source: Source) -> set[ast.AST]:
@@ -283,7 +282,7 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
         return Shape(problems=tuple(problems))
     settings = " and ".join(TOML_STYLE.setting(Setting(*change), "") for change in changes.items())
     message = f"{ALL_REDUCE}: every worker runs the program, and there is no ps ({settings})"
-    return Shape(changes, (Hint(location, message),))
+    return Shape(changes, (Hint("program", message, line=location),))
 
 
 def _chosen(key: str, loaded: Loaded) -> bool:
@@ -300,7 +299,7 @@ def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """
     if style_of(manifest) != "coordinator" or manifest.program in PROGRAMS:
         return
-    places: list[tuple[str, str]] = []
+    starts: list[tuple[Source, ast.Call, str]] = []
     for source in sources:
         for node in source.nodes:
             if isinstance(node, ast.Call):
@@ -315,11 +314,11 @@ def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
                     and not (does == TRAINS_ESTIMATOR and lacks_estimators(manifest))
                 ]
                 if does and len(does) == len(names):
-                    places.append((source.location(node), does[0]))
-    if places:
-        location, action = places[0]
-        yield Hint(
-            location,
+                    starts.append((source, node, does[0]))
+    if starts:
+        source, node, action = starts[0]
+        yield source.hint(
+            node,
             f"the program {action}, but only the chief runs it",
             "workers and ps are servers already, and wait for a coordinator's work",
             ("write ", ALL_TASKS, " if each task runs the program"),
@@ -340,8 +339,8 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
         state, rule = "only the chief runs the program", "it waits until every worker runs it, too"
     else:
         state, rule = "there are ps", "it waits forever if the cluster spec has a ps"
-    yield Hint(
-        source.location(node),
+    yield source.hint(
+        node,
         f"{ALL_REDUCE}, but {state}",
         rule,
         ("write ", ALL_TASKS, " and ", Setting(PS.name, 0)),
@@ -416,8 +415,8 @@ def check_sharding(sources: list[Source]) -> Iterator[Hint]:
     for source in sources:
         for node in source.nodes:
             if isinstance(node, ast.Call) and last_name(node.func) == "shard" and _by_id(node):
-                yield Hint(
-                    source.location(node),
+                yield source.hint(
+                    node,
                     "a dataset is sharded by `input_pipeline_id`",
                     f"{STRATEGY} tells every worker that it is number 0 of 1, so each gets all of "
                     "the data",
@@ -458,16 +457,15 @@ def check_generators(sources: list[Source]) -> Iterator[Hint]:
             dataset_fn = node.args[0] if node.args else _keyword(node, "dataset_fn")
             for home, function in _functions(dataset_fn, source, sources):
                 for file, call in _generators(function, home, sources, set()):
-                    location = file.location(call)
-                    if location not in reported:
-                        reported.add(location)
-                        yield _hint(location, last_name(call.func), last_name(node.func))
+                    if file.location(call) not in reported:
+                        reported.add(file.location(call))
+                        yield _hint(file, call, last_name(node.func))
 
 
-def _hint(location: str, generator: str, taker: str) -> Hint:
-    return Hint(
-        location,
-        f"`{generator}` inside a function that {taker} gets",
+def _hint(source: Source, generator: ast.Call, taker: str) -> Hint:
+    return source.hint(
+        generator,
+        f"`{last_name(generator.func)}` inside a function that {taker} gets",
         "a Python generator would run in the chief, not in the workers, and the chief would hang "
         "at the end",
         "read files there (list_files, TFRecordDataset, tf.io, tf.image), or make tensors of "

@@ -54,9 +54,7 @@ def _estimators(uses: list[Use], manifest: Manifest) -> Iterator[Hint]:
     for source, node, path in uses:
         name = next((name for name in _paths(path) if ESTIMATORS.fullmatch(name)), "")
         if name and not (manifest.tf1 and name == "estimator"):  # `_gone` reports the replacement
-            yield Hint(
-                source.location(node), f"`tf.{name}`", _no_estimators(manifest), ("write ", LAST)
-            )
+            yield source.hint(node, f"`tf.{name}`", _no_estimators(manifest), ("write ", LAST))
             return
 
 
@@ -90,8 +88,9 @@ def refuse_estimators(
             name = next((name for name in _paths(path) if FAILS.fullmatch(name)), "")
             if name:
                 rule = f"`tf.{name}`: {_no_estimators(manifest)}"
-                reads = ("program", "tensorflow", "image", "tf1")
-                yield Problem(source.location(node), "", rule, ("write ", LAST), reads)
+                reads = ("tensorflow", "image", "tf1")
+                hint = ("write ", LAST)
+                yield Problem("program", "", rule, hint, reads, source.location(node))
                 return
 
 
@@ -133,8 +132,8 @@ def _without_key(uses: list[Use]) -> Iterator[Hint]:
     names = [name for name in parts if not any(other.startswith(f"{name}.") for other in parts)]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     source, node, _ = old[0]
-    yield Hint(
-        source.location(node),
+    yield source.hint(
+        node,
         f"{', '.join(f'`{name}`' for name in names[:MOST_NAMED])}{more}: code for TensorFlow 1",
         "`import tensorflow` is TensorFlow 2, which does not have them",
         ("write ", Setting("tf1", True), ": the program then runs unchanged"),
@@ -152,7 +151,7 @@ def _gone(uses: list[Use], version: str) -> Iterator[Hint]:
             if reason and part not in reported:
                 reported.add(part)
                 rule = "TensorFlow 2 has no drop-in replacement for it"
-                yield Hint(source.location(node), f"`tf.{part}`", rule, reason)
+                yield source.hint(node, f"`tf.{part}`", rule, reason)
                 break
 
 
@@ -277,10 +276,11 @@ def check_python2(sources: list[Source]) -> Iterator[Hint]:
             first, *further = sorted(set(lines))
             also = f" (also in {', '.join(map(str, further))})" if further else ""
             yield Hint(
-                f"{source.file}:{first}",
+                "program",
                 f"`{code}`{also}",
                 "this is Python 2; the image has Python 3 and does not convert programs",
                 f"write `{instead}`",
+                f"{source.file}:{first}",
             )
 
 
@@ -398,9 +398,8 @@ def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields a hint on the first of these flags if no argument sets any; this can be intended."""
     flags = _missing(sources, manifest)
     if flags and not _certain(flags, sources, manifest):
-        yield Hint(
-            flags[0].location, _takes(flags), NOT_TOLD, _problem(flags, sources, manifest).hint
-        )
+        fix = _problem(flags, sources, manifest).hint
+        yield Hint("program", _takes(flags), NOT_TOLD, fix, flags[0].location)
 
 
 def check_spelling(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:

@@ -349,12 +349,8 @@ class CommandLine:
         )
 
     def _gave(self, problem: Problem) -> bool:
-        """Whether the command line gave the invalid value, or named the file that contains it.
-
-        A line of a file, `train.py:3`, belongs to the first key that the problem reads.
-        """
-        in_file = ":" in problem.key_path and not self.keys.isdisjoint(problem.reads[:1])
-        return problem.key_path in self.keys or in_file
+        """Whether the command line gave the invalid value, or named the file that contains it."""
+        return problem.key_path in self.keys
 
 
 def _keys(overrides: Mapping[str, Any], table: str = "") -> Iterator[str]:

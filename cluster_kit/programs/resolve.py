@@ -196,7 +196,13 @@ def find_fetch(table: DataTable, folder: Path, fetched: Path) -> tuple[Fetch, li
     elif not is_zip(script) and (fault := style.fault(script)):
         rule = f"not valid Python: {fault.message}"
         problems.append(
-            Problem(fault.location, fault.line, rule, "fix the line, or the one before")
+            Problem(
+                "data.fetch",
+                fault.line,
+                rule,
+                "fix the line, or the one before",
+                line=fault.location,
+            )
         )
     for name in table.secrets:
         if RESERVED.fullmatch(name) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
@@ -540,4 +546,4 @@ def _syntax_problems(program: Path) -> list[Problem]:
     line = f"`{fault.line}`" if fault.line else ""
     hint = style.hint(fault.message, style.content(program))
     hint = hint or "fix the line, or the one before it"
-    return [Problem(fault.location, line, rule, hint, ("program", "image"))]
+    return [Problem("program", line, rule, hint, ("image",), fault.location)]

@@ -79,7 +79,7 @@ def test_a_program_that_does_not_parse_is_refused_with_every_print(
 ) -> None:
     (tmp_path / "train.py").write_text(text, encoding="utf-8")
     (problem,) = resolve(manifest(program="train.py"), tmp_path).problems
-    assert problem.key_path == location
+    assert problem.line == location
     assert fix in problem.hint_text()
 
 

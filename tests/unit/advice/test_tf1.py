@@ -162,7 +162,7 @@ def test_a_program_that_certainly_needs_an_estimator_is_refused(
     for keys in ({}, {"tensorflow": "2.16"}, {"tf1": True}):
         found = fitted(text, tmp_path, program="train.py", **keys)
         (problem,) = found.problems
-        assert problem.key_path == location
+        assert (problem.key_path, problem.line) == ("program", location)
         assert "has no Estimators: the last version with them is 2.15" in problem.rule
         words = found.loaded.command_line
         assert problem.hint_text(words) == """write `--set 'tensorflow="2.15"'`"""
@@ -174,7 +174,7 @@ def test_a_program_that_certainly_needs_an_estimator_is_refused(
 def test_an_estimator_in_a_module_of_the_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(f"import tensorflow as tf\n{USED}")
     (problem,) = fitted("import model\n", tmp_path, program="train.py").problems
-    assert problem.key_path == "model.py:2"
+    assert problem.line == "model.py:2"
     for text in ("try:\n    import model\nexcept E:\n    pass\n", "if old:\n    import model\n"):
         assert not fitted(text, tmp_path, program="train.py").problems
 

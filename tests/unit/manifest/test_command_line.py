@@ -171,7 +171,7 @@ def test_callers_of_make_see_only_its_variables(cli: Cli, monkeypatch: pytest.Mo
 
 def test_a_hint_about_a_program_names_the_place_that_has_named_it() -> None:
     """The file that has the program, or the command line."""
-    hint = Hint("train.py:3", "old code", "", ("write ", Setting("tf1", True)))
+    hint = Hint("program", "old code", "", ("write ", Setting("tf1", True)), "train.py:3")
     assert hint.told_by(CommandLine()).fix == "write `tf1 = true`"
     for caller, told in ((Caller.SHELL, "`--tf1`"), (Caller.MAKE, "`TF1=1`")):
         given = CommandLine(frozenset({"program"}), caller=caller)

@@ -46,10 +46,10 @@ def test_a_file_that_cannot_be_used_is_reported_alone(
 
 
 def assert_reported_alone(
-    text: str, folder: Path, key_path: str, value: str, rule: str, hint: str
+    text: str, folder: Path, place: str, value: str, rule: str, hint: str
 ) -> None:
     (problem,) = problems_of(HEAD + text, folder, HOST)
-    assert (problem.key_path, problem.value) == (key_path, value)
+    assert (problem.place, problem.value) == (place, value)
     assert rule in problem.rule
     assert hint in problem.hint_text(CommandLine())
 

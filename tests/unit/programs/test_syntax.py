@@ -31,7 +31,7 @@ def test_a_program_that_is_not_python_is_a_problem(what: str, folder: Path) -> N
     text, line, value, output = NO_PYTHON[what]
     (folder.parent / "train.py").write_bytes(text)
     (problem,) = resolve(manifest(program="../train.py"), folder).problems
-    assert problem.key_path == f"train.py:{line}"
+    assert (problem.key_path, problem.line) == ("program", f"train.py:{line}")
     assert problem.value.endswith(value) and output in problem.rule
     python2 = "write print(…), with parentheses"
     assert (python2 if "print" in what else "fix the line") in problem.hint_text()
