@@ -286,7 +286,8 @@ class Cluster:
     `variant` is that of the kit's own image, None for another image. `tf1`: its program is written
     for TensorFlow 1. `own_servers`: it starts no server and connects to one, so each task that runs
     it has one. `tensorflow` is the version instead of the kit's own, `requirements` are lines of
-    pip requirements on top of `image`; "" for none. `user` is `uid:gid` or OWNER.
+    pip requirements on top of `image`, "" for none, and `requirement_places` the place of each in
+    the user's file. `user` is `uid:gid` or OWNER.
     """
 
     name: str
@@ -312,6 +313,7 @@ class Cluster:
     tasks: tuple[Task, ...]
     tf1: bool = False  # fields with defaults are missing in runs of earlier kits
     own_servers: bool = False
+    requirement_places: tuple[str, ...] = ()
     tensorflow: str = ""
     origin: Origin = field(default_factory=Origin)
     internal: bool = False  # the network leads nowhere else

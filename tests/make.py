@@ -101,6 +101,7 @@ def inputs(manifest: Manifest) -> Inputs:
         data,
         tuple(mounts),
         requirements=requirements,
+        requirement_places=("requirements.txt:1",) if requirements else (),
         own_mounts=own,
         secret_files=files,
         env_files=env,

@@ -32,16 +32,16 @@ _CONF = re.compile(r"^([\w-]+) = (.*)$", re.MULTILINE)
 _OTHER_INDEX = ("extra-index-url", "find-links", "index-url", "no-index")
 
 
-def names_in(requirements: str) -> dict[str, str]:
-    """The lines of requirements by the package that the index must have.
+def names_in(requirements: str) -> dict[str, int]:
+    """The packages that the index must have, each with the number of its line, from 0.
 
     Lines with a marker (`;`) or an address are left out, and all if a line names another source.
     """
     lines = requirements.splitlines()
     if any(line.startswith("-") and any(o in line for o in _OTHER_INDEX) for line in lines):
         return {}
-    names = ((_NAME.fullmatch(line.strip()), line) for line in lines)
-    return {match[1]: line for match, line in names if match}
+    names = ((_NAME.fullmatch(line.strip()), number) for number, line in enumerate(lines))
+    return {match[1]: number for match, number in names if match}
 
 
 def settings(conf: str) -> dict[str, str] | None:
@@ -142,11 +142,11 @@ def advice(name: str, others: Sequence[str]) -> str:
     return f"did you mean {near}?" if near else "fix the name, or remove the line"
 
 
-def unknown(lines: dict[str, str], names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yields a line and what to write for each package that the index does not have."""
+def unknown(numbers: dict[str, int], names: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yields the line's number and what to write for each package that the index does not have."""
     for name in names:
-        if name in lines:
-            yield lines[name], advice(name, [one for one in lines if one not in names])
+        if name in numbers:
+            yield numbers[name], advice(name, [one for one in numbers if one not in names])
 
 
 if __name__ == "__main__":

@@ -347,8 +347,8 @@ def _refuse_unknown_packages(host: Host, cluster: Cluster) -> None:
         return
     from cluster_kit.image import index_check
 
-    lines = index_check.names_in(cluster.requirements)
-    names = list(lines)[: index_check.MOST]
+    numbers = index_check.names_in(cluster.requirements)
+    names = list(numbers)[: index_check.MOST]
     if not names:
         return
     with build_access(host) as (access, ca), contextlib.suppress(subprocess.TimeoutExpired):
@@ -360,10 +360,10 @@ def _refuse_unknown_packages(host: Host, cluster: Cluster) -> None:
             env={**variables, index_check.CA: str(ca) if access.ca else ""},
             timeout_s=_ASKED_S,
         )
-        unknown = index_check.unknown(lines, done.output.split() if done.ok else [])
+        lines, places = cluster.requirements.splitlines(), cluster.requirement_places
         problems = [
-            Problem("requirements", "", f'"{line}": {_NOT_IN_INDEX}', hint)
-            for line, hint in unknown
+            Problem("requirements", f"`{lines[number]}`", _NOT_IN_INDEX, hint, line=places[number])
+            for number, hint in index_check.unknown(numbers, done.output.split() if done.ok else [])
         ]
         if problems:
             raise ManifestError(cluster.source, problems)

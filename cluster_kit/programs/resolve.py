@@ -233,44 +233,68 @@ FILES = re.compile(
 PATHS = re.compile(r"\.{0,2}/|~|file:|[^:]*@\s*file:|(?!.*://).*\.(whl|zip|tar\.gz)\b")
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a requirements file without comments and blank lines; continued ones joined."""
-    joined = re.sub(r"\\\r?\n", " ", text)
-    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines())
-    return [" ".join(line.split()) for line in lines if line]
+def lines_of(text: str) -> dict[int, str]:
+    """The lines of a requirements file by their numbers, without comments and blank lines.
+
+    Continued lines are joined, and have the number of the first.
+    """
+    lines: dict[int, str] = {}
+    first, begun = 1, ""
+    for number, part in enumerate([*text.splitlines(), ""], 1):
+        begun += part
+        if begun.endswith("\\"):
+            begun = begun[:-1] + " "
+            continue
+        if line := " ".join(re.sub(r"(^|\s)#.*", "", begun).split()):
+            lines[first] = line
+        first, begun = number + 1, ""
+    return lines
 
 
-def requirement_faults(lines: list[str]) -> Iterator[str]:
-    """Yields a reason for each line that names another local file, since the build has only this
-    one."""
-    for line in lines:
-        if FILES.match(line):
-            yield f'"{line}": the build sees this one file and none that it names'
-        elif PATHS.match(line):
-            yield f'"{line}": the build sees no path of this host'
-    if not any(not line.startswith("-") for line in lines):
-        yield "it names no package"
+def requirement_fault(line: str) -> str:
+    """The rule that a line breaks if it names another local file, since the build has only this
+    one; "" for any other line."""
+    if FILES.match(line):
+        return "the build sees this one file and none that it names"
+    return "the build sees no path of this host" if PATHS.match(line) else ""
 
 
-def read_requirements(name: str, folder: Path) -> tuple[str, list[Problem]]:
-    """The lines of a file and their problems; "" if `name` is "" or cannot be read.
+@dataclass(frozen=True)
+class Requirements:
+    """The lines of a requirements file, the place of each (`needs.txt:3`), and their problems."""
+
+    text: str = ""
+    places: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def read_requirements(name: str, folder: Path) -> Requirements:
+    """The requirements in a file; none if `name` is "", or if it cannot be read.
 
     A relative path is relative to `folder`.
     """
     if not name:
-        return "", []
+        return Requirements()
     path, value = seen_from(folder, name), f'"{name}"'
     try:
         lines = lines_of(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         rule = f"cannot be read at {path}: {error.strerror}"
-        return "", [Problem("requirements", value, rule, _fix(name, folder))]
+        problem = Problem("requirements", value, rule, _fix(name, folder))
+        return Requirements(problems=(problem,))
     except ValueError:
-        return "", [Problem("requirements", value, "not UTF-8", "save the file as UTF-8")]
+        problem = Problem("requirements", value, "not UTF-8", "save the file as UTF-8")
+        return Requirements(problems=(problem,))
     hint = "write packages as `name` or `name==version`, one a line"
-    rules = map(without_url_passwords, requirement_faults(lines))
-    problems = [Problem("requirements", value, rule, hint) for rule in rules]
-    return "".join(f"{line}\n" for line in lines), problems
+    places = tuple(f"{path.name}:{number}" for number in lines)
+    problems = [
+        Problem("requirements", f"`{without_url_passwords(line)}`", rule, hint, line=place)
+        for place, line in zip(places, lines.values(), strict=True)
+        if (rule := requirement_fault(line))
+    ]
+    if all(line.startswith("-") for line in lines.values()):
+        problems.append(Problem("requirements", value, "it names no package", hint))
+    return Requirements("".join(f"{line}\n" for line in lines.values()), places, tuple(problems))
 
 
 def digest(requirements: str) -> str:
@@ -395,7 +419,8 @@ class Inputs:
     """The program's and the data's paths in the containers, their mounts, and the problems.
 
     `program` is a path in the container or a built-in name, `data` a path in the container,
-    `requirements` the lines of that file without comments, "" if the manifest names none.
+    `requirements` the lines of that file without comments, "" if the manifest names none;
+    `requirement_places` has the place of each, `needs.txt:3`.
     """
 
     program: str
@@ -403,6 +428,7 @@ class Inputs:
     mounts: tuple[Mount, ...]
     problems: tuple[Problem, ...] = ()
     requirements: str = ""
+    requirement_places: tuple[str, ...] = ()
     own_mounts: tuple[Mount, ...] = ()
     """The mounts of the tables `[[mount]]`, in order."""
     secret_files: Mapping[str, Mount] = field(default_factory=dict)
@@ -429,7 +455,7 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
         data, data_mounts = IN_CONTAINER, (Mount(step.directory, IN_CONTAINER),)
     else:
         data, data_mounts, data_problems = find_data(manifest, folder)
-    extra, faults = read_requirements(manifest.requirements, folder)
+    extra = read_requirements(manifest.requirements, folder)
     mounts, absent = find_mounts(
         ((f"mount.{number}", table) for number, table in enumerate(manifest.mount)), folder
     )
@@ -443,13 +469,14 @@ def resolve(manifest: Manifest, folder: Path, fetched: Path | None = None) -> In
     not_there = [
         problem for _, problems_of_mounts in beside.values() for problem in problems_of_mounts
     ]
-    problems = (*program_problems, *faults, *data_problems)
+    problems = (*program_problems, *extra.problems, *data_problems)
     return Inputs(
         program,
         data,
         program_mounts + data_mounts + _trainer_mounts(manifest),
         (*problems, *absent, *unread, *unusable, *not_built, *not_there),
-        extra,
+        extra.text,
+        extra.places,
         mounts,
         secrets,
         env_files,

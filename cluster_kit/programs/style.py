@@ -13,7 +13,7 @@ import sys
 import token
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -154,20 +154,24 @@ def check_version(manifest: Manifest) -> Iterator[Problem]:
         yield Problem("tensorflow", value, rule, hint)
 
 
-def check_pins(manifest: Manifest, requirements: str) -> Iterator[Problem]:
-    """Yields a problem for a requirement that pins another TensorFlow than the image's."""
+def check_pins(manifest: Manifest, requirements: str, places: Sequence[str]) -> Iterator[Problem]:
+    """Yields a problem for a requirement that pins another TensorFlow than the image's.
+
+    Args:
+        places: the place of each line of `requirements`.
+    """
     has = manifest.tensorflow or OWN_VERSION
-    for line in requirements.splitlines():
+    for place, line in zip(places, requirements.splitlines(), strict=True):
         pin = _PIN.fullmatch(line.partition(";")[0].strip())
         if pin and manifest.runs_in_kits_image and pin[1] != has:
-            rule = f'"{line}" asks for another TensorFlow than the image has ({has})'
+            rule = f"it asks for another TensorFlow than the image has ({has})"
             hint: HintText = ("let the image have it: ", Setting("tensorflow", pin[1]))
             version = _VERSION.fullmatch(pin[1])
             if version and (int(version[1]), int(version[2])) < OLDEST_TENSORFLOW:
                 hint = "remove the line: the oldest that the kit installs is " + ".".join(
                     map(str, OLDEST_TENSORFLOW)
                 )
-            yield Problem("requirements", f'"{manifest.requirements}"', rule, hint)
+            yield Problem("requirements", f"`{line}`", rule, hint, line=place)
 
 
 OLDEST_PYTHON = (3, 11)

@@ -26,6 +26,11 @@ def needs(text: bytes, rule: str, hint: str = PACKAGES) -> Mistake:
     return files, WITH, "requirements", '"needs.txt"', rule, hint
 
 
+def needs_also(line: str, rule: str) -> Mistake:
+    files = {"train.py": b"x = 1\n", "needs.txt": f"numpy\n{line}\n".encode()}
+    return files, WITH, "needs.txt:2", f"`{line}`", rule, PACKAGES
+
+
 def photos(rule: str, *names: str) -> Mistake:
     files = {f"photos/{name}": b"" for name in names}
     return files, PHOTOS, "data", '"photos"', rule, "`--data DIR`"
@@ -72,9 +77,9 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "requirements that are binary": needs(b"\xff\xfe\0", "not UTF-8", "save the file as UTF-8"),
     "requirements of nothing": needs(b"# later\n\n", "it names no package"),
-    "a wheel of this host": needs(b"numpy\n./dist/x.whl\n", "no path of this host"),
-    "requirements of requirements": needs(b"numpy\n-r more.txt\n", "this one file"),
-    "an editable package": needs(b"numpy\n-e .\n", "this one file"),
+    "a wheel of this host": needs_also("./dist/x.whl", "no path of this host"),
+    "requirements of requirements": needs_also("-r more.txt", "this one file"),
+    "an editable package": needs_also("-e .", "this one file"),
     "no photos": photos("there are 0 folders", ""),
     "photos of one class": photos("there is 1 folder", "cat/1.jpg"),
     "a class without photos": photos("there is 1 folder", "cat/1.jpg", "dog/readme.md"),

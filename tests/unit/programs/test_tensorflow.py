@@ -52,15 +52,19 @@ def test_the_key_cannot_be_combined_with_a_users_image() -> None:
 def test_a_requirement_that_pins_another_version_is_reported_with_a_hint(line: str) -> None:
     for asked in ("", "2.16", "2.17"):
         written = manifest(requirements="r.txt", tensorflow=asked)
-        (problem,) = check_pins(written, f"numpy\n{line}\n")
+        (problem,) = check_pins(written, f"numpy\n{line}\n", ("r.txt:1", "r.txt:3"))
+        assert problem.line == "r.txt:3"
         assert "asks for another TensorFlow" in problem.rule
         assert '`tensorflow = "2.16.1"`' in problem.hint_text()
 
 
+PLACES = ("r.txt:1", "r.txt:2")
+
+
 def test_the_same_version_and_other_packages_are_accepted() -> None:
     same = manifest(requirements="r.txt", tensorflow="2.16.1")
-    assert not list(check_pins(same, "tensorflow==2.16.1\ntensorflow-datasets==4.9\n"))
-    (problem,) = check_pins(manifest(requirements="r.txt"), "tensorflow==2.12\n")
+    assert not list(check_pins(same, "tensorflow==2.16.1\ntensorflow-datasets==4.9\n", PLACES))
+    (problem,) = check_pins(manifest(requirements="r.txt"), "tensorflow==2.12\n", PLACES[:1])
     assert problem.hint == "remove the line: the oldest that the kit installs is 2.15"
-    assert not list(check_pins(manifest(requirements="r.txt"), "tensorflow==2.21.0\n"))
-    assert not list(check_pins(manifest(requirements="r.txt"), "tensorflow>=2.15\n"))
+    assert not list(check_pins(manifest(requirements="r.txt"), "tensorflow==2.21.0\n", PLACES[:1]))
+    assert not list(check_pins(manifest(requirements="r.txt"), "tensorflow>=2.15\n", PLACES[:1]))
