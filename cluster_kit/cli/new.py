@@ -29,7 +29,7 @@ from cluster_kit.project.starter import (
 from cluster_kit.roles import Style
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import CLONE
-from cluster_kit.workspace import Workspace, here
+from cluster_kit.workspace import Workspace, here, write_new
 
 
 @app.command("init", help="The same as `new`.", cls=WithBareOptions)
@@ -75,7 +75,10 @@ def new(
     ] = "",
     json_: manifest_options.Json = False,
 ) -> None:
-    """Write a commented manifest and a starter program that trains at once."""
+    """Write a commented manifest and a starter program that trains at once.
+
+    If the cluster exists already, `--make`, `--ci` and `--devcontainer` write only their own files.
+    """
     if kit and not (ci or devcontainer):
         raise UsageError(
             "--kit without --ci", f"name the CI: {' or '.join(SYSTEMS)}; or add --devcontainer"
@@ -85,12 +88,19 @@ def new(
     starter.check_name(name)
     added = tuple(_additions(name, workspace, make=make, ci=ci, dev=devcontainer, kit=kit))
     files = {path: content for addition in added for path, content in addition.files.items()}
-    created = starter.create(name, known_style, workspace, files)
+    manifest, created = starter.manifest_of(name, workspace), None
+    if added and manifest.is_file():
+        write_new(files)
+    else:
+        created = starter.create(name, known_style, workspace, files)
     if json_:
-        facts = {"manifest": str(created.manifest), "program": str(created.program)}
+        facts = {
+            "manifest": created and str(created.manifest),
+            "program": created and str(created.program),
+        }
         print_json({**facts, "beside": [str(path) for path in files]})
     else:
-        _tell(name, created, added)
+        _tell(name, manifest, created, added)
 
 
 def _known_style(style: str) -> Style:
@@ -129,20 +139,27 @@ def _additions(
         yield dev_container(dev, workspace, source(kit))
 
 
-def _tell(name: str, created: starter.Starter, added: Sequence[Addition]) -> None:
-    """Print each file with its purpose, how to run the cluster, and the remaining steps."""
-    about = {
-        created.manifest: "the cluster: tasks, limits, deadlines",
-        created.program: "the program: yours to change",
-        **{path: description for addition in added for path, description in addition.about.items()},
-    }
+def _tell(
+    name: str, manifest: Path, created: starter.Starter | None, added: Sequence[Addition]
+) -> None:
+    """Print each new file with its purpose, how to run a new cluster, and the remaining steps."""
+    about = {path: text for addition in added for path, text in addition.about.items()}
+    if created:
+        about = {
+            created.manifest: "the cluster: tasks, limits, deadlines",
+            created.program: "the program: yours to change",
+            **about,
+        }
+    else:
+        say(f"{os.path.relpath(manifest)} exists already, and is left as it is", to=out)
     shown = {os.path.relpath(path): description for path, description in about.items()}
-    width = max(map(len, shown))
+    width = max(map(len, shown), default=0)
     for path, description in shown.items():
         say(f"{path:<{width}}  {description}", to=out)
-    in_clone = created.manifest.parents[1].resolve() == CLONE  # which has a Makefile
-    run = f"`make cluster CLUSTER={name}` or " if in_clone else ""
-    say(f"run it with {run}`cluster-kit up {name}`", to=out)
+    if created:
+        in_clone = manifest.parents[1].resolve() == CLONE  # which has a Makefile
+        run = f"`make cluster CLUSTER={name}` or " if in_clone else ""
+        say(f"run it with {run}`cluster-kit up {name}`", to=out)
     for line in (line for addition in added for line in addition.next):
         say(line, to=out)
 

@@ -47,7 +47,7 @@ def create(
         HostError: they cannot be written.
     """
     check_name(name)
-    starter = Starter(workspace.manifests / f"{name}.toml", workspace.programs / name / "train.py")
+    starter = Starter(manifest_of(name, workspace), workspace.programs / name / "train.py")
     if os.path.lexists(starter.program.parent):
         raise UsageError(
             f"{starter.program.parent} exists already, and nothing is overwritten",
@@ -57,6 +57,11 @@ def create(
     text = manifest(name, style, workspace)
     write_new({starter.manifest: text, starter.program: program, **companions})
     return starter
+
+
+def manifest_of(name: str, workspace: Workspace) -> Path:
+    """The path of the manifest that `create` writes."""
+    return workspace.manifests / f"{name}.toml"
 
 
 def check_name(name: str) -> None:

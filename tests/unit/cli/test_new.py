@@ -155,6 +155,32 @@ def test_json_names_every_file(cli: Cli, root: Path, kit: str) -> None:
     assert {Path(path).relative_to(root).as_posix() for path in named} == files(root)
 
 
+def test_a_cluster_that_exists_already_gets_only_the_added_files(
+    cli: Cli, root: Path, kit: str
+) -> None:
+    assert cli("new", "one").code == 0
+    mine = dict.fromkeys((root / "compose" / "one.toml", *root.rglob("train.py")), "# mine\n")
+    for path, text in mine.items():
+        path.write_text(text)
+    for words, there in (
+        (["--ci", "github"], ".github/workflows/cluster-one.yml"),
+        (["--ci", "gitlab"], ".gitlab/cluster-one.yml"),
+        (["--devcontainer"], ".devcontainer/devcontainer.json"),
+    ):
+        before = files(root)
+        result = cli("new", "one", *words, "--kit", kit)
+        assert result.code == 0 and "compose/one.toml exists already" in result.out, result.err
+        assert there in result.out and "cluster-kit up" not in result.out
+        assert there in files(root) - before
+    assert "open the folder" in cli("new", "one", "--devcontainer", "--kit", kit).out
+    facts = json.loads(cli("new", "one", "--make", "--json").out)
+    made = str(root / "cluster-kit.mk")
+    assert facts == {"manifest": None, "program": None, "beside": [made]}
+    assert {path: path.read_text() for path in mine} == mine
+    result = cli("new", "one")
+    assert result.code == 2 and "exists already" in result.err
+
+
 @pytest.mark.parametrize(
     ("words", "there", "told"),
     [
