@@ -17,7 +17,7 @@ from cluster_kit.cli.manifest_options import WithBareOptions, requested
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.manifest.command_line import masked_words
-from cluster_kit.platforms.platform import keep_edited, kept_sentence, platform_of
+from cluster_kit.platforms.platform import edited, keep_edited, kept_sentence, platform_of
 from cluster_kit.platforms.variables import without_secrets
 from cluster_kit.run.prepare import Prepared, build_of, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
@@ -142,7 +142,10 @@ def _refuse_stale(rendered: Rendered) -> None:
     sources = starter.changed(rendered.old, rendered.text)
     why = " and ".join(f"the {source}" for source in sources)
     verb = "have" if len(sources) > 1 else "has"
-    why = f"{why} {verb} changed" if sources else "the file itself was edited"
+    reasons = [f"{why} {verb} changed"] if sources else []
+    if not sources or edited(rendered.old, rendered.text):
+        reasons.append("the file itself was edited")
+    why = " and ".join(reasons)
     raise UsageError(
         f"{short(rendered.file)} is stale: {why if rendered.old != rendered.text else stale_file}",
         f"{hint}; `--diff` shows what differs",

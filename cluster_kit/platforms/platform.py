@@ -18,7 +18,7 @@ from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.platforms.engine import Engine
-from cluster_kit.platforms.rendered_file import Build
+from cluster_kit.platforms.rendered_file import Build, body, is_edited
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.workspace import Workspace
 
@@ -305,6 +305,8 @@ def changed(old: str, new: str) -> tuple[str, ...]:
     before, after = SOURCES.search(old), SOURCES.search(new)
     if before is None or after is None or WRITER.findall(old)[:1] != WRITER.findall(new)[:1]:
         return ("kit",)
+    if is_edited(old) is None and body(old) == body(new):
+        return ("kit",)  # one that wrote no hash of the content
     found = [
         name for place, name in enumerate(("manifest", "kit"), 1) if before[place] != after[place]
     ]
@@ -320,10 +322,23 @@ EDITED = ".edited"
 """What the name of an edited file ends with, which the kit has kept."""
 
 
+def edited(old: str, new: str) -> bool:
+    """Whether a cluster's file was edited by hand, and not to what the kit writes now.
+
+    A file of an older kit has no hash of its content: there, a difference is an edit only if plan
+    and kit have not changed since it was written.
+    """
+    if body(old) == body(new):
+        return False
+    known = is_edited(old)
+    if known is not None:
+        return known
+    return PLAN.findall(old)[:1] == PLAN.findall(new)[:1] and not changed(old, new)
+
+
 def keep_edited(file: Path, text: str) -> Path | None:
     """Keep a cluster's file that was edited by hand, before `text` replaces it.
 
-    Only if plan and kit have not changed since it was written, the difference is an edit.
     `.gitignore` beside it ignores the kept file, too: it can contain values of the environment.
 
     Returns the path that the file has now; None if there is none, or it was not edited.
@@ -331,8 +346,7 @@ def keep_edited(file: Path, text: str) -> Path | None:
         OSError: it cannot be renamed.
     """
     old = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-    same_plan = PLAN.findall(old)[:1] == PLAN.findall(text)[:1]
-    if _body(old) == _body(text) or changed(old, text) or not same_plan:
+    if not edited(old, text):
         return None
     names = (f"{file.name}{EDITED}{number or ''}" for number in count())
     kept = next(path for name in names if not (path := file.with_name(name)).exists())
@@ -342,10 +356,6 @@ def keep_edited(file: Path, text: str) -> Path | None:
             lines.write(f"*{EDITED}*\n")
     file.rename(kept)
     return kept
-
-
-def _body(text: str) -> list[str]:
-    return [line for line in text.splitlines() if not line.startswith("# ")]
 
 
 def kept_sentence(file: str, kept: str) -> str:

@@ -172,6 +172,34 @@ def header(cluster: Cluster, plan: str, own: Sequence[str]) -> list[str]:
     return [comment(line) for line in lines]
 
 
+_LAST_OF_HEADER = "\n# made of: "
+_CONTENT = re.compile(r"^# content (\w+)$", re.MULTILINE)
+
+
+def with_content(text: str) -> str:
+    """Returns a file's text with one more line in its header, by which an edit is found: a hash of
+    the lines that are not comments."""
+    head, last, rest = text.partition(_LAST_OF_HEADER)
+    sources, _, rest = rest.partition("\n")
+    return f"{head}{last}{sources}\n# content {_content(text)}\n{rest}"
+
+
+def is_edited(text: str) -> bool | None:
+    """Whether a file has other lines than `with_content` wrote, comments aside; None if it does not
+    have that line."""
+    written = _CONTENT.search(text)
+    return written[1] != _content(text) if written else None
+
+
+def _content(text: str) -> str:
+    return hashlib.sha256("\n".join(body(text)).encode()).hexdigest()[:12]
+
+
+def body(text: str) -> list[str]:
+    """The lines of a file that are not comments."""
+    return [line for line in text.splitlines() if not line.startswith("# ")]
+
+
 def parts_of(texts: Sequence[str]) -> list[str] | None:
     """Returns the parts around the index in the texts of indexes 0, 1, …; None if the texts differ
     in more than the index."""

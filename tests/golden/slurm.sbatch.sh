@@ -9,6 +9,7 @@
 # Its image: docker save -o trainer.tar cluster-kit/trainer:gpu-0123456789ab
 #            apptainer build /shared/trainer.sif docker-archive://trainer.tar
 # made of: manifest c476a266, kit c9f7fc49, host user=1000:1000 subnet=free folder=9e935f5f gpus=none
+# content 0d651474a973
 #
 #SBATCH --job-name=cluster-kit-slurm
 #SBATCH --output=cluster-kit-slurm-%j.log

@@ -25,6 +25,7 @@ from cluster_kit.platforms.rendered_file import (
     logging,
     present,
     ulimits,
+    with_content,
 )
 from cluster_kit.platforms.variables import BEACON_SECRET, has_secrets
 from cluster_kit.resolved import LOOPBACK, OWNER, Cluster, Mount, Port
@@ -103,7 +104,7 @@ def render(cluster: Cluster, build: Build | None = None) -> str:
         services[first] = _with_build(services[first], build)
     for one in sidecar_containers(cluster):
         services[one.hostname] = {**_service(cluster, one), "attach": False}
-    return templating.kit_template("compose.yaml.j2", yaml=block).render(
+    text = templating.kit_template("compose.yaml.j2", yaml=block).render(
         header=header(cluster, common.labels[labels.PLAN], own_lines(cluster, build)),
         project=cluster.project,
         task=shared,
@@ -111,6 +112,7 @@ def render(cluster: Cluster, build: Build | None = None) -> str:
         services=[{name: service} for name, service in services.items()],
         network=_network(network_spec(cluster)),
     )
+    return with_content(text)
 
 
 def _service(cluster: Cluster, container: Container) -> Data:

@@ -17,7 +17,15 @@ from cluster_kit.platforms.kubernetes.kubernetes_settings import (
     kubernetes_name,
     settings_of,
 )
-from cluster_kit.platforms.rendered_file import FILE, block, comment, header, scalar, spec_text
+from cluster_kit.platforms.rendered_file import (
+    FILE,
+    block,
+    comment,
+    header,
+    scalar,
+    spec_text,
+    with_content,
+)
 from cluster_kit.resolved import Cluster
 
 
@@ -118,7 +126,7 @@ def render(cluster: Cluster, files: Sequence[Carried]) -> str:
     plan = cluster_labels(cluster)[PLAN]
     head = [f"# {line}" for line in header(cluster, plan, own_lines(cluster))]
     documents = [block(one, quote=scalar) for one in objects(cluster, files)]
-    return "\n".join(head) + "\n---\n" + "\n---\n".join(documents) + "\n"
+    return with_content("\n".join(head) + "\n---\n" + "\n---\n".join(documents) + "\n")
 
 
 def own_lines(cluster: Cluster) -> list[str]:

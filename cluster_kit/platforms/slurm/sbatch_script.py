@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from cluster_kit.contract.times import FAILED_JOB_GRACE_S, WORKER_GRACE_S
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.container import Container, every_task, plan_hash, task_containers
-from cluster_kit.platforms.rendered_file import header, parts_of
+from cluster_kit.platforms.rendered_file import header, parts_of, with_content
 from cluster_kit.platforms.slurm.slurm_table import SlurmSettings, settings_of
 from cluster_kit.platforms.variables import (
     SHARED,
@@ -373,7 +373,7 @@ def render(cluster: Cluster) -> str:
     secrets = sorted({name for spec in specs.values() for name in spec.secrets})
     grace = max(WORKER_GRACE_S, cluster.deadlines.evaluator_grace if cluster.evaluators else 0)
     stop = first.stop_grace_s
-    return templating.kit_template("sbatch.sh.j2").render(
+    text = templating.kit_template("sbatch.sh.j2").render(
         header=header(cluster, plan_hash(cluster), own_lines(cluster, first)),
         parts=parts(cluster, specs),
         name=cluster.name,
@@ -403,6 +403,7 @@ def render(cluster: Cluster) -> str:
         judge=list(_judge(cluster, on, first)),
         library="\n".join(map(templating.kit_text, LIBRARY)),
     )
+    return with_content(text)
 
 
 def own_lines(cluster: Cluster, spec: Container) -> list[str]:

@@ -27,6 +27,7 @@ from cluster_kit.platforms.rendered_file import (
     logging,
     present,
     ulimits,
+    with_content,
 )
 from cluster_kit.platforms.variables import BEACON_SECRET, GROWING, SHARED
 from cluster_kit.resolved import Cluster, Task
@@ -46,7 +47,7 @@ def render(cluster: Cluster) -> str:
     shared = _shared(cluster, common)
     services = zip(cluster.tasks, containers, strict=True)
     secret_files = file_secrets(cluster)
-    return templating.kit_template("stack.yaml.j2", yaml=block).render(
+    text = templating.kit_template("stack.yaml.j2", yaml=block).render(
         header=header(cluster, common.labels[labels.PLAN], own_lines(cluster)),
         task=shared,
         environment=_environment(common),
@@ -61,6 +62,7 @@ def render(cluster: Cluster) -> str:
             for container in secret_files
         },
     )
+    return with_content(text)
 
 
 def own_lines(cluster: Cluster) -> list[str]:

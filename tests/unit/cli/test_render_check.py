@@ -49,7 +49,11 @@ def test_check_recognizes_an_edited_file_and_one_of_an_older_kit(cli: Cli, root:
     text = (root / PORTABLE).read_text()
     (root / PORTABLE).write_text(text.replace("init: true", "init: false"))
     assert stale(cli, "--portable") == "the file itself was edited"
+    both = "the manifest has changed and the file itself was edited"
+    assert stale(cli, "--portable", "--ps", "4") == both
     (root / PORTABLE).write_text(text.replace("# made of", "# of"))
+    assert stale(cli, "--portable") == "the kit has changed"
+    (root / PORTABLE).write_text(re.sub("# content .*\n", "", text))
     assert stale(cli, "--portable") == "the kit has changed"
     older = text.replace(f"cluster-kit {__version__} wrote", "cluster-kit 0.0.9 wrote")
     (root / PORTABLE).write_text(re.sub("made of: manifest ........", "made of: manifest 0", older))
@@ -68,8 +72,17 @@ def test_an_edited_file_is_kept_when_it_is_rendered_again(cli: Cli, root: Path) 
             result = cli("render", "demo", *options)
             assert f"had been edited by hand: it is {file}.edited{number} now" in result.err
             assert (path.read_text(), kept.read_text()) == (text, mine)
-        path.write_text(text + "x-mine: 1\n")
-        assert "edited" not in cli("render", "demo", *options, "--ps", "4").err, "another plan"
+        path.write_text(mine := text + "x-mine: 1\n")
+        assert "edited by hand" in cli("render", "demo", *options, "--ps", "4").err, "another plan"
+        assert path.with_name("compose.yaml.edited2").read_text() == mine
+        path.write_text(path.read_text().replace("# plan", "# my plan"))
+        assert "edited" not in cli("render", "demo", *options).err, "a comment"
+        older = re.sub("# content .*\n", "", text) + "x-mine: 1\n"
+        path.write_text(older)
+        assert "edited" not in cli("render", "demo", *options, "--ps", "4").err, "an older kit's"
+        cli("render", "demo", *options)
+        path.write_text(older)
+        assert "edited by hand" in cli("render", "demo", *options).err
     ignored = (root / "compose/demo/.gitignore").read_text().splitlines()
     assert ignored.count("*.edited*") == 1
 
