@@ -14,7 +14,7 @@ import logging
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,28 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.getbasetemp() / f"{name}{next(NUMBERS)}"
     path.mkdir(mode=0o700)
     return path
+
+
+FOLDERS = pytest.StashKey[dict[Path, pytest.Directory]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Give each folder one node, whatever the order of the files on the command line.
+
+    pytest 9.1 collects a folder again for each of its files that is named, and makes new nodes of
+    the folders in it. The fixtures of their conftest.py, also those for every test, belong to the
+    first nodes.
+    """
+    report = yield
+    folders = collector.session.stash.setdefault(FOLDERS, {})
+    report.result = [
+        folders.setdefault(node.path, node) if isinstance(node, pytest.Directory) else node
+        for node in report.result
+    ]
+    return report
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -1,4 +1,5 @@
-"""The guards of this suite: Docker and other programs cannot be used, and threads must end."""
+"""The guards of this suite: Docker and other programs cannot be used, threads must end, and no test
+is without its guards."""
 
 from __future__ import annotations
 
@@ -37,3 +38,16 @@ def test_a_thread_that_ends_a_moment_later_is_waited_for() -> None:
         late = threading.Timer(0.2, lambda: None)
         late.start()
     assert not late.is_alive()
+
+
+def test_a_folder_that_is_collected_again_keeps_its_fixtures(
+    request: pytest.FixtureRequest,
+) -> None:
+    """As it is for `pytest unit/run/a.py unit/b.py unit/run/c.py`; they belong to its node."""
+    unit = request.node.getparent(pytest.Directory)
+    assert unit is not None
+    first, again = (
+        [node for node in report.result if isinstance(node, pytest.Directory)]
+        for report in (unit.ihook.pytest_make_collect_report(collector=unit) for _ in range(2))
+    )
+    assert first and all(one is other for one, other in zip(first, again, strict=True))
