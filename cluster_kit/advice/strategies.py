@@ -45,7 +45,10 @@ def check_tf_config(sources: list[Source]) -> Iterator[Hint]:
 
 HOST_AND_PORT = re.compile(r"[\w.-]+:\d+")
 LOCAL = re.compile(r"(localhost|127\.[\d.]+):\d+")
-STARTERS = ("subprocess.", "multiprocessing.", "os.fork", "os.spawn", "os.system", "threading.")
+STARTERS = (
+    "subprocess.", "multiprocessing.", "threading.", "concurrent.futures.", "joblib.", "ray.",
+    "asyncio.create_subprocess", "os.fork", "os.popen", "os.posix_spawn", "os.spawn", "os.system",
+)  # fmt: skip
 """Names with which a program starts its own tasks."""
 
 
@@ -99,15 +102,15 @@ def always(source: Source) -> list[ast.AST]:
 def _literal_addresses(source: Source) -> tuple[str, ...]:
     """The addresses of a `{"cluster": {job: ["host:port", …]}}`, a dictionary or JSON, in which all
     are literal."""
-    for node in source.nodes:
-        for spec in _specs(node):
-            jobs = spec.values() if isinstance(spec, dict) else ()
-            addresses = [address for job in jobs if isinstance(job, list) for address in job]
-            if addresses and all(
-                isinstance(a, str) and HOST_AND_PORT.fullmatch(a) for a in addresses
-            ):
-                return tuple(addresses)
-    return ()
+    return next((found for n in source.nodes for s in _specs(n) if (found := _addresses(s))), ())
+
+
+def _addresses(spec: object) -> tuple[str, ...]:
+    """The addresses of a cluster spec; () if not all are literal."""
+    jobs = spec.values() if isinstance(spec, dict) else ()
+    addresses = [address for job in jobs if isinstance(job, list) for address in job]
+    literal = all(isinstance(a, str) and HOST_AND_PORT.fullmatch(a) for a in addresses)
+    return tuple(addresses) if literal else ()
 
 
 def _specs(node: ast.AST) -> Iterator[object]:
@@ -141,20 +144,88 @@ def check_own_cluster(sources: list[Source], manifest: Manifest) -> Iterator[Hin
 def _guarded(source: Source) -> set[ast.AST]:
     """All nodes that run only if there is no TF_CONFIG, so never in a cluster's task."""
     nodes: set[ast.AST] = set()
+    values = set(_values_of_tf_config(source))
     for node in source.nodes:
         if isinstance(node, ast.Call) and last_name(node.func) == "setdefault":
             nodes.add(node)
-        if isinstance(node, ast.If) and any(map(_is_tf_config, ast.walk(node.test))):
-            parts = node.body if _says_absent(node.test) else node.orelse
-            nodes.update(inner for part in parts for inner in ast.walk(part))
+        for block in _blocks(node):
+            for place, statement in enumerate(block):
+                if isinstance(statement, ast.If):
+                    parts = _parts_without(statement, block[place + 1 :], values)
+                    nodes.update(inner for part in parts for inner in ast.walk(part))
     return nodes
 
 
-def _says_absent(test: ast.expr) -> bool:
-    """Whether a condition on TF_CONFIG is true without it: `not in`, `is None`, `not …`."""
-    if isinstance(test, ast.Compare):
-        return isinstance(test.ops[0], ast.NotIn | ast.Is)
-    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yields the lists of statements that a node has."""
+    for name in ("body", "orelse", "finalbody"):
+        if isinstance(block := getattr(node, name, None), list):
+            yield block
+
+
+def _parts_without(condition: ast.If, rest: list[ast.stmt], values: set[str]) -> Iterator[ast.stmt]:
+    """Yields the statements that run only without TF_CONFIG: in a condition, and after it."""
+    if_true, if_false = _shows_absence(condition.test, values)
+    if if_true:
+        yield from condition.body
+    if if_false:
+        yield from condition.orelse
+    if (if_true and _leaves(condition.orelse)) or (if_false and _leaves(condition.body)):
+        yield from rest
+
+
+def _leaves(block: list[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], ast.Return | ast.Raise)
+
+
+def _values_of_tf_config(source: Source) -> Iterator[str]:
+    """Yields variables with the value of TF_CONFIG: `config = os.environ.get("TF_CONFIG")`."""
+    for node in source.nodes:
+        if isinstance(node, ast.Assign) and _reads_tf_config(node.value):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+def _shows_absence(test: ast.expr, values: set[str]) -> tuple[bool, bool]:
+    """Whether there is certainly no TF_CONFIG if a condition is true, and if it is false.
+
+    Args:
+        values: variables that have its value.
+    """
+    match test:
+        case ast.BoolOp(op=op, values=operands):
+            if_true, if_false = zip(*(_shows_absence(one, values) for one in operands), strict=True)
+            both = isinstance(op, ast.And)
+            return (any if both else all)(if_true), (all if both else any)(if_false)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _shows_absence(operand, values)[::-1]
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            if isinstance(op, ast.In | ast.NotIn):
+                about = _is_tf_config(left)
+            else:
+                about = _is_nothing(right) and _has_tf_config(left, values)
+            absent = isinstance(op, ast.NotIn | ast.Is | ast.Eq)
+            return about and absent, about and not absent
+        case _:
+            return False, _has_tf_config(test, values)
+
+
+def _has_tf_config(node: ast.expr, values: set[str]) -> bool:
+    return node.id in values if isinstance(node, ast.Name) else _reads_tf_config(node)
+
+
+def _reads_tf_config(node: ast.expr) -> bool:
+    """Whether an expression is TF_CONFIG's value: `os.environ["TF_CONFIG"]`, `json.loads(…)`."""
+    match node:
+        case ast.Subscript(slice=index):
+            return _is_tf_config(index)
+        case ast.Call(func=function, args=[first, *_]):
+            parsed = last_name(function) == "loads" and any(map(_is_tf_config, ast.walk(first)))
+            return parsed or _is_tf_config(first)
+    return False
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
 
 
 def writes_tf_config(node: ast.AST) -> bool:
@@ -294,18 +365,19 @@ def _chosen(key: str, loaded: Loaded) -> bool:
 def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields hints on servers and Estimators, if only the chief runs the program.
 
-    They need the program in every task. A program that makes a strategy can be a coordinator
+    They need the program in every task. A program that may make a strategy can be a coordinator
     whose other tasks start a server.
     """
     if style_of(manifest) != "coordinator" or manifest.program in PROGRAMS:
         return
+    if any(map(_may_coordinate, sources)):
+        return
     starts: list[tuple[Source, ast.Call, str]] = []
     for source in sources:
+        guarded = _guarded(source)
         for node in source.nodes:
-            if isinstance(node, ast.Call):
+            if isinstance(node, ast.Call) and node not in guarded and not _is_local(node):
                 names = source.meanings(node.func)
-                if any(name.endswith("Strategy") for name in names):
-                    return
                 does = [
                     does
                     for name in names
@@ -325,14 +397,42 @@ def check_servers(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
         )
 
 
+COORDINATES = re.compile(r"(?i:.*strategy.*)|ClusterCoordinator|experimental_connect_to_cluster")
+"""Names whose use shows that a program may be a coordinator."""
+
+
+def _may_coordinate(source: Source) -> bool:
+    """Whether a file may make a strategy, or else connect to servers of other tasks."""
+    for node in source.nodes:
+        if isinstance(node, ast.Constant) and re.fullmatch(r"\w+Strategy", str(node.value)):
+            return True
+        if isinstance(node, ast.Attribute | ast.Name):
+            lasts = (name.rpartition(".")[2] for name in source.meanings(node))
+            if any(map(COORDINATES.fullmatch, lasts)):
+                return True
+    return False
+
+
+def _is_local(server: ast.Call) -> bool:
+    """Whether a server is alone, on this machine: its cluster is `{"local": ["localhost:0"]}`."""
+    spec = server.args[0] if server.args else _keyword(server, "server_or_cluster_def")
+    if isinstance(spec, ast.Call) and last_name(spec.func) == "ClusterSpec" and spec.args:
+        spec = spec.args[0]
+    with contextlib.suppress(ValueError, RecursionError):
+        addresses = _addresses(ast.literal_eval(spec)) if isinstance(spec, ast.Dict) else ()
+        return len(addresses) == 1 and LOCAL.fullmatch(addresses[0]) is not None
+    return False
+
+
 def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields hints on all-reduce in a cluster in which TensorFlow would wait forever."""
-    constructions = list(_constructions(sources))
+    guarded = {node for source in sources for node in _guarded(source)}
+    constructions = [made for made in _constructions(sources) if made[1] not in guarded]
     names = {name for _, _, name in constructions}
     coordinated = style_of(manifest) == "coordinator"
     if names != {ALL_REDUCE} or not (coordinated or manifest.count(PS.name)) or manifest.tf1:
         return
-    if own_cluster(sources, manifest):
+    if own_cluster(sources, manifest) or any(map(_reads_another_cluster, sources)):
         return
     source, node, _ = constructions[0]
     if coordinated:
@@ -362,13 +462,21 @@ def _certain_all_reduce(sources: list[Source]) -> str:
             other_strategies = {
                 name for name in lasts if name.endswith("Strategy")
             } - ALL_REDUCE_NAMES
-            resolvers = {name for name in lasts if name.endswith("ClusterResolver")}
-            if other_strategies or resolvers - {"TFConfigClusterResolver"}:
+            if other_strategies:
                 return ""
+    if any(map(_reads_another_cluster, sources)):
+        return ""
     for source, call, name in _constructions(sources):
-        if name == ALL_REDUCE and call not in _conditional(source):
+        if name == ALL_REDUCE and call not in _conditional(source) | guarded:
             return source.location(call)
     return ""
+
+
+def _reads_another_cluster(source: Source) -> bool:
+    """Whether a file makes a cluster resolver that does not read TF_CONFIG."""
+    calls = (node for node in source.nodes if isinstance(node, ast.Call))
+    lasts = {name.rpartition(".")[2] for call in calls for name in source.meanings(call.func)}
+    return any(name.endswith("ClusterResolver") for name in lasts - {"TFConfigClusterResolver"})
 
 
 def _conditional(source: Source) -> set[ast.AST]:

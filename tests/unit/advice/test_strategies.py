@@ -121,6 +121,31 @@ def test_a_possible_all_reduce_leads_to_a_warning(tmp_path: Path) -> None:
     assert not hints(maybe, tmp_path, chief=0, ps=0)
     assert not hints(maybe, tmp_path, style="all-tasks", ps=0)
     assert not hints(ALL_REDUCE + COORDINATED, tmp_path), "it chooses by itself"
+    alone = "import os, tensorflow as tf\nif 'TF_CONFIG' not in os.environ:\n    "
+    assert not hints(f"{alone}tf.distribute.MultiWorkerMirroredStrategy()\n", tmp_path)
+    assert not hints(UNCERTAIN["a resolver of its own"], tmp_path), "it does not read TF_CONFIG"
+
+
+SERVER = "tf.distribute.Server(spec, role, index)\n"
+NOT_OF_A_TASK = (
+    f"if 'TF_CONFIG' not in os.environ:\n    {SERVER}",
+    f"if os.environ.get('TF_CONFIG', '') == '' and alone:\n    {SERVER}",
+    f"config = json.loads(os.environ.get('TF_CONFIG') or '{{}}')\nif not config:\n    {SERVER}",
+    f"def f():\n    if os.getenv('TF_CONFIG'):\n        return\n    {SERVER}",
+    "tf.distribute.Server({'local': ['localhost:0']})\n",
+    "tf.distribute.Server(tf.train.ClusterSpec({'local': ['localhost:0']}), job_name='local')\n",
+    f"from models import distribute_utils\n{SERVER}s = distribute_utils.get_strategy('ps')\n",
+    f"{SERVER}s = {{'ps': tf.distribute.ParameterServerStrategy}}['ps'](resolver)\n",
+    f"{SERVER}s = getattr(tf.distribute, 'ParameterServerStrategy')(resolver)\n",
+    f"class S(tf.distribute.experimental.ParameterServerStrategy):\n    pass\n{SERVER}s = S()\n",
+    f"from mine import make\n{SERVER}tf.distribute.coordinator.ClusterCoordinator(make())\n",
+    f"{SERVER}tf.config.experimental_connect_to_cluster(resolver)\n",
+)
+OF_A_TASK = (
+    "distribute.Server({'worker': ['localhost:1', 'localhost:2']}, role, index)\n",
+    "distribute.Server(spec) if 'TF_CONFIG' in os.environ else None\n",
+    "distribute.Server(spec) if x else 0\nif 'TF_CONFIG' in os.environ and x:\n    exit()\n",
+)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +157,11 @@ def test_a_possible_all_reduce_leads_to_a_warning(tmp_path: Path) -> None:
         ("import tensorflow as tf\ntf.estimator.train_and_evaluate(e, t, v)\n", "2.21", False),
         (COORDINATED + "tf.distribute.Server(spec)\n", "2.21", False),
         ("from server import Server\nServer(spec)\n", "2.21", False),
+        *(
+            (f"import os, json, tensorflow as tf\n{lines}", "2.21", False)
+            for lines in NOT_OF_A_TASK
+        ),
+        *((f"from tensorflow import distribute\n{lines}", "2.21", True) for lines in OF_A_TASK),
     ],
 )
 def test_a_program_with_its_own_server_runs_on_every_task(
@@ -171,6 +201,8 @@ MODULES = "import json, os, sys\n"
         f"if not os.environ.get('TF_CONFIG'):\n    {OWN}",
         f"if os.getenv('TF_CONFIG') is None:\n    {OWN}",
         f"if 'TF_CONFIG' in os.environ:\n    print('cluster')\nelse:\n    {OWN}",
+        f"if 'TF_CONFIG' not in os.environ and alone:\n    {OWN}",
+        f"config = os.environ.get('TF_CONFIG')\nif config is None:\n    {OWN}",
         "os.environ.setdefault('TF_CONFIG', '{}')\n",
     ],
 )
@@ -205,6 +237,9 @@ def test_a_programs_own_cluster_on_localhost_is_refused(
         MODULES + OWN.replace("localhost:", "10.1.10.58:") + ALL_REDUCE,
         MODULES + OWN.replace(", 'localhost:2'", "") + ALL_REDUCE,
         MODULES + "import subprocess\n" + OWN + ALL_REDUCE + "subprocess.run([])\n",
+        MODULES + OWN + ALL_REDUCE + "os.popen('python worker.py')\n",
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        f"{MODULES}{OWN}{ALL_REDUCE}with ProcessPoolExecutor(2) as pool:\n    pool.map(f, 'ab')\n",
     ],
 )
 def test_other_literal_addresses_lead_to_a_warning(text: str, tmp_path: Path) -> None:
