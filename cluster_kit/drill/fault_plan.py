@@ -6,6 +6,7 @@ from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 
@@ -201,16 +202,11 @@ def refuse(written: Written, cluster: Cluster) -> None:
     length = length_of(cluster)
     problems = list(written.problems)
     for number, fault in zip(written.numbers, written.scenario.fault, strict=True):
-        problems += _problems(f"fault {number}", fault, cluster, length)
+        found = _problems(f"fault {number}", fault, cluster, length)
+        problems += ((number, problem) for problem in found)
     if problems:
-        raise ManifestError(written.source, sorted(problems, key=_place))
-
-
-def _place(problem: Problem) -> tuple[bool, int]:
-    """The sort key of a problem: faults first, in the file's order."""
-    words = problem.key_path.partition(":")[0].split()
-    number = words[1] if words[:1] == ["fault"] and len(words) > 1 else ""
-    return not number, int(number or 0)
+        in_order = sorted(problems, key=itemgetter(0))
+        raise ManifestError(written.source, [problem for _, problem in in_order])
 
 
 def _problems(where: str, fault: Fault, cluster: Cluster, length: Length) -> Iterator[Problem]:

@@ -295,12 +295,13 @@ LONGEST = 60
 class Written:
     """A scenario without its invalid parts, its problems, and its source for messages.
 
-    `numbers` are the positions of its valid faults in the file, from 1.
+    `numbers` are the positions of its valid faults in the file, from 1. Each problem has its
+    position: that of its fault, or a later one.
     """
 
     scenario: Scenario
     source: str
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[tuple[int, Problem], ...] = ()
     numbers: tuple[int, ...] = ()
 
 
@@ -337,15 +338,21 @@ def parse(raw: Mapping[str, Any], source: str) -> Written:
         hint = "write one: `[[fault]]`, then its kind, task and at"
         problems.append(Problem("fault", "", "at least one fault is required", hint))
         fault_tables = []
-    read = {n: _read(Fault, f"fault {n}", one, problems) for n, one in enumerate(fault_tables, 1)}
-    faults = {number: fault for number, fault in read.items() if fault is not None}
+    faults: dict[int, Fault] = {}
+    in_order: list[tuple[int, Problem]] = []
+    for number, one in enumerate(fault_tables, 1):
+        of_fault: list[Problem] = []
+        if fault := _read(Fault, f"fault {number}", one, of_fault):
+            faults[number] = fault
+        in_order += ((number, problem) for problem in of_fault)
     expect = _read(Expect, "expect", raw.get("expect", {}), problems)
     top_level = {key: value for key, value in raw.items() if key not in ("fault", "expect")}
     scenario = _read(Scenario, "", top_level, problems) or Scenario()
     scenario = scenario.model_copy(
         update={"fault": tuple(faults.values()), "expect": expect or Expect()}
     )
-    return Written(scenario, source, tuple(problems), tuple(faults))
+    in_order += ((len(fault_tables) + 1, problem) for problem in problems)
+    return Written(scenario, source, tuple(in_order), tuple(faults))
 
 
 Table = TypeVar("Table", bound=BaseModel)

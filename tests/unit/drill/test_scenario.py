@@ -86,6 +86,7 @@ MISTAKES = [
         (fault() + "[expect.metrics.loss]", "needs min or max"),
         (fault() + "[expect]\nlooses_at_most = 3", "did you mean `loses_at_most`"),
         (fault() + "[expects]\nsuccess = true", "expects"),
+        ('"fault one" = 1\n' + fault(), "fault one = 1: no such key"),
     ]  # fmt: skip
 
 
