@@ -52,7 +52,8 @@ OF_ONE := CLUSTER $(foreach pair,$(PAIRS) $(SWITCHES),$(lastword $(halves))) SET
 KNOWN := $(OF_ONE) KEEP RESUME PORTABLE CHECK \
   SCENARIO SEED FAULTS ROLE FAULT AGAIN PICTURE \
   VARIANT PYTHON ENGINE JOBS UNIT_JOBS SHELL
-GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command%,$(origin $(name))),$(name)))
+# The loop's own variable would hide one that was given with the same name.
+GIVEN := $(foreach -each,$(.VARIABLES),$(if $(filter command%,$(origin $(-each))),$(-each)))
 UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
 NEAREST = $(shell $(PYTHON) -c 'import difflib, sys; \
   print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' $(call quoted,$(1)) $(KNOWN) 2>/dev/null)

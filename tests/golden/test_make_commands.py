@@ -146,6 +146,7 @@ def test_mistyped_variables_are_refused_with_the_existing_ones() -> None:
     ("given", "told"),
     [
         ("N_WORKER=3", "no such variable: N_WORKER; did you mean N_WORKERS?; there are: CLUSTER "),
+        ("name=second", "no such variable: name; did you mean NAME?; there are: "),
         ("data=x", "no such variable: data; did you mean DATA?; there are: "),
         ("XYZZYQ=3", "no such variable: XYZZYQ; there are: "),
     ],
