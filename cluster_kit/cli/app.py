@@ -12,6 +12,7 @@ import copy
 import importlib
 import json
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.manifest.command_line import name_where_expected
+from cluster_kit.roles import ROLES
 from cluster_kit.run.request import DEFAULT_MANIFEST, unnamed
 from cluster_kit.util import debug_log
 from cluster_kit.util.nearest import did_you_mean, nearest, proposal
@@ -343,6 +345,17 @@ def named(name: str | None, engine: Engine, up: Sequence[str], *, changes: bool 
         of = " of this directory" if local and len(local) < len(up) else ""
         say(f"{chosen}: the only cluster{of} that is up{'' if local else ', started elsewhere'}")
     return chosen
+
+
+_TASK = re.compile(rf"({'|'.join(ROLES)})-?\d*")
+"""A task's name, or a shortened form: `chief`, `worker1`."""
+
+
+def without_cluster(name: str | None, tasks: list[str]) -> tuple[str | None, list[str]]:
+    """The cluster's name and the tasks in words that may begin with a task: `logs chief-0`."""
+    if name and _TASK.fullmatch(name) and name not in here().known():
+        return None, [name, *tasks]
+    return name, tasks
 
 
 def chosen(known: list[str], tasks: list[str]) -> list[str]:

@@ -13,7 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.cli import manifest_options
-from cluster_kit.cli.app import app, current_host, named, out, print_json, say, short
+from cluster_kit.cli.app import (
+    app,
+    current_host,
+    named,
+    out,
+    print_json,
+    say,
+    short,
+    without_cluster,
+)
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run import task_exec
@@ -135,9 +144,7 @@ def task_named(engine: Engine, task: str, name: str | None, *, changes: bool = F
 @app.command("profile")
 def profile_(
     name: manifest_options.ClusterName = None,
-    tasks: Annotated[
-        list[str] | None, typer.Argument(help="Only these tasks: chief-0 … Default: all.")
-    ] = None,
+    tasks: manifest_options.Tasks = None,
     seconds: Annotated[
         float, typer.Option("--seconds", help="How long to trace: more than 0, at most 60.")
     ] = 2.0,
@@ -145,12 +152,13 @@ def profile_(
 ) -> None:
     """Trace all tasks of a running cluster at once: one Perfetto trace, and where time goes."""
     refuse_seconds(seconds)
+    name, tasks = without_cluster(name, tasks or [])
     engine = current_host().connect()
     up = engine.clusters()
-    cluster = cluster_name(named(name, engine, up), here(), up)
+    cluster = cluster_name(named(name, engine, up, changes=True), here(), up)  # tracing costs time
     if not json_:
         say(f"tracing {cluster} for {seconds:g} s")
-    taken = profile(engine, cluster, seconds, tasks or [])
+    taken = profile(engine, cluster, seconds, tasks)
     if json_:
         print_json({**taken.facts, "path": str(taken.trace)})
         return

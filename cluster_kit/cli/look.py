@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from cluster_kit.cli.app import (
     print_json_list,
     say,
     short,
+    without_cluster,
 )
 from cluster_kit.errors import HostError
 from cluster_kit.observe import user_requests
@@ -32,7 +32,6 @@ from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.platforms.container import START
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
-from cluster_kit.roles import ROLES
 from cluster_kit.run import lifecycle
 from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.history import PastRun, merged, newest_run, saved_logs
@@ -127,17 +126,6 @@ def _facts(task: TaskView) -> dict[str, Any]:
     return {**asdict(task), "gpus": list(task.gpus), "gpus_seen": seen}
 
 
-_TASK = re.compile(rf"({'|'.join(ROLES)})-?\d*")
-"""A task's name, or a shortened form: `chief`, `worker1`."""
-
-
-def _without_cluster(name: str | None, tasks: list[str]) -> tuple[str | None, list[str]]:
-    """The cluster's name and the tasks in words that may begin with a task: `logs chief-0`."""
-    if name and _TASK.fullmatch(name) and name not in here().known():
-        return None, [name, *tasks]
-    return name, tasks
-
-
 @app.command()
 def logs(
     name: manifest_options.ClusterName = None,
@@ -149,7 +137,7 @@ def logs(
     json_: manifest_options.Json = False,
 ) -> None:
     """Print the logs of tasks, merged by time, each line with its task's name."""
-    name, tasks = _without_cluster(name, tasks or [])
+    name, tasks = without_cluster(name, tasks or [])
     engine = reach(current_host(), name, here(), on)
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)
@@ -217,7 +205,7 @@ def stacks(
     json_: manifest_options.Json = False,
 ) -> None:
     """Print the Python stack of each thread of the running tasks, without stopping them."""
-    name, tasks = _without_cluster(name, tasks or [])
+    name, tasks = without_cluster(name, tasks or [])
     engine = current_host().connect()
     up = engine.clusters()
     cluster = cluster_name(named(name, engine, up), here(), up)

@@ -97,7 +97,8 @@ def test_clusters_that_are_up_and_their_tasks(tab: Tab, root: Path, machine: Mac
     assert tab("exec ") == ["chief-0", "ps-0"], "of this directory's cluster"
     assert tab("exec --name other ") == ["worker-7"]
     assert tab("logs other w") == ["worker-7"]
-    assert tab("logs demo chief-0 p") == ["ps-0"]
+    for verb in ("logs", "stacks", "profile"):
+        assert tab(f"{verb} demo chief-0 p") == ["ps-0"]
 
 
 def test_runs(tab: Tab, root: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster_kit.platforms.engine import Container
 from tests.fakes.hosts import Machine
+from tests.unit.cli.clusters_up import ClustersUp
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
 
@@ -28,16 +29,9 @@ FACTS: dict[str, Any] = {
 
 
 @dataclass
-class FakeEngine:
-    up: dict[str, list[Container]] = field(default_factory=dict)
+class FakeEngine(ClustersUp):
     asked: list[tuple[str, Sequence[str]]] = field(default_factory=list)
     says: str = json.dumps(FACTS)
-
-    def clusters(self) -> list[str]:
-        return sorted(self.up)
-
-    def containers(self, cluster: str) -> list[Container]:
-        return self.up.get(cluster, [])
 
     def ask(self, container_id: str, command: Sequence[str], within_s: int) -> str:
         assert within_s > 60
@@ -76,9 +70,12 @@ def test_output_as_json(cli: Cli) -> None:
     assert result.err == ""
 
 
-def test_only_the_named_tasks_are_traced(cli: Cli, engine: FakeEngine) -> None:
+def test_only_the_named_tasks_are_traced(cli: Cli, engine: FakeEngine, root: Path) -> None:
     assert cli("profile", "demo", "ps-0", "ps-0").code == 0
-    assert engine.asked[0][1][-2:] == ("2", "ps-0")
+    output = str(root / "runs" / "demo" / "1" / "output")
+    engine.up["demo"] = [replace(one, output=output) for one in engine.up["demo"]]
+    assert cli("profile", "ps-0").code == 0
+    assert [command[-2:] for _, command in engine.asked] == [("2", "ps-0")] * 2
 
 
 def test_another_task_takes_the_trace_if_the_leader_does_not_run(

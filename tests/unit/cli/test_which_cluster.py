@@ -93,7 +93,7 @@ def test_a_cluster_of_another_directory_is_entered_without_a_name_but_not_ended(
     result = cli("exec", "chief-0", "ls")
     assert "theirs: the only cluster that is up, started elsewhere" in result.err
     assert engine.done == ["exec id-theirs"]
-    for verb in (("down",), ("stop",), ("start",), ("restart", "chief-0")):
+    for verb in (("down",), ("stop",), ("start",), ("restart", "chief-0"), ("profile",)):
         result = cli(*verb)
         assert result.code == 2, verb
         assert "no cluster of this directory is up, only those of others: theirs" in result.err
