@@ -20,8 +20,12 @@ ifeq ($(origin NAME),environment)
 NAME :=
 endif
 
-# A value as one word of the shell's, apostrophes and all.
-quoted = '$(subst ','\'',$(1))'
+define newline
+
+
+endef
+# A value as one word of the shell's, apostrophes and all; a line of its own would be a command.
+quoted = '$(subst ','\'',$(subst $(newline), ,$(1)))'
 
 # --$(1) with the value of the variable $(2). Only what is given overrides the manifest.
 option = $(if $($(2)),--$(1)=$(call quoted,$($(2))))

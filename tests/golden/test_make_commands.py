@@ -48,6 +48,12 @@ def test_a_variable_reaches_the_command_unchanged(subtests: pytest.Subtests) -> 
             assert words[1:] == ["up", "quickstart", wanted]
 
 
+def test_a_value_of_several_lines_is_one_word() -> None:
+    assert command("cluster", "ARGS=--a 1\n--b")[1:] == ["up", "quickstart", "--args=--a 1 --b"]
+    words = ["up", "quickstart", "--set=retries=1", "--set=tf1=true"]
+    assert command("cluster", "SET=retries=1\ntf1=true")[1:] == words
+
+
 @pytest.mark.parametrize("variable", SWITCHES)
 def test_a_switch_is_on_or_omitted(variable: str) -> None:
     assert command("cluster", f"{variable}=1")[1:] == ["up", "quickstart", SWITCHES[variable]]
