@@ -214,7 +214,8 @@ def _more_ps(profile: Profile, setup: Setup) -> tuple[str, bool]:
     except UsageError:  # explicit placement
         pass
     if halved or least[0] <= WORTH * now:
-        return f"use {halved or least[1]} ps", True
+        on = " or more" if halved and least[1] > halved else ""
+        return f"use {halved or least[1]} ps{on}", True
     return "send less (float16) or use larger batches", False
 
 

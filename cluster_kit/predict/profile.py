@@ -40,6 +40,8 @@ from cluster_kit.util.toml_text import document, to_toml
 FORMAT = 1
 FILE_NAME = "profile.toml"
 """A profile's name in a run's directory."""
+OF_MANIFESTS = {"program", "args", "worker", "evaluator", "data"}
+"""Keys of manifests, of which a file that lacks `way` is taken for one."""
 MOST_BYTES = 4 * 2**20
 MOST_VARIABLES = 20_000
 MOST_CALIBRATING = 2
@@ -369,6 +371,9 @@ def load(path: Path) -> Profile:
     except (ValueError, RecursionError) as error:
         rule = f"not valid TOML: {error}"
         raise ManifestError(str(path), [Problem(path.name, "", rule, HINT)]) from None
+    if "way" not in raw and not raw.keys().isdisjoint(OF_MANIFESTS):
+        measured = f"`cluster-kit measure {path}` trains it for a short time, and writes one"
+        raise UsageError(f"{path} is a manifest, not a profile", measured)
     return parse(raw, str(path))
 
 
@@ -451,6 +456,8 @@ def _problem(detail: Any) -> Problem:
     if kind == "extra_forbidden":
         return Problem(key_path, value, "no such key", proposal(str(keys[-1]), known))
     rule = str(detail["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")
+    if kind in ("model_type", "dict_type"):
+        rule = "must be a table"
     rule, _, hint = rule.partition("; ")
     return Problem(key_path, value, rule, hint or _example(keys, detail.get("ctx") or {}))
 

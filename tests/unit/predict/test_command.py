@@ -49,6 +49,14 @@ def test_the_example_is_a_profile_that_is_predicted(cli: Cli, tmp_path: Path) ->
     assert cli("predict", str(path), "--workers", "2", "--ps", "1", "--steps", "10").code == 0
 
 
+def test_a_count_of_ps_is_called_enough_only_if_it_is(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "example.toml"
+    file.write_text(cli("predict", "--example").out, encoding="utf-8")
+    for workers, words in (("32", "use 14 ps"), ("64", "use 3 ps or more")):
+        said = cli("predict", str(file), "--workers", workers, "--ps", "1", "--json")
+        assert json.loads(said.out)["points"][0]["limit"]["text"].endswith(words)
+
+
 def test_every_option_reaches_the_question(cli: Cli, file: Path) -> None:
     with file.open("a", encoding="utf-8") as more:
         more.write("\n[failures]\ncheckpoint = 5\nrestart = 12\n")

@@ -92,6 +92,7 @@ HUGE = 10**400
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown key": ({"speeed": 1}, "speeed = 1: no such key"),
     "a key near a known one": ({"machines": {"bandwith": "1gbit"}}, "did you mean `bandwidth`?"),
+    "a number for a table": ({"ps": 2}, "ps = 2: must be a table"),
     "an endless time": ({"ps": {"apply": float("inf")}}, "at most a year"),
     "a time of ages": ({"chief": {"dispatch": 1e308}}, "at most a year"),
     "a rate without unit": ({"machines": {"bandwidth": 10}}, "a rate is a number with a unit"),
@@ -199,6 +200,10 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         file.write_text("a = 1\n" + slow + "\n", encoding="utf-8")
         with pytest.raises(ManifestError, match="a key has too many parts"):
             load(file)
+    file.write_text('format = 1\nname = "small"\nworker = 2\n', encoding="utf-8")
+    with pytest.raises(UsageError, match="is a manifest, not a profile") as error:
+        load(file)
+    assert f"`cluster-kit measure {file}`" in error.value.hint
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ManifestError, match="not valid TOML"):
         load(file)
