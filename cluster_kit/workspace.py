@@ -147,6 +147,7 @@ HEAD = 400
 RENDERED = (*(file for row in PLATFORMS.values() for file in row.files), "output/", ".gitignore")
 """Files that the kit writes into a cluster's directory below the manifests."""
 IGNORE_ALL = ("*",)
+AFRESH = "run it without --resume (make: RESUME=1)"
 
 
 def ignore_in_git(folder: Path, names: Sequence[str] = IGNORE_ALL) -> None:
@@ -312,7 +313,7 @@ def last_run(runs: Path) -> RunDirectory:
     """
     newest = newest_run_directory(runs)
     if newest is None:
-        raise UsageError(f"nothing to resume: {runs} holds no run", "run it without --resume first")
+        raise UsageError(f"nothing to resume: {runs} holds no run", f"{AFRESH} first")
     run = _prepared(newest.path)
     ignore_in_git(runs.parent)  # an older kit has not
     return run
@@ -337,7 +338,7 @@ def _prepared(path: Path) -> RunDirectory:
         raise HostError(
             f"{run.progress} is not a directory: a program of an earlier run put something else "
             "there",
-            "remove it, or run without --resume",
+            f"remove it, or {AFRESH}",
         )
     _refuse_anothers(run)
     run.logs.mkdir(exist_ok=True)
@@ -345,7 +346,7 @@ def _prepared(path: Path) -> RunDirectory:
     if locked:
         raise HostError(
             f"{locked[0]} cannot be written by you: it belongs to another user",
-            f"`sudo chown {os.getuid()} {' '.join(map(str, locked))}`, or run without --resume",
+            f"`sudo chown {os.getuid()} {' '.join(map(str, locked))}`, or {AFRESH}",
         )
     return run
 
@@ -357,7 +358,7 @@ def _refuse_anothers(run: RunDirectory) -> None:
     name = user_name(run.owner)
     raise HostError(
         f"{run.path} belongs to {name}, and tasks that root starts cannot write there",
-        f"`sudo -u {name} cluster-kit up … --resume` continues it, or run without --resume",
+        f"`sudo -u {name} cluster-kit up … --resume` continues it, or {AFRESH}",
     )
 
 

@@ -148,8 +148,10 @@ def _set(overridden: dict[str, Any], text: str, caller: Caller) -> None:
     key, equals, value = text.partition("=")
     given = _given(SET_VARIABLE if caller is Caller.MAKE else SET_OPTION, text, caller)
     if not equals or not key.strip():
-        example = caller.setting(Setting("deadline.start", 30))
-        raise UsageError(f"{given} is not key=value", f"for example {example}")
+        hint = f"for example {caller.setting(Setting('deadline.start', 30))}"
+        if caller is Caller.MAKE:  # `args=["a", "b"]` came here in two parts
+            hint += "; SET is split at spaces: for a value with one, use `cluster-kit up --set`"
+        raise UsageError(f"{given} is not key=value", hint)
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except (ValueError, RecursionError):

@@ -120,7 +120,8 @@ def test_errors_name_what_the_caller_wrote() -> None:
         with pytest.raises(UsageError) as caught:
             values({}, ["gpus"], caller)
         assert caught.value.message == f"{sets} is not key=value"
-        assert caught.value.hint == f"for example {example}"
+        assert caught.value.hint.startswith(f"for example {example}")
+        assert ("split at spaces" in caught.value.hint) is (caller is Caller.MAKE)
         with pytest.raises(UsageError) as caught:
             values({}, ["deadline=3", "deadline.start=30"], caller)
         assert caught.value.message.startswith(f"{sets.partition(chr(39))[0]}'deadline.start=30': ")
