@@ -75,9 +75,9 @@ def _fit(profile: Profile, overlap: float, grows: bool) -> Fitted:
         return fitted
     one_host = last.workers <= profile.machines.devices_per_host
     if excess < 0:
-        if profile.exchange.overlap is not None or overlap == 1:
-            return fitted
-        return _hidden(profile, last, complete, fitted, target)
+        if profile.exchange.overlap is None and overlap < 1:
+            fitted = _hidden(profile, last, complete, fitted, target)
+        return fitted if known is not None else _between(profile, first, last, fitted, overlap)
     if not grows:
         return replace(fitted, extra=excess, extra_of_hosts=not one_host)
     among_devices = one_host and (profile.way not in PS_WAYS or profile.machines.ps == "beside")
@@ -130,6 +130,17 @@ def _hidden(
         if high - low < EXACT:
             break
     return fitted
+
+
+def _between(
+    profile: Profile, first: Measured, last: Measured, fitted: Fitted, overlap: float
+) -> Fitted:
+    """If the larger row is faster than the smaller one allows: seconds as far from both."""
+    ratio = _step_s(profile, last) / _predicted(profile, last, fitted, overlap)
+    if ratio > 1 - EXACT:
+        return fitted
+    row = first.model_copy(update={"images_per_s": first.images_per_s / ratio**0.5})
+    return replace(fitted, seconds=_seconds(profile, row, fitted, overlap))
 
 
 def _step_s(profile: Profile, row: Measured) -> float:

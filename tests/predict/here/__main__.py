@@ -39,12 +39,12 @@ from tests.predict.here.compared import RESULTS, Cell, compared, figures_from, m
 BUILD = ROOT / "build" / "predict-here"
 MANIFEST = Path(__file__).with_name("cluster.toml")
 WAYS, MODELS = ("async-ps", "sync-ps", "ring"), ("small", "fat")
-BATCH = {"small": 16384, "fat": 6144}
+BATCH = {"small": 57344, "fat": 6144}
 CPUS = {"chief": 0.4, "worker": 0.1, "ps": 0.4}
 """Limits; ps and chief use much less. A step of a worker is long against the 100 ms for which a
 limit counts, so that it is as much longer as its CPU is slower."""
 BASE = 50
-FIRST_STEPS = {"small": 40, "fat": 20}
+FIRST_STEPS = {"small": 24, "fat": 20}
 """Steps of a run that calibrates: about 25 s of each model."""
 SECONDS, LEAST_STEPS, MOST_STEPS = 17.0, 10, 40
 STRAGGLER, STRAGGLER_SPEED = 0.2, 2.5
@@ -54,7 +54,7 @@ STRAGGLER_STEPS = 2.0
 """A slower worker is ready later, and only the time in which all of them train counts."""
 START_S = {"async-ps": 12.0, "sync-ps": 12.0, "ring": 34.0}
 """Seconds of a run without its training: an all-reduce imports TensorFlow in each worker."""
-STEP_S = {"small": 0.65, "fat": 1.7}
+STEP_S = {"small": 1.2, "fat": 1.4}
 """About the seconds of a step, before the runs that calibrate tell more."""
 
 

@@ -17,6 +17,8 @@ from cluster_kit.predict.question import Question
 from tests.schemas import check
 from tests.unit.predict.profiles import profile
 
+TINY = [{"name": "v", "bytes": 1000}]
+
 
 def asked(workers: int, servers: int = 1, change: Change | None = None, **changes: Any) -> Point:
     """The one point of a question."""
@@ -73,24 +75,23 @@ def test_uneven_placement_is_named() -> None:
 
 
 def test_other_limits_are_named() -> None:
-    tiny = [{"name": "v", "bytes": 1000}]
     for way, several in (("async-ps", True), ("sync-ps", False)):  # a round needs the chief
-        name, text = limit(64, way=way, variable=tiny, chief={"dispatch": "10ms"})
+        name, text = limit(64, way=way, variable=TINY, chief={"dispatch": "10ms"})
         assert name == "chief chief" and "larger batches" in text
         assert ("several steps in each scheduled function" in text) is several
     assert limit(16, ps={"apply": "100ms"}, machines={"bandwidth": "100gbit"})[0] == "ps-cpu ps-0"
     assert limit(16, transport={"ps": "1gbit"})[0] == "ps-transport ps-0"
     assert limit(1, transport={"connection": "1gbit"})[0] == "ps-transport connection"
     assert limit(1, machines={"bandwidth": "1gbit"})[0] == "worker-link workers"
-    slow = limit(8, change=Change(straggler=0.5), way="sync-ps", variable=tiny)
+    slow = limit(8, change=Change(straggler=0.5), way="sync-ps", variable=TINY)
     assert slow[0] == "slowest-worker worker-0"
     assert "worker-0 has 0.5 of the others' speed" in slow[1]
     late = {"latency": "1s"}
-    assert limit(1, variable=tiny, machines=late)[0] == "latency latency"
+    assert limit(1, variable=TINY, machines=late)[0] == "latency latency"
     name, text = limit(8, way="ring", machines={"bandwidth": "1gbit"})
     assert name == "all-reduce each host's link"
     assert "1.75 times 100 MB pass each host's link (1 Gbit/s)" in text
-    assert limit(64, way="ring", variable=tiny, machines={"latency": "1s"})[0] == "latency latency"
+    assert limit(64, way="ring", variable=TINY, machines={"latency": "1s"})[0] == "latency latency"
 
 
 def test_how_many_ps_are_enough_and_why() -> None:
@@ -219,6 +220,19 @@ def test_calibrating_rows_are_met_and_others_are_compared() -> None:
     assert any("against 1 measured row" in line for line in answer.sure)
     assert answer.sure[0].startswith("calibrated on 1 worker and 2 workers: a step of ")
     assert fit(found, 0.0, True).remote or fit(found, 0.0, True).overlap
+
+
+def test_if_two_workers_are_more_than_twice_as_fast_as_one_both_are_missed_by_as_much() -> None:
+    """The seconds came from one worker alone, so that all predictions had its error."""
+    rows = [
+        {"workers": 1, "images_per_s": 100.0, "calibrate": True},
+        {"workers": 2, "images_per_s": 242.0, "calibrate": True},
+    ]
+    found = profile(way="ring", step={"seconds": None, "spread": 0.0}, measured=rows,
+                    variable=TINY, exchange={"overlap": 0.0})  # fmt: skip
+    points = predict(found, Question((1, 2, 8), (1,))).points
+    speeds = [point.images_per_s for point in points]
+    assert speeds == pytest.approx([110.0, 220.0, 880.0], rel=2e-3)
 
 
 def test_a_row_that_the_links_cannot_move_is_refused() -> None:
