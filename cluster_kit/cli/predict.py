@@ -23,6 +23,7 @@ from cluster_kit.predict.answer import Answer, Point, as_json, predict
 from cluster_kit.predict.measure import (
     Figures,
     Moved,
+    TooShort,
     figures_of,
     moved_of,
     profile_of,
@@ -53,6 +54,8 @@ from cluster_kit.workspace import RunDirectory, here, write_atomically
 EXAMPLE = PACKAGE / "predict" / "example.toml"
 PLACEMENTS = ("round-robin", "greedy", "split", "explicit")
 MOST_MACHINES = 512
+LONGEST_S = 3600
+"""Of a short run."""
 WRITTEN = (
     "# Measured by `cluster-kit measure`, which replaces this file; docs/predict.md has all keys.\n"
 )
@@ -258,7 +261,9 @@ def measure(
     ] = None,
     seconds: Annotated[
         int,
-        typer.Option("--seconds", min=20, max=3600, help="The longest time of each short run."),
+        typer.Option(
+            "--seconds", min=20, max=LONGEST_S, help="The longest time of each short run."
+        ),
     ] = 60,
     output: Annotated[
         Path | None,
@@ -295,7 +300,12 @@ def _short_runs(
         keys = short.overrides(what, seconds, given.count(roles.CHIEF.name) > 0)
         outcome = short.run(host, manifest, keys, workspace, lambda: QuietView(err))
         directory = short.directory(outcome)
-        figures = figures_of_run(directory, way, batch)
+        try:
+            figures = figures_of_run(directory, way, batch)
+        except TooShort as error:
+            longer = min(LONGEST_S, 2 * seconds)
+            hint = f"give each run more time: --seconds {longer}; or {error.hint}"
+            raise UsageError(error.message, hint) from error
         measured.append(figures)
         for line in sentences(figures):
             say(line)

@@ -87,6 +87,10 @@ class Used:
     """Busy CPUs before training began."""
 
 
+class TooShort(UsageError):
+    """A run has too few steps for a profile."""
+
+
 @dataclass(frozen=True)
 class Figures:
     """What one run measured.
@@ -323,7 +327,7 @@ def _refuse_without_steps(name: str, stretches: Mapping[str, Sequence[Points]]) 
     if stretches and not without:
         return
     who = f"{without[0]} of {name}" if without else name
-    raise UsageError(
+    raise TooShort(
         f"{who} reported fewer than two steps, and a profile needs at least {LEAST_STEPS}",
         "train for longer; a program of yours reports steps if it is run under the kit's "
         "hooks (docs/programs.md)",
@@ -355,8 +359,8 @@ def _busy_until(points: Points, together: bool) -> float:
     return max((at for at, count in points if count < points[-1][1]), default=points[-1][0])
 
 
-def _too_short(name: str, steps: float, seconds: float) -> UsageError:
-    return UsageError(
+def _too_short(name: str, steps: float, seconds: float) -> TooShort:
+    return TooShort(
         f"{name} is too short for a profile: {steps:.0f} steps in {seconds:.1f} s after its first "
         f"{WARM_UP:.0%}",
         f"a profile needs {LEAST_STEPS} steps and {LEAST_S:g} s: train for more steps or epochs",
@@ -979,6 +983,7 @@ def sentences(run: Figures) -> Iterator[str]:
     counts = f"{run.workers} worker{'s' if run.workers > 1 else ''}"
     counts += f", {run.ps} ps" if run.ps else ""
     unit = "images/s" if run.counts_images else "steps/s (the program reports no batch: --batch)"
+    counts += f", {rate_text(run.bandwidth)}" if run.bandwidth else ""
     yield f"{counts} ({run.way}): {run.images_per_s:,.5g} {unit} over {run.seconds:.0f} s"
     parts = [f"{run.workers * run.seconds / run.steps:.3g} s"]
     if (cpu := run.per_step("cpu_s")) is not None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cluster_kit.cli.predict import WRITTEN
+from cluster_kit.compare import short_runs
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.host import Moment
 from cluster_kit.observe.progress import Entry
@@ -37,7 +38,7 @@ from cluster_kit.run.run_directory import Record, write_record
 from cluster_kit.workspace import RunDirectory, new_run
 from tests.entries import as_entry
 from tests.make import cluster
-from tests.unit.command_line import Cli
+from tests.unit.command_line import MANIFEST, Cli
 
 MB = 1_000_000
 VARIABLES = (
@@ -319,7 +320,7 @@ def test_measure_writes_a_profile_beside_the_run(cli: Cli, root: Path) -> None:
     said = cli("measure", "demo")
     assert said.code == 0, said.err
     lines = said.err.splitlines()
-    assert lines[0] == "2 workers, 1 ps (async-ps): 128 images/s over 47 s"
+    assert lines[0] == "2 workers, 1 ps, 100mbit (async-ps): 128 images/s over 47 s"
     assert lines[1].startswith("a step of one worker: 0.5 s, 0.2 s of CPU, 1 MB received, 1 MB")
     assert lines[2] == "for it the ps use 0.01 s of CPU and the chief 0.004 s of CPU"
     assert lines[3] == "written: runs/demo/20261122-100000/profile.toml"
@@ -331,6 +332,18 @@ def test_measure_writes_a_profile_beside_the_run(cli: Cli, root: Path) -> None:
     said = cli("measure", "demo")
     assert said.code == 2 and "`measure` did not write it" in said.err
     assert cli("measure", "demo", "-o", str(root / "other.toml")).code == 0
+
+
+def test_a_short_run_with_too_few_steps_says_how_to_give_it_more_time(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = saved(root, seconds=4)
+    (root / "compose" / "demo.toml").write_text(MANIFEST)
+    monkeypatch.setattr(short_runs, "run", lambda *_: None)
+    monkeypatch.setattr(short_runs, "directory", lambda _: ended)
+    said = cli("measure", "compose/demo.toml", "--seconds", "40")
+    assert said.code == 2 and "is too short for a profile" in said.err
+    assert "give each run more time: --seconds 80" in said.err
 
 
 def test_predict_of_a_run_needs_no_profile_before(cli: Cli, root: Path) -> None:
