@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from trainer.agent.beacon.messages import LOST, HeardAgain, Joined, Left, Silent, Unanswered
 from trainer.agent.progress_file import Progress
+from trainer.agent.servers import probe
 from trainer.agent.supervisor.peers import HELP_S, SilentTasks
 
 
@@ -115,3 +117,48 @@ def test_a_task_whose_process_has_ended_is_not_cut_off_from_another(silent, file
     silent.moved(Joined("data_dispatcher-0"))
     silent.between(Unanswered("data_dispatcher-0", "data_worker-1", 10), {})
     assert [event["event"] for event in written(file)] == ["unanswered"]
+
+
+class NoServer:
+    """A Prober of servers that never answer; notes when it connects again."""
+
+    def __init__(self, clock):
+        self.clock, self.connected = clock, []
+
+    def __call__(self, _servers):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def answered(self, _timeout_s):
+        return []
+
+    def connect_again(self, task):
+        self.connected.append((task, self.clock.now))
+
+
+def test_a_restarted_server_has_its_whole_time_to_answer(silent, monkeypatch):
+    """Its process ends at 14 s and begins at 18 s: it has not been silent for 20 s until 38 s."""
+    clock, said = SimpleNamespace(now=0.0), []
+    monkeypatch.setattr(probe, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(probe, "Prober", prober := NoServer(clock))
+    events = {14.0: Left("ps-0", LOST, ""), 18.0: Joined("ps-0")}
+
+    def wait(seconds):
+        clock.now += seconds
+        if event := events.get(clock.now):
+            silent.moved(event)
+        return clock.now > 42
+
+    silent.moved(Joined("ps-0"))  # its first start, before the servers are watched
+    probe.watch_servers(
+        {"ps-0": "10.0.0.9:2222", "ps-1": "10.0.0.8:2222"}, 10.0, silent.moves,
+        lambda event: said.append((event.task, clock.now)), SimpleNamespace(wait=wait),
+    )  # fmt: skip
+    assert min(now for task, now in said if task == "ps-1") == 22
+    assert min(now for task, now in said if task == "ps-0") == 40
+    assert prober.connected == [("ps-0", 14), ("ps-0", 18)]

@@ -166,15 +166,20 @@ class Prober:
         """The answers since the last call; does not wait. Queries again each server that has
         answered, failed, or not answered within `timeout_s`, and each whose address has changed: a
         request to the old address gets no answer."""
-        for task in self._calls:
-            if not self._calls[task].done() and self._has_moved(task):
-                self._channels[task].close()
-                self._open(task)
+        for task, call in list(self._calls.items()):
+            if not call.done() and self._has_moved(task):
+                self.connect_again(task)
         done = {task: call for task, call in self._calls.items() if call.done()}
         for task, channel in self._channels.items():
             if task in done or task not in self._calls:
                 self._calls[task] = channel.unary_unary(METHOD).future(b"", timeout=timeout_s)
         return [task for task, call in done.items() if self._answer(task, call).found is not None]
+
+    def connect_again(self, task: str) -> None:
+        """Open a new connection, over which the next query goes: the old one may be dead."""
+        self._channels[task].close()
+        self._calls.pop(task, None)
+        self._open(task)
 
     def _has_moved(self, task: str) -> bool:
         addresses = ip_addresses(self._servers[task])
@@ -226,23 +231,33 @@ ASK_EVERY_S = 2.0
 def watch_servers(
     servers: Mapping[str, str],
     silent_s: float,
+    moves: Mapping[str, int],
     then: Callable[[Silent], None],
     over: threading.Event,
 ) -> None:
     """Call `then` about every server (name to address) that has not answered for too long.
 
-    Ends with `over`. A server whose process is being restarted is also silent for a short time: the
-    limit for servers is longer than a start.
+    Ends with `over`. A server whose process has ended, or has begun again, has the whole time to
+    answer from then on: it would otherwise be killed while it starts.
+
+    Args:
+        moves: how often each task's process has ended or begun.
     """
     limit_s = heartbeat.limit_s(silent_s, server=True)
-    silence = Silence(time.monotonic())
+    silence, known = Silence(time.monotonic()), {task: moves.get(task, 0) for task in servers}
     for task in servers:
         silence.heard(task)
     with Prober(servers) as prober:
         while not over.wait(ASK_EVERY_S):
+            moved = [task for task in servers if moves.get(task, 0) != known[task]]
+            for task in moved:
+                known[task] = moves[task]
+                prober.connect_again(task)
             for task in prober.answered(limit_s):
                 silence.heard(task)
             silence.look(time.monotonic())
+            for task in moved:
+                silence.heard(task)
             for task, seconds in silence.silent(silent_s, server=True).items():
                 then(Silent(task, seconds, server=True))
 

@@ -400,7 +400,8 @@ class Leader:
         then = (self._events.put, over)
         run_in_thread(stall.watch, self._task, attempt, self._used, self._waits, *then)
         if self._task.servers and self._task.silent_s:
-            run_in_thread(probe.watch_servers, self._task.servers, self._task.silent_s, *then)
+            servers, moves = self._task.servers, self._silent.moves
+            run_in_thread(probe.watch_servers, servers, self._task.silent_s, moves, *then)
 
     def _next_event(self) -> object:
         """Wait for the next event and return it, or the Outcome of a deadline that passes first."""

@@ -246,6 +246,8 @@ class SilentTasks:
         self._gone: set[str] = set()
         self._lately: dict[str, tuple[float, float]] = {}
         self._unanswered: dict[tuple[str, str], tuple[float, float]] = {}
+        self.moves: Counter[str] = Counter()
+        """How often each task's process has ended or begun."""
 
     def heard(self, event: Silent | HeardAgain) -> Outcome | None:
         """Write a silence event; return an Outcome if a needed task is silent for too long."""
@@ -307,6 +309,7 @@ class SilentTasks:
 
     def moved(self, event: Joined | Left) -> None:
         """Record that a silent task was lost, or has connected again from a new process."""
+        self.moves[event.task] += 1
         self._said.discard(event.task)
         if isinstance(event, Left):
             self._gone.add(event.task)
