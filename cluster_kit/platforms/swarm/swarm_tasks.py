@@ -171,7 +171,7 @@ def container_of(service: Mapping[str, Any], tasks: Sequence[Task]) -> Container
         gpus=tuple(filter(None, tags.get(labels.GPUS, "").split(","))),
         state=state,
         exit_code=code,
-        restarts=max(0, len(tasks) - 1),
+        restarts=sum(has_run([task]) for task in tasks[:-1]),
         oom=False,
         created=created,
         started=started,
@@ -218,6 +218,10 @@ class Told:
             for place, task in enumerate(group):
                 over = state_of(task) in ENDED
                 lost = not over and place < len(group) - 1
+                if lost and not has_run([task]):
+                    # Replaced before it ran, so this is neither a start nor an end.
+                    self.started.add(str(task["ID"]))
+                    self.ended.add(str(task["ID"]))
                 yield from self._of(task, over=over or lost, lost=lost, now=now)
             yield from self._without_node(group, now)
         self.began = True

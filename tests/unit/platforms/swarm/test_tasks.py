@@ -53,6 +53,15 @@ def test_a_task_on_a_lost_node_has_ended_when_another_replaces_it() -> None:
     ]
 
 
+def test_a_task_that_is_replaced_before_it_ran_is_no_restart() -> None:
+    known, node_is_lost = Told(), task(1, "running", 2)
+    told(known, node_is_lost)
+    both = (node_is_lost, task(5, "preparing", 5), task(6, "running", 7))
+    assert told(known, *both) == [("die", 59, None), ("start", 7.5, None)]
+    assert told(known, node_is_lost, task(5, "shutdown", 8), task(6, "running", 7)) == []
+    assert container_of(service(), both).restarts == 1
+
+
 def node(name: str, state: str) -> dict[str, object]:
     return {"ID": "n1", "Description": {"Hostname": name}, "Status": {"State": state}}
 
