@@ -213,7 +213,7 @@ test-unit: $(DEV) ## Run only the tests that need no Docker, no TensorFlow and n
 	@.venv/bin/pytest -m "not processes and not draws" $(SPREAD)
 
 .PHONY: fuzz
-fuzz: $(DEV) ## Test properties with a thousand random examples each (minutes)
+fuzz: $(DEV) ## Test properties with up to a thousand random examples each (at most 11 minutes)
 	@.venv/bin/pytest --numprocesses=$(JOBS) --dist=worksteal --hypothesis-profile=thorough \
 	  -m hypothesis tests/unit tests/hostile tests/trainer/agent/beacon
 

@@ -8,18 +8,22 @@ fast.
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import logging
 import re
 import signal
 import sys
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+from hypothesis.errors import UnsatisfiedAssumption
 
 from cluster_kit.util import debug_log, stdio
 from tests import grammars, reports, threads
@@ -34,6 +38,39 @@ BUSY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("kit", **BUSY, derandomize=True, max_examples=10)
 settings.register_profile("thorough", **BUSY, max_examples=1000)
 settings.load_profile("kit")
+FUZZ_S, PROPERTY_S = 600.0, 60.0
+"""`make fuzz` begins no further example after this time, or after this time of one property."""
+LEAST_EXAMPLES = 10
+BEGAN = time.monotonic()
+
+
+def limited(test: Callable[..., Any], until: float, name: str) -> Callable[..., Any]:
+    """Returns a property's function that ends the test, as skipped, at `until` (of a monotonic
+    clock); not before LEAST_EXAMPLES have passed, and not after a failure, which Hypothesis
+    repeats."""
+    passed, has_failed = 0, False
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        nonlocal passed, has_failed
+        if not has_failed and passed >= LEAST_EXAMPLES and time.monotonic() > until:
+            pytest.skip(f"{name}: no time for more than {passed} examples, which passed")
+        try:
+            test(*arguments, **named)
+        except (Exception, pytest.fail.Exception) as error:
+            has_failed = has_failed or not isinstance(error, UnsatisfiedAssumption)
+            raise
+        passed += 1
+
+    return run
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    handle = getattr(pyfuncitem.obj, "hypothesis", None)
+    if handle is not None and pyfuncitem.config.getoption("hypothesis_profile") == "thorough":
+        until = min(time.monotonic() + PROPERTY_S, BEGAN + FUZZ_S)
+        handle.inner_test = limited(handle.inner_test, until, pyfuncitem.name)
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from cluster_kit.drill import scenario_file as scenarios
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.platforms.platform import load, plan
+from tests.conftest import LEAST_EXAMPLES, limited
 from tests.make import OWN, ROOT, cluster, gpus, host, inputs
 
 sys.path.insert(0, str(ROOT / "images" / "trainer"))
@@ -137,3 +138,20 @@ def test_a_pipeline_of_any_text(changes: Changes, overrides: list[str], folder: 
     file.write_text(edited(OWN_PIPELINE.read_text(), changes), encoding="utf-8")
     with contextlib.suppress(PipelineError):
         pipeline_file.load(file, {"data": folder}, overrides)
+
+
+def test_after_its_time_a_property_gets_no_further_example() -> None:
+    late = limited(lambda: None, 0.0, "late")
+    for _ in range(LEAST_EXAMPLES):
+        late()
+    with pytest.raises(pytest.skip.Exception, match="late: no time for more than 10 examples"):
+        late()
+
+
+def test_a_failed_property_is_repeated_after_its_time() -> None:
+    """Hypothesis repeats the example, and would report a property that does not fail again as
+    flaky."""
+    fails = limited(lambda: pytest.fail("wrong"), 0.0, "fails")
+    for _ in range(LEAST_EXAMPLES + 2):
+        with pytest.raises(pytest.fail.Exception, match="wrong"):
+            fails()
