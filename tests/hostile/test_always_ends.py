@@ -85,7 +85,7 @@ def test_saving_and_removing_is_completed() -> None:
     with stuck(longer) as process:
         process.send_signal(signal.SIGTERM)
         assert process.stdout is not None and process.stdout.read() == "saved\n"
-        assert process.wait(5) == 0
+        assert process.wait(20) == 0
 
 
 def test_a_reader_that_does_not_read_does_not_block_an_interrupted_command() -> None:

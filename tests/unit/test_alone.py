@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -43,7 +45,16 @@ def test_no_other_test_runs_with_one_that_is_alone(first: bool, second: bool) ->
         waits.join(0.2)
         output.put("first")
     waits.join(20)
-    assert [output.get(timeout=1), output.get(timeout=1)] == ["first", "second"]
+    assert [output.get(timeout=20), output.get(timeout=20)] == ["first", "second"]
+
+
+def door_is_locked() -> bool:
+    with alone._file("door") as door:
+        try:
+            fcntl.flock(door, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
 
 
 def test_no_test_overtakes_one_that_waits_to_be_alone() -> None:
@@ -53,17 +64,19 @@ def test_no_test_overtakes_one_that_waits_to_be_alone() -> None:
         with turn(alone=by_itself):
             output.put(name)
 
+    first = threading.Thread(target=wait, args=("alone", True))
+    late = threading.Thread(target=wait, args=("late", False))
     with turn(alone=False):
-        waiting = [
-            threading.Thread(target=wait, args=("alone", True)),
-            threading.Thread(target=wait, args=("late", False)),
-        ]
-        for thread in waiting:
-            thread.start()
-            thread.join(0.2)
-    for thread in waiting:
+        first.start()
+        until = time.monotonic() + 20
+        while not door_is_locked():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        late.start()
+        late.join(0.2)
+    for thread in (first, late):
         thread.join(20)
-    assert [output.get(timeout=1), output.get(timeout=1)] == ["alone", "late"]
+    assert [output.get(timeout=20), output.get(timeout=20)] == ["alone", "late"]
 
 
 def test_no_test_waits_forever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def asks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
 
 
 def ask(port: int, path: str) -> tuple[int, str]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request("GET", path)
     response = connection.getresponse()
     page = response.read().decode()

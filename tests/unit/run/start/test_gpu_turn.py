@@ -68,7 +68,7 @@ def test_one_start_waits_for_the_other(
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert first_is_in.wait(5)
+    assert first_is_in.wait(20)
     with turn(stage.host, stage.engine, cluster(host())):
         order.append("a cluster without GPUs")
     next_asks.set()
