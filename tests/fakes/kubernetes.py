@@ -18,6 +18,7 @@ from tests.kubelet import sets
 
 SETS = "/apis/jobset.x-k8s.io/v1alpha2"
 IN_SET = f"{sets.PREFIX}/jobset-name"
+OVER = ("Succeeded", "Failed")
 
 
 @dataclass
@@ -157,10 +158,11 @@ class FakeKubernetes(Pods):
             self.objects["pods", pod["metadata"]["name"]] = pod
 
     def _live(self) -> None:
-        """Let time pass: pods start at once, and end at their time."""
+        """Let time pass: pods start at once, and end for good at their time."""
         for (kind, _), pod in self.objects.items():
-            if kind == "pods" and "since" in pod:
-                pod["status"] = self.status_of(task_of(pod), time.monotonic() - pod["since"])
+            if kind == "pods" and "since" in pod and pod["status"]["phase"] not in OVER:
+                age_s, began = time.monotonic() - pod["since"], pod["metadata"]["creationTimestamp"]
+                pod["status"] = self.status_of(task_of(pod), age_s, began)
 
     def _events(self) -> list[Object]:
         jobs = [name for kind, name in self.objects if kind == "jobs"]

@@ -29,7 +29,7 @@ class Pods:
     evicted: dict[str, str] = field(default_factory=dict)
     """Tasks that are evicted at their end, and the kubelet's message."""
 
-    def status_of(self, task: str, age_s: float) -> Object:
+    def status_of(self, task: str, age_s: float, began: str) -> Object:
         if task in self.waiting:
             reason, message = self.waiting[task]
             if reason == "Unschedulable":
@@ -38,14 +38,14 @@ class Pods:
             state = {"waiting": {"reason": reason, "message": message}}
             return {"phase": "Pending", "containerStatuses": [{"name": "task", "state": state}]}
         if age_s < self.lasts.get(task, self.lasts_s):
-            state = {"running": {"startedAt": now()}}
+            state = {"running": {"startedAt": began}}
             return {
                 "phase": "Running",
                 "podIP": "10.1.2.3",
                 "containerStatuses": [{"name": "task", "state": state}],
             }
         code = self.codes.get(task, 137 if task in self.evicted else 0)
-        ended = {"exitCode": code, "startedAt": now(), "finishedAt": now(), "reason": "Completed"}
+        ended = {"exitCode": code, "startedAt": began, "finishedAt": now(), "reason": "Completed"}
         state = {"terminated": ended}
         status = {"phase": "Failed" if code else "Succeeded"}
         if task in self.evicted:

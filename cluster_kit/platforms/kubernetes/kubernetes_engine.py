@@ -17,6 +17,7 @@ from typing import Any
 from cluster_kit import labels
 from cluster_kit.errors import EngineError
 from cluster_kit.platforms.engine import (
+    Action,
     Container,
     ContainerSummary,
     Event,
@@ -73,7 +74,7 @@ class Watching(Listing):
         self, cluster: str, since: float, run: str = "", until: Subscription | None = None
     ) -> Iterator[Event]:
         already, ended = Told(), dict[str, tuple[int, float]]()
-        until = until or Subscription()
+        until, is_behind = until or Subscription(), True
         while True:
             pods = self.pods(cluster, run)
             self._keep(pods)
@@ -81,6 +82,9 @@ class Watching(Listing):
             ready = [pod for pod in pods if self._is_read(cluster, pod, ended)]
             gone_too = [pod for pod in pods if pod not in ready]
             yield from already.events([*ready, *map(_running, gone_too)], time.time())
+            if is_behind and not gone_too:
+                is_behind = False
+                yield Event(time.time(), Action.ALL_TOLD, "", None)
             if until.wait(max(POLL_S, len(pods) * EACH_S)):
                 return
 

@@ -209,7 +209,8 @@ def container_of(job: Record, index: int, pods: Sequence[Record]) -> Container:
 class Told:
     """The starts and ends of a cluster's pods that have been reported, by name."""
 
-    started: set[str] = field(default_factory=set)
+    started: dict[str, float] = field(default_factory=dict)
+    """Unix times."""
     ended: set[str] = field(default_factory=set)
     names: dict[str, str] = field(default_factory=dict)
     """Names of the kit's tasks by pod."""
@@ -220,15 +221,17 @@ class Told:
             known, task, code = str(pod["metadata"]["name"]), name_of(pod), exit_code(pod)
             self.names[known] = task
             if known not in self.started and started(pod) > 0:
-                self.started.add(known)
+                self.started[known] = started(pod)
                 yield Event(started(pod), Action.START, task, None)
             if known not in self.ended and code is not None:
                 self.ended.add(known)
                 yield Event(finished(pod), Action.DIE, task, code)
         for gone in self.names.keys() - {str(pod["metadata"]["name"]) for pod in pods}:
             task = self.names.pop(gone)
-            if gone in self.started - self.ended:
-                yield Event(now, Action.DIE, task, EXIT_TERMINATED)
+            if gone in self.started.keys() - self.ended:
+                # Kubernetes rounds times to seconds, so a start can be later than now.
+                at = max(now, self.started[gone])
+                yield Event(at, Action.DIE, task, EXIT_TERMINATED)
             self.ended.add(gone)
 
 

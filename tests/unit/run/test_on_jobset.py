@@ -45,8 +45,9 @@ def paced(fake: FakeKubernetes) -> None:
 def test_a_jobset_ends_with_its_leader_and_the_logs_of_its_tasks_are_kept(
     root: Path, cli: Cli, fake: FakeKubernetes
 ) -> None:
-    paced(fake)
+    fake.lasts_s = 60.0
     assert cli(*IN_SET, "--detach").code == 0
+    paced(fake)  # from now on: `wait` has seen worker-0 before it is deleted
     result = cli("wait", "demo")
     assert result.code == 0, result.err
     assert ("POST", "jobsets") in fake.asked and ("POST", "jobs") not in fake.asked

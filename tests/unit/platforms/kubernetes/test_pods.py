@@ -136,6 +136,14 @@ def test_each_start_and_end_is_reported_once_and_a_deleted_pod_has_ended() -> No
         ("die", 1),
         ("start", None),
     ]
-    (event,) = told.events([pod("a-1", ended(1))], 9.0)
-    assert (event.action, event.task, event.time, event.exit_code) == ("die", "worker-1", 9.0, 143)
-    assert list(told.events([], 10.0)) == []
+    (event,) = told.events([pod("a-1", ended(1))], 2e9)
+    assert (event.action, event.task, event.time, event.exit_code) == ("die", "worker-1", 2e9, 143)
+    assert list(told.events([], 2e9)) == []
+
+
+def test_a_pod_that_is_deleted_in_its_first_second_ends_after_its_start() -> None:
+    """Kubernetes' times are whole seconds, of which a start is the end."""
+    told = Told()
+    (start,) = told.events([pod("a-1", RUNS)], 0.0)
+    (end,) = told.events([], start.time - 0.5)
+    assert (start.action, end.action, end.time) == ("start", "die", start.time)
