@@ -88,7 +88,7 @@ def keys_of(sets: Iterable[str]) -> frozenset[str]:
 
 def _count(text: str) -> int | str:
     """A whole number; any other text stays as it is, and `load` reports it as invalid."""
-    return int(text) if COUNT.fullmatch(text) else text
+    return int(text) if COUNT.fullmatch(text.strip()) else text
 
 
 COUNT = re.compile(r"[+-]?[0-9]{1,18}")

@@ -297,6 +297,7 @@ def _short_runs(
     measured: list[Figures] = []
 
     def one(what: short.Short) -> Path:
+        say(f"training for at most {seconds} s: {what.title}")
         keys = short.overrides(what, seconds, given.count(roles.CHIEF.name) > 0)
         outcome = short.run(host, manifest, keys, workspace, lambda: QuietView(err))
         directory = short.directory(outcome)
@@ -316,6 +317,7 @@ def _short_runs(
     last = one(short.slower(measured[0 if by_ps else 1]))
     moved = Moved()
     if by_ps:
+        say("moving tensors between servers")
         outcome = short.transfer(host, workspace, lambda: QuietView(err))
         moved = moved_of(outcome.metrics, _samples(short.directory(outcome)))
         for name, bits in (("connection", moved.connection), (roles.PS.name, moved.ps)):

@@ -44,7 +44,8 @@ def claim(host: Host, engine: Engine, name: str, runs: Path) -> Iterator[None]:
             raise Watched(
                 f"the cluster {name} is being started or watched by {locked.about or 'a process'}",
                 f"`cluster-kit wait {name}` waits for its end, `cluster-kit status {name}` shows "
-                f"it, `cluster-kit down {name}` ends it, `--name OTHER` runs a second one",
+                f"it, `cluster-kit down {name}` ends it; with another `name` (--name OTHER, make: "
+                "NAME=OTHER) a second one runs beside it",
             ) from None
         except OSError as error:
             raise no_lock(error) from None

@@ -95,6 +95,7 @@ def test_a_template_stays_one_word(args: str, words: list[str] | None) -> None:
 def test_counts_and_style_can_be_given_with_another_program() -> None:
     given = values({"chief": "0", "ps": "1", "style": "all-tasks"})
     assert given == {"chief": 0, "ps": 1, "style": "all-tasks"}
+    assert values({"worker": "2 "}) == {"worker": 2}, "Make keeps the space before a comment"
 
 
 def test_an_open_quote_is_refused_without_printing_a_secret() -> None:

@@ -343,6 +343,7 @@ def test_a_short_run_with_too_few_steps_says_how_to_give_it_more_time(
     monkeypatch.setattr(short_runs, "directory", lambda _: ended)
     said = cli("measure", "compose/demo.toml", "--seconds", "40")
     assert said.code == 2 and "is too short for a profile" in said.err
+    assert said.err.startswith("training for at most 40 s: 1 worker, 1 ps\n")
     assert "give each run more time: --seconds 80" in said.err
 
 
