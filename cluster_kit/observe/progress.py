@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -356,10 +357,12 @@ class ProgressReader:
 
 def _thinned(entries: Iterator[Entry]) -> Iterator[Entry]:
     """At most AT_ONCE of each event, at equal distances, including the first and the last."""
+    if (first := next(entries, None)) is None:
+        return iter(())  # as five times a second, mostly
     kept: dict[type[Event], list[tuple[int, Entry]]] = {}
     last: dict[type[Event], tuple[int, Entry]] = {}
     came, every = Counter[type[Event]](), Counter[type[Event]]()
-    for numbered in enumerate(entries):
+    for numbered in enumerate(chain((first,), entries)):
         kind = type(numbered[1].event)
         those = kept.setdefault(kind, [])
         if came[kind] % (1 << every[kind]) == 0:
