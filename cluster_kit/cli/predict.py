@@ -21,6 +21,7 @@ from cluster_kit.observe.usage import Sample
 from cluster_kit.predict import picture
 from cluster_kit.predict.answer import Answer, Point, as_json, predict
 from cluster_kit.predict.measure import (
+    Alone,
     Figures,
     Moved,
     TooShort,
@@ -304,6 +305,8 @@ def _short_runs(
         try:
             figures = figures_of_run(directory, way, batch)
         except TooShort as error:
+            if outcome.success:  # it made all its steps, and more time is of no use
+                raise
             longer = min(LONGEST_S, 2 * seconds)
             hint = f"give each run more time: --seconds {longer}; or {error.hint}"
             raise UsageError(error.message, hint) from error
@@ -312,8 +315,14 @@ def _short_runs(
             say(line)
         return directory.path
 
-    for what in short.first_runs(by_ps):
-        one(what)
+    fewer, more = short.first_runs(by_ps)
+    try:
+        one(fewer)
+    except Alone as error:
+        say(error.message)
+        fewer, more = short.first_runs(by_ps, least=2)
+        one(fewer)
+    one(more)
     last = one(short.slower(measured[0 if by_ps else 1]))
     moved = Moved()
     if by_ps:

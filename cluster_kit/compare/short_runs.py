@@ -46,23 +46,23 @@ class Short:
         return ", ".join([*words, *([f"{self.mbit} Mbit/s"] if self.mbit else [])])
 
 
-def first_runs(by_ps: bool) -> tuple[Short, ...]:
-    """The runs on the manifest's own links."""
-    return tuple(Short(workers, int(by_ps)) for workers in (1, 2))
+def first_runs(by_ps: bool, least: int = 1) -> tuple[Short, Short]:
+    """The runs on the manifest's own links, of so many workers and of one more."""
+    return Short(least, int(by_ps)), Short(least + 1, int(by_ps))
 
 
 def slower(figures: Figures) -> Short:
     """The run on a link on which communication takes WIRE_PART of a step.
 
     Args:
-        figures: of two workers for an all-reduce, of one for ps.
+        figures: of two workers for an all-reduce, of as few as use them for ps.
     """
     step = figures.workers * figures.seconds / figures.steps
     moved = (figures.per_step("received") or 0.0) + (figures.per_step("sent") or 0.0)
     mbit = 8e-6 * moved / (WIRE_PART * step)
     if figures.bandwidth:
         mbit = min(mbit, figures.bandwidth * 1e-6 / 2)
-    workers = 1 if figures.way in PS_WAYS else 2
+    workers = figures.workers if figures.way in PS_WAYS else 2
     return Short(workers, figures.ps, max(LEAST_MBIT, min(MOST_MBIT, round(mbit))))
 
 

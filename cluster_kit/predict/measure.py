@@ -69,6 +69,8 @@ NORMAL = 0.455
 SAMPLED_S = 1.2
 """By so much a time is extended so that samples, a second apart, lie outside of it."""
 LONGEST_NAME = 200
+LEAST_EXCHANGED = 100
+"""Bytes, in both directions together, of the smallest message to a ps and its answer."""
 UPDATE = "--update"
 """The argument of built-in programs that says how ps apply gradients."""
 COUNTED = ("cpu_s", "rx_bytes", "tx_bytes")
@@ -89,6 +91,10 @@ class Used:
 
 class TooShort(UsageError):
     """A run has too few steps for a profile."""
+
+
+class Alone(UsageError):
+    """A run has ps, and its workers trained without them."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +219,7 @@ def figures_of(
     before = min(points[0][0] for points in series.values()) - LEAST_S
     variables, placement = _variables(entries, leader.name, [task.name for task in servers])
     clocked = _is_clocked(entries)
-    return Figures(
+    figures = Figures(
         name=name,
         way=found_way,
         workers=len(trainers),
@@ -238,6 +244,20 @@ def figures_of(
         placement=placement,
         quantiles=() if clocked else _quantiles(series, parts),
     )
+    _refuse_alone(figures)
+    return figures
+
+
+def _refuse_alone(figures: Figures) -> None:
+    """Raise Alone if a step sends less than any message to a ps has."""
+    sent, received = figures.per_step("sent"), figures.per_step("received")
+    if figures.way not in PS_WAYS or sent is None or received is None:
+        return
+    if sent + received < LEAST_EXCHANGED:
+        raise Alone(
+            f"{figures.name}: a step exchanges nothing with the ps, so it trains without them",
+            "a built-in program in graph mode does so if one task trains: measure 2 workers",
+        )
 
 
 # Steps: (Unix seconds, steps so far) of each worker.

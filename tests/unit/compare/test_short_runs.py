@@ -15,6 +15,7 @@ from tests.unit.predict.test_measure import limited, recorded
 def test_one_and_two_workers_on_the_manifests_links() -> None:
     assert first_runs(by_ps=True) == (Short(1, 1), Short(2, 1))
     assert first_runs(by_ps=False) == (Short(1, 0), Short(2, 0))
+    assert first_runs(by_ps=True, least=2) == (Short(2, 1), Short(3, 1))
     assert overrides(Short(2, 1), 60, has_chief=True) == {
         "worker": 2, "ps": 1, "evaluator": 0, "deadline": {"job": "60s"},
     }  # fmt: skip
@@ -25,6 +26,7 @@ def test_communication_takes_half_a_step_on_the_slower_link() -> None:
     figures = figures_of(*recorded(limited(1), step_s=0.5))
     assert slower(figures) == Short(1, 1, 50)
     assert slower(replace(figures, bandwidth=None)) == Short(1, 1, 64)
+    assert slower(replace(figures, workers=2)).workers == 2
     assert slower(replace(figures, way="ring", ps=0)).workers == 2
     assert slower(replace(figures, used={})) == Short(1, 1, 1)
 

@@ -6,8 +6,10 @@ import contextlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.usage import Sample
 from cluster_kit.predict.answer import predict
 from cluster_kit.predict.measure import (
+    Alone,
     Figures,
     Moved,
     Used,
@@ -98,6 +101,15 @@ def test_a_worker_that_was_started_again_shows_no_undisturbed_speed() -> None:
     again = [as_entry("worker-1", at, "start", {"attempt": 1}) for at in (0.5, 30.0)]
     with pytest.raises(UsageError, match="worker-1 was started again during the training"):
         figures_of(*recorded(limited(), more=again))
+
+
+def test_a_step_that_sends_nothing_tells_nothing_of_ps() -> None:
+    """Graph mode trains in the process if there is one replica, whether there are ps or not."""
+    made, entries, samples = recorded(limited(1))
+    idle = [replace(one, rx_bytes=one.time, tx_bytes=one.time) for one in samples]
+    with pytest.raises(Alone, match="a step exchanges nothing with the ps"):
+        figures_of(made, entries, idle)
+    figures_of(*recorded(limited(1, ps=0, chief=0, style="all-tasks")))
 
 
 def test_a_runs_page_has_its_speed_with_2_4_and_8_times_the_workers() -> None:
@@ -339,12 +351,15 @@ def test_a_short_run_with_too_few_steps_says_how_to_give_it_more_time(
 ) -> None:
     ended = saved(root, seconds=4)
     (root / "compose" / "demo.toml").write_text(MANIFEST)
-    monkeypatch.setattr(short_runs, "run", lambda *_: None)
     monkeypatch.setattr(short_runs, "directory", lambda _: ended)
-    said = cli("measure", "compose/demo.toml", "--seconds", "40")
-    assert said.code == 2 and "is too short for a profile" in said.err
-    assert said.err.startswith("training for at most 40 s: 1 worker, 1 ps\n")
-    assert "give each run more time: --seconds 80" in said.err
+    for success in (False, True):
+        outcome = SimpleNamespace(success=success)
+        monkeypatch.setattr(short_runs, "run", lambda *_, outcome=outcome: outcome)
+        said = cli("measure", "compose/demo.toml", "--seconds", "40")
+        assert said.code == 2 and "is too short for a profile" in said.err
+        assert said.err.startswith("training for at most 40 s: 1 worker, 1 ps\n")
+        assert ("give each run more time: --seconds 80" in said.err) is not success
+        assert "train for more steps or epochs" in said.err
 
 
 def test_predict_of_a_run_needs_no_profile_before(cli: Cli, root: Path) -> None:
