@@ -12,6 +12,7 @@ import functools
 import gc
 import itertools
 import logging
+import os
 import re
 import signal
 import sys
@@ -30,6 +31,7 @@ from tests import grammars, reports, threads
 from tests.alone import turn
 
 gc.disable()  # while tests are collected
+os.umask(0o022)  # tests of the modes of files expect it
 grammars.later()
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # type: ignore[misc]
 
