@@ -150,9 +150,7 @@ RUN_BY = {
     "cd compose/smoke": f"{PLAIN}::test_docker_compose_up_ends_with_exit_code_0_of_every_task",
     "docker compose up": f"{PLAIN}::test_docker_compose_up_ends_with_exit_code_0_of_every_task",
     "docker compose down": f"{PLAIN}::test_docker_compose_up_ends_with_exit_code_0_of_every_task",
-    "docker compose up --attach chief-0 --exit-code-from chief-0": (
-        f"{PLAIN}::test_exit_code_from_returns_the_chiefs_exit_code"
-    ),
+    "docker wait smoke-chief-0": f"{PLAIN}::test_the_chiefs_exit_code",
 }
 BY_THE_PAGE = {"docs/detection.md": CONVERT}
 """Pages whose blocks a test runs as they are written."""

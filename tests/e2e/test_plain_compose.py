@@ -43,7 +43,7 @@ def test_docker_compose_up_ends_with_exit_code_0_of_every_task(
 
 
 @pytest.mark.parametrize("code", [1, 3])
-def test_exit_code_from_returns_the_chiefs_exit_code(kit: Kit, code: int) -> None:
+def test_the_chiefs_exit_code(kit: Kit, code: int) -> None:
     program = kit.program(f"import sys\nprint('I give up')\nsys.exit({code})\n")
     made = kit.run("render", "smoke", "--name", kit.name, "--program", program)
     assert made.returncode == 0, made.stderr
@@ -51,4 +51,8 @@ def test_exit_code_from_returns_the_chiefs_exit_code(kit: Kit, code: int) -> Non
     done = compose(folder, "up", "--attach", "chief-0", "--exit-code-from", "chief-0")
     assert done.returncode == code, done.stderr
     assert "I give up" in done.stdout
+    waited = subprocess.run(
+        ["docker", "wait", f"{kit.name}-chief-0"], capture_output=True, text=True, timeout=60
+    )
+    assert waited.stdout.strip() == str(code)
     compose(folder, "down")
