@@ -313,7 +313,7 @@ def _advice(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
         if gained < PAYS * (more / fewer - 1):
             why = best[more].limit
             reason = f": {why.text}" if why and why.kind != COMPUTE else ""
-            text = f"beyond {_workers(fewer)} it stops paying"
+            text = f"beyond {_workers(fewer)} more bring less than half of their speed"
             faster = f"{gained:.0%} faster" if gained >= 0.005 else "no faster"
             yield f"{text}: {more} are {faster}{reason}"
             return
