@@ -370,7 +370,7 @@ def _refuse_unknown_packages(host: Host, cluster: Cluster) -> None:
 
 
 def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
-    packages = cluster.requirements.count("\n")
+    packages = sum(not line.startswith("-") for line in cluster.requirements.splitlines())
     say(f"installing {packages} requirement{'s' if packages > 1 else ''} into {cluster.image}")
     base = choose_base(host, say)
     with (

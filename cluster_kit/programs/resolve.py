@@ -230,6 +230,7 @@ EXTRA = "-with-"
 FILES = re.compile(
     r"(-r|-c|-e|--requirement|--constraint|--editable)\b|--find-links[= ](?!https?:)"
 )
+VCS = re.compile(r"([^:]*@\s*)?(git|hg|svn|bzr)\+")
 PATHS = re.compile(r"\.{0,2}/|~|file:|[^:]*@\s*file:|(?!.*://).*\.(whl|zip|tar\.gz)\b")
 
 
@@ -253,7 +254,9 @@ def lines_of(text: str) -> dict[int, str]:
 
 def requirement_fault(line: str) -> str:
     """The rule that a line breaks if it names another local file, since the build has only this
-    one; "" for any other line."""
+    one, or a repository; "" for any other line."""
+    if VCS.match(line):
+        return "the image has no git, nor any other program that fetches a repository"
     if FILES.match(line):
         return "the build sees this one file and none that it names"
     return "the build sees no path of this host" if PATHS.match(line) else ""
@@ -287,8 +290,15 @@ def read_requirements(name: str, folder: Path) -> Requirements:
         return Requirements(problems=(problem,))
     hint = "write packages as `name` or `name==version`, one a line"
     places = tuple(f"{path.name}:{number}" for number in lines)
+    archive = "name an archive in its place: `NAME @ https://HOST/…/REF.tar.gz`"
     problems = [
-        Problem("requirements", f"`{without_url_passwords(line)}`", rule, hint, line=place)
+        Problem(
+            "requirements",
+            f"`{without_url_passwords(line)}`",
+            rule,
+            archive if VCS.match(line) else hint,
+            line=place,
+        )
         for place, line in zip(places, lines.values(), strict=True)
         if (rule := requirement_fault(line))
     ]

@@ -46,6 +46,8 @@ def test_comments_and_blank_lines_are_ignored_and_continued_lines_joined() -> No
         ("mine-1.0-py3-none-any.whl", "no path of this host"),
         ("~/mine.zip", "no path of this host"),
         ("mine @ file:///opt/mine.whl", "no path of this host"),
+        ("git+https://host.example/mine.git@v1", "has no git"),
+        ("mine @ git+ssh://git@host.example/mine.git", "has no git"),
     ],
 )
 def test_files_outside_of_the_requirements_are_not_available_to_the_build(
