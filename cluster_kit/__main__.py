@@ -9,12 +9,14 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from cluster_kit.errors import Interrupted, KitError
+from cluster_kit.errors import HostError, Interrupted, KitError
 from cluster_kit.util import process, stdio
 
 
 def main() -> NoReturn:
     """Run the command line, and end the process with its exit code, even if threads still run."""
+    stdio.open_closed()
+    stdio.name_full_disk()
     stdio.guard_against_commands()
     os.umask(os.umask(stat.S_IRWXO) | stat.S_IWOTH)  # changes nothing for others
     stdio.leave(_exit_code(_run))
@@ -60,6 +62,12 @@ def _run() -> None:
     except KitError as error:
         app.print_error(error, as_json="--json" in sys.argv)
         sys.exit(error.exit_code)
+    except stdio.DiskFull as error:
+        full = HostError(
+            f"stdout cannot be written: {error.strerror}", "free space, or print elsewhere"
+        )
+        app.print_error(full)
+        sys.exit(full.exit_code)
 
 
 if __name__ == "__main__":

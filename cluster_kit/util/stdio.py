@@ -17,6 +17,49 @@ from cluster_kit.util.terminal import Guard, is_ci
 TAKES_S = 1.0
 PART = select.PIPE_BUF
 """Bytes that a pipe accepts at once if it accepts any."""
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def open_closed() -> None:
+    """Open /dev/null for each standard stream that was closed before the start (`>&-`).
+
+    Otherwise the next file or socket gets its descriptor, and child processes would print into it.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        null = os.open(os.devnull, os.O_RDWR)
+        if null != descriptor:
+            os.dup2(null, descriptor)
+            os.close(null)
+        os.set_inheritable(descriptor, True)
+        raw = io.FileIO(descriptor, "w" if descriptor else "r", closefd=False)
+        buffered = io.BufferedWriter(raw) if descriptor else io.BufferedReader(raw)
+        setattr(sys, name, io.TextIOWrapper(buffered, encoding="utf-8"))
+
+
+class DiskFull(OSError):
+    """The disk of the file into which stdout goes is full."""
+
+
+def name_full_disk() -> None:
+    """Let writes to stdout raise DiskFull, so that they differ from writes to other files."""
+    with contextlib.suppress(OSError, ValueError):  # in memory
+        if stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode) or sys.stdout.isatty():
+            return
+        raw = _Printed(sys.stdout.fileno(), "w", closefd=False)
+        options = (sys.stdout.encoding, sys.stdout.errors)
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), *options)
+
+
+class _Printed(io.FileIO):
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno in _NO_SPACE:
+                raise DiskFull(error.errno, error.strerror) from None
+            raise
 
 
 def guard_against_commands() -> None:
@@ -92,7 +135,10 @@ class _Lasting(io.FileIO):
     """A raw stream that writes to /dev/null after its pipe or its terminal was closed.
 
     It does the same if nobody reads the pipe after an interrupt: the command still has to clean up.
+    If its disk is full, it drops what does not fit, and says so once on stderr.
     """
+
+    _dropped = False
 
     def write(self, data: Any, /) -> int:
         if process.is_interrupted() and not _takes(self.fileno()):
@@ -100,10 +146,21 @@ class _Lasting(io.FileIO):
         try:
             return super().write(memoryview(data)[:PART] if process.is_interrupted() else data)
         except OSError as error:
+            if error.errno in _NO_SPACE:
+                return self._drop(data, error)
             if error.errno not in (errno.EPIPE, errno.EIO):
                 raise
             self._give_up()
             return super().write(data)
+
+    def _drop(self, data: Any, error: OSError) -> int:
+        if not self._dropped:
+            self._dropped = True
+            with contextlib.suppress(OSError):
+                stream = {1: "stdout", 2: "stderr"}.get(self.fileno(), "a stream")
+                line = f"{stream} cannot be written: {error.strerror}; this command continues\n"
+                os.write(2, line.encode())
+        return len(data)
 
     def _give_up(self) -> None:
         # Replace the descriptor itself: child processes inherit it and write to it, too.

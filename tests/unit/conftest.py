@@ -84,6 +84,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> P
     monkeypatch.setattr(prepare, "gather", lambda *_: host())
     monkeypatch.setattr(process, "interrupt_once", lambda: None)
     monkeypatch.setattr(stdio, "outlive_readers", lambda: None)
+    monkeypatch.setattr(stdio, "name_full_disk", lambda: None)
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path
 

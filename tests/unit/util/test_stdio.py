@@ -6,19 +6,21 @@ import io
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TextIO
 
 import pytest
 from rich.console import Console
 
 from cluster_kit import __main__
-from cluster_kit.cli import up
+from cluster_kit.cli import new, up
 from cluster_kit.show.view import LiveView, PlainView
 from cluster_kit.util import stdio
 from cluster_kit.util.stdio import lasting
 from tests.unit.command_line import Cli
 
 LEAVE = stdio.leave
+NAME_FULL_DISK = stdio.name_full_disk
 
 
 @pytest.fixture
@@ -45,6 +47,49 @@ def test_a_view_continues_without_a_reader(
     story.phase("planning")
     story.log("chief-0", "epoch 1")
     story.close()
+
+
+def test_a_stream_that_was_closed_before_the_start_is_opened_on_its_own_descriptor() -> None:
+    """In a child process: the descriptors of this one belong to pytest."""
+    if not (child := os.fork()):
+        for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+            os.close(descriptor)
+            setattr(sys, name, None)
+        stdio.open_closed()
+        print("dropped", flush=True)
+        opened = [Path(f"/proc/self/fd/{number}").readlink() for number in range(3)]
+        right = sys.stdin.read() == "" and opened == [Path(os.devnull)] * 3
+        os._exit(0 if right and all(os.get_inheritable(number) for number in range(3)) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_full_disk_below_stdout_is_an_error_without_a_traceback(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    stream = io.TextIOWrapper(io.BufferedWriter(io.FileIO(full, "w", closefd=False)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        NAME_FULL_DISK()
+        with pytest.raises(stdio.DiskFull) as raised:
+            print("said", flush=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full)  # its buffer is written when it closes
+
+    def fails() -> None:
+        raise raised.value
+
+    monkeypatch.setattr(new, "json_schema", fails)
+    ended = cli("schema")
+    assert (ended.code, ended.out) == (3, "")
+    assert "error: stdout cannot be written: No space left on device" in ended.err
+
+
+def test_a_run_continues_if_the_disk_of_its_log_is_full(capfd: pytest.CaptureFixture[str]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        stream = lasting(full)
+        for _ in range(2):
+            print("said", file=stream, flush=True)
+    assert capfd.readouterr().err.count("No space left on device; this command continues") == 1
 
 
 def test_output_with_a_reader_arrives() -> None:
