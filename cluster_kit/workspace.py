@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import secrets
+import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -303,6 +304,21 @@ def new_run(runs: Path, now: datetime) -> RunDirectory:
         _point_latest(runs, path.name)
         return _prepared(path)
     raise RuntimeError(f"{runs}: no free run directory for {stem}")
+
+
+def withdraw(run: RunDirectory) -> None:
+    """Remove the directory of a run that never began, so that `--resume` does not continue in it.
+
+    `latest` then points at the newest other run.
+    """
+    if run.record.exists():
+        return
+    runs = run.path.parent
+    with contextlib.suppress(OSError):
+        shutil.rmtree(run.path)
+        (runs / "latest").unlink()
+        if (newest := newest_run_directory(runs)) is not None:
+            _point_latest(runs, newest.path.name)
 
 
 def last_run(runs: Path) -> RunDirectory:

@@ -394,6 +394,9 @@ HINT = "free space there or get write access, then run the command again"
 
 def why(error: OSError, folder: Path) -> str:
     """The system's message for the error, with the free space if the disk is full."""
+    for path in (folder, *folder.parents):
+        if path.is_symlink() and not path.exists():
+            return f"{path} is a link to {path.readlink()}, which does not exist; is it mounted?"
     words = error.strerror or type(error).__name__
     return f"{words} ({free(folder)})" if error.errno in FULL else words
 

@@ -12,8 +12,9 @@ import pytest
 
 from cluster_kit.errors import HostError
 from cluster_kit.run import conclude, launch, run_directory, start
+from cluster_kit.workspace import newest_run_directory
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
-from tests.fakes.stage import Stage
+from tests.fakes.stage import NAME, Stage
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 LOST = {"chief-0": [Life((says(0.1, "start", attempt=1), prints(0.2, "trains"), dies(1.0, 4)))]}
@@ -125,8 +126,28 @@ def test_a_full_workspace_is_reported_before_anything_starts(
     with pytest.raises(HostError) as told:
         stage.up()
     assert "cannot be written: No space left on device (0 MB of 65 MB free)" in told.value.message
+    assert str(stage.workspace.runs(NAME)) in told.value.message, "perhaps another disk"
     assert stage.docker.ups == []
     assert stage.is_clean()
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_a_run_that_never_began_is_not_the_last_one(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, *, earlier: bool
+) -> None:
+    before = stage.up() and stage.directory if earlier else None
+    monkeypatch.setattr(run_directory, "reserve", raising(FULL))
+    with pytest.raises(HostError):
+        stage.up()
+    assert newest_run_directory(stage.workspace.runs(NAME)) == before
+
+
+def test_a_link_to_a_disk_that_is_not_mounted_is_named(stage: Stage) -> None:
+    runs = stage.workspace.runs(NAME)
+    runs.parent.mkdir()
+    runs.symlink_to("/nowhere/runs")
+    with pytest.raises(HostError, match="is a link to /nowhere/runs, which does not exist"):
+        stage.up()
 
 
 def test_free_space_is_that_of_the_nearest_existing_folder(tmp_path: Path) -> None:
