@@ -27,6 +27,8 @@ GRACE_S = 4.0
 POLL_S = 0.1
 EXIT_CODE = 130
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_hangup: Any = signal.SIG_DFL
+"""What a closed terminal does: it ends the command, unless that was started by `nohup`."""
 _is_command = False
 _is_interrupted = False
 _calls = 0
@@ -36,8 +38,9 @@ _completing = 0
 
 def interrupt_once() -> None:
     """Let the first signal raise KeyboardInterrupt in the main thread and ignore the rest."""
-    global _is_command, _is_interrupted, _calls
+    global _is_command, _is_interrupted, _calls, _hangup
     if not _is_command:
+        _hangup = signal.getsignal(signal.SIGHUP)
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -46,14 +49,16 @@ def interrupt_once() -> None:
     _calls += 1
     for number in _NUMBERS:
         signal.signal(number, _interrupt)
+    signal.signal(signal.SIGHUP, _hangup)
 
 
 def ignore() -> None:
-    """Ignore both signals from now on: for the short work at the end that must be completed.
+    """Ignore both signals, and the closing of the terminal, from now on: for the short work at the
+    end that must be completed.
 
     Nothing if `interrupt_once` was never called: this process is not the kit's command.
     """
-    for number in _NUMBERS if _is_command else ():
+    for number in (*_NUMBERS, signal.SIGHUP) if _is_command else ():
         signal.signal(number, signal.SIG_IGN)
 
 

@@ -24,7 +24,9 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
     def launch(*_: object, **__: object) -> SimpleNamespace:
         seen.append(signal.getsignal(signal.SIGTERM))
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
         process.ignore()
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, "closed while it cleans up"
         code = Interrupted.exit_code if len(seen) == 3 else 5
         return SimpleNamespace(
             exit_code=code, success=False, blame="", message="x", run="/none", tasks=[]
@@ -32,7 +34,8 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
     for module in (measure, speedup):
         monkeypatch.setattr(module, "launch", launch)
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
     monkeypatch.setattr(process, "_is_command", True)  # without its thread
     process.interrupt_once()
     yield seen
