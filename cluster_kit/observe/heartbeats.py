@@ -59,6 +59,14 @@ def all_of(seen: RunState) -> list[Silence]:
     return [one for one in silences if one.task in seen.tasks]
 
 
+def heard_again(silence: Silence, seen: RunState) -> float | None:
+    """The Unix time at which a task that was silent answered; None if it did not."""
+    again = (
+        e.time for e in seen.entries if isinstance(e.event, Heard) and e.event.of == silence.task
+    )
+    return min((time for time in again if time >= silence.time), default=None)
+
+
 def cuts(seen: RunState) -> list[str]:
     """A sentence for each time that two tasks answered their leader, but not each other, oldest
     first."""

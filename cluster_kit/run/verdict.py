@@ -510,9 +510,11 @@ def _why_no_profile(asked: ProfileAt, seen: RunState) -> str:
 
 def _silence(silence: Silence, seen: RunState) -> str:
     """A text about a silence, and what happened after it."""
-    if any(start > silence.time for start in seen.starts(silence.task)):
-        return f"{silence}; it was started again"
-    return str(silence)
+    start = min((at for at in seen.starts(silence.task) if at > silence.time), default=math.inf)
+    heard = heartbeats.heard_again(silence, seen)
+    if heard is not None and heard < start:
+        return f"{silence}; it answered again after {heard - silence.last_heard:.0f} s"
+    return f"{silence}; it was started again" if start < math.inf else str(silence)
 
 
 def _late_failure(end: End, cluster: Cluster) -> str:

@@ -57,6 +57,7 @@ def test_a_task_that_answers_again_in_time_is_not_restarted(stage: Stage) -> Non
     outcome = stage.up({"chief-0": [hears_nothing_of("worker-1", spoke)]})
     assert outcome.success
     assert {task.restarts for task in outcome.tasks} == {0}
+    assert re.search(r"; it answered again after 1\d s$", outcome.notes[0])
 
 
 def test_silent_tasks_are_restarted_as_often_as_other_lost_tasks(stage: Stage) -> None:
