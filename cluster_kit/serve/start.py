@@ -48,6 +48,8 @@ from cluster_kit.workspace import RunDirectory, write_atomically
 def _stop(host: Host, engine: Engine, container: Container) -> str:
     _note(host, container, user_requests.END)
     engine.end(container.id)
+    if container.leader:
+        return "stopped, and with it the job: `up --resume` continues it"
     return "stopped: `restart` starts it again"
 
 
@@ -81,14 +83,15 @@ def _note(host: Host, container: Container, what: str) -> None:
 
 
 def _restart(host: Host, engine: Engine, container: Container) -> str:
-    names = lifecycle.restart(host, engine, container)
-    return "restarted" if len(names) == 1 else f"restarted, and with it {', '.join(names)}"
+    others = [name for name in lifecycle.restart(host, engine, container) if name != container.name]
+    return f"restarted, and with it {', '.join(others)}" if others else "restarted"
 
 
 OF_TASK: Mapping[str, Callable[[Host, Engine, Container], str]]
 OF_TASK = {"stop": _stop, "kill": _kill, "freeze": _freeze, "thaw": _thaw, "restart": _restart}
 OF_CLUSTER: Mapping[str, Callable[[Host, Engine, str], bool]]
 OF_CLUSTER = {"stop": lifecycle.stop, "start": lifecycle.start}
+_DONE = {"stop": "stopped: `start` continues it", "start": "started again"}
 
 
 def to_task(host: Host, engine: Engine, cluster: str, task: str, verb: str) -> str:
@@ -109,7 +112,7 @@ def to_cluster(host: Host, engine: Engine, cluster: str, verb: str) -> str:
     if verb not in OF_CLUSTER:
         raise UsageError(f"{verb} was not found", proposal(verb, list(OF_CLUSTER)))
     done = OF_CLUSTER[verb](host, engine, cluster)
-    return f"{cluster}: {'done' if done else 'nothing to do'}"
+    return f"{cluster}: {_DONE[verb] if done else 'nothing to do'}"
 
 
 LATELY_S = 600.0

@@ -62,6 +62,17 @@ def test_a_reload_shows_the_same(browser: Any, made: MadeUp, url: str) -> None:
         stays_here(one)
 
 
+def test_a_cluster_whose_tasks_have_all_ended_is_not_running(
+    browser: Any, made: MadeUp, url: str
+) -> None:
+    with opened(browser, url) as one:
+        see(one, ".badge", "running")
+        for task in made.cluster.tasks:
+            made.happens(task.name, 12.0, "die", 0)
+        see(one, ".badge", "not running")
+        stays_here(one)
+
+
 def test_the_end_is_shown_and_then_the_next_run(browser: Any, made: MadeUp, url: str) -> None:
     with opened(browser, url) as one:
         see(one, ".badge", "running")

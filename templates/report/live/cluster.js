@@ -56,7 +56,7 @@ function redraw() {
   if (took > REDRAW_MS / 10) live.due = setTimeout(redraw, took * 10);
 }
 
-const running = () => { if (live.table) body.querySelector(".badge").textContent = "running"; };
+const running = () => { if (live.table) body.querySelector(".badge").textContent = live.table.runs() ? "running" : "not running"; };
 
 function redrawFigures(run) {
   zoom.followers = zoom.followers.filter((follow) => follow !== live.pictures.follow);

@@ -16,7 +16,7 @@ async function control(path, what, whom) {
   said.textContent = "…";
   try {
     const response = await fetch(`/control/${path}`, { method: "POST", headers: bearer });
-    said.textContent = (await response.text()).trim();
+    said.textContent = (await response.text()).trim().replace(/^\d+: /, "").replaceAll("\n", " → ");
   } catch { said.textContent = "the connection is lost"; }
 }
 
@@ -24,7 +24,7 @@ const button = (cluster, what, path, whom = `all tasks of ${cluster}`) => elemen
 
 function nowSection(cluster, tasks, controls) {
   const columns = COLUMNS.filter(([heading]) => heading !== "GPU" || tasks.some((task) => task.gpus.length));
-  const rows = new Map();
+  const rows = new Map(), states = new Map();
   for (const { name, leads } of tasks) {
     const cells = columns.map(([heading]) => element("td", { class: heading === "state" ? null : "figure" }));
     const buttons = controls ? Object.keys(VERBS).map((verb) => button(cluster, verb, `${encodeURIComponent(name)}/${verb}`, name)) : [];
@@ -36,6 +36,7 @@ function nowSection(cluster, tasks, controls) {
     for (const [name, figures] of Object.entries(now)) {
       const found = rows.get(name);
       if (!found) continue;
+      states.set(name, figures.state);
       columns.forEach(([heading, of], at) => {
         const text = heading === "state" && figures.straggler ? `${of(figures)}, lags` : of(figures);
         if (found.cells[at].textContent === text) return;
@@ -47,5 +48,6 @@ function nowSection(cluster, tasks, controls) {
   const head = element("tr", {}, ...["task", ...columns.map(([heading]) => heading), ...(controls ? [""] : [])].map((text) => element("th", { scope: "col" }, text)));
   const all = controls ? element("div", { class: "bar" }, button(cluster, "stop", "stop"), button(cluster, "start", "start"), element("span", { class: "soft" }, "all tasks"), said) : null;
   const made = section("now", "Now", all, element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...[...rows.values()].map(({ row }) => row)))));
-  return { made, update };
+  const runs = () => !states.size || [...states.values()].some((state) => state !== "ended");
+  return { made, update, runs };
 }

@@ -33,6 +33,11 @@ def test_each_verb_does_what_it_says(made: MadeUp) -> None:
     assert noted == [(what, ("worker-0",)) for what in ("freeze", "thaw", "kill", "end")]
 
 
+def test_the_job_ends_with_its_leader(made: MadeUp) -> None:
+    stopped = to_task(fake_host(), made, "demo", "chief-0", "stop")  # type: ignore[arg-type]
+    assert stopped == "chief-0: stopped, and with it the job: `up --resume` continues it"
+
+
 @pytest.mark.parametrize(
     ("task", "verb", "kind", "says"),
     [
@@ -57,7 +62,7 @@ def test_a_cluster_is_stopped_as_by_the_command(
     made: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(made, "stop", lambda name: made.done.append(("stop", name)), raising=False)
-    assert to_cluster(fake_host(), made, "demo", "stop") == "demo: done"  # type: ignore[arg-type]
+    assert to_cluster(fake_host(), made, "demo", "stop") == "demo: stopped: `start` continues it"  # type: ignore[arg-type]
     assert made.done == [("stop", "demo")]
     assert [one.what for one in user_requests.read(made.run.path)] == ["stop"]
     with pytest.raises(UsageError, match="explode was not found"):
