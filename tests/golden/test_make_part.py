@@ -46,6 +46,7 @@ def test_the_makefiles_own_default_target_is_unchanged(project: Path) -> None:
          ["up", "a b.toml", "--workers=3", "--ps=0"]),
         (("ARGS=--name it's $$HOME", "PROGRAM=t.py", "DATA=~/x", "GPUS=auto"),
          ["up", "demo", "--program=t.py", "--args=--name it's $HOME", "--data=~/x", "--gpus=auto"]),
+        (("ARGS=--a 1\n--b",), ["up", "demo", "--args=--a 1 --b"]),
         (("KEEP=1", "RESUME=1"), ["up", "demo", "--keep", "--resume"]),
         (("KEEP=0", "RESUME=0", "TF1=0"), ["up", "demo"]),
         (("KEEP=failed",), ["up", "demo", "--keep=failed"]),
