@@ -15,11 +15,10 @@ from trainer.programs.linear_regression import options, regression  # noqa: E402
 
 
 class Said:
-    """Keeps the figures of the last event."""
+    """Keeps the figures of the last event of each kind."""
 
     def write(self, event: str, **figures: float) -> None:
-        if event == "metrics":
-            self.metrics = figures
+        setattr(self, event, figures)
 
 
 def summaries(folder) -> dict[str, str]:
@@ -44,6 +43,7 @@ def test_a_files_line_is_found_and_every_summary_is_written(tmp_path):
     regression.train(task, chosen, output)
     assert output.metrics["w"] == pytest.approx(3, abs=0.02)
     assert output.metrics["b"] == pytest.approx(-2, abs=0.02)
+    assert output.training == {"images_per_step": chosen.batch_size, "steps": 600}
     found = summaries(tmp_path)
     assert {"loss": "scalar", "w": "scalar", "b": "scalar", "histograms/w": "histogram",
             "histograms/b": "histogram", "histograms/z": "histogram", "gradients/w": "histogram",

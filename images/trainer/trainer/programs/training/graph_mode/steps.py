@@ -91,13 +91,20 @@ EVENT_S = 1.0
 class Report:
     """Decides before each step what to fetch, and reports it after the step."""
 
-    def __init__(self, options: GraphOptions, progress: Progress | None, logs: Path | None) -> None:
+    def __init__(
+        self,
+        options: GraphOptions,
+        progress: Progress | None,
+        logs: Path | None,
+        images_per_step: int,
+    ) -> None:
         self.shown: Mapping[str, float] = {}
         self.first: tuple[int, float] | None = None
         """(global step, monotonic seconds) after this replica's first step."""
         self.last: tuple[int, float] | None = None
         self._options = options
         self._progress = progress
+        self._images_per_step = images_per_step
         self._losses: deque[float] = deque(maxlen=LOSSES)
         self._own_steps = 0
         self._step = 0
@@ -114,7 +121,7 @@ class Report:
     def begin(self, step: int, end_at: int) -> None:
         """Note that a session starts at this global step; training ends at `end_at`."""
         if self._progress and self._writer:
-            self._progress.write("training", steps=end_at)
+            self._progress.write("training", images_per_step=self._images_per_step, steps=end_at)
         self._step = step
         self._summarized = step
         self._said = self._event = (step, time.monotonic())

@@ -172,15 +172,20 @@ class Training:
                 graph.checkpoints, options.save_secs, job.milestone_steps, job.on_milestone
             )
         logs = output / FOLDER / TRAIN
-        self._report = Report(options, progress, logs if replica.is_chief else None)
+        images = job.examples_per_batch * options.num_clones
+        self._report = Report(
+            options,
+            progress,
+            logs if replica.is_chief else None,
+            images * (replica.gradients_per_round or 1),
+        )
         self._report.show(graph.graph)
         if replica.is_chief:
             with graph.graph.as_default():
                 placement.tell(progress, tf1.global_variables())
         self._shutdown = Shutdown(
-            graph.counters, replica, self._report, self._manager,
-            images_per_step=job.examples_per_batch * options.num_clones,
-        )  # fmt: skip
+            graph.counters, replica, self._report, self._manager, images_per_step=images
+        )
 
     def attempt(self, target: str, config: tf1.ConfigProto) -> GraphResult:
         """Train to the end in one session; raises TensorFlow's errors if a server is lost."""
