@@ -13,16 +13,21 @@ from cluster_kit.util.paths import is_directory, is_file
 
 _MOST_ENTRIES = 2_000
 """Entries of a directory that are compared with a name."""
+LEAST_BEGUN = 3
+"""So many letters of a name tell it."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most similar to `name`; None if no name is similar.
 
-    Swapped letters count as a typing error: `pu` means up, not gpus.
+    Swapped letters count as a typing error: `pu` means up, not gpus. So does the beginning of one
+    name only: `stat` means status, not start.
     """
     names = list(known)
     swapped = [one for one in names if sorted(one) == sorted(name) and one != name]
-    return next(iter([*swapped, *difflib.get_close_matches(name, names, n=1)]), None)
+    begun = [one for one in names if len(name) >= LEAST_BEGUN and one.startswith(name)]
+    whole = begun if len(begun) == 1 else []
+    return next(iter([*swapped, *whole, *difflib.get_close_matches(name, names, n=1)]), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -83,6 +83,7 @@ def test_verbose_is_accepted_before_and_after_a_verb(words: tuple[str, ...], cli
         (("runs", "lst"), "verb: lst", "list"),
         (("image", "build", "--quit"), "option: --quit", "--quiet"),
         (("stauts",), "verb: stauts", "status"),
+        (("stat",), "verb: stat", "status"),
     ],
 )
 def test_a_mistyped_verb_or_option_is_answered_with_the_nearest(
