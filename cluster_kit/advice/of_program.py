@@ -15,6 +15,7 @@ from pathlib import Path
 from cluster_kit.advice.sources import Hint, Source, read
 from cluster_kit.advice.strategies import (
     always,
+    check_cluster_specs,
     check_generators,
     check_own_cluster,
     check_servers,
@@ -356,6 +357,7 @@ def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tup
     hints = [*check_arguments(manifest), *check_secrets(manifest), *unread]
     for rule in (
         check_own_cluster,
+        check_cluster_specs,
         check_strategies,
         check_servers,
         check_tf1,

@@ -84,7 +84,7 @@ def own_cluster(sources: list[Source], manifest: Manifest) -> OwnCluster | None:
             names = {name for s in sources for node in s.nodes for name in s.meanings(node)}
             starts = any(name.startswith(STARTERS) or name.endswith(".Server") for name in names)
             local = len(addresses) > 1 and all(map(LOCAL.fullmatch, addresses))
-            shown = ", ".join(addresses[:2]) + (", …" if len(addresses) > 2 else "")
+            shown = _some(addresses)
             replaced = f"the program replaces TF_CONFIG with addresses of its own ({shown})"
             return OwnCluster(source.location(writes[0]), replaced, local and not starts)
     return None
@@ -139,6 +139,77 @@ def check_own_cluster(sources: list[Source], manifest: Manifest) -> Iterator[Hin
     if fixed is not None and not fixed.hangs:
         rule = "the tasks of this cluster have others"
         yield Hint("program", fixed.what, rule, KEEP_TF_CONFIG, fixed.location)
+
+
+def check_cluster_specs(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields hints on a ClusterSpec that does not name this cluster's tasks, and on servers that a
+    program starts as a cluster of its own.
+
+    A program that names TF_CONFIG may use them only without it.
+    """
+    if manifest.program in PROGRAMS or manifest.subnet != "auto":
+        return
+    if any(_reads_this_cluster(node) for source in sources for node in source.nodes):
+        return
+    for source in sources:
+        loops = (node for node in source.nodes if isinstance(node, _LOOPS))
+        repeated = {inner for loop in loops for inner in ast.walk(loop)}
+        for node in source.nodes:
+            names = source.meanings(node.func) if isinstance(node, ast.Call) else ()
+            if node in repeated and any(map(_SERVER.fullmatch, names)):
+                yield source.hint(
+                    node,
+                    "the program starts the servers of a cluster of its own, in its process",
+                    "the tasks of this cluster then get no work",
+                    "in place of its resolver, write "
+                    "`tf.distribute.cluster_resolver.TFConfigClusterResolver()`",
+                )
+                return
+            if any(map(_CLUSTER_SPEC.fullmatch, names)):
+                spec = next(iter(getattr(node, "args", ())), None)
+                addresses = _addresses(_value(spec, source)) if spec is not None else ()
+                if len(addresses) > 1 and not any(map(_OF_TASK.match, addresses)):
+                    yield source.hint(
+                        node,
+                        f"the program's ClusterSpec has addresses of its own ({_some(addresses)})",
+                        "the tasks of this cluster have others",
+                        ("take them as flags, and write ", _HOSTS),
+                    )
+                    return
+
+
+_LOOPS = (ast.For, ast.While, ast.ListComp)
+_SERVER = re.compile(r"tensorflow\.(compat\.v[12]\.)?(train|distribute)\.Server")
+_CLUSTER_SPEC = re.compile(r"tensorflow\.(compat\.v[12]\.)?train\.ClusterSpec")
+_OF_TASK = re.compile(rf"({'|'.join(ROLES)})-\d+:")
+"""An address by a task's name, which every task can resolve."""
+_HOSTS = Setting("args", ("--ps_hosts={{ ps_hosts }}", "--worker_hosts={{ worker_hosts }}"))
+
+
+def _reads_this_cluster(node: ast.AST) -> bool:
+    text = node.value if isinstance(node, ast.Constant) else last_name(node)
+    return text in ("TF_CONFIG", "TFConfigClusterResolver")
+
+
+def _value(node: ast.expr, source: Source) -> object:
+    """The literal value of an expression, None if it is not certain: a variable has one if it is
+    assigned once."""
+    if isinstance(node, ast.Dict):
+        return {key: _value(value, source) for key, value in _items(node)}
+    if isinstance(node, ast.Name):
+        values = [
+            n.value
+            for n in source.nodes
+            if isinstance(n, ast.Assign) and node.id in map(last_name, n.targets)
+        ]
+        return _value(values[0], source) if len(values) == 1 else None
+    with contextlib.suppress(ValueError, RecursionError):
+        return ast.literal_eval(node)
+    return None
+
+
+def _some(addresses: tuple[str, ...]) -> str:
+    return ", ".join(addresses[:2]) + (", …" if len(addresses) > 2 else "")
 
 
 def _guarded(source: Source) -> set[ast.AST]:

@@ -387,6 +387,8 @@ PLACES = {
 """Flags of programs older than TF_CONFIG, and the templates with their values."""
 SURE = ({"ps_hosts", "worker_hosts"}, {"master", "task", "worker_replicas"})
 """Sets of flags: a program that defines all flags of a set is older than TF_CONFIG."""
+LIKELY = ({"job_name", "task_index"}, {"job_name", "task_id"})
+"""The same, if its cluster's addresses come from elsewhere: not certain."""
 NOT_TOLD = "no argument sets them, so no task knows its role and index"
 SIMILAR = 0.8
 """How similar a misspelled flag is to the right one, from 0 to 1."""
@@ -455,9 +457,14 @@ def _missing(sources: list[Source], manifest: Manifest) -> list[_Flag]:
     defined = {flag.name: flag for source in sources for flag in _flags(source)}
     given_flags = {argument.lstrip("-").partition("=")[0] for argument in manifest.args}
     known = [name for name in PLACES if name in defined]
-    if given_flags.intersection(known) or not any(sure <= defined.keys() for sure in SURE):
+    if given_flags.intersection(known):
         return []
-    unneeded = SERVER if defined.keys() >= SURE[0] else HOSTS
+    if any(sure <= defined.keys() for sure in SURE):
+        unneeded = SERVER if defined.keys() >= SURE[0] else HOSTS
+    elif any(likely <= defined.keys() for likely in LIKELY):
+        unneeded = SERVER | HOSTS
+    else:
+        return []
     return [defined[name] for name in known if name not in unneeded]
 
 
@@ -465,7 +472,8 @@ def _certain(flags: list[_Flag], sources: list[Source], manifest: Manifest) -> b
     """Whether several tasks run a program that cannot find the others in another way."""
     if sum(manifest.count(role.name) for role in TRAINING) < 2:
         return False
-    if not all(flag.constant for flag in flags):
+    names = {flag.name for flag in flags}
+    if not all(flag.constant for flag in flags) or not any(sure <= names for sure in SURE):
         return False
     return not any(
         name.endswith(("Strategy", "ClusterResolver"))
@@ -489,7 +497,7 @@ def _problem(flags: list[_Flag], sources: list[Source], manifest: Manifest) -> P
         manifest = manifest.model_copy(update={"tf1": True})
     if style_of(manifest) == "coordinator":
         settings.append(ALL_TASKS)
-    if manifest.count(CHIEF.name) and SURE[0] <= {flag.name for flag in flags}:
+    if manifest.count(CHIEF.name) and not SURE[1] <= {flag.name for flag in flags}:
         settings.append(Setting(CHIEF.name, 0))  # worker 0 is the chief
     hint = [part for setting in settings for part in (" and ", setting)][1:]
     rule = f"{_takes(flags)} ({flags[0].location}), and {NOT_TOLD}"

@@ -101,6 +101,17 @@ def test_a_program_that_may_find_its_cluster_gets_only_a_warning(text: str, tmp_
     assert not fit(tmp_path / "train.py", load(tmp_path / "demo.toml")).problems
 
 
+@pytest.mark.parametrize("index", ["task_index", "task_id"])
+def test_role_and_index_without_addresses_lead_to_a_warning(index: str, tmp_path: Path) -> None:
+    text = f"flags.DEFINE_string('job_name', '', '')\nflags.DEFINE_integer('{index}', 0, '')\n"
+    (hint,) = hints(text, tmp_path, style="all-tasks", chief=1)
+    assert hint.what == f"the program takes --job_name, --{index}"
+    arguments = f'["--job_name={{{{ role }}}}", "--{index}={{{{ index }}}}"]'
+    assert hint.fix == f"write `args = {arguments}` and `chief = 0`"
+    (tmp_path / "demo.toml").write_text('format = 1\nname = "demo"\n', encoding="utf-8")
+    assert not fit(tmp_path / "train.py", load(tmp_path / "demo.toml")).problems
+
+
 def test_a_single_task_needs_no_flags(tmp_path: Path) -> None:
     lines = "chief = 0\nps = 0\nworker = 1\n"
     (tmp_path / "train.py").write_text(ABSL, encoding="utf-8")

@@ -176,6 +176,50 @@ def test_a_program_with_its_own_server_runs_on_every_task(
     assert not [hint for hint in every if chief in hint.what]
 
 
+TF = "import tensorflow as tf\n"
+PC = "['pc-1:2222']"
+IN_PROCESS = f"{TF}for i in range(3):\n    tf.distribute.Server(spec, 'worker', i)\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TF + "tf.train.ClusterSpec({'ps': ['localhost:1'], 'worker': ['localhost:2']})\n",
+        f"{TF}ps, workers = {PC}, []\nps = {PC}\nw = {PC}\n"
+        "tf.train.ClusterSpec({'a': w, 'worker': w})\n",
+        f"{TF}SPEC = {{'ps': {PC}, 'worker': {PC}}}\ntf.compat.v1.train.ClusterSpec(SPEC)\n",
+    ],
+)
+def test_a_cluster_spec_of_literal_addresses_leads_to_a_warning(text: str, tmp_path: Path) -> None:
+    (hint,) = (h for h in fitted(text, tmp_path, program="t.py").hints if "ClusterSpec" in h.what)
+    assert "has addresses of its own (" in hint.what
+    assert "--ps_hosts={{ ps_hosts }}" in hint.fix
+    lines = 'subnet = "10.1.10.0/24"\n'
+    assert not [h for h in fitted(text, tmp_path, lines, program="t.py").hints if "own" in h.what]
+
+
+def test_servers_that_a_program_starts_for_itself_lead_to_a_warning(tmp_path: Path) -> None:
+    (hint,) = fitted(IN_PROCESS + COORDINATED, tmp_path, program="t.py").hints
+    assert "a cluster of its own, in its process" in hint.what
+    assert "TFConfigClusterResolver()`" in hint.fix
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TF + "tf.train.ClusterSpec({'ps': ['ps-0:2222'], 'worker': ['worker-0:2222']})\n",
+        TF + "tf.train.ClusterSpec({'local': ['localhost:0']})\n",
+        f"{TF}a = {PC}\nif b:\n    a = c\ntf.train.ClusterSpec({{'ps': a, 'worker': a}})\n",
+        TF + "tf.train.ClusterSpec({'ps': hosts.split(','), 'worker': [x]})\n",
+        IN_PROCESS + "if 'TF_CONFIG' in os.environ:\n    pass\n",
+        IN_PROCESS + "tf.distribute.cluster_resolver.TFConfigClusterResolver()\n",
+    ],
+)
+def test_other_cluster_specs_and_servers_are_accepted(text: str, tmp_path: Path) -> None:
+    hints = fitted(text, tmp_path, style="all-tasks", program="t.py").hints
+    assert not [hint for hint in hints if "its own" in hint.what]
+
+
 def test_the_style_of_another_program_does_not_keep_one_for_tensorflow_1_from_running(
     tmp_path: Path,
 ) -> None:
