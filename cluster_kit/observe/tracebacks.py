@@ -47,6 +47,7 @@ _MISSING = (
 )
 """The beginning of a line that reports that the file with the following path does not exist."""
 DATA = Setting("data", "DIR")
+ARGS = Setting("args", ("--answer=yes",))
 _TF1: HintText = (
     "TensorFlow 2 does not have this: run a program for TensorFlow 1 with ",
     Setting("tf1", True),
@@ -108,6 +109,23 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
                 "with an Estimator's evaluator, the chief's job must have this name: run with ",
                 Setting("chief_job", CHIEF.job),
             ),
+        ),
+        (
+            r"^EOFError: EOF when reading a line",
+            ("nobody can answer `input()` in a task: take the answer as an argument, with ", ARGS),
+        ),
+        (
+            r"'numpy\.ndarray' object has no attribute 'tostring'",
+            (
+                "NumPy has no `tostring` any more: write `tobytes()`, or run with an older NumPy: ",
+                Setting("tensorflow", "2.15"),
+            ),
+        ),
+        (
+            r"expected \d+ variables, but received \d+ variables during loading"
+            r"|Layer expects \d+ weight\(s\)\. Received \d+ saved weight\(s\)",
+            "the saved model has other layers; if a `variable_partitioner` has split its variables,"
+            " save it as a directory (`model.save('model')`), which joins the parts",
         ),
         (r"No module named 'tensorflow\.(examples|contrib)'", _TF1),
         (

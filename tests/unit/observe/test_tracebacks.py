@@ -317,6 +317,19 @@ KNOWN_ERRORS = [
         '`style = "all-tasks"` and `ps = 0`',
     ),
     ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),
+    ("EOFError: EOF when reading a line", 'with `args = ["--answer=yes"]`'),
+    ("EOFError: Ran out of input", ""),
+    ("AttributeError: 'numpy.ndarray' object has no attribute 'tostring'", "tobytes()"),
+    (
+        "ValueError: Layer 'embedding' expected 1 variables, but received 2 variables during "
+        "loading. Expected: ['embedding/embeddings:0']",
+        "variable_partitioner",
+    ),
+    (
+        "ValueError: Weight count mismatch for layer #0 (named embedding in the current model, "
+        "embedding in the save file). Layer expects 1 weight(s). Received 2 saved weight(s)",
+        "variable_partitioner",
+    ),
     (
         "ValueError: Batch-level `Callback`s are not supported with `ParameterServerStrategy`. "
         "Found unsupported callbacks: [<__main__.Losses object at 0x7fa4457009d0>]",
