@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -398,6 +399,20 @@ class PolledLogs:
             if over:
                 return
             time.sleep(FOLLOW_S)
+
+
+PIECE = 16 << 10
+"""The number of bytes after which Docker begins another piece of a line, with the line's time in
+front."""
+_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z ")
+
+
+def rejoined(line: bytes) -> bytes:
+    """The line without the times in front of its further pieces, which can split a character or a
+    secret."""
+    stamp = _STAMP.match(line) if len(line) > PIECE else None
+    # Their length varies: Docker replaces each byte of a split character by a longer one.
+    return stamp[0] + line.replace(stamp[0], b"") if stamp else line
 
 
 def stamped(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from typing import Protocol
@@ -30,7 +31,7 @@ def visible(line: str) -> str:
     if NATIVE.match(text):
         return ""
     if "\r" in text or "\b" in text:
-        text = _last_state(text)
+        text = _last_state(_SPLIT.sub("\ufffd", text))
     text = text.expandtabs()
     return "".join(c for c in text if c.isprintable()).rstrip()
 
@@ -44,6 +45,10 @@ def said_by(task: str, line: str) -> str:
 def bounded(text: str, most: int) -> str:
     """The text, cut to `most` characters with `…` at the end."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+_SPLIT = re.compile("\ufffd{2,}")
+"""What is left of a character that Docker split between two pieces of a line."""
 
 
 def _last_state(text: str) -> str:

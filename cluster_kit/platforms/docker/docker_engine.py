@@ -56,6 +56,7 @@ from cluster_kit.platforms.engine import (
     Event,
     Helper,
     Subscription,
+    rejoined,
 )
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import LEFT_OUT, masker
@@ -351,6 +352,7 @@ def lines_of(blocks: Iterable[bytes]) -> Iterator[list[str]]:
 
 
 def _text(line: bytes) -> str:
+    line = rejoined(line)
     shown = line[:LONGEST_LINE].decode("utf-8", errors="replace")
     # The cut may be within a character.
     return shown if len(line) <= LONGEST_LINE else shown.rstrip("\ufffd") + LEFT_OUT

@@ -24,6 +24,7 @@ from cluster_kit.platforms.engine import (
     Event,
     PolledLogs,
     Subscription,
+    rejoined,
     said_after,
     seconds_of,
     stamped,
@@ -78,6 +79,7 @@ class SwarmLogs(PolledLogs):
             for task in self._of(container_id):
                 with contextlib.suppress(APIError):
                     raw = self._raw_logs(str(task["ID"]), wanted)
+                    raw = b"\n".join(map(rejoined, raw.split(b"\n")))
                     text = masked(raw.decode("utf-8", errors="replace"), secrets)
                     lines += stamped(text)
         return said_after(lines, since)

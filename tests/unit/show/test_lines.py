@@ -24,6 +24,11 @@ def test_a_tf_keras_bar_becomes_its_last_state() -> None:
     )
 
 
+def test_a_character_that_docker_has_split_leaves_nothing_behind_a_bar() -> None:
+    assert visible("94%|##\ufffd\ufffd\ufffd|\r94%|###|") == "94%|###|"
+    assert visible("a\ufffd\ufffdb") == "a\ufffd\ufffdb"
+
+
 @pytest.mark.parametrize("line", NATIVE_NOISE)
 def test_tensorflows_own_lines_are_left_out(line: str) -> None:
     assert visible(line) == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster_kit.platforms.docker.docker_engine import LONGEST_LINE, lines_of
+from cluster_kit.platforms.engine import PIECE
 from cluster_kit.util.masking import LEFT_OUT, masker
 
 
@@ -25,3 +26,12 @@ def test_the_rest_of_a_long_line_is_left_out() -> None:
     assert [[text[-30:] for text in lines] for lines in lines_of(blocks)] == [
         ["a"], [("x" * 30 + LEFT_OUT)[-30:]], ["b"], ["c"],
     ]  # fmt: skip
+
+
+def test_docker_puts_a_lines_time_before_each_of_its_pieces() -> None:
+    stamp, text = b"2026-11-22T12:00:01.512345678Z ", "x" * PIECE + "y" * PIECE + "secret"
+    pieces = [text[at : at + PIECE].encode() for at in range(0, len(text), PIECE)]
+    log = b"".join(stamp + piece for piece in pieces) + b"\n" + stamp + b"a\n"
+    assert list(lines_of([log])) == [[stamp.decode() + text, stamp.decode() + "a"]]
+    ((without_time,),) = lines_of([log.split(b"\n")[0][len(stamp) :]])
+    assert without_time.count("2026") == 2, "it is the program's own"
