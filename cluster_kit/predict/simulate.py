@@ -22,13 +22,16 @@ MOST_STEPS: Mapping[str, int] = {ASYNC: 1000}
 USUAL_STEPS, LEAST_STEPS = 100, 10
 TRANSFERS = 40_000
 """So many transfers are simulated at most: fewer steps of many workers are as exact a mean."""
-MIXING = 0.8
-"""Steps of n asynchronous workers differ at least by this part of 1/n.
+MIXING, TRANSFERS_MIX = 0.8, 0.3
+"""Steps of n asynchronous workers differ at least by the first part of 1/n, their transfers by the
+second part (standard deviation by mean).
 
-Equal steps keep the workers' places among each other for ever, and few steps tell only of these
-places. The mean speed does not depend on how much the steps differ: links that are shared equally
-are insensitive to it (Baskett, Chandy, Muntz, Palacios 1975).
+Equal steps and transfers keep the workers' places among each other for ever, and few steps tell
+only of these places. The mean speed does not depend on how much they differ: links that are shared
+equally are insensitive to it (Baskett, Chandy, Muntz, Palacios 1975).
 """
+_VARIANCE = math.log1p(TRANSFERS_MIX**2)
+MIX = -_VARIANCE / 2, math.sqrt(_VARIANCE)
 WARM_UP = 0.2
 SEED = 28
 
@@ -214,7 +217,9 @@ class _Servers:
         self.events: list[tuple[float, int, int, object, int]] = []
         self.count = self.updates = 0
         count = len(setup.units)
-        least = MIXING / count if setup.way == ASYNC and count > 1 else 0.0
+        mixes = setup.way == ASYNC and count > 1
+        least = MIXING / count if mixes else 0.0
+        self.mixing = random.Random(seed) if mixes else None
         self.workers = [
             _Worker(n, unit, _Factors(setup.step, n, unit.devices, seed, least))
             for n, unit in enumerate(setup.units)
@@ -398,6 +403,8 @@ class _Servers:
         setup, shard = self.setup, self.setup.shards[ps]
         host = worker.unit.host
         size = shard.pull if phase == _PULL_PHASE else shard.push
+        if self.mixing:
+            size *= self.mixing.lognormvariate(*MIX)
         out, into, is_remote = self.paths[host, ps]
         floor = now
         if is_remote:
