@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -408,7 +409,8 @@ def _table(answer: Answer) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     shown = [column for column in columns if any(column[1](point) for point in answer.points)]
     for heading, _, is_number in shown:
-        table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number)
+        side: JustifyMethod = "right" if is_number else "left"
+        table.add_column(heading, justify=side, no_wrap=is_number, overflow="fold")
     for point in answer.points:
         table.add_row(*(Text(harmless(value(point))) for _, value, _ in shown))
     return table

@@ -195,6 +195,8 @@ def figures_of(
             f"{name} has no worker, so no step was measured",
             "measure a run with worker = 1 or more",
         )
+    if way in PS_WAYS and not servers:
+        raise UsageError(f"--way {way}: {name} has no ps", "leave --way out")
     entries = _last_attempt(entries, leader.name)
     _refuse_restarted(name, entries, [task.name for task in trainers])
     series, together = _series(entries, [t.name for t in trainers], leader.name, coordinated)

@@ -32,6 +32,9 @@ def test_a_table_with_what_limits_and_how_sure_it_is(
     assert lines[1].split()[:4] == ["workers", "ps", "machines", "images/s"]
     assert [line.split()[0] for line in lines[2:6]] == ["1", "2", "3", "4"]
     assert "how sure: from" not in lines[2]
+    monkeypatch.setattr(app.out, "width", 80)
+    narrow = cli("predict", str(file), "--workers", "8", "--ps", "1", "--steps", "20").out
+    assert "…" not in narrow.replace(" … ", ""), "a long word is broken, not cut off"
 
 
 def test_json_keeps_to_its_schema(cli: Cli, file: Path) -> None:

@@ -109,7 +109,10 @@ def test_a_step_that_sends_nothing_tells_nothing_of_ps() -> None:
     idle = [replace(one, rx_bytes=one.time, tx_bytes=one.time) for one in samples]
     with pytest.raises(Alone, match="a step exchanges nothing with the ps"):
         figures_of(made, entries, idle)
-    figures_of(*recorded(limited(1, ps=0, chief=0, style="all-tasks")))
+    ring = recorded(limited(1, ps=0, chief=0, style="all-tasks"))
+    figures_of(*ring)
+    with pytest.raises(UsageError, match="--way sync-ps: demo has no ps"):
+        figures_of(*ring, way="sync-ps")
 
 
 def test_a_runs_page_has_its_speed_with_2_4_and_8_times_the_workers() -> None:
