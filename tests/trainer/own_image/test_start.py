@@ -29,6 +29,7 @@ def test_variables_that_the_image_sets_are_kept(tmp_path: Path) -> None:
     assert start.environment(found)["PYTHONPATH"] == found["PYTHONPATH"]
 
 
-def test_a_home_that_cannot_be_written_is_replaced() -> None:
-    assert start.environment({"HOME": "/nonexistent"})["HOME"] == "/tmp"
+def test_a_home_that_cannot_be_written_is_replaced(tmp_path: Path) -> None:
+    (file := tmp_path / "file").touch()
+    assert start.environment({"HOME": str(file / "home")})["HOME"] == "/tmp"
     assert start.environment({})["HOME"] == "/tmp"
