@@ -99,6 +99,8 @@ def _values(one: Any) -> Any:
     if one._custom_shell_complete is not None:
         function = inspect.getclosurevars(one._custom_shell_complete).nonlocals["autocompletion"]
         kind = function.__name__
+        if "|" in kind:
+            return kind.split("|")
         assert kind in completion.KINDS, f"{one.name}: {kind}"
         return kind
     described = one.type_descriptor

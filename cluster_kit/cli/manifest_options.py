@@ -53,6 +53,17 @@ def _words(kind: completion.Kind) -> Callable[[Any, str], list[str]]:
 manifests, clusters, tasks, runs = map(_words, completion.KINDS)
 
 
+def one_of(allowed: Iterable[str]) -> Callable[[str], list[str]]:
+    """A completion function of typer's, whose name is the words that an option allows."""
+    known = tuple(allowed)
+
+    def propose(incomplete: str) -> list[str]:
+        return [word for word in known if word.startswith(incomplete)]
+
+    propose.__name__ = "|".join(known)
+    return propose
+
+
 def values(
     texts: Mapping[str, str | None], sets: Iterable[str] = (), caller: Caller = Caller.SHELL
 ) -> dict[str, Any]:
@@ -91,6 +102,7 @@ def _count(text: str) -> int | str:
     return int(text) if COUNT.fullmatch(text.strip()) else text
 
 
+GPU_WORDS = ("none", "auto", "require")
 COUNT = re.compile(r"[+-]?[0-9]{1,18}")
 HOLE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 """A template's `{{ … }}` or `{% … %}` (see `arguments`)."""
@@ -116,7 +128,7 @@ def _split(args: str, caller: Caller = Caller.SHELL) -> list[str]:
 
 
 def _gpus(text: str) -> str | list[str]:
-    if text in ("none", "auto", "require"):
+    if text in GPU_WORDS:
         return text
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -249,7 +261,11 @@ def _option(override: Override) -> Any:
     """The annotation from which typer makes the override's option."""
     names = sorted({override.option, f"--{override.key}"}, key=override.option.__ne__)
     metavar = f"[{'|'.join(PLATFORMS)}]" if override.key == "engine" else override.metavar
-    option = typer.Option(*names, help=override.help, metavar=metavar)
+    known: tuple[str, ...] = GPU_WORDS if override.kind == "gpus" else ()
+    if metavar and "|" in metavar:  # `[auto|coordinator|all-tasks]`
+        known = tuple(metavar.strip("[]").split("|"))
+    propose = one_of(known) if known else None
+    option = typer.Option(*names, help=override.help, metavar=metavar, autocompletion=propose)
     if override.kind == "switch":
         return Annotated[bool | None, option]
     return Annotated[str | None, option]

@@ -11,7 +11,7 @@ import typer
 
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, out, print_json, say
-from cluster_kit.cli.manifest_options import WithBareOptions
+from cluster_kit.cli.manifest_options import WithBareOptions, one_of
 from cluster_kit.errors import UsageError
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.field_types import near_name
@@ -45,6 +45,7 @@ def new(
             "--style",
             help="How it trains: with parameter servers under a chief, or by all-reduce.",
             metavar="[coordinator|all-tasks]",
+            autocompletion=one_of(["coordinator", "all-tasks"]),
         ),
     ] = "coordinator",
     make: Annotated[
@@ -54,7 +55,10 @@ def new(
     ci: Annotated[
         str,
         typer.Option(
-            "--ci", help="Also write the files that run it in CI.", metavar=f"[{'|'.join(SYSTEMS)}]"
+            "--ci",
+            help="Also write the files that run it in CI.",
+            metavar=f"[{'|'.join(SYSTEMS)}]",
+            autocompletion=one_of(SYSTEMS),
         ),
     ] = "",
     devcontainer: Annotated[

@@ -80,7 +80,12 @@ def predict_(
     ] = None,
     ps: Annotated[str | None, typer.Option("--ps", help="Counts of ps, in the same form.")] = None,
     way: Annotated[
-        str | None, typer.Option("--way", help=f"Another way of training: {', '.join(WAYS)}.")
+        str | None,
+        typer.Option(
+            "--way",
+            help=f"Another way of training: {', '.join(WAYS)}.",
+            autocompletion=manifest_options.one_of(WAYS),
+        ),
     ] = None,
     cpus: Annotated[
         float | None, typer.Option("--cpus", min=0.01, max=1e6, help="CPUs of each machine.")
@@ -103,11 +108,19 @@ def predict_(
     ] = None,
     ps_on: Annotated[
         str | None,
-        typer.Option("--ps-on", help="Where ps are: apart, or beside the workers."),
+        typer.Option(
+            "--ps-on",
+            help="Where ps are: apart, or beside the workers.",
+            autocompletion=manifest_options.one_of(["apart", "beside"]),
+        ),
     ] = None,
     placement: Annotated[
         str | None,
-        typer.Option("--placement", help=f"Which ps has a variable: {', '.join(PLACEMENTS)}."),
+        typer.Option(
+            "--placement",
+            help=f"Which ps has a variable: {', '.join(PLACEMENTS)}.",
+            autocompletion=manifest_options.one_of(PLACEMENTS),
+        ),
     ] = None,
     overlap: Annotated[
         float | None,
@@ -250,7 +263,11 @@ def measure(
     ] = "",
     way: Annotated[
         str | None,
-        typer.Option("--way", help=f"How it trained, if not as it seems: {', '.join(WAYS)}."),
+        typer.Option(
+            "--way",
+            help=f"How it trained, if not as it seems: {', '.join(WAYS)}.",
+            autocompletion=manifest_options.one_of(WAYS),
+        ),
     ] = None,
     batch: Annotated[
         int | None,

@@ -90,6 +90,14 @@ def test_keys_and_values_of_set(tab: Tab) -> None:
     assert tab("up demo --set=succ") == tab("up demo --set = succ") == tab("up demo --set succ")
 
 
+def test_the_words_that_an_option_allows(tab: Tab) -> None:
+    assert tab("up demo --style ") == ["auto", "coordinator", "all-tasks"]
+    assert tab("up demo --engine s") == ["swarm", "slurm"]
+    assert tab("up demo --gpus=n") == ["none"]
+    assert tab("new mine --ci g") == ["github", "gitlab"]
+    assert tab("predict --way r") == ["ring"]
+
+
 def test_clusters_that_are_up_and_their_tasks(tab: Tab, root: Path, machine: Machine) -> None:
     machine.connects(lambda: Engine(root))
     assert tab("attach ") == ["demo", "other"]
