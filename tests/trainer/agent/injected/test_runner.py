@@ -180,6 +180,32 @@ def test_objects_left_at_the_end_cost_no_time(tmp_path, last, code):
     assert time.monotonic() - began < 30
 
 
+WAITS_FOR_A_THREAD = """import os, threading, time
+from pathlib import Path
+told = Path(os.environ["CLUSTER_KIT_MAILBOX"], "threads")
+def serve():
+    while not told.exists():
+        time.sleep(0.02)
+threading.Thread(target=serve, name="server").start()
+threading.Thread(target=time.sleep, args=[60], daemon=True, name="watcher").start()
+"""
+
+
+def test_a_thread_that_keeps_a_program_from_ending_is_named(tmp_path, monkeypatch):
+    program = tmp_path / "program.py"
+    program.write_text(WAITS_FOR_A_THREAD)
+    monkeypatch.setenv("CLUSTER_KIT_MAILBOX", str(tmp_path))
+    soon = "import runner; runner.THREADS_END_S = 0.2; runner.main('program.py', [])"
+    monkeypatch.setenv("PYTHONPATH", str(RUNNER.parent))
+    assert run("-c", soon, cwd=tmp_path) == (
+        0,
+        "",
+        "cluster-kit: the program does not end: its main thread has ended, but not server: end it,"
+        " or make it a daemon thread\n",
+    )
+    assert "not server: end it" in (tmp_path / "threads").read_text()
+
+
 def test_subprocesses_of_a_program(both):
     code, printed, _ = both(
         "import multiprocessing, os\n"

@@ -98,6 +98,20 @@ def test_the_job_deadline(run_task, events, program):
     )
 
 
+def test_at_the_job_deadline_the_threads_are_named_that_keep_the_program_from_ending(
+    run_task, events, program
+):
+    path = program(
+        "with open(os.environ['CLUSTER_KIT_MAILBOX'] + '/threads', 'w') as file:\n"
+        "    file.write('its main thread has ended, but not Thread-1')\n"
+        "time.sleep(60)"
+    )
+    assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=2).wait(60) == 6
+    assert events("chief-0")[-1]["message"] == (
+        "the program had not ended after 2 s: its main thread has ended, but not Thread-1"
+    )
+
+
 def test_at_the_job_deadline_the_stacks_are_saved(run_task, tmp_path, program):
     path = program("def waits_for_nobody():\n    time.sleep(60)\nwaits_for_nobody()")
     task = run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=2)

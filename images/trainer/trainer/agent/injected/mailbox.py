@@ -2,7 +2,8 @@
 
 Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words` (the end
 message), `gpu-missing` (a line about missing GPUs), `saving` (it got SIGTERM, and needs time to
-save), `final` (another attempt would end the same way), and `closures` (those that a coordinator
+save), `threads` (those that keep it from ending), `final` (another attempt would end the same way),
+and `closures` (those that a coordinator
 has scheduled and each worker has finished). Outside a cluster there is no mailbox, and nothing
 waits. Also loaded by its path (on_path/): imports nothing of this package.
 """
@@ -20,6 +21,7 @@ JOB_ENDED = "job-ended"
 LAST_WORDS = "last-words"
 GPU_MISSING = "gpu-missing"
 SAVING = "saving"
+THREADS = "threads"
 FINAL = "final"
 CLOSURES = "closures"
 IMPORTED = ".imported"

@@ -35,6 +35,9 @@ SAVING = "saving"
 """The file in the mailbox (mailbox.py) that lets the supervisor wait longer after SIGTERM."""
 LAST_WORDS = "last-words"
 """The file in the mailbox with the program's last message."""
+THREADS = "threads"
+"""The file in the mailbox that says which threads keep the program from ending."""
+THREADS_END_S = 10.0
 EXIT_STDOUT_LOST = 120
 """Python's exit code if the output cannot be written to stdout."""
 
@@ -126,7 +129,7 @@ def show(problem: BaseException) -> None:
     leave_words("".join(format_exception_only(type(problem), problem)))
 
 
-def leave_words(text: str) -> None:
+def leave_words(text: str, name: str = LAST_WORDS) -> None:
     """Put the program's last message into the mailbox, since its log can be long and mixed.
 
     An existing message stays if it is part of this one, since it is more precise.
@@ -134,7 +137,7 @@ def leave_words(text: str) -> None:
     mailbox = os.environ.get("CLUSTER_KIT_MAILBOX")
     if not mailbox:
         return
-    words = os.path.join(mailbox, LAST_WORDS)  # noqa: PTH118
+    words = os.path.join(mailbox, name)  # noqa: PTH118
     with contextlib.suppress(OSError, UnicodeError):
         if os.path.exists(words):  # noqa: PTH110
             with open(words, encoding="utf-8") as before:  # noqa: PTH123
@@ -146,7 +149,12 @@ def leave_words(text: str) -> None:
 
 def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:
     """End the process in Python's order: threads, atexit, files, exit."""
+    late = threading.Timer(THREADS_END_S, tell_threads)
+    late.daemon = True
+    if running_threads():
+        late.start()
     threading._shutdown()
+    late.cancel()
     atexit._run_exitfuncs()
     if not flush():
         code = EXIT_STDOUT_LOST
@@ -155,6 +163,20 @@ def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:
         signal.signal(killed_by, signal.SIG_DFL)
         os.kill(os.getpid(), killed_by)
     os._exit(code)
+
+
+def running_threads() -> list[str]:
+    """The names of the threads for which Python waits at the end of a program."""
+    threads = [one for one in threading.enumerate() if one is not threading.main_thread()]
+    return [one.name for one in threads if not one.daemon]
+
+
+def tell_threads() -> None:
+    """Say which threads keep the program from ending, also to the supervisor."""
+    if names := ", ".join(running_threads()):
+        text = f"its main thread has ended, but not {names}: end it, or make it a daemon thread"
+        print(f"cluster-kit: the program does not end: {text}", file=sys.stderr, flush=True)
+        leave_words(text, THREADS)
 
 
 def flush_what_is_open() -> None:

@@ -161,6 +161,10 @@ class Child:
         """Whether the program has reported that another attempt would fail in the same way."""
         return (self.mailbox / mailbox.FINAL).exists()
 
+    def waits_for(self) -> str:
+        """Which threads keep the program from ending; '' if none does."""
+        return self._read(mailbox.THREADS) if self._process.poll() is None else ""
+
     def outcome(self, returncode: int) -> Outcome:
         """The outcome for the return code, with the program's own message."""
         missing = self._read(mailbox.GPU_MISSING)

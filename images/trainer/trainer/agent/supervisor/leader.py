@@ -411,10 +411,11 @@ class Leader:
             return event
         if peers_due_at < self._job_ends_at:
             return self._peers.missing_outcome(self._task.start_deadline_s)
-        return outcome.because(
-            endings.JOB_DEADLINE,
-            f"the program was still running after {self._task.job_deadline_s:g} s; {stall.SHOWN}",
-        )
+        after = f"after {self._task.job_deadline_s:g} s"
+        said = f"the program was still running {after}; {stall.SHOWN}"
+        if waits := self._child.waits_for() if self._child else "":
+            said = f"the program had not ended {after}: {waits}"
+        return outcome.because(endings.JOB_DEADLINE, said)
 
     def _peers_say(self) -> Outcome | None:
         """Read events of peers that left when the program failed; an Outcome if one ends it."""
