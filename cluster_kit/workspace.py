@@ -311,8 +311,6 @@ def withdraw(run: RunDirectory) -> None:
 
     `latest` then points at the newest other run.
     """
-    if run.record.exists():
-        return
     runs = run.path.parent
     with contextlib.suppress(OSError):
         shutil.rmtree(run.path)

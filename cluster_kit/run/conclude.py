@@ -34,7 +34,7 @@ from cluster_kit.run.run_report import write_metrics, write_report
 from cluster_kit.run.verdict import CODES, Ending, Reason, Verdict, blamed, judge, sidecar_notes
 from cluster_kit.util import process, untrusted
 from cluster_kit.util.masking import Mask, masked, masker
-from cluster_kit.workspace import RunDirectory
+from cluster_kit.workspace import RunDirectory, withdraw
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -289,6 +289,10 @@ def fail(run: Run, cluster: Cluster, seen: RunState, error: BaseException) -> No
     with failures:
         _remove(run)
     _report(run, values_of(cluster, containers))
+    if not run.directory.record.exists() and not run.directory.outcome.exists():
+        withdraw(run.directory)
+        if isinstance(error, KitError):
+            error.run = ""
     run.directory.give_to_owner()
 
 

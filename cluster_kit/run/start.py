@@ -47,13 +47,7 @@ from cluster_kit.run.run_directory import (
 from cluster_kit.show.view import View
 from cluster_kit.util import locks
 from cluster_kit.util.masking import masker
-from cluster_kit.workspace import (
-    RENDERED,
-    Workspace,
-    ignore_in_git,
-    withdraw,
-    write_atomically,
-)
+from cluster_kit.workspace import RENDERED, Workspace, ignore_in_git, write_atomically
 
 WAIT_S = 120.0
 """Seconds that the engine may need to create and start the containers of another cluster."""
@@ -238,16 +232,6 @@ def _write(run: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, 
             run.view.warn(kept_sentence(str(file), kept.name))
         file = run.platform.write(run.workspace, prepared.cluster, text)
         ignore_in_git(file.parent, RENDERED)
-    try:
-        program = _write_run(run, prepared, text, file)
-    except HostError:
-        withdraw(run.directory)
-        raise
-    return file, program
-
-
-def _write_run(run: Run, prepared: Prepared, text: str, file: Path) -> Mapping[str, str]:
-    """Write the run's own files; returns the hashes of the program's files."""
     with run_directory.writing(run.directory.path):  # perhaps on another disk
         shown = without_secrets(prepared.cluster)
         copy = text if shown == prepared.cluster else run.platform.render(shown)
@@ -258,7 +242,7 @@ def _write_run(run: Run, prepared: Prepared, text: str, file: Path) -> Mapping[s
         program = run_directory.keep_program(run.directory, _program_files(prepared), mask)
         run_directory.reserve(run.directory)
         _record(run, prepared.cluster, program)
-    return program
+    return file, program
 
 
 def _program_files(prepared: Prepared) -> list[Path]:

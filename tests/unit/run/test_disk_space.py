@@ -12,6 +12,7 @@ import pytest
 
 from cluster_kit.errors import HostError
 from cluster_kit.run import conclude, launch, run_directory, start
+from cluster_kit.run.outcome import Outcome
 from cluster_kit.workspace import newest_run_directory
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
 from tests.fakes.stage import NAME, Stage
@@ -137,8 +138,10 @@ def test_a_run_that_never_began_is_not_the_last_one(
 ) -> None:
     before = stage.up() and stage.directory if earlier else None
     monkeypatch.setattr(run_directory, "reserve", raising(FULL))
+    monkeypatch.setattr(Outcome, "write", raising(FULL))
     with pytest.raises(HostError):
         stage.up()
+    assert [*stage.workspace.runs(NAME).glob("2*")] == ([before.path] if before else [])
     assert newest_run_directory(stage.workspace.runs(NAME)) == before
 
 
