@@ -337,7 +337,9 @@ def newest_run_directory(runs: Path) -> RunDirectory | None:
     """The run that `latest` points at; without that link, the newest; None without a run."""
     latest = runs / "latest"
     if latest.is_dir():
-        return RunDirectory(latest.resolve())
+        target = latest.resolve()
+        below = runs / target.name  # if `runs/` is a link, the path through it
+        return RunDirectory(below if below.resolve() == target else target)
     directories = sorted(output.parent for output in runs.glob("*/output"))
     return RunDirectory(directories[-1].resolve()) if directories else None
 

@@ -200,6 +200,8 @@ def read_run(directory: RunDirectory) -> Run:
         outcome = json.loads(directory.outcome.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         outcome = {}
+    if isinstance(outcome, dict) and _was_resumed(directory, outcome):
+        outcome = {}
     latest = path.parent / "latest"
     return Run(
         directory,
@@ -208,6 +210,17 @@ def read_run(directory: RunDirectory) -> Run:
         outcome if isinstance(outcome, dict) else {},
         newest=latest.is_symlink() and latest.resolve() == path.resolve(),
     )
+
+
+def _was_resumed(directory: RunDirectory, outcome: Mapping[str, Any]) -> bool:
+    """Whether the outcome is the one before `--resume`, which has not ended yet."""
+    try:
+        if directory.record.stat().st_mtime <= directory.outcome.stat().st_mtime:
+            return False
+        record = json.loads(directory.record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(record, dict) and record.get("id") != outcome.get("id")
 
 
 def _began(path: Path) -> datetime | None:

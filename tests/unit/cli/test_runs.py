@@ -60,6 +60,22 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     assert refused.code == 2 and "write it after `cluster-kit runs prune`" in refused.out
 
 
+def test_a_run_that_was_resumed_has_no_verdict_until_it_ends(cli: Cli, root: Path) -> None:
+    run = saved(root, 9)
+    before = run.outcome.stat().st_mtime
+    again = Record("id-2", cluster(), Moment(0.0, 0.0, ""), 100.0, {}, {})
+    write_record(run, again)
+    os.utime(run.record, (before + 1, before + 1))
+    assert cli("runs").out.splitlines()[1].endswith("no verdict")
+    run.outcome.write_text(json.dumps({"id": "id-2", "success": True}))
+    os.utime(run.outcome, (before + 2, before + 2))
+    assert cli("runs").out.splitlines()[1].endswith("success")
+    # One that could not be started again has an outcome, but no new record.
+    run.outcome.write_text(json.dumps({"id": "id-3", "success": False, "message": "no engine"}))
+    os.utime(run.outcome, (before + 2, before + 2))
+    assert cli("runs").out.splitlines()[1].endswith("no engine")
+
+
 def test_a_first_line_that_ends_with_a_colon_is_shown_with_the_next(cli: Cli, root: Path) -> None:
     message = "docker compose up failed (exit 1):\n  no such device\nmore"
     saved(root, 9, success=False, message=message)

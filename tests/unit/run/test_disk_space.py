@@ -145,6 +145,15 @@ def test_a_run_that_never_began_is_not_the_last_one(
     assert newest_run_directory(stage.workspace.runs(NAME)) == before
 
 
+def test_a_run_on_another_disk_is_resumed_by_the_path_of_its_directory(
+    stage: Stage, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Otherwise it would not count as a run of this directory."""
+    stage.workspace.runs(NAME).parent.symlink_to(tmp_path_factory.mktemp("disk"))
+    assert stage.up().success
+    assert stage.up(resume=True).run.startswith(str(stage.workspace.runs(NAME)))
+
+
 def test_a_link_to_a_disk_that_is_not_mounted_is_named(stage: Stage) -> None:
     runs = stage.workspace.runs(NAME)
     runs.parent.mkdir()
