@@ -113,9 +113,13 @@ def _write(rendered: Rendered, workspace: Workspace) -> None:
         _write_all(rendered, workspace)
     except OSError as error:
         raise HostError(
-            f"{short(rendered.file)} cannot be written: {error.strerror}: {error.filename}",
+            f"{short(rendered.file)} cannot be written: {error.strerror}{_file(error)}",
             "print the file, and redirect it to where you may write: `--dry-run`",
         ) from error
+
+
+def _file(error: OSError) -> str:
+    return f": {error.filename}" if error.filename else ""  # a full disk has none
 
 
 def _write_all(rendered: Rendered, workspace: Workspace) -> None:

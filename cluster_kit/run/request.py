@@ -45,7 +45,7 @@ def unnamed(up: Sequence[str], local: Sequence[str], *, changes: bool = False) -
     if changes and not local and up:
         raise UsageError(
             f"no cluster of this directory is up, only those of others: {', '.join(up)}",
-            f"name the cluster: `--name {up[0]}`",
+            "if you mean one of them, write its name: `--name NAME`",
         )
     candidates = local or up
     if not candidates or DEFAULT_MANIFEST in candidates:

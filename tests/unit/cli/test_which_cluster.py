@@ -75,6 +75,22 @@ def test_down_names_the_owner_of_another_users_cluster(
     assert told in cli("down").err
 
 
+def test_a_manifest_of_this_directory_does_not_end_a_cluster_of_another(
+    cli: Cli,
+    engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
+    other = tmp_path_factory.mktemp("elsewhere")
+    engine.runs("demo", other)
+    (other / "runs" / "demo" / "20250301-100000" / "output").mkdir(parents=True)
+    refused = cli("down", "compose/demo.toml")
+    assert refused.code == 2 and f"was started in {other}" in refused.err
+    assert engine.done == []
+    assert f"demo (in {other}): 1 container and its network" in cli("down", "demo").err
+
+
 def test_a_link_to_this_directory_counts_as_this_directory(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -97,7 +113,7 @@ def test_a_cluster_of_another_directory_is_entered_without_a_name_but_not_ended(
         result = cli(*verb)
         assert result.code == 2, verb
         assert "no cluster of this directory is up, only those of others: theirs" in result.err
-        assert "`--name theirs`" in result.err
+        assert "`--name NAME`" in result.err
     assert engine.done == ["exec id-theirs"]
 
 
