@@ -30,8 +30,8 @@ quoted = '$(subst ','\'',$(subst $(newline), ,$(1)))'
 # --$(1) with the value of the variable $(2). Only what is given overrides the manifest.
 option = $(if $($(2)),--$(1)=$(call quoted,$($(2))))
 
-# The value of the variable $(1); nothing if it is 0, which switches off.
-on = $(filter-out 0,$($(1)))
+# The value of the variable $(1); nothing if it is 0, or another word that switches off.
+on = $(filter-out 0 no off false,$($(1)))
 
 # Each key that can be overridden, as option=VARIABLE; cluster_kit/manifest/command_line.py says
 # what they mean, and a test compares the two.
@@ -117,8 +117,8 @@ serve: $(KIT) ## Show CLUSTER, or all clusters and runs, as live pages in a brow
 	@$(KIT) serve $(ONE_NAMED)
 
 .PHONY: status logs down doctor gpus
-status: $(KIT) ## Show the tasks of all clusters that are up
-	@$(KIT) status
+status: $(KIT) ## Show the tasks of all clusters that are up, or of one   [NAME]
+	@$(KIT) status $(ONE_NAMED)
 logs: $(KIT) ## Print the logs of CLUSTER's tasks
 	@$(KIT) logs $(ONE_NAMED)
 down: $(KIT) ## Remove CLUSTER's containers and network

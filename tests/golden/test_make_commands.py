@@ -57,7 +57,7 @@ def test_a_value_of_several_lines_is_one_word() -> None:
 @pytest.mark.parametrize("variable", SWITCHES)
 def test_a_switch_is_on_or_omitted(variable: str) -> None:
     assert command("cluster", f"{variable}=1")[1:] == ["up", "quickstart", SWITCHES[variable]]
-    for off in ("", "0"):
+    for off in ("", "0", "no", "false"):
         assert command("cluster", f"{variable}={off}")[1:] == ["up", "quickstart"]
 
 
@@ -165,7 +165,7 @@ def test_an_unknown_variable_is_answered_with_the_nearest(given: str, told: str)
     assert told in done.stderr
 
 
-@pytest.mark.parametrize("target", ["logs", "down"])
+@pytest.mark.parametrize("target", ["status", "logs", "down"])
 def test_without_a_name_the_command_finds_the_cluster(
     target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

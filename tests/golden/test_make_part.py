@@ -48,7 +48,7 @@ def test_the_makefiles_own_default_target_is_unchanged(project: Path) -> None:
          ["up", "demo", "--program=t.py", "--args=--name it's $HOME", "--data=~/x", "--gpus=auto"]),
         (("ARGS=--a 1\n--b",), ["up", "demo", "--args=--a 1 --b"]),
         (("KEEP=1", "RESUME=1"), ["up", "demo", "--keep", "--resume"]),
-        (("KEEP=0", "RESUME=0", "TF1=0"), ["up", "demo"]),
+        (("KEEP=0", "RESUME=no", "TF1=false"), ["up", "demo"]),
         (("KEEP=failed",), ["up", "demo", "--keep=failed"]),
         (("N_CHIEF=0", "STYLE=all-tasks", "NAME=two", "TF1=1", 'SET=tensorflow="2.15" port=3333'),
          ["up", "demo", "--chief=0", "--style=all-tasks", "--name=two", "--tf1",
