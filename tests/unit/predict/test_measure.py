@@ -308,11 +308,11 @@ def test_hostile_names_and_sizes_make_no_invalid_profile() -> None:
 # The command.
 
 
-def saved(root: Path, seconds: int = 60) -> RunDirectory:
+def saved(root: Path, seconds: int = 60, workers: int = 2) -> RunDirectory:
     """Write a run with the files of a real one."""
     from datetime import datetime
 
-    made, entries, samples = recorded(limited(), seconds=seconds)
+    made, entries, samples = recorded(limited(workers), seconds=seconds)
     run = new_run(root / "runs" / "demo", datetime(2026, 11, 22, 10))
     write_record(run, Record("id", made, Moment(0.0, 0.0, ""), 0.0, {}, {}))
     lines: dict[str, list[str]] = {}
@@ -363,6 +363,24 @@ def test_a_short_run_with_too_few_steps_says_how_to_give_it_more_time(
         assert said.err.startswith("training for at most 40 s: 1 worker, 1 ps\n")
         assert ("give each run more time: --seconds 80" in said.err) is not success
         assert "train for more steps or epochs" in said.err
+
+
+def test_a_slow_link_on_which_nothing_was_measured_leaves_overlap_unknown(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [saved(root, workers=1), saved(root), saved(root, seconds=4, workers=1)]
+    given = iter([*runs, runs[0]])
+    (root / "compose" / "demo.toml").write_text(MANIFEST)
+    outcome = SimpleNamespace(success=True, metrics={})
+    monkeypatch.setattr(short_runs, "run", lambda *_: outcome)
+    monkeypatch.setattr(short_runs, "directory", lambda _: next(given))
+    said = cli("measure", "compose/demo.toml")
+    assert said.code == 0, said.err
+    assert "is too short for a profile: " in said.err
+    assert ": how much communication hides stays unknown\n  → " in said.err
+    profile = load(runs[2].path / "profile.toml")
+    assert [row.workers for row in profile.measured] == [1, 2]
+    assert profile.exchange.overlap is None
 
 
 def test_predict_of_a_run_needs_no_profile_before(cli: Cli, root: Path) -> None:
