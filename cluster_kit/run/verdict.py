@@ -417,6 +417,9 @@ LONGEST, LONGEST_NOTE = 200, 1_000
 """The most characters of a failed task's message in a note, and of a note."""
 
 
+LEFT_IN_TMP = "has saved below /tmp, which is not kept (/output is)"
+
+
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
     """The first MOST of `all_notes`; an error here does not affect the verdict."""
     try:
@@ -435,7 +438,8 @@ def _shortened(note: str) -> str:
 def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     """One line for each silence, for each node that went down, for each restart and stop on
     request, for each cut between two tasks, for what training waited for, for each period in which
-    a task was a straggler, for each ps that held the job up, and for each task that was cut off,
+    a task was a straggler, for each ps that held the job up, for what the leader has left in /tmp,
+    and for each task that was cut off,
     that failed without ending the job or after the job's end, that ran out of memory and restarted,
     or that never made a step.
     """
@@ -457,6 +461,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
         if succeeded and figures.get(f"steps_of_{task.name}") == 0:
             notes.append(f"{task.name} {NO_PART}")
         end, failures = seen.end_of(task.name), seen.final_failures(task.name)
+        if end is not None and end.in_tmp:
+            notes.append(f"{task.name} {LEFT_IN_TMP}: {', '.join(end.in_tmp)}")
         if end is not None and end.reason == CUT_OFF:
             before = f"; it {_left_out(failures, cluster)}" if failures else ""
             notes.append(f"{task.name}: {end.message or ''}{before}")

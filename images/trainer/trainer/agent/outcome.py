@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from trainer.agent.atomic import read
@@ -32,6 +34,8 @@ class Outcome:
     """Who decided how the job ended, if a policy of the manifest did."""
     stays: bool = False
     """Whether the program has ended for good, and the container ends with the job."""
+    in_tmp: tuple[str, ...] = ()
+    """Models and checkpoints that the program has left in /tmp."""
 
     @property
     def headline(self) -> str:
@@ -53,6 +57,7 @@ class Outcome:
             after_job=self.after_job,
             decided=self.decided,
             stays=self.stays,
+            in_tmp=list(self.in_tmp),
             **traffic(),
         )
 
@@ -73,6 +78,33 @@ def traffic(table: Path = Path("/proc/net/dev")) -> dict[str, int]:
         "rx_bytes": sum(int(count[0]) for count in counts),
         "tx_bytes": sum(int(count[8]) for count in counts),
     }
+
+
+IN_ONE_FILE = (".h5", ".keras", ".tflite")
+DEEPEST, MOST_FOLDERS, MOST_LEFT = 3, 500, 3
+
+
+def models_in(folder: str) -> tuple[str, ...]:
+    """The first models and checkpoints below a directory, without caches and mounts."""
+    found: list[str] = []
+    for path, folders, files in islice(os.walk(folder), MOST_FOLDERS):
+        index = next((name for name in sorted(files) if name.endswith(".index")), "")
+        if path != folder and ("saved_model.pb" in files or ("checkpoint" in files and index)):
+            found.append(path)
+            folders.clear()
+            continue
+        found += [f"{path}/{name}" for name in sorted(files) if name.endswith(IN_ONE_FILE)]
+        found += (
+            [f"{path}/{index.removesuffix('.index')}"] if "checkpoint" in files and index else []
+        )
+        folders[:] = [
+            name
+            for name in sorted(folders)
+            if not name.startswith((".", "cluster-kit-", "tfhub_modules"))
+            and not os.path.ismount(f"{path}/{name}")
+            and path.count("/") - folder.count("/") < DEEPEST
+        ]
+    return tuple(found[:MOST_LEFT])
 
 
 def stopped() -> Outcome:

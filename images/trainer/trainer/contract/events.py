@@ -336,6 +336,9 @@ class End(Event):
     stays: bool | None = _flag(
         "whether the program has ended for good, and its container ends with the job"
     )
+    in_tmp: tuple[str, ...] | None = _names(
+        "models and checkpoints that the leader's program has left in `/tmp`, which is not kept"
+    )
 
 
 EVENTS: Mapping[str, type[Event]] = {one.__name__.lower(): one for one in Event.__subclasses__()}

@@ -194,6 +194,13 @@ def test_a_note_is_one_line_of_bounded_length() -> None:
     assert notes == ["worker-1: failed once (exit code 1), and the leader ended without it"]
 
 
+def test_a_model_that_the_leader_left_in_tmp_is_noted() -> None:
+    end = {"exit_code": 0, "reason": "finished", "in_tmp": ["/tmp/a", "/tmp/b"]}
+    story = Story.of(WITHOUT_CHIEF).says(60, "worker-0", "end", **end).dies(60, "worker-0", 0)
+    (note,) = told_after(story)[0]
+    assert note == "worker-0 has saved below /tmp, which is not kept (/output is): /tmp/a, /tmp/b"
+
+
 def test_the_outcome_has_every_task_with_the_engines_facts() -> None:
     story = Story.of().dies(9, "ps-1", 137).start(9.4, "ps-1").dies(10, "ps-1", 137)
     story = story.ends(11, "chief-0", 1, "failed", "ValueError: no")
