@@ -289,7 +289,8 @@ def fail(run: Run, cluster: Cluster, seen: RunState, error: BaseException) -> No
     with failures:
         _remove(run)
     _report(run, values_of(cluster, containers))
-    if not run.directory.record.exists() and not run.directory.outcome.exists():
+    began = run.directory.record.exists() or run.directory.outcome.exists()
+    if run.is_new and not began:
         withdraw(run.directory)
         if isinstance(error, KitError):
             error.run = ""

@@ -382,6 +382,7 @@ def _ready(
             keep=keep,
             observer=observer,
             caller=request.caller,
+            is_new=not resume,
             followed=Followed(host.clock),
         )
 

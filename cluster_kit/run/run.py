@@ -164,6 +164,8 @@ class Run:
     observer: Observer = NOBODY
     caller: Caller = Caller.SHELL
     """How hints write settings for the next run: as in the file or as options."""
+    is_new: bool = False
+    """Whether its directory was made for it, and holds nothing of an earlier run's."""
 
     @property
     def name(self) -> str:

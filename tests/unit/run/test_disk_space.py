@@ -145,6 +145,20 @@ def test_a_run_that_never_began_is_not_the_last_one(
     assert newest_run_directory(stage.workspace.runs(NAME)) == before
 
 
+def test_checkpoints_without_the_files_of_their_run_stay(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a run's output that a person has copied, to continue it here."""
+    kept = stage.workspace.runs(NAME) / "20261101-100000" / "output" / "checkpoint"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("weights")
+    monkeypatch.setattr(run_directory, "reserve", raising(FULL))
+    monkeypatch.setattr(Outcome, "write", raising(FULL))
+    with pytest.raises(HostError):
+        stage.up(resume=True)
+    assert kept.read_text() == "weights"
+
+
 def test_a_run_on_another_disk_is_resumed_by_the_path_of_its_directory(
     stage: Stage, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
