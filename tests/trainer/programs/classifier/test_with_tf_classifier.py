@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +18,7 @@ tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not h
 from trainer.agent.injected.for_programs.cluster_kit_input import worker_index  # noqa: E402
 from trainer.contract.endings import EXIT_TRAINING_FAILED  # noqa: E402
 from trainer.programs.classifier import (  # noqa: E402
+    callbacks,
     classifier_model,
     image_files,
     input_pipeline,
@@ -128,3 +132,27 @@ def test_a_loss_that_is_not_finite_ends_it(run_task, events, pictures):
     assert end["reason"] == "failed"
     assert "the loss is nan in epoch 1 (step 10)" in end["message"]
     assert not list((pictures.parent / "checkpoints").glob("*.index"))
+
+
+def test_what_a_callback_restores_is_no_step(pictures):
+    """Another callback restores in `on_train_begin`, perhaps after this one."""
+    told: list[dict] = []
+    progress = SimpleNamespace(write=lambda event, **facts: told.append({"event": event, **facts}))
+    told_steps = lambda: [one for one in told if one["event"] == "step"]  # noqa: E731
+    counter = tf.Variable(0, dtype=tf.int64)
+    report = callbacks.EpochReport(
+        chosen(pictures),
+        SimpleNamespace(strategy="", images_per_step=8, steps_per_epoch=600, epochs=1),
+        progress,
+    )
+    report.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=counter), variables=[]))
+    report.on_train_begin()
+    assert not any(thread.name == "steps" for thread in threading.enumerate())
+    counter.assign(540)
+    report.on_epoch_begin(9)
+    until = time.monotonic() + 20
+    while not told_steps() and time.monotonic() < until:
+        counter.assign_add(1)
+        time.sleep(0.02)
+    report._ticker.stop()
+    assert told_steps()[0]["step"] > 540 and told_steps()[0]["steps_per_s"] < 200

@@ -113,9 +113,10 @@ class EpochReport(keras.callbacks.Callback):
             )
         placement.tell(self._progress, self.model.variables)
         self._ticker = StepTicker(self._step, self._progress)
-        self._ticker.start()
 
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        if self._ticker.ident is None:  # only now all callbacks have restored what they saved
+            self._ticker.start()
         self._begin = time.monotonic()
         self._begin_step = self._step()
 
@@ -190,7 +191,8 @@ class StepTicker(threading.Thread):
 
     def stop(self) -> None:
         self._done.set()
-        self.join(2.0)
+        if self.ident is not None:
+            self.join(2.0)
 
     def run(self) -> None:
         before = self._step()
