@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -27,8 +27,9 @@ from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import Container, Engine
 from cluster_kit.run import task_exec
 from cluster_kit.run.companions import EventFiles, name_of, serving
-from cluster_kit.run.find import cluster_name
+from cluster_kit.run.find import cluster_name, of_workspace
 from cluster_kit.run.history import run_named
+from cluster_kit.run.run_directory import run_of
 from cluster_kit.run.task_exec import profile, refuse_seconds
 from cluster_kit.workspace import here
 
@@ -129,6 +130,25 @@ def _run(task: str, name: str | None, command: list[str] | tuple[str, ...]) -> N
     )
 
 
+def cluster_to_change(name: str | None, engine: Engine, up: Sequence[str]) -> str:
+    """The cluster, named directly or by its manifest, that a command is to change.
+
+    Raises:
+        UsageError: a manifest of this directory names it, but it was started in another one.
+    """
+    cluster = cluster_name(named(name, engine, up, changes=True), here(), up)
+    if name in (None, cluster) or cluster not in up:
+        return cluster
+    if cluster in of_workspace(engine.glance(), here(), up):
+        return cluster
+    containers = [one for one in engine.containers(cluster) if one.output]
+    where = f"in {run_of(containers).workspace}" if containers else "in another directory"
+    raise UsageError(
+        f"the cluster {cluster} of {name} that is up was started {where}",
+        f"if you mean it, write its name: {cluster}",
+    )
+
+
 def task_named(engine: Engine, task: str, name: str | None, *, changes: bool = False) -> Container:
     """The container of a task, in the cluster with this name or in the default one (`named`)."""
     if task.startswith("-"):
@@ -136,9 +156,9 @@ def task_named(engine: Engine, task: str, name: str | None, *, changes: bool = F
     up = engine.clusters()
     if name is None and task in up:
         return task_exec.task_of(engine, task, task)
-    return task_exec.task_of(
-        engine, cluster_name(named(name, engine, up, changes=changes), here(), up), task
-    )
+    if changes:
+        return task_exec.task_of(engine, cluster_to_change(name, engine, up), task)
+    return task_exec.task_of(engine, cluster_name(named(name, engine, up), here(), up), task)
 
 
 @app.command("profile")
@@ -155,7 +175,7 @@ def profile_(
     name, tasks = without_cluster(name, tasks or [])
     engine = current_host().connect()
     up = engine.clusters()
-    cluster = cluster_name(named(name, engine, up, changes=True), here(), up)  # tracing costs time
+    cluster = cluster_to_change(name, engine, up)  # tracing costs time
     if not json_:
         say(f"tracing {cluster} for {seconds:g} s")
     taken = profile(engine, cluster, seconds, tasks)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from cluster_kit.cli import manifest_options
-from cluster_kit.cli.app import app, current_host, named, print_json, say
-from cluster_kit.cli.inside import task_named
-from cluster_kit.errors import UsageError
+from cluster_kit.cli.app import app, current_host, print_json, say
+from cluster_kit.cli.inside import cluster_to_change, task_named
 from cluster_kit.platforms.engine import Engine
 from cluster_kit.run import lifecycle
-from cluster_kit.run.find import cluster_name, of_workspace, reach
+from cluster_kit.run.find import reach
 from cluster_kit.run.run_directory import run_of
 from cluster_kit.run.take_down import take_down
 from cluster_kit.workspace import here, user_name
@@ -82,26 +80,7 @@ def _ask(engine: Engine, cluster: str) -> None:
 
 def _named(name: str | None) -> tuple[Engine, str]:
     engine = current_host().connect()
-    return engine, _to_change(name, engine, engine.clusters())
-
-
-def _to_change(name: str | None, engine: Engine, up: Sequence[str]) -> str:
-    """The name of the cluster that is named directly or by its manifest.
-
-    Raises:
-        UsageError: a manifest of this directory names it, but it was started in another one.
-    """
-    cluster = cluster_name(named(name, engine, up, changes=True), here(), up)
-    if name in (None, cluster) or cluster not in up:
-        return cluster
-    if cluster in of_workspace(engine.glance(), here(), up):
-        return cluster
-    containers = [one for one in engine.containers(cluster) if one.output]
-    where = f"in {run_of(containers).workspace}" if containers else "in another directory"
-    raise UsageError(
-        f"the cluster {cluster} of {name} that is up was started {where}",
-        f"if you mean it, write its name: {cluster}",
-    )
+    return engine, cluster_to_change(name, engine, engine.clusters())
 
 
 @app.command()
@@ -116,7 +95,7 @@ def down(
 
 def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
     up = engine.clusters()
-    cluster = _to_change(name, engine, up)
+    cluster = cluster_to_change(name, engine, up)
     if cluster not in up:
         running = ", ".join(up) or "none"
         if json_:

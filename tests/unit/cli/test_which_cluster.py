@@ -85,8 +85,10 @@ def test_a_manifest_of_this_directory_does_not_end_a_cluster_of_another(
     other = tmp_path_factory.mktemp("elsewhere")
     engine.runs("demo", other)
     (other / "runs" / "demo" / "20250301-100000" / "output").mkdir(parents=True)
-    refused = cli("down", "compose/demo.toml")
-    assert refused.code == 2 and f"was started in {other}" in refused.err
+    it = "compose/demo.toml"
+    for verb in (("down",), ("stop", "--yes"), ("start",), ("restart", "chief-0"), ("profile",)):
+        refused = cli(*verb, "--name", it)
+        assert refused.code == 2 and f"was started in {other}" in refused.err, verb
     assert engine.done == []
     assert f"demo (in {other}): 1 container and its network" in cli("down", "demo").err
 
