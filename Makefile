@@ -53,9 +53,11 @@ CELLS = $(foreach role,$(ROLE),--role=$(call quoted,$(role))) $(call option,faul
 
 # Reject unknown variables; Make ignores them silently.
 OF_ONE := CLUSTER $(foreach pair,$(PAIRS) $(SWITCHES),$(lastword $(halves))) SET
-KNOWN := $(OF_ONE) KEEP RESUME PORTABLE CHECK \
-  SCENARIO SEED FAULTS ROLE FAULT AGAIN PICTURE \
-  VARIANT PYTHON ENGINE JOBS UNIT_JOBS SHELL
+# Those that only some targets read, with the targets.
+READ_BY := KEEP/cluster/up/smoke RESUME/cluster/up/smoke PORTABLE/render CHECK/render PICTURE/pictures \
+  $(foreach name,SCENARIO SEED FAULTS ROLE FAULT AGAIN,$(name)/drill)
+parts = $(subst /, ,$(pair))
+KNOWN := $(OF_ONE) $(foreach pair,$(READ_BY),$(firstword $(parts))) VARIANT PYTHON ENGINE JOBS UNIT_JOBS SHELL
 # The loop's own variable would hide one that was given with the same name.
 GIVEN := $(foreach -each,$(.VARIABLES),$(if $(filter command%,$(origin $(-each))),$(-each)))
 UNKNOWN := $(filter-out $(KNOWN) MAKE% -%,$(GIVEN))
@@ -63,6 +65,8 @@ NEAREST = $(shell $(PYTHON) -c 'import difflib, sys; \
   print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' $(call quoted,$(1)) $(KNOWN) 2>/dev/null)
 $(if $(UNKNOWN),$(error no such variable: $(UNKNOWN)$(foreach name,$(UNKNOWN),$(foreach \
   nearest,$(call NEAREST,$(name)),; did you mean $(nearest)?)); there are: $(KNOWN)))
+$(foreach pair,$(READ_BY),$(if $(and $(MAKECMDGOALS),$(filter $(firstword $(parts)),$(GIVEN))),$(if \
+  $(filter $(parts),$(MAKECMDGOALS)),,$(error only `make $(word 2,$(parts))` reads $(firstword $(parts))))))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -155,9 +155,11 @@ def test_mistyped_variables_are_refused_with_the_existing_ones() -> None:
         ("name=second", "no such variable: name; did you mean NAME?; there are: "),
         ("data=x", "no such variable: data; did you mean DATA?; there are: "),
         ("XYZZYQ=3", "no such variable: XYZZYQ; there are: "),
+        ("PORTABLE=1", "only `make render` reads PORTABLE"),
+        ("KEEP=1", "only `make cluster` reads KEEP"),
     ],
 )
-def test_an_unknown_variable_is_answered_with_the_nearest(given: str, told: str) -> None:
+def test_a_variable_that_is_not_read_is_refused(given: str, told: str) -> None:
     done = subprocess.run(
         ["make", "--dry-run", "status", given], cwd=ROOT, capture_output=True, text=True
     )
