@@ -58,7 +58,7 @@ class Options:
     seed: int
     communication: str
     """All-reduce: `ring` or `nccl`."""
-    peer_timeout: float
+    peer_timeout: float | None
     """Seconds that an all-reduce waits for the slowest task in one step."""
     graph: GraphOptions
     """Options of graph mode, which computes its own number of steps; other strategies use some."""
@@ -119,8 +119,11 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
     add("--flip", action=argparse.BooleanOptionalAction, default=True, help="left to right")
     add("--seed", type=int, default=1, help="order of files, weights and augmentations")
     add("--communication", choices=("ring", "nccl"), default="ring", help="all-reduce: how")
-    add("--peer-timeout", type=seconds, default=120.0, metavar="SECONDS",
-        help="all-reduce: end when a task lets the others wait this long in one step")  # fmt: skip
+    # No default: TensorFlow starts a thread for each sum with a timeout, and keeps it that long.
+    add("--peer-timeout", type=seconds, metavar="SECONDS",
+        help="all-reduce: end when a task lets the others wait this long in one step. For slow steps "
+        "only, since each sum keeps a thread for this time. The kit ends a job without steps "
+        "anyway")  # fmt: skip
     in_graph = {field.name for field in fields(GraphOptions)} - {"update"}
     others = in_graph - IN_EVERY_MODE | {"update"}
     graph_options.add_arguments(parser, without=others, keep=KEEP)
