@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from cluster_kit import roles
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, err, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
+from cluster_kit.manifest.command_line import Caller
 from cluster_kit.manifest.field_types import rate, short_duration
 from cluster_kit.observe.progress import without_values
 from cluster_kit.observe.usage import Sample
@@ -56,7 +58,7 @@ from cluster_kit.workspace import RunDirectory, here, write_atomically
 EXAMPLE = PACKAGE / "predict" / "example.toml"
 PLACEMENTS = ("round-robin", "greedy", "split", "explicit")
 MOST_MACHINES = 512
-LONGEST_S = 3600
+USUAL_S, LONGEST_S = 60, 3600
 """Of a short run."""
 WRITTEN = (
     "# Measured by `cluster-kit measure`, which replaces this file; docs/predict.md has all keys.\n"
@@ -279,11 +281,18 @@ def measure(
         ),
     ] = None,
     seconds: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--seconds", min=20, max=LONGEST_S, help="The longest time of each short run."
+            "--seconds",
+            min=20,
+            max=LONGEST_S,
+            help=f"The longest time of each run of a manifest. Default: {USUAL_S}.",
         ),
-    ] = 60,
+    ] = None,
+    args: Annotated[
+        str | None,
+        typer.Option("--args", help="Further arguments of a manifest's program: --epochs 100."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Output file (default: in the run's directory)."),
@@ -291,7 +300,13 @@ def measure(
 ) -> None:
     """Write a profile of a finished run, or of short runs of a manifest, for `predict`."""
     if run.endswith(".toml"):
-        profile, directory = _short_runs(run, way, batch, seconds)
+        further = manifest_options.values({"args": args}, (), Caller.of(os.environ))
+        profile, directory = _short_runs(run, way, batch, seconds or USUAL_S, further)
+    elif seconds or args:
+        raise UsageError(
+            f"{'--seconds' if seconds else '--args'}: {run or 'the newest run'} has ended",
+            "leave it out, or name a manifest's file (.toml), which is trained anew",
+        )
     else:
         selected = run_named(run, here())
         figures = figures_of_run(selected, way, batch)
@@ -302,7 +317,7 @@ def measure(
 
 
 def _short_runs(
-    manifest: str, way: str | None, batch: int | None, seconds: int
+    manifest: str, way: str | None, batch: int | None, seconds: int, further: Mapping[str, Any]
 ) -> tuple[Profile, Path]:
     """The profile of a manifest, and the directory of its last run."""
     from cluster_kit.compare import short_runs as short
@@ -311,7 +326,7 @@ def _short_runs(
     from cluster_kit.show.view import QuietView
 
     host, workspace = current_host(), here()
-    given = read(Request(manifest, {}), workspace).manifest
+    given = read(Request(manifest, further), workspace).manifest
     by_ps = given.count(roles.PS.name) > 0
     measured: list[Figures] = []
     directories: list[Path] = []
@@ -319,14 +334,17 @@ def _short_runs(
     def one(what: short.Short) -> None:
         say(f"training for at most {seconds} s: {what.title}")
         keys = short.overrides(what, seconds, given.count(roles.CHIEF.name) > 0)
-        outcome = short.run(host, manifest, keys, workspace, lambda: QuietView(err))
+        outcome = short.run(host, manifest, {**keys, **further}, workspace, lambda: QuietView(err))
         directory = short.directory(outcome)
         directories.append(directory.path)
         try:
             figures = figures_of_run(directory, way, batch)
         except TooShort as error:
             if outcome.success:  # it made all its steps, and more time is of no use
-                raise
+                more = (
+                    'its program ended by itself: give it more steps, such as --args "--epochs 30"'
+                )
+                raise TooShort(error.message, f"{more}; {error.hint}") from error
             longer = min(LONGEST_S, 2 * seconds)
             hint = f"give each run more time: --seconds {longer}; or {error.hint}"
             raise TooShort(error.message, hint) from error

@@ -356,12 +356,16 @@ def test_a_short_run_with_too_few_steps_says_how_to_give_it_more_time(
     (root / "compose" / "demo.toml").write_text(MANIFEST)
     monkeypatch.setattr(short_runs, "directory", lambda _: ended)
     for success in (False, True):
-        outcome = SimpleNamespace(success=success)
-        monkeypatch.setattr(short_runs, "run", lambda *_, outcome=outcome: outcome)
-        said = cli("measure", "compose/demo.toml", "--seconds", "40")
+        outcome, asked = SimpleNamespace(success=success), list[Any]()
+        monkeypatch.setattr(
+            short_runs, "run", lambda *given, o=outcome, a=asked: (a.append(given[2]), o)[1]
+        )
+        said = cli("measure", "compose/demo.toml", "--seconds", "40", "--args", "--epochs 30")
+        assert asked[0]["extra_args"] == ["--epochs", "30"] and asked[0]["ps"] == 1
         assert said.code == 2 and "is too short for a profile" in said.err
         assert said.err.startswith("training for at most 40 s: 1 worker, 1 ps\n")
         assert ("give each run more time: --seconds 80" in said.err) is not success
+        assert ('such as --args "--epochs 100"' in said.err) is success
         assert "train for more steps or epochs" in said.err
 
 
@@ -398,6 +402,8 @@ def test_errors_of_the_command(cli: Cli, root: Path) -> None:
         (("measure", "demo"), "demo/20261122-100000 is too short for a profile"),
         (("predict", "demo"), "demo/20261122-100000 is too short for a profile"),
         (("measure", "demo", "--way", "rng"), "--way rng: not known"),
+        (("measure", "demo", "--seconds", "40"), "--seconds: demo has ended"),
+        (("measure", "--args", "--epochs 3"), "--args: the newest run has ended"),
         (("measure", "nothing"), "no run `nothing`"),
     ):
         said = cli(*words)
