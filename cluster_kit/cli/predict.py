@@ -341,9 +341,7 @@ def _short_runs(
             figures = figures_of_run(directory, way, batch)
         except TooShort as error:
             if outcome.success:  # it made all its steps, and more time is of no use
-                more = (
-                    'its program ended by itself: give it more steps, such as --args "--epochs 30"'
-                )
+                more = 'its program has ended: give it more steps, such as --args "--epochs 100"'
                 raise TooShort(error.message, f"{more}; {error.hint}") from error
             longer = min(LONGEST_S, 2 * seconds)
             hint = f"give each run more time: --seconds {longer}; or {error.hint}"

@@ -121,8 +121,8 @@ def parse(arguments: Sequence[str], data: Path, output: Path) -> Options:
     add("--communication", choices=("ring", "nccl"), default="ring", help="all-reduce: how")
     # No default: TensorFlow starts a thread for each sum with a timeout, and keeps it that long.
     add("--peer-timeout", type=seconds, metavar="SECONDS",
-        help="all-reduce: end when a task lets the others wait this long in one step. For slow steps "
-        "only, since each sum keeps a thread for this time. The kit ends a job without steps "
+        help="all-reduce: end when a task lets the others wait this long in one step. Only for "
+        "slow steps, since each sum keeps a thread for this time. The kit ends a job without steps "
         "anyway")  # fmt: skip
     in_graph = {field.name for field in fields(GraphOptions)} - {"update"}
     others = in_graph - IN_EVERY_MODE | {"update"}
