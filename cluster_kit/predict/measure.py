@@ -280,13 +280,18 @@ def _refuse_restarted(name: str, entries: Sequence[Entry], trainers: Sequence[st
 
 
 def _last_attempt(entries: Sequence[Entry], leader: str) -> Sequence[Entry]:
-    """The entries since the leader's program was started last: counts begin at 0 there."""
+    """The entries since the leader's program was started last: counts begin at 0 there.
+
+    Those after its end are left out: other tasks may fail over it, and be started again.
+    """
     starts = [
         number
         for number, entry in enumerate(entries)
         if entry.task == leader and isinstance(entry.event, Start)
     ]
-    return entries[starts[-1] :] if starts else entries
+    kept = entries[starts[-1] :] if starts else entries
+    ends = [n for n, one in enumerate(kept) if one.task == leader and isinstance(one.event, End)]
+    return kept[: ends[0] + 1] if starts and ends else kept
 
 
 def _series(

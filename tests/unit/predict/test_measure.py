@@ -101,6 +101,11 @@ def test_a_worker_that_was_started_again_shows_no_undisturbed_speed() -> None:
     again = [as_entry("worker-1", at, "start", {"attempt": 1}) for at in (0.5, 30.0)]
     with pytest.raises(UsageError, match="worker-1 was started again during the training"):
         figures_of(*recorded(limited(), more=again))
+    at_the_end = [
+        as_entry("chief-0", 61.0, "end", {"exit_code": 6}),
+        *(as_entry("worker-1", at, "start", {"attempt": 1}) for at in (0.5, 62.0)),
+    ]
+    assert figures_of(*recorded(limited(), more=at_the_end)).workers == 2
 
 
 def test_a_step_that_sends_nothing_tells_nothing_of_ps() -> None:
