@@ -37,7 +37,7 @@ LAST_WORDS = "last-words"
 """The file in the mailbox with the program's last message."""
 THREADS = "threads"
 """The file in the mailbox that says which threads keep the program from ending."""
-THREADS_END_S = 10.0
+THREADS_END_S, TOLD_S = 10.0, 1.0
 EXIT_STDOUT_LOST = 120
 """Python's exit code if the output cannot be written to stdout."""
 
@@ -155,6 +155,8 @@ def leave(code: int, killed_by: signal.Signals | None = None) -> NoReturn:
         late.start()
     threading._shutdown()
     late.cancel()
+    if late.ident is not None:
+        late.join(TOLD_S)  # it may be writing
     atexit._run_exitfuncs()
     if not flush():
         code = EXIT_STDOUT_LOST
