@@ -229,7 +229,7 @@ def figures_of_run(run: RunDirectory, way: str | None = None, batch: int | None 
     return figures_of(
         cluster,
         [without_values(entry, mask) for entry in entries],
-        _samples(run),
+        _samples(run, record),
         name=f"{cluster.name}/{run.path.name}",
         way=way,
         batch=batch,
@@ -246,8 +246,7 @@ def _record(run: RunDirectory) -> Record:
     return record
 
 
-def _samples(run: RunDirectory) -> list[Sample]:
-    record = _record(run)
+def _samples(run: RunDirectory, record: Record) -> list[Sample]:
     return samples_of(run.output, record.cluster, record.since, record.sizes)
 
 
@@ -368,7 +367,8 @@ def _short_runs(
     if by_ps:
         say("moving tensors between servers")
         outcome = short.transfer(host, workspace, lambda: QuietView(err))
-        moved = moved_of(outcome.metrics, _samples(short.directory(outcome)))
+        ended = short.directory(outcome)
+        moved = moved_of(outcome.metrics, _samples(ended, _record(ended)))
         for name, bits in (("connection", moved.connection), (roles.PS.name, moved.ps)):
             if bits:
                 say(f"the most of one {name}: {bits / 1e9:.3g} Gbit/s")

@@ -33,7 +33,8 @@ def fit(profile: Profile, overlap: float, grows: bool) -> Fitted:
     slower than the model, the difference either grows with the number of workers or it does not.
     If it grows, it gives a rate: of the devices of a host if all are on one, otherwise of a ps, or
     of a connection of an all-reduce. If it does not, it is added to each step. If the row is faster
-    than the model, it gives the least part of the communication that is hidden.
+    than the model, it gives the least part of the communication that is hidden; if it is faster
+    even so, the seconds of a step are between what both rows say.
 
     Args:
         overlap: 0 to 1, used if the profile does not have one.
