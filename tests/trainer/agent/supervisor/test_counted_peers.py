@@ -47,6 +47,20 @@ def test_a_peer_that_only_lost_its_leader_is_not_blamed(words):
     assert lost is not None and lost.tasks == ("worker-1",)
 
 
+@pytest.mark.parametrize("words", CUT_OFF)
+def test_a_peer_that_failed_for_good_because_of_its_leader_is_not_blamed(words):
+    peers = Peers(frozenset({"worker-1"}), retries=0)
+    over = peers.heard(Left("worker-1", "failed", words))
+    assert over is not None
+    killed = Outcome(134, "failed", "the program was killed by SIGABRT")
+    ours = peers.failed_because_of(killed, over)
+    assert ours is not None
+    assert (ours.exit_code, ours.tasks) == (134, ())
+    assert ours.message == f"the program was killed by SIGABRT (after it, worker-1: {words})"
+    assert peers.failed_because_of(OURS, over) is None
+    assert peers.failed_because_of(killed, Outcome(1, "failed", "ValueError: a shape")) is None
+
+
 def test_a_long_error_that_was_truncated_is_recognized():
     peers = Peers(frozenset({"worker-1"}), retries=1)
     words = "ValueError: " + "x" * 20_000

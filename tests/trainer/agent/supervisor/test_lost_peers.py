@@ -103,6 +103,21 @@ def test_a_peer_that_ended_before_the_leader_is_named_if_the_leader_fails_becaus
     assert "(worker-1 had already ended, with 0: " in events("worker-0")[-1]["message"]
 
 
+def test_a_leader_that_was_killed_is_blamed_although_its_peer_fails_for_good(
+    run_task, free_port, tmp_path, events
+):
+    leader = f"{HAS_BEEN_HEARD}(here / 'killed').touch(); os.kill(os.getpid(), signal.SIGABRT)"
+    follower = (
+        f"{IS_HERE}while not (here / 'killed').exists(): time.sleep(0.02)\n"
+        "time.sleep(0.3); sys.exit('UnavailableError: Connection reset by peer')"
+    )
+    led, followed, _ = start(run_task, free_port, tmp_path, leader, follower)
+    assert (led.wait(60), followed.wait(60)) == (134, 1)
+    end = events("worker-0")[-1]
+    assert (end["reason"], end["tasks"]) == ("failed", ["worker-0"])
+    assert end["message"].startswith("the program was killed by SIGABRT (after it, worker-1: ")
+
+
 def test_a_peer_without_retries_ends_a_job_that_would_wait_for_it(
     run_task, free_port, tmp_path, events
 ):

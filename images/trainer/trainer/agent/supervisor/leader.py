@@ -171,7 +171,8 @@ class Leader:
             if self._task.restart.is_permanent(failure.exit_code):
                 return self._failed(failure)
             if over := self._peers_say():
-                return over
+                ours = self._peers.failed_because_of(failure, over)
+                return replace(ours, tasks=(self._task.name,)) if ours else over
             crash = self._again_because(ended, failure.exit_code)
             if not crash:
                 of_peers = self._peers.failed(failure) or self._peers.ended_too_early(failure)

@@ -158,12 +158,21 @@ class Peers:
         ours = leaders.message
         for event in self._left:
             same = event.message[:COMPARED] == ours[:COMPARED]
-            echo = _ECHO.search(event.message) and not _ECHO.search(ours)
-            if event.how == FAILED and not same and not echo:
+            if event.how == FAILED and not same and not _is_echo(event.message, ours):
                 return Outcome(
                     leaders.exit_code, endings.FAILED, failure_sentence(event), (event.task,)
                 )
         return None
+
+    def failed_because_of(self, leaders: Outcome, peers: Outcome) -> Outcome | None:
+        """Return the leader's outcome if a peer failed for good only because the leader's did.
+
+        Args:
+            peers: the outcome of the peer's failure, after which the job cannot go on.
+        """
+        if peers.decided or not _is_echo(peers.message, leaders.message):
+            return None
+        return leaders.because_of(f"after it, {peers.headline}")
 
     def ended_too_early(self, leaders: Outcome) -> Outcome | None:
         """Return the outcome of a leader whose connections were closed by peers that ended well.
@@ -176,6 +185,11 @@ class Peers:
             f"{self.finished} had already ended, with 0: tasks that train together must take the"
             " same number of steps, and each must save the model, not only one of them"
         )
+
+
+def _is_echo(message: str, ours: str) -> bool:
+    """Whether a program failed with `message` only because the one with `ours` had failed."""
+    return bool(_ECHO.search(message) and not _ECHO.search(ours))
 
 
 def failure_sentence(event: Left) -> str:
