@@ -189,6 +189,17 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "create the strategy first, before other code creates a tensor",
         ),
         (
+            r"^RuntimeError: can't start new thread|pthread_create(\(\))? failed"
+            r"|^ *what\(\): +Resource temporarily unavailable"
+            r"|^BlockingIOError: \[Errno 11\] Resource temporarily unavailable$",
+            (
+                "the task has as many processes and threads as it may: end those that are done "
+                "(TensorFlow keeps one for each sum if CommunicationOptions has `timeout_seconds`)"
+                ", or raise `container.pids`: ",
+                Setting("container.pids", 16384),
+            ),
+        ),
+        (
             r"Unable to parse tensor proto",
             "a worker cannot use a data set that the chief has created: create it inside the "
             "function that create_per_worker_dataset (or DatasetCreator) gets",

@@ -316,6 +316,18 @@ KNOWN_ERRORS = [
         "the cluster spec has 2 ps: MultiWorkerMirroredStrategy would wait forever. Run it",
         '`style = "all-tasks"` and `ps = 0`',
     ),
+    ("RuntimeError: can't start new thread", "`container.pids`"),
+    (
+        "terminate called after throwing an instance of 'std::system_error'\n"
+        "  what():  Resource temporarily unavailable",
+        "`timeout_seconds`",
+    ),
+    (
+        "2026-01-01 10:00:00.000000: F external/local_xla/env.cc:74] Check failed: ret == 0 (11 "
+        "vs. 0)Thread tf_ creation via pthread_create() failed.",
+        "`container.pids`",
+    ),
+    ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "`container.pids`"),
     ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),
     ("EOFError: EOF when reading a line", 'with `args = ["--answer=yes"]`'),
     ("EOFError: Ran out of input", ""),
