@@ -15,6 +15,7 @@ from pathlib import Path
 from cluster_kit.advice.sources import Hint, Source, read
 from cluster_kit.advice.strategies import (
     always,
+    check_alone,
     check_cluster_specs,
     check_generators,
     check_own_cluster,
@@ -360,6 +361,7 @@ def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tup
         check_cluster_specs,
         check_strategies,
         check_servers,
+        check_alone,
         check_tf1,
         check_flags,
         check_spelling,

@@ -6,18 +6,19 @@ import ast
 import contextlib
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster_kit.advice.sources import Hint, Source
+from cluster_kit.advice.sources import MOST_FILES, Hint, Source
 from cluster_kit.advice.tf1 import lacks_estimators
 from cluster_kit.errors import TOML_STYLE, Problem, Setting
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.style import ALL_TASKS, style_of
-from cluster_kit.roles import CHIEF, PS, ROLES
+from cluster_kit.roles import CHIEF, PS, ROLES, WORKER
 
 _JOBS = {job: role for role in ROLES.values() for job in (role.job, *role.jobs)}
 ADDRESSES = (ast.List, ast.ListComp)
@@ -480,6 +481,85 @@ def _may_coordinate(source: Source) -> bool:
         if isinstance(node, ast.Attribute | ast.Name):
             lasts = (name.rpartition(".")[2] for name in source.meanings(node))
             if any(map(COORDINATES.fullmatch, lasts)):
+                return True
+    return False
+
+
+DISTRIBUTES = re.compile(
+    r"(?i:.*dtensor.*)|\w*ClusterResolver|ClusterSpec|ClusterCoordinator|RunConfig|\w*Server|\w*Session"
+    r"|experimental_connect_to_\w+|train_and_evaluate|distributed?_\w+|\w+_distributed?"
+)
+"""Names whose use shows that a program may train in several tasks, in any module."""
+ONE_TASK = {"MirroredStrategy", "OneDeviceStrategy", "get_strategy", "has_strategy"}
+"""Names of strategies that train in one task."""
+LIBRARIES = {
+    "tensorflow", "keras", "tf_keras", "numpy", "scipy", "pandas", "matplotlib", "sklearn", "absl",
+    "PIL", "yaml", "h5py", "tqdm", "tensorflow_datasets",
+}  # fmt: skip
+"""Modules that train in several tasks only through the names above, or never."""
+STARTS_OTHERS = ("importlib.", "runpy.", "socket.", *STARTERS)
+
+
+def check_alone(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields a hint on a TensorFlow program that certainly does not train in several tasks."""
+    workers, ps = manifest.count(WORKER.name), manifest.count(PS.name)
+    coordinated = style_of(manifest) == "coordinator"
+    trainers = 1 if coordinated else workers + manifest.count(CHIEF.name)
+    if not sources or manifest.tf1 or len(sources) >= MOST_FILES or workers + ps < 2:
+        return
+    if any(map(_may_distribute, sources)) or not _imports_only_known(sources):
+        return
+    if not coordinated and (trainers < 2 or _tells_tasks_apart(sources, manifest)):
+        return
+    if coordinated:
+        what = "the chief trains alone"
+        idle = f"its {workers} workers and {ps} ps would have nothing to do"
+    else:
+        what, idle = "each task trains a model of its own", "no task would use another's work"
+    yield Hint(
+        "program",
+        f"no strategy for several tasks: {what}",
+        idle,
+        f"train under tf.distribute's {PARAMETER_SERVER} or {ALL_REDUCE}",
+        sources[0].file,
+    )
+
+
+def _tells_tasks_apart(sources: list[Source], manifest: Manifest) -> bool:
+    """Whether each task may do something else, by its arguments or its environment."""
+    reads = {"os.environ", "os.getenv"}
+    nodes = ((source, node) for source in sources for node in source.nodes)
+    return any("{{" in argument for argument in manifest.args) or any(
+        reads & source.meanings(node) for source, node in nodes
+    )
+
+
+def _imports_only_known(sources: list[Source]) -> bool:
+    """Whether TensorFlow or Keras is imported, and otherwise only what trains in one task."""
+    own = {source.module.partition(".")[0] for source in sources}
+    roots: set[str] = set()
+    for node in (node for source in sources for node in source.nodes):
+        if isinstance(node, ast.Import):
+            roots |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            roots.add(node.module.partition(".")[0])
+    return bool(roots & {"tensorflow", "keras"}) and roots <= (
+        own | LIBRARIES | sys.stdlib_module_names
+    )
+
+
+def _may_distribute(source: Source) -> bool:
+    """Whether a file may train in several tasks."""
+    for node in source.nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node.value == "TF_CONFIG" or re.fullmatch(r"\w*Strategy|grpc:.*", node.value):
+                return True
+        elif isinstance(node, ast.Attribute | ast.Name):
+            names = source.meanings(node)
+            lasts = {name.rpartition(".")[2] for name in names} - ONE_TASK
+            if any(map(COORDINATES.fullmatch, lasts)) or DISTRIBUTES.fullmatch(last_name(node)):
+                return True
+            if any(name.startswith(STARTS_OTHERS) for name in names):
                 return True
     return False
 

@@ -114,4 +114,4 @@ QUIET_KERAS = {
 
 @pytest.mark.parametrize("what", QUIET_KERAS)
 def test_other_kinds_of_keras_are_accepted(what: str, tmp_path: Path) -> None:
-    assert hints(QUIET_KERAS[what], tmp_path) == []
+    assert hints(QUIET_KERAS[what], tmp_path, worker=1, ps=0) == []

@@ -326,3 +326,45 @@ def test_a_relative_import_in_the_program_is_refused_with_a_fix(tmp_path: Path) 
 )
 def test_a_relative_import_with_a_fallback_is_accepted(text: str, tmp_path: Path) -> None:
     assert not fitted(text, tmp_path, program="train.py").problems
+
+
+ALONE = "import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n"
+MIRRORED = f"{ALONE}strategy = tf.distribute.MirroredStrategy()\n"
+KNOWN = f"{ALONE}import os, numpy as np\nfrom sklearn import svm\n"
+
+
+@pytest.mark.parametrize("text", [ALONE, MIRRORED, KNOWN, "import keras\nkeras.Model().fit(x)\n"])
+def test_a_program_without_a_strategy_trains_in_one_task(text: str, tmp_path: Path) -> None:
+    (hint,) = hints(text, tmp_path)
+    assert hint.what == "no strategy for several tasks: the chief trains alone"
+    assert hint.rule == "its 2 workers and 2 ps would have nothing to do"
+    (hint,) = hints(text, tmp_path, chief=0, ps=0)
+    assert hint.what == "no strategy for several tasks: each task trains a model of its own"
+    assert hints(text, tmp_path, chief=0, ps=0, worker=1) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "import tensorflow_recommenders\n",
+        "from official.common import distribute_utils\n",
+        "import os\nspec = os.environ['TF_CONFIG']\n",
+        "s = getattr(tf.distribute, name + 'Strategy')()\n",
+        "s = tf.compat.v1.Session(target)\n",
+        "server = tf.distribute.Server(spec)\n",
+        "r = tf.distribute.cluster_resolver.TFConfigClusterResolver()\n",
+        "from tensorflow.experimental import dtensor\nm = dtensor.create_mesh(d)\n",
+        "import subprocess\nsubprocess.run(['python', 'other.py'])\n",
+        "import importlib\nm = importlib.import_module(n)\n",
+        "from common import strategy_of\ns = strategy_of(f)\n",
+    ],
+)
+def test_a_program_that_may_use_several_tasks_is_accepted(more: str, tmp_path: Path) -> None:
+    files = {"train.py": ALONE + more, "common.py": "strategy_of = print\n"}
+    assert not [hint for hint in hints(files, tmp_path) if "no strategy" in hint.what]
+
+
+def test_tasks_that_may_do_different_things_are_accepted(tmp_path: Path) -> None:
+    all_tasks = {"chief": 0, "ps": 0}
+    assert hints(f"{ALONE}import os\nn = os.environ['N']\n", tmp_path, **all_tasks) == []
+    assert hints(ALONE, tmp_path, args=["--rate={{ index }}"], **all_tasks) == []
