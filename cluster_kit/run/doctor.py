@@ -496,8 +496,10 @@ def _memory(total: int, cluster: Cluster | None) -> Check:
             return Check("memory", "ok", text)
         needs = f"the smallest cluster needs about {SMALLEST / 2**30:.1f} GiB"
         return Check("memory", "warn", f"{text}; {needs}", "give the engine more memory")
-    needed = sum(SERVER_MEMORY if task.serves else PROGRAM_MEMORY for task in cluster.tasks)
+    usual = ((SERVER_MEMORY if task.serves else PROGRAM_MEMORY, task) for task in cluster.tasks)
+    needed = sum(min(usually, task.memory or usually) for usually, task in usual)
     text += f", about {needed / 2**30:.1f} GiB needed, without the program's data"
     if needed > total:
-        return Check("memory", "fail", text, "ask for fewer tasks, or give the engine more memory")
+        hint = "ask for fewer tasks, give them a `memory` limit, or the engine more memory"
+        return Check("memory", "fail", text, hint)
     return Check("memory", "ok", text)

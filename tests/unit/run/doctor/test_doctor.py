@@ -78,6 +78,13 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         "disk", "fail", "needs 8 GiB", {"free": 4 * GIB, "built": False, "of": cluster()}
     ),
     "little memory": ("memory", "warn", "more memory", {"facts": {"memory": GIB}}),
+    "memory for limited tasks": (
+        "memory", "ok", "",
+        {
+            "facts": {"memory": 8 * GIB},
+            "of": cluster(worker=20, ps=0, chief=0, role={"worker": {"memory": "300m"}}),
+        },
+    ),
     "memory for fewer tasks": (
         "memory", "fail", "fewer tasks", {"facts": {"memory": GIB}, "of": cluster(worker=20)}
     ),
