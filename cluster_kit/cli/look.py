@@ -27,7 +27,7 @@ from cluster_kit.cli.app import (
 from cluster_kit.errors import HostError
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.logs import follow_logs
-from cluster_kit.observe.progress import USAGE, entries_of
+from cluster_kit.observe.progress import entries_of, newest_usage_of
 from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.platforms.container import START
@@ -96,7 +96,7 @@ def ps(
 
 def _tasks(containers: list[Container]) -> list[TaskView]:
     """The tasks of a cluster's containers, in their order."""
-    entries, usage = entries_of(containers), entries_of(containers, USAGE)
+    entries, usage = entries_of(containers), newest_usage_of(containers)
     return from_containers(containers, entries, usage, user_requests.of_containers(containers))
 
 

@@ -107,6 +107,8 @@ def plain(value: Any, depth: int = DEEPEST) -> Any:
 FOLDER = "progress"
 """The directory of progress files, below a run's output."""
 SUFFIX = ".jsonl"
+NEWEST = 8 * 1024
+"""The number of bytes at the end of a usage file that has at least its last two lines."""
 USAGE = ".usage"
 """The suffix of the files in which tasks write their usage."""
 LONGEST_LINE = 1 << 20
@@ -404,19 +406,35 @@ def _files(output: Path, suffix: str) -> list[Found]:
     return list(files(output, FOLDER, matches=matches, deepest=0, most=MOST_FILES))
 
 
-def entries_of(containers: Sequence[Container], suffix: str = SUFFIX) -> list[Entry]:
+def entries_of(containers: Sequence[Container]) -> list[Entry]:
     """The entries of a cluster's tasks since its containers were created, oldest first.
 
     [] if their output directory cannot be read. Older entries, of the run that `--resume`
     continues, are left out.
     """
+    return _entries_of(containers, SUFFIX, {})
+
+
+def newest_usage_of(containers: Sequence[Container]) -> list[Entry]:
+    """The newest entries of a cluster's usage files, oldest first; [] as for `entries_of`."""
+    if not containers or not containers[0].output:
+        return []
+    known = _files(Path(containers[0].output), USAGE)
+    older = {file.name.partition("/")[2]: max(file.size - NEWEST, 0) for file in known}
+    return _entries_of(containers, USAGE, older)
+
+
+def _entries_of(
+    containers: Sequence[Container], suffix: str, sizes: Mapping[str, int]
+) -> list[Entry]:
     if not containers or not containers[0].output:
         return []
     since = min(container.created for container in containers)
     tasks = [container.name for container in containers]
-    mask = masker({value for container in containers for value in container.secrets})
-    reader = ProgressReader(Path(containers[0].output), since, suffix=suffix, tasks=tasks)
-    return [without_values(entry, mask) for entry in reader.poll()]
+    secrets = {value for container in containers for value in container.secrets}
+    entries = ProgressReader(Path(containers[0].output), since, sizes, suffix, tasks).poll()
+    mask = masker(secrets)
+    return [without_values(entry, mask) for entry in entries] if secrets else entries
 
 
 def _texts(value: Any) -> Any:

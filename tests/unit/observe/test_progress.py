@@ -27,12 +27,14 @@ from cluster_kit.observe.progress import (
     Entry,
     ProgressReader,
     fields_of,
+    newest_usage_of,
     weight,
     without_values,
 )
 from cluster_kit.util.masking import masker
 from cluster_kit.util.untrusted import Folder
 from tests.entries import as_entry
+from tests.unit.stories import container
 
 
 @pytest.fixture
@@ -65,6 +67,17 @@ def test_an_incomplete_line_waits_for_its_rest(output: Path) -> None:
     assert reader.poll() == []
     file.write_text(whole)
     assert [entry.event for entry in reader.poll()] == [Step(step=7)]
+
+
+def test_of_a_long_usage_file_only_the_end_is_read(output: Path) -> None:
+    usage = "".join(line(second, "usage", memory=second) for second in range(1, 5_000))
+    for task in ("ps-0", "worker-0"):
+        (output / "progress" / f"{task}.usage").write_text(usage)
+    of_task = container("ps-0", output=str(output), created=0.0)
+    found = newest_usage_of([of_task])
+    assert 20 < len(found) < 300
+    assert (found[-1].task, found[-1].time) == ("ps-0", 4_999)
+    assert newest_usage_of([]) == newest_usage_of([container("ps-0", output="")]) == []
 
 
 def test_entries_of_an_earlier_run_are_left_out(output: Path) -> None:
