@@ -235,6 +235,33 @@ def test_keras_behaves_as_before(watch, monkeypatch):
     assert [one() for one in watch._optimizers.values()][-1] is calls.model.optimizer
 
 
+class CollectiveAllReduceStrategy:
+    num_replicas_in_sync = 3
+    extended = types.SimpleNamespace(_in_multi_worker_mode=lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "method", "loss"),
+    [
+        (CollectiveAllReduceStrategy(), "auto", 0.5),
+        (CollectiveAllReduceStrategy(), "first", 1.5),
+        (types.SimpleNamespace(num_replicas_in_sync=3), "auto", 1.5),
+    ],
+)
+def test_a_loss_that_keras_adds_up_over_workers(watch, file, monkeypatch, strategy, method, loss):
+    monkeypatch.setattr(steps, "the_watch", lambda epochs: watch)
+    keras = toy_keras()
+    steps.prepare(keras, ["steps", "epochs"])
+    calls = keras.callbacks.CallbackList()
+    calls.model.distribute_strategy = strategy
+    calls.model.distribute_reduction_method = method
+    calls.on_train_begin()
+    calls.on_train_batch_end(0, {"loss": 1.5})
+    calls.model.optimizer.makes(1)
+    watch.look(0)
+    assert [event["loss"] for event in written(file)] == [loss]
+
+
 def test_of_a_coordinator_only_epochs_are_counted(watch, monkeypatch):
     monkeypatch.setattr(steps, "the_watch", lambda epochs: watch)
     keras = toy_keras()

@@ -105,6 +105,8 @@ class Watch:
         self._written: tuple[float, int] | None = None
         self._read = max(0, size_of(path) - MOST_BYTES)
         self.logs: object = None
+        self.replicas = 1
+        """How many replicas' losses are added up in `logs`."""
 
     def remember(self, optimizer: object) -> None:
         """Read this optimizer from now on, until it is deleted."""
@@ -178,7 +180,9 @@ class Watch:
             if self._written and step > self._written[1] and now > self._written[0]:
                 keys["steps_per_s"] = round((step - self._written[1]) / (now - self._written[0]), 3)
             self._written = now, step
-            self._write("step", time.time(), keys, value_in(logs, "loss"))
+            loss = value_in(logs, "loss")
+            loss = None if loss is None else loss / self.replicas
+            self._write("step", time.time(), keys, loss)
         while self._ended:
             moment, epoch, logs = self._ended.popleft()
             if not isinstance(epoch, int) or not self._epochs:
@@ -346,6 +350,23 @@ def value_in(logs: object, name: str) -> float | None:
     return None
 
 
+def replicas_in_logs(model: object) -> int:
+    """Return how many replicas' values Keras adds up in the logs of a batch.
+
+    Under MultiWorkerMirroredStrategy Keras 2 adds the means of all replicas. In the logs of an
+    epoch it replaces the sum by the mean.
+    """
+    with contextlib.suppress(Exception):
+        strategy = model.distribute_strategy
+        if (
+            model.distribute_reduction_method in {"auto", "sum"}
+            and type(strategy).__name__ == "CollectiveAllReduceStrategy"
+            and strategy.extended._in_multi_worker_mode()
+        ):
+            return int(strategy.num_replicas_in_sync)
+    return 1
+
+
 def plain_number(value: object) -> float | None:
     """Return a Python or NumPy number as a Python float; None for any other value."""
     if isinstance(value, bool):
@@ -422,6 +443,7 @@ def look_at_fit(kind: type, watch: Watch, *, steps: bool) -> None:
         def on_train_begin(self: object, logs: object = None) -> object:
             with contextlib.suppress(Exception):
                 watch.remember(getattr(self.model, "optimizer", None))
+                watch.replicas = replicas_in_logs(self.model)
             return plain_begin(self, logs)
 
         on_train_begin.looks_at = watch
