@@ -155,6 +155,8 @@ def lanes_of(
     lanes = {}
     for task in cluster.tasks:
         spans = states[task.name]
+        if task.runs_program and task.name != leader:
+            spans = tuple(_unreported(spans))
         if ROLES[task.role].evaluates:
             spans = _scoring(spans, task_entries[task.name])
         elif not task.runs_program:
@@ -221,6 +223,14 @@ def _heard(word: str, entry: Entry) -> str:
         case End(stays=True):
             return ""
     return word
+
+
+def _unreported(spans: Sequence[Span]) -> Iterator[Span]:
+    """The spans of a program that need not report anything: a life without any report is running,
+    not starting."""
+    for index, span in enumerate(spans):
+        followed = index + 1 < len(spans) and spans[index + 1].begin == span.end
+        yield span if followed or span.state != STARTING else replace(span, state=State.RUNNING)
 
 
 def _served(spans: Sequence[Span], training: Sequence[Span], word: str) -> tuple[Span, ...]:

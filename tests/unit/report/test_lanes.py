@@ -61,6 +61,13 @@ def test_a_program_that_reports_nothing_is_ready_until_its_end() -> None:
     assert [(mark.kind, mark.text) for mark in found.marks] == [("fault", "ended with exit code 1")]
 
 
+def test_an_evaluator_that_reports_nothing_runs() -> None:
+    again = [*started(), Event(4, "die", "evaluator-0", 1), Event(6, "start", "evaluator-0", None)]
+    entries = [told(at, "evaluator-0", "start", attempt=1) for at in (0.5, 6.5)]
+    found = lane("evaluator-0", again, entries)
+    assert shown(found.spans) == [("running", 0, 4), ("running", 6, 10)]
+
+
 def test_time_between_an_end_and_the_next_start_is_empty() -> None:
     again = [*started(), Event(3, "die", "ps-0", 137), Event(5, "start", "ps-0", None)]
     found = lane("ps-0", again, [told(1, "ps-0", "ready"), told(6, "ps-0", "ready")])
