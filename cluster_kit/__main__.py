@@ -43,6 +43,8 @@ def _run() -> None:
     Ctrl-C ends it without a traceback even while its libraries are being imported.
     """
     process.interrupt_once()
+    # Pydantic would search all installed packages for plugins, which would see every value.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     gc.disable()  # skip garbage collection during imports: saves about 10 %
     try:
         if "_CLUSTER_KIT_COMPLETE" in os.environ:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_kit.errors import ManifestError, UsageError
+from cluster_kit.errors import EngineError, HostError, ManifestError, UsageError
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace, names, newest_run_directory
 
@@ -33,7 +34,7 @@ def reach(
     """
     from cluster_kit.platforms.platform import all_platforms  # not for Tab
 
-    elsewhere = _started_elsewhere(reference, workspace, chosen)
+    elsewhere = _started_elsewhere(host, reference, workspace, chosen)
     if chosen is not None:
         return host.connect(chosen, elsewhere.settings if elsewhere else {})
     if elsewhere is not None:
@@ -77,14 +78,19 @@ def of_workspace(
 
 
 def _started_elsewhere(
-    reference: str | None, workspace: Workspace, chosen: str | None
+    host: Host, reference: str | None, workspace: Workspace, chosen: str | None
 ) -> Cluster | None:
     """The cluster of a running or kept run on another platform; None if there is none."""
     from cluster_kit.platforms.platform import platform_of
 
     if chosen is not None and platform_of(chosen).by_docker:
         return None
-    name = _name(reference, workspace, ()) if reference else ""
+    up: Sequence[str] = ()
+    with contextlib.suppress(
+        HostError, EngineError
+    ):  # the name of a cluster that is up needs no manifest
+        up = host.connect().clusters() if reference and chosen is None else ()
+    name = _name(reference, workspace, up) if reference else ""
     newest = newest_run_directory(workspace.runs(name)) if name else None
     if newest is None:
         return None

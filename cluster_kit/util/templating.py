@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, TemplateError
-from jinja2.meta import find_undeclared_variables
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing import TYPE_CHECKING, Any
 
 from cluster_kit.util.paths import TEMPLATES
+
+if TYPE_CHECKING:  # most commands fill no template, and importing Jinja2 takes long
+    from jinja2 import Environment, Template
 
 
 @cache
 def kit_template(name: str, **filters: Callable[..., str]) -> Template:
     """The kit's template of this name, from templates/, with these filters."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
@@ -48,6 +49,8 @@ class Text:
     @classmethod
     def parse(cls, text: str) -> Text:
         """The parsed template; raises TextError if the text is not a valid template."""
+        from jinja2 import TemplateError
+
         try:
             return cls(*_parsed(text))
         except (TemplateError, RecursionError) as error:
@@ -65,6 +68,8 @@ class Text:
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> tuple[Template, frozenset[str]]:
     """The template and the names that it uses; cached, since a plan reads arguments repeatedly."""
+    from jinja2.meta import find_undeclared_variables
+
     tree = _sandbox().parse(text)
     names = find_undeclared_variables(tree) - _sandbox().globals.keys()
     return _sandbox().from_string(tree), frozenset(names)
@@ -72,6 +77,9 @@ def _parsed(text: str) -> tuple[Template, frozenset[str]]:
 
 @cache
 def _sandbox() -> Environment:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
     return ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,13 @@ def test_a_cluster_is_found_on_its_engine(engines: tuple[Has, Has], tmp_path: Pa
     assert found(engines, None, tmp_path) is here
     here.up.clear()
     assert found(engines, "", tmp_path) is there, "the only engine that has any"
+
+
+def test_a_cluster_that_is_up_is_found_without_its_manifest(
+    engines: tuple[Has, Has], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cluster_kit.manifest.load", None)
+    assert found(engines, "a", tmp_path) is engines[0]
 
 
 def test_a_manifest_names_its_cluster(engines: tuple[Has, Has], tmp_path: Path) -> None:
