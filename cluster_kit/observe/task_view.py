@@ -168,6 +168,7 @@ _SHARED = (State.CREATED, State.RUNNING, State.PAUSED, State.RESTARTING)
 GOOD_CODES = (None, *NOT_FAILED)
 """Exit codes of a task that has not failed: it runs, ended well, or was stopped by SIGTERM."""
 _ALIVE = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
+_STANDING = (State.PAUSED, State.RESTARTING)
 _REPORTED = {Step: State.TRAINING, Epoch: State.TRAINING, Evaluation: State.SCORING}
 """The state after each event of a task; `ready` counts only before these."""
 
@@ -220,6 +221,11 @@ class TaskView:
     def shown_step(self) -> int | None:
         """The global step; if the task has none, as a coordinator's worker, its own steps."""
         return self.own_steps if self.step is None else self.step
+
+    @property
+    def shown_speed(self) -> float | None:
+        """The steps per second that the task reported last; None while it cannot make any."""
+        return None if self.state in _STANDING else self.steps_per_s
 
     @property
     def lags(self) -> bool:

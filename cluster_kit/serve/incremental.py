@@ -230,7 +230,7 @@ def now_of(task: TaskView) -> Facts:
         "exit_code": task.exit_code,
         "restarts": task.restarts,
         "step": task.shown_step,
-        "steps_per_s": task.steps_per_s,
+        "steps_per_s": task.shown_speed,
         "loss": task.loss,
         "cpus": use and use.cpus,
         "memory": use and use.memory,

@@ -45,7 +45,7 @@ class Group:
     @property
     def speeds(self) -> tuple[float, float] | None:
         """The lowest and the highest steps per second of the tasks that report them; else None."""
-        speeds = [task.steps_per_s for task in self.tasks if task.steps_per_s is not None]
+        speeds = [task.shown_speed for task in self.tasks if task.shown_speed is not None]
         return (min(speeds), max(speeds)) if speeds else None
 
     @property
@@ -169,7 +169,7 @@ def _of_task(task: TaskView) -> dict[str, Cell]:
         "state": Text(_short_state(task), style=_style(task)),
         "restarts": str(task.restarts or "-"),
         "step": Text(task.checkpoint or _figure(task.shown_step, ".0f")),
-        "steps/s": _figure(task.steps_per_s, ".1f"),
+        "steps/s": _figure(task.shown_speed, ".1f"),
         "loss": _figure(task.loss, ".4f"),
         **{name: _figure(getattr(task, score), ".4f") for score, name in _SCORES.items()},
         **_used(task.usage),

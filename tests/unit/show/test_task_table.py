@@ -124,6 +124,12 @@ def test_a_restarting_task_shows_its_exit_code_only_by_its_colour() -> None:
     assert row(state=State.RESTARTING, exit_code=137).split()[3:5] == ["restarting", "-"]
 
 
+@pytest.mark.parametrize("state", State)
+def test_a_task_that_cannot_make_steps_has_no_speed(state: State) -> None:
+    stands = state in (State.PAUSED, State.RESTARTING)
+    assert ("12.3" in row(state=state, steps_per_s=12.34)) == (not stands)
+
+
 def test_a_straggler_is_shown_while_it_works() -> None:
     straggler = Straggler(1.0, "chief-0", 3.0, 12.0, 0.2, None, "unknown", None, "it is slow")
     assert row(state=State.TRAINING, straggler=straggler).split()[3] == "straggler"
