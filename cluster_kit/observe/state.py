@@ -161,6 +161,20 @@ class RunState:
         }
         return replace(state, tasks=used)
 
+    def before_last_start(self, task: str) -> RunState:
+        """The state without the last life of a task's container, after the end of the one before."""
+        since, view = self.started_at(task), self.tasks[task]
+        lives_of_task = self.lives_of(task)[:-1]
+        code = lives_of_task[-1].exit_code
+        ended = replace(view, state=State.ENDED, exit_code=code, restarts=view.restarts - 1)
+        return replace(
+            self,
+            tasks={**self.tasks, task: ended},
+            lives={**self.lives, task: lives_of_task},
+            events=Appended(e for e in self.events if e.task != task or e.time < since),
+            entries=Appended(e for e in self.entries if e.task != task or e.time < since),
+        )
+
     def with_entry(self, entry: Entry) -> RunState:
         """The state after one more entry of a task's progress file."""
         entries, lag = self.entries.and_(entry), task_view.after(self.stragglers, entry)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from cluster_kit.contract.endings import EXIT_OUTPUT, NOT_FAILED, STOPPED
+from cluster_kit.contract.events import Start
 from cluster_kit.errors import EngineError
 from cluster_kit.observe import absences, user_requests
 from cluster_kit.observe.listener import Listener, Timeline
@@ -144,6 +145,8 @@ class Watch:
         follow: Callable[[], None],
     ) -> None:
         self.seen = RunState.of(cluster)
+        self._is_ended = False
+        self._began_again = False
         self._run = run
         self._clock = run.host.clock
         self._engine = run.engine
@@ -198,6 +201,7 @@ class Watch:
             if not self._is_blind() and awaited_in_vain(self._cluster, self.seen):
                 return "no-retries"
             self._poll(show)
+        self._is_ended = True
         scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
         waits = scores or any(task.debug for task in self._cluster.tasks)
         grace = deadlines.evaluator_grace if waits else 0.0
@@ -257,6 +261,8 @@ class Watch:
         finally:
             self._add_requests()
             for entry in self._progress.poll():
+                if self._is_of_another_life(entry.task, isinstance(entry.event, Start)):
+                    continue
                 shown = without_values(entry, self._mask)
                 self.seen = self.seen.with_entry(self._timeline.entry(shown))
             self._requests.look(self.seen)
@@ -297,8 +303,17 @@ class Watch:
         """Add new events to `seen`, and save them for processes that continue the run."""
         events = [self._timeline.event(event) for event in events]
         for event in events:
-            self.seen = self.seen.with_event(event)
+            if not self._is_of_another_life(event.task, event.action == Action.START):
+                self.seen = self.seen.with_event(event)
         self._save(events)
+
+    def _is_of_another_life(self, task: str, begins: bool) -> bool:
+        """Whether this is of a leader that was started again after the job's end: a verdict has
+        no use for it. `docker restart` does that."""
+        if not self._is_ended or task != self.seen.leader:
+            return False
+        self._began_again = self._began_again or begins
+        return self._began_again
 
     def _save(self, events: Sequence[Event]) -> None:
         if events:
@@ -327,6 +342,10 @@ class Watch:
         leader that a user has stopped or restarts has not ended for good.
         """
         leader = self.seen.tasks[self.seen.leader]
+        if leader.state is not State.ENDED and self._runs_after_the_end():
+            self.seen = self.seen.before_last_start(leader.name)
+            self._began_again = True
+            return True
         if leader.state is not State.ENDED:
             return False
         if self._run.platform.takes_tasks_away and leader.exit_code:
@@ -350,3 +369,20 @@ class Watch:
         self._engine.start_again(container.id)
         self._leader_restarts = leader.restarts + 1
         return False
+
+    def _runs_after_the_end(self) -> bool:
+        """Whether the job ended with the leader's life before this one: other tasks have ended, and
+        it would wait for them."""
+        lives = self.seen.lives_of(self.seen.leader)[-2:]
+        ended = lives[0].ended if len(lives) > 1 else None
+        if ended is None or lives[0].exit_code not in NOT_FAILED:
+            return False
+        if absences.was_asked_for(self.seen, self.seen.leader, ended):
+            return False
+        others = self.seen.tasks.keys() - self.seen.evaluators - {self.seen.leader}
+        return any(
+            self.seen.tasks[name].state is State.ENDED
+            and self.seen.tasks[name].exit_code == 0
+            and self.seen.ends(name)[-1:] > [ended]
+            for name in others
+        )

@@ -9,8 +9,9 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe import user_requests
 from cluster_kit.run import lifecycle
 from cluster_kit.run.take_down import take_down
+from tests.fakes.acting import Life
 from tests.fakes.stage import NAME, Stage
-from tests.unit.run.asking import ACTING, box, do, restart
+from tests.unit.run.asking import ACTING, BEGINS, LONG, TRAINS, box, do, restart
 
 FITS = 66
 """The number of characters of a phase that fit into 80 columns, with the time of a long run."""
@@ -78,6 +79,28 @@ def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(sta
     assert take_down(stage.host, stage.engine, NAME) == 5
     assert (stage.saved()["reason"], stage.saved()["exit_code"]) == ("stopped", 7)
     assert "and not started again" in stage.saved()["notes"][0]
+    assert stage.is_clean()
+
+
+RESTARTED = {"chief-0": [LONG, Life((BEGINS[0],))], "worker-1": [Life(TRAINS.steps, after_job_s=3.0)]}
+
+
+@pytest.mark.parametrize("back_s", [2.05, 2.5])
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_leader_that_docker_restarts_has_stopped_the_run(
+    stage: Stage, watched: bool, back_s: float
+) -> None:
+    """The job ends with it; worker-1 still runs when it is up again."""
+    do(stage, 2.0, lambda: stage.engine.end(box(stage, "chief-0").id))
+    do(stage, back_s, lambda: stage.engine.start_again(box(stage, "chief-0").id))
+    if watched:
+        outcome = stage.up(RESTARTED)
+    else:
+        stage.detach(RESTARTED)
+        stage.clock.pass_by(4)
+        outcome = stage.attach()
+    assert (outcome.reason, outcome.exit_code, outcome.blame) == ("stopped", 7, None)
+    assert outcome.message == "chief-0 was stopped from outside: by `docker stop`, say"
     assert stage.is_clean()
 
 
