@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -218,6 +219,11 @@ class TaskView:
         return f"{self.state} ({self.exit_code}{cause})"
 
     @property
+    def diverged(self) -> bool:
+        """Whether the last loss is NaN or infinite."""
+        return self.loss is not None and not math.isfinite(self.loss)
+
+    @property
     def shown_step(self) -> int | None:
         """The global step; if the task has none, as a coordinator's worker, its own steps."""
         return self.own_steps if self.step is None else self.step
@@ -267,19 +273,24 @@ def code_of(event: Event | None, otherwise: int | None = None) -> int | None:
 
 
 def figures(entry: Entry) -> dict[str, Any]:
-    """The values of an entry that a table shows, by field of TaskView; {} if there are none."""
+    """The values of an entry that a table shows, by field of TaskView; {} if there are none.
+
+    A loss that is not finite is shown: the training has diverged.
+    """
     reported_figures, event = figures_of(entry.event), entry.event
     numbers = {
         "step": reported_figures.step,
         "own_steps": reported_figures.own_steps,
         "steps_per_s": reported_figures.steps_per_s,
-        "loss": reported_figures.loss,
         "accuracy": reported_figures.accuracy,
         "map_50": reported_figures.map_50,
     }
     shown: dict[str, Any] = {
         key: value for key, value in numbers.items() if value is not None and abs(value) < HUGE
     }
+    loss = reported_figures.loss
+    if loss is not None and (abs(loss) < HUGE or not math.isfinite(loss)):
+        shown["loss"] = loss
     scored = event.checkpoint if isinstance(event, Evaluation) else None
     if scored is not None and len(scored) <= _LONG:
         shown["checkpoint"] = scored

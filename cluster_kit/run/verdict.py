@@ -438,8 +438,8 @@ def _shortened(note: str) -> str:
 def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     """One line for each silence, for each node that went down, for each restart and stop on
     request, for each cut between two tasks, for what training waited for, for each period in which
-    a task was a straggler, for each ps that held the job up, for what the leader has left in /tmp,
-    and for each task that was cut off,
+    a task was a straggler, for each ps that held the job up, for a last loss that is not finite,
+    for what the leader has left in /tmp, and for each task that was cut off,
     that failed without ending the job or after the job's end, that ran out of memory and restarted,
     or that never made a step.
     """
@@ -456,6 +456,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     notes += map(task_view.note, lags)
     notes += map(hot_ps.note, seen.loads.hot.values())
     succeeded = seen.tasks[seen.leader].exit_code == 0
+    if succeeded and seen.tasks[seen.leader].diverged:
+        notes.append(f"the last loss of {seen.leader} is {seen.tasks[seen.leader].loss}")
     figures = seen.metrics()
     for task in cluster.tasks:
         if succeeded and figures.get(f"steps_of_{task.name}") == 0:

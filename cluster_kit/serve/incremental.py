@@ -231,7 +231,7 @@ def now_of(task: TaskView) -> Facts:
         "restarts": task.restarts,
         "step": task.shown_step,
         "steps_per_s": task.shown_speed,
-        "loss": task.loss,
+        "loss": str(task.loss) if task.diverged else task.loss,
         "cpus": use and use.cpus,
         "memory": use and use.memory,
         "rx_bps": use and use.rx_bps,

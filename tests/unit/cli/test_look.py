@@ -146,6 +146,19 @@ def test_status_names_a_straggler_and_has_its_figures(
     assert worker["straggler"] == {"since": 30.0, "by": "chief-0", **figures}
 
 
+def test_json_has_no_loss_that_is_not_a_number(
+    cli: Cli, engine: FakeEngine, tmp_path: Path
+) -> None:
+    (tmp_path / "progress").mkdir()
+    (tmp_path / "progress" / "chief-0.jsonl").write_text(
+        '{"time": 50, "event": "step", "step": 1, "loss": 0.5}\n'
+        '{"time": 51, "event": "step", "step": 2, "loss": NaN}\n'
+    )
+    engine.up["demo"] = [container("chief-0", state="running", output=str(tmp_path))]
+    [chief] = json.loads(cli("status", "demo", "--json").out)["demo"]
+    assert (chief["step"], chief["loss"]) == (2, None)
+
+
 def test_a_manifest_stands_for_the_cluster_that_it_names(cli: Cli, root: Path) -> None:
     (root / "compose" / "file.toml").write_text(MANIFEST)
     assert "no task of demo is running" in cli("status", "file").err

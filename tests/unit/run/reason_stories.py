@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -59,6 +60,11 @@ class Story:
 
 STORIES = {
     "all goes well": Story({}, Reason.FINISHED, 0, None),
+    "the loss is not a number": Story(
+        {"chief-0": leader(says(1.8, "step", step=2, loss=0.5),
+                           says(1.9, "step", step=3, loss=math.nan), ends(2.0, 0, "finished"))},
+        Reason.FINISHED, 0, None, notes=["the last loss of chief-0 is nan"],
+    ),
     "all goes well without a chief": Story(
         {"worker-1": [Life((*TRAINING, ends(2.5, 0, "finished")))]},
         Reason.FINISHED, 0, None, overrides=ALL_TASKS,

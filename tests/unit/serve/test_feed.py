@@ -217,3 +217,10 @@ def test_the_last_look_misses_nothing(made: MadeUp, monkeypatch: pytest.MonkeyPa
     made.over()
     assert b"event: run" not in one.look()
     assert messages(one.look(last=True))["run"]["ended"]
+
+
+def test_a_loss_that_is_not_a_number_is_sent_as_a_word(made: MadeUp) -> None:
+    made.say("chief-0", 1.0, "step", step=1, loss=float("nan"))
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    assert messages(one.whole())["run"]["now"]["chief-0"]["loss"] == "nan"

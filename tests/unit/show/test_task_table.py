@@ -97,6 +97,10 @@ def test_the_evaluators_row_has_the_newest_checkpoint_and_its_score() -> None:
     assert detection == ["mAP@0.5", "scoring", "-", "ckpt-600", "-", "2.0000", "0.7401"]
 
 
+def test_a_loss_that_is_not_a_number_is_shown_and_not_the_one_before() -> None:
+    assert evaluator(checkpoint="x", loss=float("nan"))[5] == "nan"
+
+
 def test_both_scores_get_a_column_each() -> None:
     assert evaluator(checkpoint="[b]", accuracy=0.5, map_50=0.25)[-2:] == ["0.5000", "0.2500"]
 
