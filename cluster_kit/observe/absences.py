@@ -126,14 +126,18 @@ def request_text(one: Asked, seen: RunState) -> str:
     if one.what == user_requests.STOP:
         again = next((time for time in seen.starts(seen.leader) if time > one.time), None)
         later = "not started again" if again is None else f"started {again - one.time:.0f} s later"
-        return f"the cluster was stopped at {one.at} by `cluster-kit stop`, and {later}"
+        return f"the cluster was stopped at {one.at} {_how(one)}, and {later}"
     if one.what in FROM_PAGE:
         return (
             f"{one.tasks[0]} was {FROM_PAGE[one.what]} at {one.at} from the page: a person did it"
         )
     if one.what == user_requests.AWAY:
         return f"{one.tasks[0]} {_taken_away(one, seen)}"
-    return f"{restarted(one, seen)} at {one.at} by `cluster-kit restart`: a user requested it"
+    return f"{restarted(one, seen)} at {one.at} {_how(one)}: a user requested it"
+
+
+def _how(one: Asked) -> str:
+    return "from the page" if one.from_page else f"by `cluster-kit {one.what}`"
 
 
 def _taken_away(one: Asked, seen: RunState) -> str:

@@ -29,11 +29,12 @@ ENDS = (RESTART, STOP, AWAY)
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, `what`, for these tasks, made at `time` in Unix seconds."""
+    """A request, `what`, for these tasks, made at `time` in Unix seconds, from the page or not."""
 
     time: float
     what: str
     tasks: tuple[str, ...]
+    from_page: bool = False
 
     @property
     def at(self) -> str:
@@ -41,9 +42,11 @@ class Asked:
         return f"{datetime.fromtimestamp(self.time):%H:%M:%S}"
 
 
-def write(run: Path, what: str, tasks: Sequence[str], now: float) -> None:
+def write(
+    run: Path, what: str, tasks: Sequence[str], now: float, *, from_page: bool = False
+) -> None:
     """Add a request to those of the run in this directory; raises OSError."""
-    line = json.dumps({"time": now, "what": what, "tasks": list(tasks)})
+    line = json.dumps({"time": now, "what": what, "tasks": list(tasks), "from_page": from_page})
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(run / FILE, flags, 0o644)
     try:
@@ -66,7 +69,8 @@ def read(run: Path) -> list[Asked]:
     for line in lines:
         with contextlib.suppress(ValueError, LookupError, TypeError):  # the disk was full
             fields = json.loads(line)
-            requests.append(Asked(fields["time"], fields["what"], tuple(fields["tasks"])))
+            tasks, from_page = tuple(fields["tasks"]), fields.get("from_page") is True
+            requests.append(Asked(fields["time"], fields["what"], tasks, from_page))
     return requests
 
 

@@ -19,7 +19,9 @@ from cluster_kit.run import run_directory
 AT_ONCE = 8
 
 
-def restart(host: Host, engine: Engine, container: Container) -> tuple[str, ...]:
+def restart(
+    host: Host, engine: Engine, container: Container, *, from_page: bool = False
+) -> tuple[str, ...]:
     """Restart a task with the same name and address; returns the tasks that were restarted.
 
     The job ends with its leader, so restarting the leader restarts all tasks.
@@ -40,7 +42,7 @@ def restart(host: Host, engine: Engine, container: Container) -> tuple[str, ...]
         )
     chosen = containers if container.leader else [container]
     tasks = [one.name for one in chosen]
-    note(host, containers, user_requests.RESTART, tasks)
+    note(host, containers, user_requests.RESTART, tasks, from_page=from_page)
     if container.leader:
         engine.stop(container.cluster)
         _each(engine.start_again, engine.sidecars(container.cluster))
@@ -50,7 +52,7 @@ def restart(host: Host, engine: Engine, container: Container) -> tuple[str, ...]
     return tuple(tasks)
 
 
-def stop(host: Host, engine: Engine, cluster: str) -> bool:
+def stop(host: Host, engine: Engine, cluster: str, *, from_page: bool = False) -> bool:
     """Stop all tasks of a cluster until `start`; False if they are stopped already.
 
     Programs get the usual time to save.
@@ -63,7 +65,8 @@ def stop(host: Host, engine: Engine, cluster: str) -> bool:
     if is_stopped(containers):
         return False
     _refuse_ended(containers, f"`cluster-kit stop {cluster}`")
-    note(host, containers, user_requests.STOP, [one.name for one in containers])
+    tasks = [one.name for one in containers]
+    note(host, containers, user_requests.STOP, tasks, from_page=from_page)
     engine.stop(cluster)
     return True
 
@@ -140,11 +143,18 @@ def _refuse_gpus(engine: Engine, cluster: str, containers: Sequence[Container]) 
                 )
 
 
-def note(host: Host, containers: Sequence[Container], what: str, tasks: Sequence[str]) -> None:
+def note(
+    host: Host,
+    containers: Sequence[Container],
+    what: str,
+    tasks: Sequence[str],
+    *,
+    from_page: bool = False,
+) -> None:
     """Record a request before it is carried out; raises HostError if the file cannot be written."""
     run = Path(containers[0].output).parent
     try:
-        user_requests.write(run, what, tasks, host.clock.time())
+        user_requests.write(run, what, tasks, host.clock.time(), from_page=from_page)
     except OSError as error:
         raise HostError(
             f"{run / user_requests.FILE} cannot be written, which tells the watching process "

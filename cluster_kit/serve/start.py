@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
@@ -79,18 +80,19 @@ def _thaw(host: Host, engine: Engine, container: Container) -> str:
 def _note(host: Host, container: Container, what: str) -> None:
     """Record an action before it is done, so that the report shows that a user did it."""
     if container.output:  # a sidecar has no task name
-        lifecycle.note(host, [container], what, [container.name])
+        lifecycle.note(host, [container], what, [container.name], from_page=True)
 
 
 def _restart(host: Host, engine: Engine, container: Container) -> str:
-    others = [name for name in lifecycle.restart(host, engine, container) if name != container.name]
+    tasks = lifecycle.restart(host, engine, container, from_page=True)
+    others = [name for name in tasks if name != container.name]
     return f"restarted, and with it {', '.join(others)}" if others else "restarted"
 
 
 OF_TASK: Mapping[str, Callable[[Host, Engine, Container], str]]
 OF_TASK = {"stop": _stop, "kill": _kill, "freeze": _freeze, "thaw": _thaw, "restart": _restart}
 OF_CLUSTER: Mapping[str, Callable[[Host, Engine, str], bool]]
-OF_CLUSTER = {"stop": lifecycle.stop, "start": lifecycle.start}
+OF_CLUSTER = {"stop": partial(lifecycle.stop, from_page=True), "start": lifecycle.start}
 _DONE = {"stop": "stopped: `start` continues it", "start": "started again"}
 
 

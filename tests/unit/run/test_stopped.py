@@ -54,7 +54,7 @@ def test_an_unwatched_cluster_can_be_stopped_and_started(
 ) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
-    assert lifecycle.stop(stage.host, stage.engine, NAME)
+    assert lifecycle.stop(stage.host, stage.engine, NAME, from_page=forgotten)
     stage.clock.pass_by(3600)
     if forgotten:
         stage.engine.forget()
@@ -64,7 +64,10 @@ def test_an_unwatched_cluster_can_be_stopped_and_started(
         lifecycle.start(stage.host, stage.engine, NAME)
     outcome = stage.attach()
     assert outcome.success, outcome.message
-    assert "by `cluster-kit stop`, and started" in outcome.notes[0]
+    assert (
+        f"{'from the page' if forgotten else 'by `cluster-kit stop`'}, and started"
+        in (outcome.notes[0])
+    )
     assert stage.is_clean()
 
 

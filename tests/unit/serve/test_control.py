@@ -29,8 +29,8 @@ def test_each_verb_does_what_it_says(made: MadeUp) -> None:
         ("freeze", "worker-0"), ("thaw", "worker-0"), ("kill -9 -1", "worker-0"),
         ("end", "worker-0"),
     ]  # fmt: skip
-    noted = [(one.what, one.tasks) for one in user_requests.read(made.run.path)]
-    assert noted == [(what, ("worker-0",)) for what in ("freeze", "thaw", "kill", "end")]
+    noted = [(one.what, one.tasks, one.from_page) for one in user_requests.read(made.run.path)]
+    assert noted == [(what, ("worker-0",), True) for what in ("freeze", "thaw", "kill", "end")]
 
 
 def test_the_job_ends_with_its_leader(made: MadeUp) -> None:
@@ -64,7 +64,8 @@ def test_a_cluster_is_stopped_as_by_the_command(
     monkeypatch.setattr(made, "stop", lambda name: made.done.append(("stop", name)), raising=False)
     assert to_cluster(fake_host(), made, "demo", "stop") == "demo: stopped: `start` continues it"  # type: ignore[arg-type]
     assert made.done == [("stop", "demo")]
-    assert [one.what for one in user_requests.read(made.run.path)] == ["stop"]
+    noted = [(one.what, one.from_page) for one in user_requests.read(made.run.path)]
+    assert noted == [("stop", True)]
     with pytest.raises(UsageError, match="explode was not found"):
         to_cluster(fake_host(), made, "demo", "explode")  # type: ignore[arg-type]
 
