@@ -69,6 +69,17 @@ def test_training_that_continues_without_the_task_waits_for_none(waits, file):
     assert written(file) == []
 
 
+def test_nobody_knows_what_a_program_without_steps_waits_for(waits, file):
+    waits.heard(Left("worker-1", LOST), 2)
+    look(waits, *range(3, 12))
+    assert written(file) == []
+    train(waits, 13)
+    waits.begin_attempt()
+    waits.heard(Left("worker-1", LOST), 20)
+    look(waits, *range(21, 27))
+    assert written(file) == [("waiting", "worker-1", 5)]
+
+
 def test_a_step_that_is_reported_again_does_not_count(waits, file):
     train(waits, 1)
     waits.heard(Left("worker-1", LOST), 1)
@@ -81,12 +92,14 @@ def test_a_step_that_is_reported_again_does_not_count(waits, file):
 @pytest.mark.parametrize("event", [Left("worker-1", DONE), Left("evaluator-0", LOST),
                                    Silent("evaluator-0", 10.0), Joined("worker-1")])  # fmt: skip
 def test_training_does_not_wait_for_an_evaluator_or_a_finished_task(waits, file, event):
+    train(waits, 0)
     waits.heard(event, 1)
     look(waits, *range(2, 20))
     assert written(file) == []
 
 
 def test_no_steps_are_expected_during_validation_and_in_a_new_attempt(waits, file):
+    train(waits, 0)
     waits.heard(Left("worker-1", LOST), 1)
     waits.reported("worker-0", Phase(name="validation"), 2)
     look(waits, *range(3, 12))

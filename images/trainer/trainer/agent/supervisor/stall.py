@@ -146,6 +146,7 @@ class Waits:
         self._progress = progress
         self._leader = leader
         self._finished: set[str] = set()
+        self._reports_steps = False
         self.begin_attempt()
 
     def begin_attempt(self) -> None:
@@ -187,6 +188,7 @@ class Waits:
         if not isinstance(event, Step) or self._steps.get(task) == event.step:
             return
         self._steps[task] = event.step
+        self._reports_steps = True
         over = [name for name, since in self._lost.items() if now > since + UNDER_WAY_S]
         for name in over:
             since = self._lost.pop(name)
@@ -197,8 +199,11 @@ class Waits:
                 self._say(f"training continues; it waited {seconds:.0f} s for {name}")
 
     def look(self, now: float) -> None:
-        """Write an event if training has begun to wait for a task; called about once a second."""
-        if self._phase != TRAINING:
+        """Write an event if training has begun to wait for a task; called about once a second.
+
+        A program that reports no steps may train on without the task.
+        """
+        if self._phase != TRAINING or not self._reports_steps:
             return
         for name, since in list(self._lost.items()):
             if name not in self._told and now >= since + AFTER_S:
