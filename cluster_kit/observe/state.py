@@ -162,7 +162,7 @@ class RunState:
         return replace(state, tasks=used)
 
     def before_last_start(self, task: str) -> RunState:
-        """The state without the last life of a task's container, after the end of the one before."""
+        """The state after the end of the life before the last one of a task's container."""
         since, view = self.started_at(task), self.tasks[task]
         lives_of_task = self.lives_of(task)[:-1]
         code = lives_of_task[-1].exit_code

@@ -85,7 +85,10 @@ def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(sta
     assert stage.is_clean()
 
 
-RESTARTED = {"chief-0": [LONG, Life((BEGINS[0],))], "worker-1": [Life(TRAINS.steps, after_job_s=3.0)]}
+RESTARTED = {
+    "chief-0": [LONG, Life((BEGINS[0],))],
+    "worker-1": [Life(TRAINS.steps, after_job_s=3.0)],
+}
 
 
 @pytest.mark.parametrize("back_s", [2.05, 2.5])
