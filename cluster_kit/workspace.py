@@ -229,6 +229,11 @@ class RunDirectory:
         return self.path / "program"
 
     @property
+    def override(self) -> Path:
+        """The user's file that was merged into the cluster's file; absent if there was none."""
+        return self.path / "override.yaml"
+
+    @property
     def report(self) -> Path:
         return self.path / "report.html"
 

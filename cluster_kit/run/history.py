@@ -250,7 +250,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """How a second run differs from a first: in values, and in lines of manifest and program."""
+    """How a second run differs from a first: in values, and in lines of manifest and program (with
+    the user's file that was merged)."""
 
     changes: tuple[Change, ...]
     manifest: tuple[str, ...]
@@ -271,15 +272,18 @@ def difference(first: Run, second: Run) -> Difference:
         _settings(first.directory.manifest), _settings(second.directory.manifest),
         first.name, second.name, lineterm="", n=1,
     )  # fmt: skip
+    pairs = [
+        (first.directory.override, second.directory.override),
+        *((first.directory.program / name, second.directory.program / name)
+          for name in dict.fromkeys([*before, *after])),
+    ]  # fmt: skip
     program = [
         line
-        for name in dict.fromkeys([*before, *after])
+        for old, new in pairs
         for line in difflib.unified_diff(
-            _lines(first.directory.program / name), _lines(second.directory.program / name),
-            _shown(first.directory.program / name), _shown(second.directory.program / name),
-            lineterm="",
+            _lines(old), _lines(new), _shown(old), _shown(new), lineterm=""
         )
-    ]  # fmt: skip
+    ]
     return Difference(tuple(changes), tuple(manifest), tuple(program))
 
 

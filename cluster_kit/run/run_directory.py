@@ -334,6 +334,13 @@ def keep_manifest(run: RunDirectory, loaded: Loaded, command: str, mask: Mask) -
     write_atomically(run.manifest, mask(text))
 
 
+def keep_override(run: RunDirectory, file: Path | None, mask: Mask) -> None:
+    """Copy a user's file that was merged into the cluster's file; raises OSError."""
+    run.override.unlink(missing_ok=True)  # of an earlier part of a resumed run
+    if file is not None:
+        write_atomically(run.override, mask(file.read_text(encoding="utf-8", errors="replace")))
+
+
 def keep_program(run: RunDirectory, files: Sequence[Path], mask: Mask) -> dict[str, str]:
     """Copy a program's files into the run, and return the SHA-256 of each by its name.
 

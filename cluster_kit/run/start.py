@@ -196,8 +196,8 @@ def up(run: Run, prepared: Prepared, text: str) -> Cluster:
                 if now is not prepared:
                     prepared, text = now, run.platform.render(now.cluster)
                 file, program = _write(run, prepared, text)
-                if kit_merges := run.platform.merges(file):
-                    run.view.phase(f"merging {kit_merges}")
+                if override := run.platform.merges(file):
+                    run.view.phase(f"merging {override}")
                 if _can_mount_closed(prepared):
                     run.directory.close_to_others()
                 else:
@@ -206,6 +206,10 @@ def up(run: Run, prepared: Prepared, text: str) -> Cluster:
                 _refuse_others(run)
             with contextlib.suppress(OSError):  # the end of the run reports it
                 _record(run, prepared.cluster, program)
+            with contextlib.suppress(EngineError, OSError):
+                containers = run.containers() if override else ()
+                mask = masker(values_of(prepared.cluster, containers))
+                run_directory.keep_override(run.directory, override, mask)
             return prepared.cluster
         except ImageMissing:
             if attempt == PLANS or not prepared.cluster.image_is_built:

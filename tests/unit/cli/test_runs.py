@@ -191,6 +191,14 @@ def test_diff_of_two_programs_names_files_that_exist(cli: Cli, root: Path) -> No
     assert all((root / head[4:]).exists() for head in heads)
 
 
+def test_diff_shows_changes_of_the_users_override_file(cli: Cli, root: Path) -> None:
+    saved(root, 9)
+    saved(root, 10).override.write_text("services: {chief-0: {dns: [10.0.0.2]}}\n")
+    output = cli("runs", "diff", "demo/20261122-090000", "demo").out
+    assert "\n--- /dev/null\n+++ runs/demo/20261122-100000/override.yaml\n" in output
+    assert "\n+services: {chief-0: {dns: [10.0.0.2]}}\n" in output
+
+
 def test_diff_shows_a_loss_that_only_the_kit_has_read(cli: Cli, root: Path) -> None:
     for hour, loss in ((9, 0.5), (10, 0.25)):
         run = saved(root, hour)

@@ -47,7 +47,9 @@ def test_a_generated_file_that_was_edited_is_kept(stage: Stage) -> None:
 
 
 def test_its_additions_reach_the_containers_and_the_file_is_unchanged(stage: Stage) -> None:
-    text = "services: {chief-0: {environment: {MORE: 'yes'}, dns: [10.0.0.2]}}\n"
+    text = (
+        "services: {chief-0: {environment: {MORE: 'yes', MY_TOKEN: hush-hush}, dns: [10.0.0.2]}}\n"
+    )
     file = own(stage, text)
     seen: list[Any] = []
     stage.docker.on_call = lambda name: seen.extend(
@@ -58,6 +60,9 @@ def test_its_additions_reach_the_containers_and_the_file_is_unchanged(stage: Sta
     assert (chief["environment"]["MORE"], chief["dns"]) == ("yes", ["10.0.0.2"])
     assert file.read_text() == text
     assert f"merging {file}" in stage.view.phases
+    assert stage.directory.override.read_text() == text.replace("hush-hush", "***")
+    file.unlink()
+    assert stage.up(resume=True).success and not stage.directory.override.exists()
 
 
 @pytest.mark.parametrize(
