@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from cluster_kit.errors import TOML_STYLE, ManifestError, Problem, Setting
@@ -306,12 +307,14 @@ class CommandLine:
     """The keys whose values the command line set; every other value is from the file.
 
     An argument that was added to the file's has its own key: `args.3`. `by_set` are the keys that
-    `--set` gave, including keys that have their own option.
+    `--set` gave, including keys that have their own option. `tables` are those that the file does
+    not have.
     """
 
     keys: frozenset[str] = frozenset()
     by_set: frozenset[str] = frozenset()
     caller: Caller = Caller.SHELL
+    tables: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -320,17 +323,24 @@ class CommandLine:
         added: range,
         by_set: frozenset[str] = frozenset(),
         caller: Caller = Caller.SHELL,
+        file: Mapping[str, Any] = MappingProxyType({}),
     ) -> CommandLine:
-        """The keys of these overrides, and those of the arguments numbered `added`."""
+        """The keys of these overrides, and those of the arguments numbered `added`.
+
+        Args:
+            file: the manifest's tables without the overrides.
+        """
         keys = [*_keys(overrides), *(f"args.{number}" for number in added)]
         keys += ["args"] if added else []
-        return cls(frozenset(keys), by_set, caller)
+        return cls(frozenset(keys), by_set, caller, frozenset(_new_tables(overrides, file)))
 
     def written(self, key: str) -> str:
         """The option or the Make variable if the command line gave the key, else the key."""
-        if key not in self.keys:
+        given = self._given(key)
+        if given is None:
             return key
-        return self.caller.by_set(key) if key in self.by_set else self.caller.written(key)
+        by_set = given in self.by_set or any(one.startswith(f"{given}.") for one in self.by_set)
+        return self.caller.by_set(key) if by_set else self.caller.written(key)
 
     def setting(self, setting: Setting, key_path: str) -> str:
         """The setting as an option or variable if the command line gave its key or the problem's
@@ -350,7 +360,15 @@ class CommandLine:
 
     def _gave(self, problem: Problem) -> bool:
         """Whether the command line gave the invalid value, or named the file that contains it."""
-        return problem.key_path in self.keys
+        return self._given(problem.key_path) is not None
+
+    def _given(self, key: str) -> str | None:
+        """The key itself or the list that it is in, if the command line gave that; else None."""
+        if key in self.keys or key in self.tables:
+            return key
+        whole = key.rpartition(".")[0]
+        has_own_keys = any(one.startswith(f"{whole}.") for one in self.keys)
+        return None if not whole or has_own_keys else self._given(whole)
 
 
 def _keys(overrides: Mapping[str, Any], table: str = "") -> Iterator[str]:
@@ -360,6 +378,19 @@ def _keys(overrides: Mapping[str, Any], table: str = "") -> Iterator[str]:
             yield from _keys(value, f"{table}{name}.")
         else:
             yield f"{table}{name}"
+
+
+def _new_tables(
+    overrides: Mapping[str, Any], file: Mapping[str, Any], table: str = ""
+) -> Iterator[str]:
+    """The dotted names of nested tables that the file does not have."""
+    for name, value in overrides.items():
+        if isinstance(value, dict):
+            of_file = file.get(name)
+            if of_file is None:
+                yield f"{table}{name}"
+            inner = of_file if isinstance(of_file, dict) else {}
+            yield from _new_tables(value, inner, f"{table}{name}.")
 
 
 _TASK = re.compile(rf"({'|'.join(ROLES)})-[0-9]+")

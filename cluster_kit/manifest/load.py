@@ -334,13 +334,14 @@ def load(
     """
     values = copy.deepcopy(dict(overrides or {}))
     extra = values.pop("extra_args", [])
-    raw = _merged(_read(path), values)
+    file = _read(path)
+    raw = _merged(file, values)
     file_args = raw.get("args", [])
     added = range(0)
     if isinstance(file_args, list) and extra:
         raw["args"] = [*file_args, *extra]
         added = range(len(file_args), len(raw["args"]))
-    read = _validated(raw, path, CommandLine.of(values, added, by_set, caller), model)
+    read = _validated(raw, path, CommandLine.of(values, added, by_set, caller, file), model)
     command = render_command(path, overrides or {}, root, raw) if root else ""
     return replace(read, command=command)
 

@@ -118,6 +118,22 @@ def test_a_value_of_set_is_not_reported_as_the_keys_own_option(cli: Cli, root: P
 
 
 @pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("task.worker-7.cpus=1", "--set task.worker-7: no such task"),
+        ("role.wrker.cpus=1", "--set role.wrker = {cpus = 1}: no such key"),
+        ('task.worker-0.ports=["80:80000"]', '--set task.worker-0.ports.0 = "80:80000": a port'),
+        ('mount=[{source="/no",target="/x"}]', '--set mount.0.source = "/no": neither'),
+    ],
+)
+def test_a_part_of_a_value_of_set_is_no_fault_of_the_file(
+    words: str, says: str, cli: Cli, root: Path
+) -> None:
+    result = cli("render", "demo", "--set", words)
+    assert f"error: the command line: 1 problem\n  {says}" in result.err
+
+
+@pytest.mark.parametrize(
     ("setting", "shell", "make", "python"),
     [
         (Setting("worker", 2), "--workers 2", "N_WORKERS=2", "worker = 2"),
