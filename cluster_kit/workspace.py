@@ -248,8 +248,10 @@ class RunDirectory:
 
     @property
     def workspace(self) -> Path:
-        """The workspace of `runs/CLUSTER/TIME`; the run's own folder if it is not in `runs/`."""
-        return next(iter(self.path.parents[2:3]), self.path)
+        """The workspace of `runs/CLUSTER/TIME`, or of a rendered file that was started without the
+        kit; the run's own folder if it is not in a workspace."""
+        level = 1 if self.path.parent.name in ("compose", "portable") else 2
+        return next(iter(self.path.parents[level : level + 1]), self.path)
 
     def close_to_others(self) -> None:
         """Close the directory to other users while tasks run, who could start set-user-ID files in

@@ -168,5 +168,6 @@ def test_a_cluster_is_recognized_only_by_files_that_the_kit_wrote(tmp_path: Path
 
 
 def test_the_workspace_of_a_run_is_above_runs_or_the_run_itself() -> None:
-    assert RunDirectory(Path("/home/me/runs/demo/1")).workspace == Path("/home/me")
+    for folder in ("runs/demo/1", "compose/demo", "portable/demo"):
+        assert RunDirectory(Path("/home/me") / folder).workspace == Path("/home/me")
     assert RunDirectory(Path("/out")).workspace == Path("/out")

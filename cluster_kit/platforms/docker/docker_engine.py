@@ -85,10 +85,22 @@ def remove_all(containers: Iterable[Any], networks: Iterable[Any]) -> None:
         except NotFound:
             continue
         except APIError as error:
+            users = _users(network)
+            why = f"still used by {', '.join(users)}" if users else first_line(error)
+            commands = [f"docker network disconnect {network.name} {user}" for user in users]
+            command = " && ".join(commands) or f"docker network inspect {network.name}"
             raise EngineError(
-                f"network {network.name} cannot be removed: {first_line(error)}",
-                f"disconnect what still uses it (docker network inspect {network.name})",
+                f"network {network.name} cannot be removed: {why}",
+                f"disconnect what still uses it: `{command}`",
             ) from None
+
+
+def _users(network: Any) -> list[str]:
+    """The names of the containers that are on a network; [] if the engine does not say."""
+    with contextlib.suppress(APIError):
+        network.reload()
+        return sorted(one["Name"] for one in (network.attrs.get("Containers") or {}).values())
+    return []
 
 
 def _stop(container: Any) -> None:

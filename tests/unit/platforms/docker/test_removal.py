@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from docker.errors import APIError, NotFound
@@ -20,9 +21,14 @@ class Thing:
         kind: str = "cluster",
     ) -> None:  # fmt: skip
         self.id, self.kind = id, "helper" if joins else kind
-        self.attrs = {"HostConfig": {"NetworkMode": f"container:{joins}", "PidMode": ""}}
+        self.attrs: dict[str, Any] = {
+            "HostConfig": {"NetworkMode": f"container:{joins}", "PidMode": ""}
+        }
         self.name, self.status, self.done = "demo_cluster", status, []
         self._error = error
+
+    def reload(self) -> None:
+        pass
 
     def unpause(self) -> None:
         self.done.append("unpause")
@@ -81,11 +87,18 @@ def test_the_tensorboard_that_started_with_a_cluster_is_removed_with_it() -> Non
     assert board.done == ["stop", "remove"]
 
 
-def test_a_network_in_use_is_named_with_a_hint() -> None:
+def test_a_network_in_use_is_named_with_its_users_and_a_hint() -> None:
     network = Thing(error=APIError("has active endpoints"))
-    with pytest.raises(EngineError, match="network demo_cluster cannot be removed") as caught:
+    with pytest.raises(EngineError, match="demo_cluster cannot be removed: has active") as caught:
         holding([], [network]).remove("demo")
-    assert "docker network inspect demo_cluster" in caught.value.hint
+    assert "`docker network inspect demo_cluster`" in caught.value.hint
+    network.attrs["Containers"] = {"1": {"Name": "web"}, "2": {"Name": "db"}}
+    with pytest.raises(EngineError, match="demo_cluster cannot be removed: still used by db, web"):
+        holding([], [network]).remove("demo")
+    network.attrs["Containers"].pop("2")
+    with pytest.raises(EngineError, match="removed: still used by web") as caught:
+        holding([], [network]).remove("demo")
+    assert caught.value.hint.endswith("it: `docker network disconnect demo_cluster web`")
 
 
 def test_stopping_does_not_change_ended_containers() -> None:
