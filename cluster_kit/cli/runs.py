@@ -68,7 +68,7 @@ def list_runs(cluster: Cluster = "", json_: manifest_options.Json = False) -> No
         print_json([_facts(run) for run in past_runs])
         return
     if not past_runs:
-        say("no run yet: start one with `cluster-kit up quickstart`")
+        say(f"no run in {here().root / 'runs'} yet: start one with `cluster-kit up quickstart`")
         return
     up = {} if all(run.outcome for run in past_runs) else _up(past_runs)
     for line in _lines(past_runs, up, out.width if out.is_terminal else None):

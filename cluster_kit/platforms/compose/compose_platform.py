@@ -55,7 +55,9 @@ def broken(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
             continue
         problems += [f"{name}: its {key}" for key in _changed(_of_service(service, other))]
     for name in sorted(after["services"].keys() - before["services"].keys()):
-        problems.append(f"{name}: a service of its own, which the kit would leave behind")
+        problems.append(
+            f"{name}: a service of its own: write it into the manifest, as [sidecar.{name}]"
+        )
     network, other = (project["networks"]["cluster"] for project in (before, after))
     compared = {
         "subnet": (network.get("ipam"), other.get("ipam")),

@@ -269,6 +269,10 @@ def test_a_run_whose_directory_is_mounted_in_containers_is_kept(
     assert cli("runs", "prune", "--keep", "1").err == "nothing to remove\n"
 
 
+def test_without_runs_the_folder_that_was_searched_is_named(cli: Cli, root: Path) -> None:
+    assert cli("runs").err.startswith(f"no run in {root}/runs yet: start one with ")
+
+
 def test_dry_run_removes_nothing(cli: Cli, root: Path) -> None:
     old = saved(root, 8)
     saved(root, 9)

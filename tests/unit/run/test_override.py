@@ -93,6 +93,7 @@ def test_all_its_problems_are_reported_together(stage: Stage) -> None:
         "ps-0",
         "web",
     ]
+    assert lines[-1] == "  web: a service of its own: write it into the manifest, as [sidecar.web]"
     network = "networks: {cluster: {ipam: {config: [{subnet: 10.9.0.0/16}]}}}\n"
     assert "the network: its subnet" in merged(stage, network)
 
