@@ -239,8 +239,13 @@ def _program_exit_code(
 
 
 def metrics(seen: RunState) -> dict[str, Any]:
-    """The final metrics by name: the reported ones; if none, the evaluator's accuracy."""
+    """The final metrics by name: the reported ones, else the leader's last loss and accuracy; and
+    the evaluator's accuracy."""
     newest = seen.metrics()
+    if not newest:
+        last = seen.tasks[seen.leader]
+        figures = {"accuracy": last.accuracy, "loss": None if last.diverged else last.loss}
+        newest = {name: value for name, value in figures.items() if value is not None}
     for name in seen.evaluators:
         _, evaluation = seen.last(name, Evaluation) or (0.0, Evaluation())
         if evaluation.accuracy is not None:

@@ -233,6 +233,20 @@ def test_without_a_reported_validation_accuracy_the_evaluators_last_score_is_use
     assert metrics(reported.seen)["validation_accuracy"] == 0.8
 
 
+def test_without_reported_metrics_the_leaders_last_loss_and_accuracy_count() -> None:
+    story = (
+        Story.of()
+        .says(8, "chief-0", "step", step=1, loss=0.5)
+        .says(9, "chief-0", "epoch", epoch=1, loss=0.25, accuracy=0.75)
+        .says(9, "worker-0", "step", step=1, loss=3.0)
+    )
+    assert metrics(story.seen) == {"accuracy": 0.75, "loss": 0.25}
+    assert metrics(story.says(10, "chief-0", "metrics", f1=0.9).seen) == {"f1": 0.9}
+    assert metrics(story.says(10, "chief-0", "step", step=2, loss=float("nan")).seen) == {
+        "accuracy": 0.75
+    }
+
+
 def test_metrics_are_always_valid_json() -> None:
     found = metrics(Story.of().says(1, "chief-0", "metrics", loss=float("nan")).seen)
     assert json.loads(json.dumps(found, allow_nan=False)) == {"loss": None}
