@@ -16,7 +16,7 @@ from typing import Any, Literal
 from cluster_kit.errors import TOML_STYLE, ManifestError, Problem, Setting
 from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import MASK, looks_secret, without_values
-from cluster_kit.util.paths import CALLED_BY
+from cluster_kit.util.paths import CALLED_BY, MANIFESTS
 from cluster_kit.util.toml_text import to_toml
 
 Kind = Literal["count", "text", "program", "data", "file", "words", "gpus", "switch"]
@@ -90,7 +90,7 @@ def render_command(
     tables = {key for key, value in overrides.items() if isinstance(value, dict)}
     for override in OVERRIDES:
         key = "extra_args" if override.kind == "words" else override.key
-        if key in overrides.keys() - tables and not _implied(override.key, overrides):
+        if key in overrides.keys() - tables and not _implied(key, overrides):
             words += _words(override, overrides[key], root)
     known = {override.key for override in OVERRIDES if override.kind != "words"} - tables
     other_overrides = {
@@ -173,8 +173,9 @@ def below(path: Path, root: Path) -> str:
 
 
 def _reference(manifest: Path, root: Path) -> str:
-    named = manifest == root / "compose" / f"{manifest.stem}.toml"
-    return manifest.stem if named else below(manifest, root)
+    named = root / "compose" / f"{manifest.stem}.toml"
+    of_kit = manifest.parent == MANIFESTS and not named.exists()
+    return manifest.stem if manifest == named or of_kit else below(manifest, root)
 
 
 def with_another_program() -> dict[str, Any]:
@@ -187,12 +188,7 @@ def with_another_program() -> dict[str, Any]:
 def _implied(key: str, overrides: Mapping[str, Any]) -> bool:
     """Whether `--program` alone sets this key to this value."""
     implied = with_another_program()
-    return (
-        "program" in overrides
-        and key in implied
-        and overrides.get(key) == implied[key]
-        and not (key == "args" and "extra_args" in overrides)
-    )
+    return "program" in overrides and key in implied and overrides.get(key) == implied[key]
 
 
 def _words(override: Override, value: Any, root: Path) -> list[str]:

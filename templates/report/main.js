@@ -35,9 +35,10 @@ function tasks(run) {
 
 function compared(runs) {
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.metrics)))].sort();
+  const asked = new Set(runs.map((run) => run.command)).size > 1 ? [["command", ...runs.map((run) => element("code", {}, run.command))]] : [];
   const of = (run) => (run.verdict.success ? "success" : run.verdict.reason || "no verdict");
   return table(["", ...runs.map((run) => `${run.cluster} ${run.run}`)], [
-    ["verdict", ...runs.map(of)], ["time", ...runs.map((run) => right(took(run)))],
+    ...asked, ["verdict", ...runs.map(of)], ["time", ...runs.map((run) => right(took(run)))],
     ...names.map((name) => [name.replaceAll("_", " "), ...runs.map((run) => right(figure(run.metrics[name])))])]);
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +139,15 @@ def test_the_item_under_the_pointer_is_explained(browser: Any, tmp_path: Path) -
 
 
 def test_several_runs_are_shown_side_by_side(browser: Any, tmp_path: Path) -> None:
-    other = changed(name="20261122-111500", outcome={**trained().outcome, "success": False})
+    cluster = trained().cluster
+    asked = replace(
+        cluster, origin=replace(cluster.origin, command="cluster-kit render x --args 2")
+    )
+    outcome = {**trained().outcome, "success": False}
+    other = changed(name="20261122-111500", cluster=asked, outcome=outcome)
     with opened(browser, written(tmp_path, trained(), other)) as one:
         assert one.complaints == []
+        assert "cluster-kit up x --args 2" in one.page.locator("#compared").inner_text()
         assert one.page.locator(".lane").count() == 2 * len(trained().cluster.tasks)
         table = one.page.locator("#compared").inner_text()
         assert "test accuracy" in table and "20261122-111500" in table

@@ -9,6 +9,7 @@ import pytest
 
 from cluster_kit.cli.manifest_options import values
 from cluster_kit.manifest.command_line import OVERRIDES, SET_OPTION, masked_words, render_command
+from cluster_kit.util.paths import MANIFESTS
 
 ROOT = Path("/home/you/kit")
 MANIFEST = ROOT / "compose" / "demo.toml"
@@ -57,6 +58,18 @@ def test_paths_are_relative_to_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_p
         "cluster-kit render more/x.toml --program mine/train.py --requirements r.txt --data /data"
     )
     assert parsed(shlex.split(command)[3:]) == overrides
+
+
+def test_a_manifest_of_the_kit_has_its_name_unless_the_folder_has_one_of_that_name(
+    tmp_path: Path,
+) -> None:
+    shipped = MANIFESTS / "quickstart.toml"
+    overrides = parsed(["--program", "classifier", "--args", "--lr 0.1"])
+    command = "cluster-kit render quickstart --program classifier --args '--lr 0.1'"
+    assert render_command(shipped, overrides, tmp_path) == command
+    (tmp_path / "compose").mkdir()
+    (tmp_path / "compose" / "quickstart.toml").touch()
+    assert str(shipped) in render_command(shipped, overrides, tmp_path)
 
 
 def test_a_secret_is_not_written() -> None:
