@@ -17,7 +17,7 @@ from cluster_kit.errors import TOML_STYLE, Problem, Setting
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.programs.catalog import PROGRAMS
-from cluster_kit.programs.style import ALL_TASKS, style_of
+from cluster_kit.programs.style import ALL_TASKS, ONE_CHIEF, ONE_PS, style_of
 from cluster_kit.roles import CHIEF, PS, ROLES, WORKER
 
 _JOBS = {job: role for role in ROLES.values() for job in (role.job, *role.jobs)}
@@ -366,7 +366,7 @@ OF_ALL = {
     )
 }
 """Functions that a program calls in every task, and what they do."""
-ALL_REDUCE_NAMES = {name for name, usual in NAMES.items() if usual == ALL_REDUCE}
+SERVER = re.compile(r"tensorflow\.(compat\.v[12]\.)?(train|distribute)\.Server")
 
 
 def strategies(sources: list[Source]) -> Iterator[str]:
@@ -394,7 +394,7 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
     spec has a ps. A key is changed if the manifest does not set it, or was written for another
     program.
     """
-    manifest, location = loaded.manifest, _certain_all_reduce(sources)
+    manifest, location = loaded.manifest, _certain(sources, ALL_REDUCE)
     of_another = manifest.style == "coordinator" and not _chosen("style", loaded)
     if manifest.tf1 and of_another:
         message = (
@@ -598,8 +598,35 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
     )
 
 
-def _certain_all_reduce(sources: list[Source]) -> str:
-    """The location at which a program always makes the all-reduce strategy; "" if not certain.
+def check_coordinator(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields a hint on a coordinator that every task runs, though none starts a server."""
+    location = _certain(sources, PARAMETER_SERVER)
+    if not location or manifest.tf1 or style_of(manifest) == "coordinator":
+        return
+    if any(SERVER.fullmatch(name) for source in sources for name in _called(source)):
+        return
+    settings = [one for one in (ONE_CHIEF, ONE_PS) if not manifest.count(one.key)]
+    if manifest.style != "auto":
+        settings.append(Setting("style", "coordinator"))
+    parts = [part for setting in settings for part in (" and ", setting)]
+    yield Hint(
+        "program",
+        f"{PARAMETER_SERVER}, but every task runs the program",
+        "a coordinator waits for workers and ps that are servers, and here they are not",
+        ("write ", *parts[1:]),
+        location,
+    )
+
+
+def _called(source: Source) -> Iterator[str]:
+    """Yields the dotted names that the calls of a file may mean."""
+    for node in source.nodes:
+        if isinstance(node, ast.Call):
+            yield from source.meanings(node.func)
+
+
+def _certain(sources: list[Source], strategy: str) -> str:
+    """The location at which a program always makes this strategy; "" if not certain.
 
     The program must make no other strategy, and use the TF_CONFIG that it finds.
     """
@@ -610,15 +637,12 @@ def _certain_all_reduce(sources: list[Source]) -> str:
             return ""
         if isinstance(node, ast.Call):
             lasts = {name.rpartition(".")[2] for name in source.meanings(node.func)}
-            other_strategies = {
-                name for name in lasts if name.endswith("Strategy")
-            } - ALL_REDUCE_NAMES
-            if other_strategies:
+            if any(name.endswith("Strategy") and NAMES.get(name) != strategy for name in lasts):
                 return ""
     if any(map(_reads_another_cluster, sources)):
         return ""
     for source, call, name in _constructions(sources):
-        if name == ALL_REDUCE and call not in _conditional(source) | guarded:
+        if name == strategy and call not in _conditional(source) | guarded:
             return source.location(call)
     return ""
 

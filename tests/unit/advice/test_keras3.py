@@ -58,7 +58,8 @@ KERAS_3 = {
 def test_keras_3s_fit_under_a_strategy_of_several_machines_is_named(
     what: str, tmp_path: Path
 ) -> None:
-    (hint,) = hints(KERAS_3[what], tmp_path, style="all-tasks", ps=0)
+    found = hints(KERAS_3[what], tmp_path, style="all-tasks", ps=0)
+    (hint,) = (one for one in found if "Keras 3" in one.what)
     line = KERAS_3[what].split(".fit(")[0].count("\n") + 1
     assert hint.location == f"train.py:{line}"
     assert "`fit` of Keras 3" in hint.what
@@ -114,4 +115,5 @@ QUIET_KERAS = {
 
 @pytest.mark.parametrize("what", QUIET_KERAS)
 def test_other_kinds_of_keras_are_accepted(what: str, tmp_path: Path) -> None:
-    assert hints(QUIET_KERAS[what], tmp_path, worker=1, ps=0) == []
+    found = hints(QUIET_KERAS[what], tmp_path, worker=1, ps=0)
+    assert not [one for one in found if "Keras 3" in one.what]

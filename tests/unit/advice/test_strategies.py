@@ -328,6 +328,20 @@ def test_a_relative_import_with_a_fallback_is_accepted(text: str, tmp_path: Path
     assert not fitted(text, tmp_path, program="train.py").problems
 
 
+COORDINATOR = "import tensorflow as tf\ns = tf.distribute.ParameterServerStrategy(r)\n"
+
+
+def test_a_coordinator_that_every_task_runs_leads_to_a_warning(tmp_path: Path) -> None:
+    (hint,) = hints(COORDINATOR, tmp_path, style="all-tasks", ps_runs="program")
+    assert str(hint).startswith("train.py:2: ParameterServerStrategy, but every task runs")
+    assert hint.fix == 'write `style = "coordinator"`'
+    (hint,) = hints(COORDINATOR, tmp_path, chief=0, ps=0)
+    assert hint.fix == "write `chief = 1` and `ps = 1`"
+    assert hints(COORDINATOR, tmp_path) == []
+    for more in ("tf.distribute.Server(c)\n", "if x:\n    s = tf.distribute.MirroredStrategy()\n"):
+        assert hints(COORDINATOR + more, tmp_path, style="all-tasks") == []
+
+
 ALONE = "import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n"
 MIRRORED = f"{ALONE}strategy = tf.distribute.MirroredStrategy()\n"
 KNOWN = f"{ALONE}import os, numpy as np\nfrom sklearn import svm\n"
