@@ -58,7 +58,7 @@ def test_a_port_and_a_page_that_finally_answer_are_ready() -> None:
         assert wait(Service("web", "127.0.0.1", port, "/health")) is None
         assert Page.asked == 2
         late = wait(Service("web", "127.0.0.1", port, "/other"), seconds=0.0)
-        assert (late.exit_code, late.reason) == (6, "start-deadline")
+        assert (late.exit_code, late.reason, late.tasks) == (6, "start-deadline", ("web",))
         assert "the sidecar web is not ready after 0 s" in late.message
         assert "/other answers with status 503" in late.message
 

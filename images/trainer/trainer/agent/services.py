@@ -116,5 +116,5 @@ def wait(task: Task, services: list[Service], events: SimpleQueue[object]) -> Ou
             if time.monotonic() > until:
                 late = f"not ready after {task.start_deadline_s:g} s ({problem})"
                 message = f"the sidecar {service.name} is {late}"
-                return outcome.because(endings.START_DEADLINE, message)
+                return outcome.because(endings.START_DEADLINE, message, (service.name,))
     return None
