@@ -36,6 +36,7 @@ from cluster_kit.drill.result import Drill
 from cluster_kit.drill.scenario_file import Written
 from cluster_kit.errors import DrillFailed, UsageError
 from cluster_kit.manifest.command_line import Caller
+from cluster_kit.manifest.load import find
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
@@ -258,9 +259,10 @@ def _chosen(cells: Sequence[Cell], words: list[str] | None, option: str, of: Of)
 
 
 def _scenario(request: Request, reference: str, workspace: Workspace) -> Path:
-    """The scenario's file; raises UsageError if it does not exist, or if the manifest has none."""
+    """The scenario's file; raises UsageError if it or the manifest does not exist, or if the
+    manifest has none."""
     folder = workspace.manifests / scenario_file.FOLDER
-    name = Path(request.manifest).stem
+    name = find(request.manifest, workspace.manifests).stem
     try:
         return scenario_file.find(reference or name, folder)
     except UsageError as error:

@@ -204,6 +204,7 @@ def test_an_absence_explains_a_failure_only_if_no_step_was_made_since(
         (["demo", "nonsense"], "no scenario `nonsense`"),
         (["demo"], "no scenario for demo: compose/drills/demo.toml was not found"),
         (["demo"], "`--faults 3` draws some faults"),
+        (["dmo"], "no manifest `dmo`"),
         (["nonsense", "broken"], "no manifest `nonsense`"),
         (["demo", "broken"], "fault 1: task = \"worker-8\": the cluster demo has no such task"),
     ],
