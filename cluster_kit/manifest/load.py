@@ -443,6 +443,7 @@ def find(reference: str, folder: Path) -> Path:
 
 
 def first(reference: str, *folders: Path) -> Path | None:
-    """The file with this path, else the first with this name in the folders; else None."""
-    named = (folder / f"{reference}.toml" for folder in folders)
+    """The file with this path, else the first with this name, with or without `.toml`, in the
+    folders; else None."""
+    named = (folder / f"{reference.removesuffix('.toml')}.toml" for folder in folders)
     return next((file.resolve() for file in (Path(reference), *named) if is_file(file)), None)

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_manifest_is_found_by_name_and_by_path(folder: Path) -> None:
     file = folder / "smoke.toml"
-    assert find("smoke", folder) == find(str(file), folder) == file
+    assert find("smoke", folder) == find("smoke.toml", folder) == find(str(file), folder) == file
 
 
 def test_a_missing_manifest_suggests_a_similar_name_and_lists_all(folder: Path) -> None:
