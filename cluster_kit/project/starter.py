@@ -367,7 +367,7 @@ def _add(
         return
     if path.exists():
         raise UsageError(
-            f"{path} exists already, and is not what this version of the kit writes",
+            f"{path} exists already, and is not what this command writes",
             "move it away first: the clusters that use it then use the new one",
         )
     files[path], about[path] = content, description

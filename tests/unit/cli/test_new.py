@@ -192,7 +192,7 @@ def test_a_cluster_that_exists_already_gets_only_the_added_files(
         (("--ci", "github", "--kit", "no.whl"), "", "no such file"),
         (("--ci", "github", "--kit", "x"), ".github/workflows/cluster-one.yml", "exists already"),
         (("--ci", "github", "--kit", "x"), ".github/actions/cluster-kit/action.yml",
-         "is not what this version of the kit writes"),
+         "is not what this command writes"),
         (("--ci", "gitlab", "--kit", "x"), ".gitlab/cluster-one.yml", "exists already"),
         (("--ci", "gitlab", "--kit", "x"), ".gitlab", "cannot be written"),
         (("--make",), "cluster-kit.mk", "exists already"),
