@@ -108,6 +108,35 @@ def files(program: Path) -> list[Path]:
     return list(dict.fromkeys([program, *modules]))
 
 
+SETTINGS = (".cfg", ".gin", ".ini", ".json", ".toml", ".yaml", ".yml")
+"""Suffixes of files with a program's settings."""
+MOST_SETTINGS = 100
+LONGEST_NAME = 300
+
+
+def settings(program: Path, arguments: Sequence[str]) -> list[Path]:
+    """The files of settings in the program's directory that its arguments or its code name: by
+    their path in that directory, in `/program`, or beside the module."""
+    folder = program.parent
+    named = [(folder, word.rpartition("=")[2]) for word in arguments]
+    for source in read(program)[0]:
+        beside = (folder / source.file).parent
+        texts = [node.value for node in source.nodes if isinstance(node, ast.Constant)]
+        words = [text for text in texts if isinstance(text, str) and text.endswith(SETTINGS)]
+        named += [(place, word) for word in words for place in {folder, beside}]
+    found: dict[Path, None] = {}
+    for place, word in named:
+        if not word.endswith(SETTINGS) or len(word) > LONGEST_NAME:
+            continue
+        try:
+            file = (place / word.removeprefix("/program/")).resolve()
+            if file.is_relative_to(folder.resolve()) and file.is_file():
+                found[folder / file.relative_to(folder.resolve())] = None
+        except (OSError, ValueError):
+            continue
+    return list(found)[:MOST_SETTINGS]
+
+
 def _syntax_hint(fault: Fault, hint: str) -> Hint:
     rule = f"not valid Python: {fault.message}"
     return Hint("program", fault.line, rule, hint or "fix the line", fault.location)

@@ -53,7 +53,8 @@ class Record:
     timings_s: Mapping[str, float]
     sizes: Mapping[str, int]
     program: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of the user's program and of each of its modules, by the path below its directory."""
+    """SHA-256 of the user's program, of each of its modules and of its files of settings, by the
+    path below its directory."""
 
     def stopwatch(self, clock: Clock) -> Stopwatch:
         """A stopwatch that continues to measure the run from its start."""
@@ -341,11 +342,16 @@ def keep_override(run: RunDirectory, file: Path | None, mask: Mask) -> None:
         write_atomically(run.override, mask(file.read_text(encoding="utf-8", errors="replace")))
 
 
-def keep_program(run: RunDirectory, files: Sequence[Path], mask: Mask) -> dict[str, str]:
+def keep_program(
+    run: RunDirectory, files: Sequence[Path], settings: Sequence[Path], mask: Mask
+) -> dict[str, str]:
     """Copy a program's files into the run, and return the SHA-256 of each by its name.
 
     Names are relative to the first file's directory. Files that are not text are not copied.
 
+    Args:
+        settings: further files of the program. They are hashed, up to MOST_BYTES, but not copied,
+            since they can contain secrets that are unknown to the kit.
     Raises:
         OSError: the copies cannot be written.
     """
@@ -364,6 +370,12 @@ def keep_program(run: RunDirectory, files: Sequence[Path], mask: Mask) -> dict[s
         if (size := len(text.encode())) <= left:
             left -= size
             write_atomically(run.program / name, mask(text))
+    for path in settings:
+        name = path.relative_to(files[0].parent).as_posix()
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+            if len(content) <= MOST_BYTES:
+                hashes[name] = hashlib.sha256(content).hexdigest()
     return hashes
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.advice.sources import files
+from cluster_kit.advice.sources import files, settings
 from cluster_kit.errors import EngineError, HostError, Setting
 from cluster_kit.facts import EngineKind
 from cluster_kit.host import Host, moment
@@ -243,17 +243,19 @@ def _write(run: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, 
         mask = masker(values_of(prepared.cluster, ()))
         command = prepared.cluster.origin.command
         run_directory.keep_manifest(run.directory, prepared.manifest, command, mask)
-        program = run_directory.keep_program(run.directory, _program_files(prepared), mask)
+        program = run_directory.keep_program(run.directory, *_program_files(prepared), mask)
         run_directory.reserve(run.directory)
         _record(run, prepared.cluster, program)
     return file, program
 
 
-def _program_files(prepared: Prepared) -> list[Path]:
-    """The user's program and its modules; none if it is built in."""
+def _program_files(prepared: Prepared) -> tuple[list[Path], list[Path]]:
+    """The user's program and its modules, and its files of settings; none if it is built in."""
     loaded = prepared.manifest
     program = resolve.program_file(loaded.manifest, loaded.path.parent)
-    return files(program) if program is not None else []
+    if program is None:
+        return [], []
+    return files(program), settings(program, loaded.manifest.args)
 
 
 def _refuse_others(run: Run) -> None:

@@ -128,6 +128,26 @@ def test_control_sequences_are_not_saved(stage: Stage) -> None:
     assert not set(log) & {"\x1b", "\x9b"}
 
 
+def test_a_run_has_the_hashes_of_the_settings_that_its_program_or_arguments_name(
+    stage: Stage,
+) -> None:
+    root = stage.workspace.root / "mine"
+    (root / "lib").mkdir(parents=True)
+    (root / "train.py").write_text("import lib.read\nNAME = 'a.yaml'\n")
+    (root / "lib" / "read.py").write_text("open('b.json'), open('../../out.ini'), open('no.cfg')\n")
+    (stage.workspace.root / "out.ini").write_text("x\n")
+    for name in ("a.yaml", "lib/b.json", "c.toml", "not_named.yaml"):
+        (root / name).write_text(f"{name}\n")
+    stage.up(
+        program=str(root / "train.py"), extra_args=["--settings=/program/c.toml", "/etc/d.ini"]
+    )
+    record = read_record(stage.directory)
+    named = {"a.yaml", "lib/b.json", "c.toml"}
+    assert record and record.program.keys() == {"train.py", "lib/read.py", *named}
+    assert record.program["c.toml"] == hashlib.sha256(b"c.toml\n").hexdigest()
+    assert not [one for one in stage.directory.program.rglob("*") if one.name in named]
+
+
 def test_a_run_keeps_its_manifest_and_program(stage: Stage) -> None:
     """With overrides, and the program's modules, however the files change later."""
     root = stage.workspace.root
