@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from cluster_kit.observe import user_requests
-from cluster_kit.observe.lives import Lives, since_start, starts
+from cluster_kit.observe.lives import Life, Lives, since_start, starts
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import is_work
 from cluster_kit.observe.user_requests import Asked
@@ -61,6 +61,19 @@ def refusal(seen: RunState, task: str) -> str:
     """Why a node could not restart a task; "" if it has run since, or if no node has tried."""
     why = _newest(life.refusal for life in _current(seen, task))
     return f"a node could not start it again: {why}" if why else ""
+
+
+def ended_from_outside(seen: RunState, task: str) -> str:
+    """A text that a signal from outside ended a task that does not lead, so that nothing starts it
+    again; "" if it runs, or ended otherwise."""
+    last = seen.lives_of(task)[-1:]
+    if task == seen.leader or not any(_is_ended(life) for life in last):
+        return ""
+    return "it was ended from outside, by `docker kill`, say, and not started again"
+
+
+def _is_ended(life: Life) -> bool:
+    return bool(life.kills) and life.ended is not None and not life.drained
 
 
 def _unplaced(seen: RunState, task: str) -> str:

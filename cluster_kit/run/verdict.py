@@ -128,6 +128,7 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
         verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
     lost_node = lost_node or absences.refusal(seen, verdict.blame)
     lost_node = lost_node or absences.request_before_blame(seen, verdict.blame)
+    lost_node = lost_node or absences.ended_from_outside(seen, verdict.blame)
     verdict = replace(verdict, message=verdict.message.removeprefix(f"{verdict.blame}: "))
     return replace(verdict, message=f"{verdict.message} ({lost_node})") if lost_node else verdict
 

@@ -9,7 +9,7 @@ from cluster_kit.errors import EngineError, HostError
 from cluster_kit.observe import user_requests
 from cluster_kit.run import lifecycle
 from cluster_kit.run.take_down import take_down
-from tests.fakes.acting import Life
+from tests.fakes.acting import Life, ends
 from tests.fakes.stage import NAME, Stage
 from tests.unit.run.asking import ACTING, BEGINS, LONG, TRAINS, box, do, restart
 
@@ -108,6 +108,17 @@ def test_a_leader_that_docker_restarts_has_stopped_the_run(
     assert (outcome.reason, outcome.exit_code, outcome.blame) == ("stopped", 7, None)
     assert outcome.message == "chief-0 was stopped from outside: by `docker stop`, say"
     assert stage.is_clean()
+
+
+def test_a_server_that_docker_killed_is_blamed_with_the_cause(stage: Stage) -> None:
+    do(stage, 2.0, lambda: stage.engine.kill(box(stage, "ps-0").id))
+    silent = ends(30.0, 6, "silent", "ps-0's server has not answered for 28 s", "ps-0")
+    outcome = stage.up({"chief-0": [Life((*BEGINS, silent))]})
+    assert (outcome.reason, outcome.blame) == ("silent", "ps-0")
+    assert outcome.message == (
+        "ps-0's server has not answered for 28 s "
+        "(it was ended from outside, by `docker kill`, say, and not started again)"
+    )
 
 
 def test_a_stopped_cluster_is_judged_when_it_is_removed(stage: Stage) -> None:
