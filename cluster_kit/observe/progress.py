@@ -201,6 +201,7 @@ class ProgressReader:
         suffix: the suffix of the files to read; a task's name is before it.
         tasks: names of the run's tasks; without them, any valid task name is accepted.
         began: Unix time at which the run began, if it is not `since`.
+        sidecars: names of its sidecars, which can be to blame for an end.
     """
 
     def __init__(
@@ -211,6 +212,7 @@ class ProgressReader:
         suffix: str = SUFFIX,
         tasks: Collection[str] | None = None,
         began: float = 0.0,
+        sidecars: Collection[str] = (),
     ) -> None:
         self.left_out = 0
         self._began = began or since
@@ -218,6 +220,7 @@ class ProgressReader:
         self._since = since
         self._suffix = suffix
         self._tasks = None if tasks is None else frozenset(tasks)
+        self._sidecars = frozenset(sidecars)
         self._offsets = dict(sizes or {})
         self._cut: set[str] = set()
         self._read: set[str] = set()
@@ -269,7 +272,7 @@ class ProgressReader:
             latest = about.st_ctime + AHEAD_S
             task = name.removesuffix(self._suffix)
             for line in self._lines(file, name, about.st_size, latest):
-                entry = parsed(task, line, self._tasks)
+                entry = parsed(task, line, self._tasks, self._sidecars)
                 if entry is None or entry.time > latest:
                     self.left_out += 1
                 elif entry.time >= self._since and self._is_kept(entry, latest):
@@ -473,7 +476,12 @@ def of_workers(entry: Entry) -> list[Entry]:
     ]
 
 
-def parsed(task: str, line: bytes, tasks: Collection[str] | None = None) -> Entry | None:
+def parsed(
+    task: str,
+    line: bytes,
+    tasks: Collection[str] | None = None,
+    sidecars: Collection[str] = (),
+) -> Entry | None:
     """The entry in a line; None if it is invalid, incomplete, or not about a task of the run.
 
     A key whose value has the wrong type is left out, and so is an unknown key.
@@ -489,7 +497,7 @@ def parsed(task: str, line: bytes, tasks: Collection[str] | None = None) -> Entr
         return None
     event = decode(name, values, _CHECKS)
     if event is not None and tasks is not None:
-        event = _among(event, tasks)
+        event = _among(event, {*tasks, *sidecars} if isinstance(event, End) else tasks)
     return None if event is None else Entry(task, moment, event)
 
 

@@ -153,7 +153,10 @@ class Watch:
         self._cluster = cluster
         self._timeline = Timeline(self._clock)
         output, tasks = run.directory.output, [task.name for task in cluster.tasks]
-        self._progress = ProgressReader(output, sizes=run.sizes, tasks=tasks, began=run.since)
+        sidecars = [one.name for one in cluster.sidecars]
+        self._progress = ProgressReader(
+            output, sizes=run.sizes, tasks=tasks, began=run.since, sidecars=sidecars
+        )
         self._usage = ProgressReader(
             output, sizes=run.sizes, suffix=USAGE, tasks=tasks, began=run.since
         )

@@ -329,9 +329,9 @@ def test_a_line_without_an_end_is_read_in_bounded_time(output: Path) -> None:
 def noting(parsed: list[bytes]) -> Callable[..., Entry | None]:
     real = progress.parsed
 
-    def parse(task: str, line: bytes, tasks: Collection[str]) -> Entry | None:
+    def parse(task: str, line: bytes, *names: Collection[str]) -> Entry | None:
         parsed.append(line)
-        return real(task, line, tasks)
+        return real(task, line, *names)
 
     return parse
 

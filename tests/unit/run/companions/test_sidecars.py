@@ -69,6 +69,13 @@ def test_the_job_ends_if_a_sidecar_ends_before_it_is_ready(stage: Stage, exit_co
     assert stage.is_clean()
 
 
+def test_a_sidecar_that_is_not_ready_at_the_start_deadline_is_to_blame(stage: Stage) -> None:
+    late = says(1.0, "end", exit_code=6, reason="start-deadline", message="late", tasks=["web"])
+    acting = {"chief-0": [Life((late, dies(1.1, 6)))]}
+    outcome = stage.up(acting, sidecar={"web": {**CACHE, "ready": 8080}})
+    assert (outcome.exit_code, outcome.reason, outcome.blame) == (6, "start-deadline", "web")
+
+
 @pytest.mark.parametrize("detached", [False, True])
 @pytest.mark.parametrize(
     ("end", "exit_code", "reason", "message"),
