@@ -164,6 +164,8 @@ def predict_(
     if example:
         typer.echo(EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return
+    if picture_file is not None:
+        _refuse_picture(picture_file)
     found = _profile(profile)
     change = Change(
         way=_one_of(way, WAYS, "--way"),
@@ -488,12 +490,15 @@ def _measured(point: Point) -> str:
     return f"{_figure(point.measured)} ({point.error:+.1%})"
 
 
-def _draw(answer: Answer, file: Path) -> None:
-    known: Any = (".png", ".svg", ".pdf")
+def _refuse_picture(file: Path) -> None:
+    known = (".png", ".svg", ".pdf")
     if file.suffix not in known:
         raise UsageError(
             f"--picture {file}: not a picture", f"name a file: FILE{' or FILE'.join(known)}"
         )
+
+
+def _draw(answer: Answer, file: Path) -> None:
     try:
         drawn = picture.draw(answer, file)
     except OSError as error:

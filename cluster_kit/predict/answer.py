@@ -163,7 +163,8 @@ def _refuse(profile: Profile, question: Question) -> None:
     if change.failures and (failures.checkpoint is None or failures.restart is None):
         raise UsageError(
             "--failures: the profile does not say what a failure costs",
-            'write `[failures]` with `checkpoint = "5s"` and `restart = "12s"` into it',
+            'write `[failures]` with `checkpoint = "5s"` and `restart = "12s"` into it; '
+            "`cluster-kit measure RUN` writes the profile of a run to a file",
         )
     if way in PS_WAYS and len(question.workers) * len(question.ps) > MOST_POINTS:
         raise UsageError(

@@ -109,7 +109,7 @@ def test_errors_say_what_to_do(cli: Cli, file: Path, subtests: pytest.Subtests) 
     for words, (message, hint) in ERRORS.items():
         with subtests.test(words=words):
             said = cli("predict", *(str(file) if word == "FILE" else word for word in words))
-            assert said.code == 2
+            assert (said.code, said.out) == (2, "")
             assert message in said.err
             assert hint in said.err.partition("→")[2]
 
