@@ -183,7 +183,8 @@ class Group(TyperGroup):
         known = self.list_commands(ctx)
         unknown = not args[0].startswith("-") and args[0] not in known
         if unknown and not ctx.resilient_parsing:  # as a shell completes a line
-            hint = f"{did_you_mean(args[0], known)}`{ctx.command_path} --help` lists all"
+            near = "" if args[0] == "help" else did_you_mean(args[0], known)
+            hint = f"{near}`{ctx.command_path} --help` lists all"
             if "list" in known:
                 hint += f"; `{ctx.command_path} list {args[0]}` lists the runs of a cluster"
             raise UsageError(f"no such verb: {args[0]}", hint)

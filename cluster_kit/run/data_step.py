@@ -82,9 +82,9 @@ def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: Vie
             lambda line: view.log(TASK, mask(line)),
         )
         if not done.ok:
-            words = mask(done.tail())
+            words = f":\n{mask(done.tail())}" if done.tail() else ", and it printed nothing"
             raise DataFailed(
-                f"{step.script} ended with exit code {done.code}; no data was kept:\n{words}",
+                f"{step.script} ended with exit code {done.code}; no data was kept{words}",
                 "fix it, and run this again: it starts from the beginning",
             )
         if not any(part.iterdir()):

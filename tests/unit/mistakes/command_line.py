@@ -153,6 +153,7 @@ MISTAKES: dict[str, CommandLine] = {
         (*RENDER, "--set", "retries=often"), "--set retries", "a whole number", "retries=3",
     ),
     "an unknown verb": (("rendr", "demo"), "rendr", "no such verb", "did you mean `render`?"),
+    "help as a verb": (("help",), "help", "no such verb", "help → `cluster-kit --help`"),
     "two manifests": (("render", "demo", "b"), "(b)", "unexpected extra argument", "--help"),
     "a CI that the kit does not know": (
         ("new", "x", "--ci", "jenkins"), "--ci 'jenkins'", "is not a CI that", "there are: github",
