@@ -73,8 +73,9 @@ function picture(whole) {
   const taken = [{ left: -Infinity, right: 0 }, { left: width, right: Infinity }].map((side) => ({ ...side, top: -Infinity, bottom: Infinity }));
   const largest = Math.max(1, ...run.traffic.map((edge) => edge.bytes));
   const edges = run.traffic.filter((edge) => places.has(edge.sender) && places.has(edge.receiver)).map((edge, at) => drawEdge(edge, places, largest, at < 12 ? taken : null));
+  const above = Math.ceil(Math.max(0, ...taken.map((box) => -box.top).filter(Number.isFinite)));
   const nodes = run.tasks.map((task) => drawNode(task, places.get(task.name), (task.of || [task]).some((one) => one.name === run.verdict.blame)));
-  return drawn("svg", { width, height, style: `max-width: 100%; min-width: ${Math.round(width * 0.7)}px; height: auto`, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `The cluster ${run.cluster}: ${whole.tasks.length} tasks on ${run.subnet}`, class: "network" },
+  return drawn("svg", { width, height: height + above, style: `max-width: 100%; min-width: ${Math.round(width * 0.7)}px; height: auto`, viewBox: `0 ${-above} ${width} ${height + above}`, role: "group", "aria-label": `The cluster ${run.cluster}: ${whole.tasks.length} tasks on ${run.subnet}`, class: "network" },
     ...edges.map(([line]) => line), ...nodes, ...edges.map(([, text]) => text).filter(Boolean));
 }
 
