@@ -93,7 +93,7 @@ def test_a_failure_has_its_output_and_its_own_reason(stage: Stage, step: Any) ->
     assert "HTTP 403" in saved["message"]
     assert fetched(stage) == [] and stage.is_clean()
     stage.docker.fetches = Fetching(3)
-    with pytest.raises(DataFailed, match="no data was kept, and it printed nothing$"):
+    with pytest.raises(DataFailed, match="no data was kept, and it printed nothing"):
         stage.up(data=step)
     stage.docker.fetches = Fetching()
     assert stage.up(data=step).success
