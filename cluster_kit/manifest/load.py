@@ -384,7 +384,9 @@ def _read(path: Path) -> dict[str, Any]:
     except RecursionError:
         rule, hint = "not valid TOML: nested too deeply", "a manifest has three levels at most"
     except ValueError as error:
-        rule, hint = f"not valid TOML: {error}", "fix the line it names"
+        is_yaml = path.suffix in (".yaml", ".yml")  # a rendered file, most likely
+        hint = "name the manifest: compose/NAME.toml" if is_yaml else "fix the line it names"
+        rule = f"not valid TOML: {error}"
     raise ManifestError(str(path), [Problem(path.name, "", rule, hint)])
 
 
