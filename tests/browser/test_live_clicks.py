@@ -88,6 +88,9 @@ def test_all_clusters_and_runs_are_one_click_away(browser: Any, made: MadeUp, ur
         made.new_run("run-2")
         made.begin()
         see(one, "#up", f"{len(made.cluster.tasks)} running")
+        one.page.set_viewport_size({"width": 390, "height": 844})
+        table = "e => e.closest('.scroll').scrollWidth <= e.closest('.scroll').clientWidth"
+        assert one.page.locator("#past table").evaluate(table), "a verdict is cut off on a phone"
         one.page.locator("#past a", has_text=old).last.click()
         see(one, ".badge", "success")
         one.page.locator("#logs").scroll_into_view_if_needed()
