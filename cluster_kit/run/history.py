@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import glob
 import heapq
 import json
 import math
@@ -142,14 +143,16 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
         )
     raise UsageError(
         f"no run `{reference}`: neither a directory, nor a cluster in runs/",
-        proposal(
-            reference,
-            sorted(known),
-            did_you_mean_path(reference, workspace.root / "runs", is_folder)
-            if "/" in reference
-            else "",
-        ),
+        proposal(reference, sorted(known), _meant(reference, workspace.root / "runs")),
     )
+
+
+def _meant(reference: str, runs: Path) -> str:
+    """The run with a similar path, or the only one with this time; "" if there is none."""
+    if "/" in reference:
+        return did_you_mean_path(reference, runs, is_folder)
+    found = [run for run in runs.glob(f"*/{glob.escape(reference)}") if is_directory(run, "output")]
+    return f"did you mean `{found[0].relative_to(runs)}`? " if len(found) == 1 else ""
 
 
 @dataclass(frozen=True)
