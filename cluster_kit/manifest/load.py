@@ -74,6 +74,12 @@ _COUNTS = ("count", "instances", "num", "number", "replicas", "size", "tasks")
 """Keys by which others give the number of a role's tasks."""
 
 
+_OTHER_NAMES = {
+    "cpu_count": "cpus", "cpu_limit": "cpus", "env": "environment", "mem_limit": "memory",
+}  # fmt: skip
+"""Keys by the names that Compose has for them, and that look like other keys."""
+
+
 def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = None) -> HintText:
     """The hint for an unknown key: the most similar known one and its table, or all known keys.
 
@@ -82,8 +88,16 @@ def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = 
     if len(key_path) == 3 and key_path[0] == "role" and key_path[-1] in _COUNTS:
         tasks = Setting(key_path[1], value if isinstance(value, int) else 1)
         return ("write ", tasks, " at the top, above the first [table]")
+    if key_path[-1] == "volumes":
+        sidecar = f"{key_path[0]}.{key_path[1]}." if key_path[0] == "sidecar" else ""
+        return f"write each as [[{sidecar}mount]], with `source` and `target`"
+    if list(key_path) == ["timeout"]:
+        return "write it as `job` under [deadline]"
     table = _table(key_path, model)
     known = sorted(table.model_fields) if table else []
+    other = _OTHER_NAMES.get(key_path[-1], "")
+    if other in known:
+        return f"did you mean `{other}`?"
     singular = key_path[-1].removesuffix("s")
     of_this = isinstance(value, Mapping) and singular in known
     near = singular if of_this else nearest(key_path[-1], [*known, *homes(model)])

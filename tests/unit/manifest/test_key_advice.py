@@ -51,6 +51,13 @@ def test_a_count_in_a_roles_table_gets_a_hint_where_it_belongs() -> None:
     [
         (("wrker",), "did you mean `worker`?"),
         (("role", "ps", "cpu"), "did you mean `cpus`?"),
+        (("role", "ps", "mem_limit"), "did you mean `memory`?"),
+        (("volumes",), "write each as [[mount]], with `source` and `target`"),
+        (
+            ("sidecar", "x", "volumes"),
+            "write each as [[sidecar.x.mount]], with `source` and `target`",
+        ),
+        (("timeout",), "write it as `job` under [deadline]"),
         (("cpus",), "write it under [role.worker] or [task.worker-0]"),
         (("role", "ps", "ip"), "write it under [task.worker-0]"),
         (("mount", "0", "sourc"), "did you mean `source`?"),
