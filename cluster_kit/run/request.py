@@ -52,5 +52,8 @@ def unnamed(up: Sequence[str], local: Sequence[str], *, changes: bool = False) -
         return DEFAULT_MANIFEST
     if len(candidates) > 1:
         names = ", ".join(candidates)
-        raise UsageError(f"{len(candidates)} clusters are up", f"name one by `--name`: {names}")
+        of_here = " of this directory" if len(candidates) < len(up) else ""
+        raise UsageError(
+            f"{len(candidates)} clusters{of_here} are up", f"name one by `--name`: {names}"
+        )
     return candidates[0]

@@ -104,7 +104,7 @@ def _file(reference: str, workspace: Workspace) -> Path:
     if not file.is_file():
         raise UsageError(
             f"{newest} has no verdict: no outcome.json is in it",
-            "name the directory of a run that has ended, for example runs/quickstart/latest",
+            "name a run that has ended: `cluster-kit runs` lists them",
         )
     return file
 

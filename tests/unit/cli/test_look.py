@@ -185,6 +185,11 @@ def test_without_a_name_the_only_cluster_that_is_up_is_used(
     result = cli(verb)
     assert (result.code, set(meant)) == (2, {"other"})
     assert "2 clusters are up" in result.err and "name one by `--name`: other, second" in result.err
+    engine.up = {"other": [], "second": [], "theirs": []}
+    monkeypatch.setattr(
+        "cluster_kit.run.find.of_workspace", lambda _containers, _workspace, up: list(up)[:2]
+    )
+    assert "2 clusters of this directory are up" in cli(verb).err
     engine.up = {"other": [], "quickstart": []}
     cli(verb)
     assert set(meant) == {"other", "quickstart"}
