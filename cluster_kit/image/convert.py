@@ -65,9 +65,10 @@ def convert(host: Host, wanted: Conversion, say: Say) -> str:
         convert_command(host.image_tag("cpu"), wanted, caller_of(host.connect))
     )
     if done.ok:
-        return done.output.strip() + (f"\n{done.errors.strip()}" if done.errors.strip() else "")
-    stderr = done.errors.strip().removeprefix("error: ")
+        return done.output.strip()
     if done.code == REFUSED:
+        said = done.errors.strip()
+        stderr = f"\n{said}".partition("\nerror: ")[2] or said  # TensorFlow's lines are before it
         message, _, hint = stderr.rpartition("\n    → ")
         raise UsageError(message or stderr, hint if message else "")
     raise EngineError(f"the converter ended with {done.code}:\n{done.tail()}", BUILD_IT)

@@ -80,12 +80,16 @@ def test_invalid_annotations_are_an_error_of_the_caller(
     tmp_path: Path, ended: list[Completed], machine: Machine
 ) -> None:
     message = "error: 1 problem in the annotations\n  image 3: bad\n    → repair them\n"
-    ended.append(Completed((), 2, "", message))
+    ended.append(Completed((), 2, "", f"WARNING: TensorFlow\n{message}"))
     with pytest.raises(UsageError) as refused:
         convert.convert(machine.host, sources(tmp_path), print)
     assert refused.value.message == "1 problem in the annotations\n  image 3: bad"
     assert refused.value.hint == "repair them"
     assert (tmp_path / "deep" / "out").is_dir()
+    ended.append(Completed((), 0, "written\n", "WARNING: TensorFlow\n"))
+    assert (
+        convert.convert(machine.host, Conversion("voc", (tmp_path,), tmp_path), print) == "written"
+    )
     ended.append(Completed((), 125, "", "docker: no such image"))
     with pytest.raises(EngineError, match="ended with 125:\ndocker: no such image"):
         convert.convert(machine.host, Conversion("voc", (tmp_path,), tmp_path), print)

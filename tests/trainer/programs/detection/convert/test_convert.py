@@ -26,6 +26,8 @@ def test_nothing_is_written_if_there_are_problems(
     assert "one.jpg is not a PNG or JPEG" in output and "two.xml: not XML" in output
     assert "--skip-bad" in output
     assert not (tmp_path / "out").exists()
+    assert command.main(["voc", str(root), "--to", str(tmp_path / "out"), "--skip-bad"]) == 2
+    assert "2 problems, left out:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG"])

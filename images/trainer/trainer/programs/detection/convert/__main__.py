@@ -114,7 +114,7 @@ def report(problems: list[str], *, skip_bad: bool) -> None:
             f"{counted} in the annotations; nothing was written\n  {shown}{more}\n"
             "    → repair them, or add --skip-bad to leave these images out"
         )
-    print(f"{counted}, left out:\n  {shown}{more}", file=sys.stderr)
+    print(f"{counted}, left out:\n  {shown}{more}")
 
 
 def no_others(folder: Path, name: str, shards: int) -> None:
