@@ -12,7 +12,7 @@ from cluster_kit.contract.endings import NOT_FAILED
 from cluster_kit.contract.events import End, Evaluation
 from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.task_view import GOOD_CODES, TaskView, code_of
+from cluster_kit.observe.task_view import GOOD_CODES, State, TaskView, code_of
 from cluster_kit.observe.usage import Use
 from cluster_kit.platforms.engine import Container
 from cluster_kit.resolved import Cluster
@@ -239,11 +239,10 @@ def _program_exit_code(
 
 
 def metrics(seen: RunState) -> dict[str, Any]:
-    """The final metrics by name: the reported ones, else the leader's last loss and accuracy; and
-    the evaluator's accuracy."""
-    newest = seen.metrics()
-    if not newest:
-        last = seen.tasks[seen.leader]
+    """The final metrics by name: the reported ones, else the last loss and accuracy of a leader
+    that has ended; and the evaluator's accuracy."""
+    newest, last = seen.metrics(), seen.tasks[seen.leader]
+    if not newest and last.state is State.ENDED:
         figures = {"accuracy": last.accuracy, "loss": None if last.diverged else last.loss}
         newest = {name: value for name, value in figures.items() if value is not None}
     for name in seen.evaluators:

@@ -233,6 +233,10 @@ def test_without_a_reported_validation_accuracy_the_evaluators_last_score_is_use
     assert metrics(reported.seen)["validation_accuracy"] == 0.8
 
 
+def finished(story: Story) -> Story:
+    return story.ends(11, "chief-0", 0, "finished")
+
+
 def test_without_reported_metrics_the_leaders_last_loss_and_accuracy_count() -> None:
     story = (
         Story.of()
@@ -240,11 +244,11 @@ def test_without_reported_metrics_the_leaders_last_loss_and_accuracy_count() -> 
         .says(9, "chief-0", "epoch", epoch=1, loss=0.25, accuracy=0.75)
         .says(9, "worker-0", "step", step=1, loss=3.0)
     )
-    assert metrics(story.seen) == {"accuracy": 0.75, "loss": 0.25}
-    assert metrics(story.says(10, "chief-0", "metrics", f1=0.9).seen) == {"f1": 0.9}
-    assert metrics(story.says(10, "chief-0", "step", step=2, loss=float("nan")).seen) == {
-        "accuracy": 0.75
-    }
+    assert metrics(story.seen) == {}
+    assert metrics(finished(story).seen) == {"accuracy": 0.75, "loss": 0.25}
+    assert metrics(finished(story.says(10, "chief-0", "metrics", f1=0.9)).seen) == {"f1": 0.9}
+    diverged = story.says(10, "chief-0", "step", step=2, loss=float("nan"))
+    assert metrics(finished(diverged).seen) == {"accuracy": 0.75}
 
 
 def test_metrics_are_always_valid_json() -> None:
