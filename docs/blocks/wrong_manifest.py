@@ -27,9 +27,8 @@ HOST = HostFacts(cpus=2, memory=24 * 2**30, user="1000:1000")
 
 def example() -> str:
     """The manifest, the command, and its answer on a host with 2 CPUs and no GPU."""
-    return (
-        f"```toml\n{TEXT}```\n\n```console run\n$ cluster-kit up mine.toml\nerror: {answer()}\n```"
-    )
+    command = f"$ cluster-kit up mine.toml\nplanning\nerror: {answer()}"
+    return f"```toml\n{TEXT}```\n\n```console run\n{command}\n```"
 
 
 def answer() -> str:
@@ -40,5 +39,5 @@ def answer() -> str:
             read = load(file)
             plan(read, resolve(read.manifest, file.parent), HOST, OwnImages("cpu", "gpu"))
         except ManifestError as error:
-            return str(error).replace(str(file), file.name)
+            return str(error).replace(folder, "/home/you/project")
     raise AssertionError("a wrong manifest was taken for a right one")
