@@ -167,11 +167,11 @@ def _unsaid(line: str) -> None:
 
 
 def _built(variant: Literal["cpu", "gpu"]) -> str:
-    """The tag of the image; raises EngineError if it is not built."""
+    """The tag of the image; raises HostError if it is not built."""
     tag = current_host().image_tag(variant)
     if not image_present(current_host(), tag):
         hint = f"run `cluster-kit image build --variant {variant}`"
-        raise EngineError(f"{tag} is not built", hint)
+        raise HostError(f"{tag} is not built", hint)
     return tag
 
 
