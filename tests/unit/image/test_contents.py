@@ -88,7 +88,7 @@ def test_the_verb_prints_both_forms(
     assert table[4].split()[-2:] == ["not", "stated"]
     monkeypatch.setattr(provision, "image_present", lambda *_: False)
     result = cli("image", "sbom", "--variant", "gpu")
-    assert result.code != 0 and "cluster-kit image build --variant gpu" in result.err
+    assert result.code == 3 and "cluster-kit image build --variant gpu" in result.err
 
 
 def metadata(**fields: Any) -> Message:
