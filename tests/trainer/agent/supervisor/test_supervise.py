@@ -106,15 +106,15 @@ def test_at_the_job_deadline_the_threads_are_named_that_keep_the_program_from_en
         "    file.write('its main thread has ended, but not Thread-1')\n"
         "time.sleep(60)"
     )
-    assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=2).wait(60) == 6
+    assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=6).wait(60) == 6
     assert events("chief-0")[-1]["message"] == (
-        "the program had not ended after 2 s: its main thread has ended, but not Thread-1"
+        "the program had not ended after 6 s: its main thread has ended, but not Thread-1"
     )
 
 
 def test_at_the_job_deadline_the_stacks_are_saved(run_task, tmp_path, program):
     path = program("def waits_for_nobody():\n    time.sleep(60)\nwaits_for_nobody()")
-    task = run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=2)
+    task = run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_JOB_DEADLINE_S=6)
     assert task.wait(60) == 6
     (kept,) = tmp_path.rglob("stacks/chief-0.txt")
     assert "in waits_for_nobody" in kept.read_text()
