@@ -18,6 +18,7 @@ from cluster_kit.drill.fault_plan import (
     steps,
 )
 from cluster_kit.drill.scenario_file import KINDS
+from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
 from cluster_kit.platforms.engine import Action
 
@@ -116,6 +117,7 @@ def _detected(
         until_other: the next fault of any task, to which later events of the job belong.
     """
     task, since = one.fault.task, one.time - CLOCK_SLACK_S
+    over = _over(one, seen) or inf
     signs = list[tuple[float, str]]()
     for life in seen.lives_of(task):
         signs += [(time, Action.OOM) for time in life.ooms if since <= time < until]
@@ -131,11 +133,21 @@ def _detected(
             isinstance(event, Unanswered) and task in (event.of, event.by)
         )
         about_job = isinstance(event, Failure | Retry)
+        # A silence that begins after the fault has another cause.
+        about_task = about_task and _silent_since(entry) <= over + CLOCK_SLACK_S
         if (about_task and since <= entry.time < until) or (
             about_job and since <= entry.time < until_other
         ):
             signs.append((entry.time, name_of(event)))
     return min(signs, default=None)
+
+
+def _silent_since(entry: Entry) -> float:
+    """Unix seconds at which the silence began that this entry reports."""
+    event = entry.event
+    if isinstance(event, Silent) and event.last_heard:
+        return event.last_heard
+    return entry.time - ((event.seconds or 0.0) if isinstance(event, Unanswered) else 0.0)
 
 
 def _going_on(

@@ -141,6 +141,20 @@ def test_a_cut_between_two_tasks_is_detected_when_either_gets_no_answer(pair) ->
     assert (result.detected_after, result.detected_by) == (10, "unanswered")
 
 
+def test_a_silence_that_begins_after_the_fault_has_another_cause() -> None:
+    fault = Planned(1, "freeze", "ps-0", At(step=5), lasts=8.0)
+    reports = [step(109, 50), step(118.5, 60), step(119.5, 90)]
+    no_answer = entry(170, "unanswered", of="worker-1", by="ps-0", seconds=10.0)
+    silent = entry(170, "silent", of="ps-0", last_heard=159.0)
+    state = seen(*reports, no_answer, silent, step(171, 120))
+    (result,) = results([fault], [Injected(fault, 110.0)], {}, state)
+    assert (result.detected_after, result.going_on_after) == (None, 8.5)
+    during = entry(119, "unanswered", of="worker-1", by="ps-0", seconds=10.0)
+    state = seen(*reports, during, step(121, 120))
+    (result,) = results([fault], [Injected(fault, 110.0)], {}, state)
+    assert (result.detected_after, result.detected_by) == (9, "unanswered")
+
+
 def test_events_after_the_next_fault_belong_to_that_one() -> None:
     later = Injected(OTHER, 120.0)
     state = seen(step(109, 50), step(111, 60), entry(121, "failure"), entry(122, "start"),
