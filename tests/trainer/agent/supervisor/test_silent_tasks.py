@@ -110,13 +110,30 @@ def test_a_task_that_is_cut_off_from_all_is_not_a_cut_between_two(silent, file, 
     assert [event["event"] for event in written(file)] == ["silent"]
 
 
-def test_a_task_whose_process_has_ended_is_not_cut_off_from_another(silent, file):
+def test_a_task_whose_process_has_ended_is_not_cut_off_from_another(silent, file, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     silent.moved(Left("data_dispatcher-0", LOST))
     silent.between(Unanswered("data_dispatcher-0", "data_worker-1", 10), {})
     assert written(file) == []
     silent.moved(Joined("data_dispatcher-0"))
-    silent.between(Unanswered("data_dispatcher-0", "data_worker-1", 10), {})
-    assert [event["event"] for event in written(file)] == ["unanswered"]
+    now[0] += 10.5
+    silent.between(Unanswered("data_dispatcher-0", "data_worker-1", 30), {})
+    (event,) = written(file)
+    assert (event["event"], event["seconds"]) == ("unanswered", 10.5)
+
+
+@pytest.mark.parametrize("back", [Joined("worker-2"), HeardAgain("worker-2", 12)])
+def test_a_cut_from_all_that_is_over_was_no_cut_between_two(silent, file, back, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    silent.heard(Silent("worker-2", 11))
+    (silent.moved if isinstance(back, Joined) else silent.heard)(back)
+    for seconds in (10.4, 11.4):
+        now[0] += 1
+        silent.between(Unanswered("worker-2", "ps-1", seconds), {})
+    assert "unanswered" not in {event["event"] for event in written(file)}
+    assert silent.cuts() == []
 
 
 class NoServer:

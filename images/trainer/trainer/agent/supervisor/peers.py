@@ -16,6 +16,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 from trainer.agent import outcome
@@ -260,6 +262,7 @@ class SilentTasks:
         self._gone: set[str] = set()
         self._lately: dict[str, tuple[float, float]] = {}
         self._unanswered: dict[tuple[str, str], tuple[float, float]] = {}
+        self._back: dict[str, float] = {}
         self.moves: Counter[str] = Counter()
         """How often each task's process has ended or begun."""
 
@@ -267,6 +270,7 @@ class SilentTasks:
         """Write a silence event; return an Outcome if a needed task is silent for too long."""
         if isinstance(event, HeardAgain):
             self._lately[event.task] = (time.monotonic(), event.seconds)
+            self._back[event.task] = time.monotonic()
             if event.task in self._said:
                 self._progress.write("heard", of=event.task, seconds=round(event.seconds, 1))
             self._said.discard(event.task)
@@ -292,9 +296,14 @@ class SilentTasks:
             event: the report of one of the two tasks.
             quiet: the tasks that are silent to the leader now; for these no cut is reported.
         """
-        if {event.task, event.by} & {*quiet, *self._said, *self._gone}:
-            return
         now, pair = time.monotonic(), (event.task, event.by)
+        if set(pair) & {*quiet, *self._said, *self._gone}:
+            return
+        # While a task was silent to the leader, too, this was no cut between two tasks.
+        back = max(self._back.get(task, -inf) for task in pair)
+        event = replace(event, seconds=min(event.seconds, now - back))
+        if event.seconds < self._silent_s:
+            return
         at, _ = self._unanswered.get(pair, (-LATELY_S, 0.0))
         self._unanswered[pair] = (now, event.seconds)
         if now - at < LATELY_S:
@@ -329,6 +338,7 @@ class SilentTasks:
             self._gone.add(event.task)
         else:
             self._gone.discard(event.task)
+            self._back[event.task] = time.monotonic()
 
     def lately(self, quiet: Mapping[str, float]) -> list[str]:
         """Return a line for each task that was silent within LATELY_S, or is `quiet` now."""
