@@ -41,7 +41,7 @@ def test_functions_finished_before_the_first_look_were_not_waited_for() -> None:
     assert looked(of(40, 40), of(80, 80)) == [None, None]
 
 
-def watched(tmp_path, monkeypatch, *texts: dict, program: str = "") -> list[dict]:
+def watched(tmp_path, monkeypatch, *texts: dict, program: str = "", at_end=None) -> list[dict]:
     """Returns what is written if the program's counts have these values at each look."""
     monkeypatch.setattr(functions, "LOOK_S", 0.001)
     monkeypatch.setattr(functions, "SAY_EVERY_S", 0.0)
@@ -53,7 +53,7 @@ def watched(tmp_path, monkeypatch, *texts: dict, program: str = "") -> list[dict
         text = next(left, None)
         if text is None:
             over.set()
-            return Functions.parse(json.dumps(texts[-1]) if texts else "")
+            return Functions.parse(json.dumps(at_end or texts[-1]) if texts else "")
         if program and text is texts[-1]:
             with file.open("a") as of_program:
                 of_program.write(program)
@@ -94,6 +94,26 @@ def test_steps_that_the_program_reports_take_precedence(tmp_path, monkeypatch) -
     own = json.dumps({"time": 1.0, "event": "step", "step": 70}) + "\n"
     output = watched(tmp_path, monkeypatch, *seen, program=own)
     assert [one["step"] for one in output if one["event"] == "step"] == [3, 70]
+
+
+def test_functions_that_finished_just_before_the_programs_end_are_written(tmp_path, monkeypatch):
+    first, at_end = ({"scheduled": 90, "finished": {"worker-0": done}} for done in (30, 90))
+    output = watched(tmp_path, monkeypatch, first, at_end=at_end)
+    assert [one["step"] for one in output if one["event"] == "step"] == [30, 90]
+
+
+def test_the_last_look_has_no_speed_if_it_comes_at_once() -> None:
+    work = Work(0.0)
+    assert work.look(2.0, of(90, 50))["per_s"] == {"worker-0": 25.0}
+    assert work.look(2.1, of(90, 90), last=True) == {"functions": {"worker-0": 90}}
+    assert work.look(2.2, of(90, 90), last=True) is None
+
+
+def test_the_speed_of_functions_that_take_long_is_not_that_of_a_look() -> None:
+    work = Work(0.0)
+    work.look(2.0, of(10, 1))
+    assert [work.look(now, of(10, 1)) for now in (4.0, 6.0, 8.0)] == [None] * 3
+    assert work.look(10.0, of(10, 2))["per_s"] == {"worker-0": 0.125}
 
 
 def test_the_speed_covers_the_time_since_the_last_event() -> None:

@@ -3,11 +3,13 @@
 A closure counts as one, or as the number of steps that its function says it makes: the attribute
 `cluster_kit_steps` of the `tf.function`, a number or a function of the closure's arguments.
 TensorFlow does not report these. A thread writes the counts into the mailbox once a second, for the
-supervisor.
+supervisor, and once more when the program ends.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import threading
 import time
@@ -15,6 +17,7 @@ from collections import Counter
 from types import ModuleType
 
 SAY_S = 1.0
+WRITES = threading.Lock()
 SCHEDULED, JOINED = "scheduled", "joined"
 
 
@@ -65,6 +68,7 @@ def count(mailbox: ModuleType) -> bool:
     coordinators.join = join_all
     coordinators.schedule = schedule_one
     threading.Thread(target=say, args=(counts, mailbox), name="closures", daemon=True).start()
+    atexit.register(leave, counts, mailbox)
     return True
 
 
@@ -86,7 +90,13 @@ def say(counts: Counter[str], mailbox: ModuleType) -> None:
         # Counts only grow, so the same sum means the same counts.
         if (now := counts.total()) != counted:
             counted = now
-            finished = dict(list(counts.items()))
-            all_of_them = {key: finished.pop(key, 0) for key in (SCHEDULED, JOINED)}
-            text = json.dumps({**all_of_them, "finished": finished})
-            mailbox.leave_last_words(text, mailbox.CLOSURES)
+            leave(counts, mailbox)
+
+
+def leave(counts: Counter[str], mailbox: ModuleType) -> None:
+    """Write the counts; also called when the program ends."""
+    finished = dict(list(counts.items()))
+    all_of_them = {key: finished.pop(key, 0) for key in (SCHEDULED, JOINED)}
+    text = json.dumps({**all_of_them, "finished": finished})
+    with WRITES, contextlib.suppress(OSError):
+        mailbox.leave_last_words(text, mailbox.CLOSURES)

@@ -78,18 +78,28 @@ class Work:
         self._looked_at = now
         self._before = Functions()
 
-    def look(self, now: float, functions: Functions) -> dict[str, dict[str, float]] | None:
+    def look(
+        self, now: float, functions: Functions, *, last: bool = False
+    ) -> dict[str, dict[str, float]] | None:
         """Return the fields of a `worked` event; None if it is too early, or no function finished.
 
         A worker that finished no function since the last event has the speed 0.
+
+        Args:
+            last: whether the program has ended: it is never too early, but there is no speed then.
         """
         seconds, before = now - self._looked_at, self._before
         slower = LATER if now - self._began > LATER_S else 1
-        if seconds < SAY_EVERY_S * slower * max(1.0, len(functions.finished) / MANY):
+        early = seconds < SAY_EVERY_S * slower * max(1.0, len(functions.finished) / MANY)
+        if early and not last:
             return None
-        self._looked_at, self._before = now, functions
+        works_on = 0 < before.done == functions.done < functions.scheduled
+        if not works_on:
+            self._looked_at, self._before = now, functions
         if functions.done <= before.done:
             return None
+        if early and seconds < LOOK_S:
+            return {"functions": dict(functions.finished)}
         per_s = {
             task: round(max(0, count - before.finished.get(task, 0)) / seconds, 3)
             for task, count in functions.finished.items()
@@ -104,7 +114,7 @@ def watch(
     functions: Callable[[], Functions],
     over: threading.Event,
 ) -> None:
-    """Write `functions` and `worked` events until `over` is set.
+    """Write `functions` and `worked` events until `over` is set, and what is new then.
 
     Finished functions also count as the leader's steps, unless its program reports steps.
 
@@ -114,11 +124,13 @@ def watch(
     """
     waited, work, reports = Waited(), Work(time.monotonic()), Reports(folder)
     reports_steps = False
-    while not over.wait(LOOK_S):
+    last = False
+    while not last:
+        last = over.wait(LOOK_S)
         now = functions()
-        if (waiting := waited.look(now)) is not None:
+        if (waiting := waited.look(now)) is not None and not last:
             progress.write("functions", done=waiting[0], of=waiting[1])
-        if (worked := work.look(time.monotonic(), now)) is None:
+        if (worked := work.look(time.monotonic(), now, last=last)) is None:
             continue
         progress.write("worked", **worked)
         reports_steps |= any(
@@ -126,5 +138,6 @@ def watch(
             for name, event in reports.new()
         )
         if not reports_steps:
-            speed = round(sum(worked["per_s"].values()), 3)
-            progress.write("step", step=now.done, steps_per_s=speed, counted=True)
+            speeds = worked.get("per_s")
+            speed = {"steps_per_s": round(sum(speeds.values()), 3)} if speeds else {}
+            progress.write("step", step=now.done, **speed, counted=True)

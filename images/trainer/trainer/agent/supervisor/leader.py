@@ -84,9 +84,15 @@ def promises_broken(task: Task, ready: ServersReady, progress: Progress) -> Outc
     return outcome.because(endings.GPU_MISSING, "; ".join(broken.values()), tuple(broken))
 
 
-def run_in_thread(target: Callable[..., None], *arguments: object) -> None:
-    """Run a function in a daemon thread."""
-    threading.Thread(target=target, args=arguments, name=target.__module__, daemon=True).start()
+def run_in_thread(target: Callable[..., None], *arguments: object) -> threading.Thread:
+    """Run a function in a daemon thread, and return it."""
+    thread = threading.Thread(target=target, args=arguments, name=target.__module__, daemon=True)
+    thread.start()
+    return thread
+
+
+LAST_COUNT_S = 1.0
+"""The longest time that the end of an attempt waits for the last count of its functions."""
 
 
 PEERS_ENDS_S = 1.0
@@ -139,6 +145,7 @@ class Leader:
         self._job_ends_at = float("inf")
         self._ready: ServersReady | None = None
         self._child: Child | None = None
+        self._counts: threading.Thread | None = None
 
     def run(self) -> Outcome:
         """Start the program until it finishes, fails by itself, or no attempt is left.
@@ -266,6 +273,7 @@ class Leader:
         self._progress.write("start", attempt=attempt)
         self._stops.begin_attempt()
         self._ready = None
+        self._counts = None
         self._peers.begin_attempt()
         self._waits.begin_attempt()
         self._peers_due_at = time.monotonic() + self._task.start_deadline_s
@@ -303,6 +311,8 @@ class Leader:
         finally:
             cancelled.set()
             stragglers.end()
+            if self._counts:
+                self._counts.join(LAST_COUNT_S)
 
     def _let_end(self) -> None:
         """Give the program its grace to end by itself, since others have decided the job."""
@@ -388,7 +398,7 @@ class Leader:
         self._watch(attempt, over)
         folder = self._task.progress_file.parent
         of_program = (self._progress, self._child.functions, over)
-        run_in_thread(functions.watch, self._task.name, folder, *of_program)
+        self._counts = run_in_thread(functions.watch, self._task.name, folder, *of_program)
         self._progress.write("ready")
         self._limit_job()
         start_after_imports(self._task, self._program, self._child, self._peers, over)
