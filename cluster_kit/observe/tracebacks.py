@@ -185,6 +185,10 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             ("run with ", Setting("style", "all-tasks"), " and ", Setting(PS.name, 0)),
         ),
         (
+            r"ParameterServerStrategy in \w+-\d+: only the chief makes it",
+            ("run with ", Setting("style", "coordinator")),
+        ),
+        (
             r"Collective ops must be configured at program startup",
             "create the strategy first, before other code creates a tensor",
         ),

@@ -316,6 +316,10 @@ KNOWN_ERRORS = [
         "the cluster spec has 2 ps: MultiWorkerMirroredStrategy would wait forever. Run it",
         '`style = "all-tasks"` and `ps = 0`',
     ),
+    (
+        "ValueError: ParameterServerStrategy in worker-0: only the chief makes it, and would wait",
+        '`style = "coordinator"`',
+    ),
     ("RuntimeError: can't start new thread", "`container.pids`"),
     (
         "terminate called after throwing an instance of 'std::system_error'\n"

@@ -58,6 +58,12 @@ PROGRAMS = {
         WITH_PS + "tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy()",
         "the cluster spec has 1 ps: MultiWorkerMirroredStrategy would wait forever",
     ),
+    "ParameterServerStrategy in a worker": (
+        WITH_PS.replace('"type": "chief"', '"type": "worker"')
+        + "tf.distribute.ParameterServerStrategy("
+        + "tf.distribute.cluster_resolver.TFConfigClusterResolver())",
+        "ParameterServerStrategy in worker-0: only the chief makes it",
+    ),
     "a generator in a dataset function": (
         IN_ONE_PROCESS
         + "coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)\n"

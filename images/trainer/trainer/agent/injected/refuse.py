@@ -24,6 +24,10 @@ PS_UNDER_ALL_REDUCE = (
     "the cluster spec has {ps} ps: MultiWorkerMirroredStrategy would wait forever. Run it without"
     ' ps and on every task: style "all-tasks", ps 0'
 )
+PS_ON_A_WORKER = (
+    "ParameterServerStrategy in {task}: only the chief makes it, and would wait forever for the"
+    ' workers\' servers. Run the program on the chief alone: style "coordinator"'
+)
 GENERATOR = (
     "a Python generator inside a dataset function: it would run in the coordinator, not in the"
     " workers, and the coordinator would not end. Read files there (list_files, TFRecordDataset,"
@@ -61,8 +65,10 @@ def prepare(leave_last_words: Callable[[str], None]) -> None:
         all_reduce.CollectiveAllReduceStrategyV1,
     ):
         strategy.__init__ = without_ps(strategy.__init__, refuse)
+    coordinated = parameter_server.ParameterServerStrategyV2
+    coordinated.__init__ = on_the_chief(coordinated.__init__, refuse)
     for strategy in (
-        parameter_server.ParameterServerStrategyV2,
+        coordinated,
         all_reduce.CollectiveAllReduceStrategy,
         all_reduce.CollectiveAllReduceStrategyV1,
     ):
@@ -104,6 +110,20 @@ def without_ps(init: Callable, refuse: Refuse) -> Callable:
             keys["cluster_resolver"] = alone()
         elif jobs.get("ps") and context.executing_eagerly():
             refuse(PS_UNDER_ALL_REDUCE.format(ps=jobs["ps"]))
+        init(self, *arguments, **keys)
+
+    return checked
+
+
+def on_the_chief(init: Callable, refuse: Refuse) -> Callable:
+    """ParameterServerStrategy's `init` that first checks that its resolver is not a worker's."""
+
+    @functools.wraps(init)
+    def checked(self: object, *arguments: object, **keys: object) -> None:
+        resolver = resolver_in(arguments, keys)
+        job = getattr(resolver, "task_type", None)
+        if job in ("worker", "ps"):
+            refuse(PS_ON_A_WORKER.format(task=f"{job}-{resolver.task_id or 0}"))
         init(self, *arguments, **keys)
 
     return checked
