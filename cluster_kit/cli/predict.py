@@ -437,7 +437,7 @@ def _table(answer: Answer) -> Table:
         ("workers", lambda p: str(p.workers), True),
         ("ps", lambda p: "" if p.ps is None else str(p.ps), True),
         ("machines", lambda p: str(p.machines), True),
-        ("images/s", lambda p: _figure(p.images_per_s), True),
+        (answer.unit, lambda p: _figure(p.images_per_s), True),
         ("from … to", _band, True),
         ("efficiency", lambda p: _share(p.efficiency), True),
         ("epoch", lambda p: "" if p.epoch_s is None else duration(p.epoch_s), True),

@@ -97,6 +97,7 @@ class Answer:
     points: tuple[Point, ...]
     advice: tuple[str, ...]
     sure: tuple[str, ...]
+    unit: str = "images/s"
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,9 @@ def predict(profile: Profile, question: Question) -> Answer:
         points = [_with_row(point, profile.measured) for point in points]
     advice = [*_advice(target, points), *_budget(target, ends, question)]
     sure = [*_calibrated(profile, ends), *_sure(profile, points), *_memory(change, profile)]
-    return Answer(profile.name, target.way, tuple(points), tuple(advice), tuple(sure))
+    return Answer(
+        profile.name, target.way, tuple(points), tuple(advice), tuple(sure), _unit(profile)
+    )
 
 
 def _refuse(profile: Profile, question: Question) -> None:
@@ -307,7 +310,8 @@ def _advice(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
             best[point.workers] = point
     if profile.way in PS_WAYS:
         for workers in list(best)[-1:]:
-            yield from _enough_ps([p for p in known if p.workers == workers], best[workers])
+            of_these = [p for p in known if p.workers == workers]
+            yield from _enough_ps(of_these, best[workers], _unit(profile))
     counts = sorted(best)
     for fewer, more in pairwise(counts):
         gained = (best[more].images_per_s or 0) / (best[fewer].images_per_s or 1) - 1
@@ -320,12 +324,12 @@ def _advice(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
             return
 
 
-def _enough_ps(points: Sequence[Point], best: Point) -> Iterator[str]:
+def _enough_ps(points: Sequence[Point], best: Point, unit: str) -> Iterator[str]:
     if len(points) < 2:
         return
     ordered = sorted(points, key=lambda point: point.ps or 0)
     enough = next(p for p in ordered if (p.images_per_s or 0) >= ENOUGH * (best.images_per_s or 0))
-    speed = f"{enough.images_per_s:,.0f} images/s"
+    speed = f"{enough.images_per_s:,.0f} {unit}"
     are = "are" if enough.ps != 1 else "is"
     text = f"{_workers(enough.workers)}: of these counts, {enough.ps} ps {are} enough, {speed}"
     fewer = [p for p in ordered if (p.ps or 0) < (enough.ps or 0)]
@@ -338,9 +342,15 @@ def _enough_ps(points: Sequence[Point], best: Point) -> Iterator[str]:
     elif best.ps != enough.ps:
         more = (best.images_per_s or 0) / (enough.images_per_s or 1) - 1
         text += f"; {best.ps} ps are {more:.0%} faster"
-    if enough is ordered[-1] and enough.limit and enough.limit.kind != COMPUTE:
-        text += f"; its limit: {enough.limit.text}"
+    limit_text = enough.limit.text if enough.limit and enough.limit.kind != COMPUTE else ""
+    if enough is ordered[-1] and limit_text and limit_text not in text:
+        text += f"; its limit: {limit_text}"
     yield text
+
+
+def _unit(profile: Profile) -> str:
+    """What the speeds count: a program that reports no batch has one image in a step."""
+    return "images/s" if profile.batch > 1 else "steps/s"
 
 
 def _workers(count: int) -> str:
@@ -377,7 +387,7 @@ def _budget(profile: Profile, ends: Sequence[_End], question: Question) -> Itera
     where = " on the workers' hosts" if best.ps is not None and not apart else ""
     text = (
         f"{budget} machines: {_workers(best.workers)}{ps_words}{where} are fastest, "
-        f"{best.images_per_s:,.0f} images/s"
+        f"{best.images_per_s:,.0f} {_unit(profile)}"
     )
     yield f"{text}; their limit: {best.limit.text}" if best.limit else text
 
@@ -426,6 +436,11 @@ def _calibrated(profile: Profile, ends: Sequence[_End]) -> Iterator[str]:
 def _sure(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
     """Yields how sure the figures are, and why."""
     known = [point for point in points if point.images_per_s]
+    if profile.batch == 1:
+        yield (
+            "steps/s: the steps of all workers together, since the profile has no batch "
+            "(`cluster-kit measure RUN --batch 32` gives it one)"
+        )
     if any(point.unknown for point in points):
         yield "no figure where the model does not hold: see the column"
     if profile.exchange.overlap is None and any(p.low != p.high for p in known):

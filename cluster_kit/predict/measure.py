@@ -356,8 +356,8 @@ def _refuse_without_steps(name: str, stretches: Mapping[str, Sequence[Points]]) 
     who = f"{without[0]} of {name}" if without else name
     raise TooShort(
         f"{who} reported fewer than two steps, and a profile needs at least {LEAST_STEPS}",
-        "train for longer; a program of yours reports steps if it is run under the kit's "
-        "hooks (docs/programs.md)",
+        "train for longer; if the program's steps are not counted, as those of TensorFlow 1, let "
+        "it write them into the file CLUSTER_KIT_PROGRESS (docs/programs.md)",
     )
 
 
@@ -1006,11 +1006,14 @@ def _seconds(seconds: float) -> float:
     return float(f"{seconds:.4g}")
 
 
+OF_STEPS = "steps/s of all workers together (the program reports no batch: --batch)"
+
+
 def sentences(run: Figures) -> Iterator[str]:
     """Yields what a run measured, for people."""
     counts = f"{run.workers} worker{'s' if run.workers > 1 else ''}"
     counts += f", {run.ps} ps" if run.ps else ""
-    unit = "images/s" if run.counts_images else "steps/s (the program reports no batch: --batch)"
+    unit = "images/s" if run.counts_images else OF_STEPS
     counts += f", {rate_text(run.bandwidth)}" if run.bandwidth else ""
     yield f"{counts} ({run.way}): {run.images_per_s:,.5g} {unit} over {run.seconds:.0f} s"
     parts = [f"{run.workers * run.seconds / run.steps:.3g} s"]

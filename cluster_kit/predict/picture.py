@@ -51,7 +51,7 @@ def draw(answer: Answer, file: Path) -> bool:
     title = harmless(answer.name or answer.way).replace("\n", " ")
     title = title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
     # A name may have dollars, which are no formula.
-    panel.set_title(f"{title}: images per second", loc="left", fontweight="bold", fontsize=11,
+    panel.set_title(f"{title}: {answer.unit}", loc="left", fontweight="bold", fontsize=11,
                     parse_math=False)  # fmt: skip
     panel.legend(frameon=False, fontsize=9)
     panel.tick_params(length=0, colors=DARK)

@@ -104,6 +104,23 @@ def test_how_many_ps_are_enough_and_why() -> None:
     assert "less: ps-" in advice and "use" not in advice
 
 
+def test_without_a_batch_the_speeds_are_steps() -> None:
+    answer = predict(profile(batch=1), Question((32,), (1, 8), steps=40))
+    assert answer.unit == "steps/s"
+    assert "images" not in answer.advice[0] and " steps/s" in answer.advice[0]
+    assert any(
+        line.startswith("steps/s: the steps of all workers together") for line in answer.sure
+    )
+    assert predict(profile(), Question((2,), (1,), steps=40)).unit == "images/s"
+
+
+def test_a_limit_is_said_once() -> None:
+    variables = [{"name": f"v{n}", "bytes": 50_000} for n in range(40)]
+    found = profile(variable=variables, machines={"bandwidth": "5mbit"})
+    (advice,) = predict(found, Question((8,), (4, 8), steps=40)).advice
+    assert "with 4 ps" in advice and advice.count("each worker's own link") == 1, advice
+
+
 def test_where_it_stops_paying() -> None:
     answer = predict(profile(), Question((1, 2, 4, 8, 16, 32), (1,), steps=60))
     assert any(
