@@ -6,6 +6,7 @@ import pytest
 
 from trainer.agent.beacon.messages import (
     LONGEST_LINE,
+    Again,
     Beat,
     Done,
     End,
@@ -31,6 +32,7 @@ from trainer.agent.usage import Usage
         Report("gpu-missing", "worker-1", "worker-1 was promised GPU 1, sees none"),
         Stopping(),
         Stacks(),
+        Again(),
         NoAnswer("ps-0", 11.5),
         Beat(),
         Beat(Usage(1.25, 4096)),

@@ -9,6 +9,8 @@ import threading
 import time
 
 import pytest
+from pairs import ONCE_THE_OTHER_IS_HERE
+from pairs import start as start_pair
 from waiting import wait_for
 
 from trainer.agent.progress_file import Progress, Reports
@@ -52,6 +54,18 @@ def test_a_stalled_program_is_restarted_once_and_its_stacks_are_kept(run_task, e
     assert retry["reason"].startswith("no progress for ")
     kept = (tmp_path / "stacks" / "chief-0.txt").read_text()
     assert "in wait_for_ever" in kept and "chief-0: no progress for " in kept
+
+
+def test_the_other_programs_of_an_all_reduce_start_again_too(run_task, free_port, events, tmp_path):
+    """One that hangs in its own code would hang on, and the second attempt wait for it."""
+    hangs = "(here / 'there').touch()\ntime.sleep(60)\n"
+    leader = ONCE_THE_OTHER_IS_HERE + HANGS.format(steps=3, hangs=1)
+    led, followed, _ = start_pair(
+        run_task, free_port, tmp_path, leader, hangs, CLUSTER_KIT_STALL_S=2, CLUSTER_KIT_RETRIES=3
+    )
+    assert followed.wait(60) != 0
+    assert "no progress" in events("worker-1")[-1]["message"]
+    assert led.wait(60) == 0
 
 
 def test_the_second_stall_ends_the_job(run_task, events, tmp_path):

@@ -20,6 +20,7 @@ from trainer.agent.beacon import handshake
 from trainer.agent.beacon.handshake import keep_asking
 from trainer.agent.beacon.messages import (
     LONGEST_LINE,
+    Again,
     Beat,
     End,
     Hello,
@@ -143,6 +144,11 @@ class StacksWanted:
     """The job hangs, and the leader requests the stacks."""
 
 
+@dataclass(frozen=True)
+class AgainWanted:
+    """The job hung, and the leader starts its program again."""
+
+
 class BeaconClient:
     """Keeps a connection to the leader; `then` is called with its messages, and once with JobEnded.
 
@@ -160,7 +166,7 @@ class BeaconClient:
         secret: Callable[[], bytes],
         name: str,
         start_deadline_s: float,
-        then: Callable[[JobEnded | LeaderStopping | StacksWanted], None],
+        then: Callable[[JobEnded | LeaderStopping | StacksWanted | AgainWanted], None],
         lost_after_s: float = LEADER_LOST_S,
         silent_s: float = 0.0,
         others: Mapping[str, str] | None = None,
@@ -259,6 +265,8 @@ class BeaconClient:
                     self._then(LeaderStopping())
                 elif isinstance(message, Stacks):
                     self._then(StacksWanted())
+                elif isinstance(message, Again):
+                    self._then(AgainWanted())
             if len(unread) > LONGEST_LINE:
                 return None, 0.0
             try:

@@ -3,7 +3,7 @@
     follower to leader    hello TASK RUN | done TASK | failed TASK MESSAGE
                           | permanent TASK EXIT_CODE MESSAGE | report REASON TASK MESSAGE
                           | beat USAGE | unanswered TASK SECONDS
-    leader to follower    stopping | stacks | beat | end EXIT_CODE
+    leader to follower    stopping | stacks | again | beat | end EXIT_CODE
 
 USAGE has the values of usage.py, in its order. The lines of a MESSAGE are separated by
 LINE_SEPARATOR, since a newline ends a message.
@@ -84,6 +84,11 @@ class Stacks:
 
 
 @dataclass(frozen=True)
+class Again:
+    """The leader starts its program again, since the job hung: start yours again, too."""
+
+
+@dataclass(frozen=True)
 class End:
     """The job has ended with the leader's exit code; the last line of a leader."""
 
@@ -105,7 +110,9 @@ class NoAnswer:
     seconds: float
 
 
-Message = Union[Beat, NoAnswer, Hello, Done, Failed, Permanent, Report, Stopping, Stacks, End]
+Message = Union[
+    Beat, NoAnswer, Hello, Done, Failed, Permanent, Report, Stopping, Stacks, Again, End
+]
 
 
 def encode(message: Message) -> bytes:
@@ -118,7 +125,7 @@ def decode(line: bytes) -> Message | None:
     """The message in a line of any bytes; None if it is incomplete or unknown."""
     word, _, rest = line.decode(errors="replace").strip().partition(" ")
     first, _, text = rest.partition(" ")
-    plain = {"stacks": Stacks(), "stopping": Stopping()}
+    plain = {"stacks": Stacks(), "again": Again(), "stopping": Stopping()}
     if word in plain:
         return plain[word]
     if word == "beat":
@@ -160,6 +167,8 @@ def _words(message: Message) -> list[str]:
         return ["report", message.reason, message.task, _in_one_line(message.message)]
     if isinstance(message, End):
         return ["end", str(message.exit_code)]
+    if isinstance(message, Again):
+        return ["again"]
     return ["stacks" if isinstance(message, Stacks) else "stopping"]
 
 

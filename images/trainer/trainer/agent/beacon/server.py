@@ -22,6 +22,7 @@ from trainer.agent.beacon.messages import (
     LONGEST_LINE,
     LOST,
     PERMANENT,
+    Again,
     Beat,
     Done,
     End,
@@ -137,9 +138,17 @@ class BeaconServer:
 
     def ask_for_stacks(self) -> None:
         """Ask every follower to save the stacks of its threads."""
+        self._ask(Stacks())
+
+    def start_again(self) -> None:
+        """Ask every follower to start its program again."""
+        self._ask(Again())
+
+    def _ask(self, message: Message) -> None:
+        """Send a message to the followers that are connected now, not to later ones."""
         with self._changed:
             for follower in self._followers:
-                send(follower.connection, encode(Stacks()), last=False)
+                send(follower.connection, encode(message), last=False)
 
     def stopping(self) -> None:
         """Notify every follower that the leader is saving: servers must run a moment longer."""

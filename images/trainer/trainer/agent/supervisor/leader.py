@@ -167,6 +167,8 @@ class Leader:
                         )
                     return stall.ended(reason, self._silent.cut_tasks(), again=self._has_stalled)
                 self._has_stalled = True
+                if self._beacon_server:
+                    self._beacon_server.start_again()
                 attempt = self._again(attempt, reason)
                 continue
             failure = self._child.outcome(ended.returncode)

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from trainer.agent import disk_space, outcome, services, stacks
 from trainer.agent.beacon import client, handshake
-from trainer.agent.beacon.client import BeaconClient, JobEnded, StacksWanted
+from trainer.agent.beacon.client import AgainWanted, BeaconClient, JobEnded, StacksWanted
 from trainer.agent.beacon.messages import Done, Failed, Heard, Permanent, Report
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.errors import TrainerError
@@ -118,6 +118,9 @@ def follow(
             return event
         if isinstance(event, StacksWanted):
             stacks.keep(task, "the job makes no progress")
+        elif isinstance(event, AgainWanted) and starts_with_leader(task):
+            child.stop()
+            return outcome.because(endings.FAILED, "the job made no progress: started again")
         elif isinstance(event, JobEnded):
             goes_on_s = seconds_after_leader(task, event.exit_code)
             if goes_on_s is None:
@@ -125,6 +128,14 @@ def follow(
                 return job_ended(task, event)
             child.tell(mailbox.JOB_ENDED)
             grace_ends_at, leaders_code = time.monotonic() + goes_on_s, event.exit_code
+
+
+def starts_with_leader(task: Task) -> bool:
+    """Return whether the program cannot go on after the leader's was started again.
+
+    Programs that share variables on ps can; those of an all-reduce cannot.
+    """
+    return task.role != EVALUATOR and not task.has_ps
 
 
 def seconds_after_leader(task: Task, code: int | None) -> float | None:
