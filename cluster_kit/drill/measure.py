@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
-from cluster_kit.contract.events import Failure, Retry, Silent, Unanswered, name_of
+from cluster_kit.contract.events import Failure, Retry, Silent, Step, Unanswered, name_of
 from cluster_kit.drill.fault_plan import (
     Injected,
     Planned,
@@ -25,6 +26,8 @@ from cluster_kit.platforms.engine import Action
 UNDER_WAY_S = 1.0
 PAUSE_S = 3.0
 """Seconds between two reports of a program, about."""
+COUNTED_LATE_S = 3.5
+"""Seconds by which the reports of steps that the kit counts are late, at most, about."""
 
 
 @dataclass(frozen=True)
@@ -172,20 +175,34 @@ def _going_on(
     new = [moment for moment, step in moves if moment > since and step > before]
     ended = seen.ended(seen.leader)
     well_at = ended[0] if ended and ended[1].exit_code == 0 else inf
-    if again == inf and (first := _not_under_way(new, since, well_at)) is not None:
+    late = COUNTED_LATE_S if _counted(seen) else UNDER_WAY_S
+    if again == inf and (first := _not_under_way(new, since, well_at, late)) is not None:
         return first, 0, before
     if well_at < inf:
         return well_at, 0, highest
     return None, None, highest
 
 
-def _not_under_way(reports: Sequence[float], since: float, end: float) -> float | None:
+def _counted(seen: RunState) -> bool:
+    """Whether the kit counts the leader's steps."""
+    steps_of_leader = (
+        entry.event
+        for entry in seen.entries
+        if entry.task == seen.leader and isinstance(entry.event, Step)
+    )
+    return any(event.counted for event in steps_of_leader)
+
+
+def _not_under_way(reports: Sequence[float], since: float, end: float, late: float) -> float | None:
     """The first of these moments after which training continued, or ended successfully.
 
-    A report sent before the fault can arrive just after it, and be the last one for a long time.
+    A report sent before the fault can arrive up to `late` seconds after it, and be the last one for
+    a long time.
     """
-    for moment, following in zip(reports, (*reports[1:], end), strict=False):
-        if moment >= since + UNDER_WAY_S or following - moment <= PAUSE_S:
+    for place, moment in enumerate(reports):
+        after = pairwise((*reports[place:], end))
+        pauses = [following - one for one, following in after if one < since + late]
+        if all(pause <= PAUSE_S for pause in pauses):
             return moment
     return None
 

@@ -81,6 +81,16 @@ def test_a_report_that_was_already_being_sent_is_no_step_after_the_fault() -> No
     assert result.going_on_after == 0.9
 
 
+def test_steps_that_the_kit_counted_before_the_fault_are_reported_late() -> None:
+    def counted(*moments: float) -> list[Entry]:
+        return [entry(at, "step", step=int(at * 10), counted=True) for at in moments]
+
+    frozen = measured(seen(*counted(106.8, 108.8, 110.8, 112.8, 119.8, 121.8, 123.8)))
+    assert frozen.going_on_after == 9.8
+    undisturbed = measured(seen(*counted(106.8, 108.8, 110.8, 112.8, 114.8, 116.8)))
+    assert undisturbed.going_on_after == 0.8
+
+
 def test_after_a_fault_just_before_the_end_there_is_no_step() -> None:
     state = seen(step(109, 50), entry(110.1, "end", exit_code=0))
     assert (measured(state).going_on_after, measured(state).at_end) == (0.1, True)
