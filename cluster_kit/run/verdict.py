@@ -17,7 +17,7 @@ from cluster_kit.contract.endings import (
     NOT_FAILED,
     REASONS,
 )
-from cluster_kit.contract.events import End, Failure, Profiled, Ready, Start, Step
+from cluster_kit.contract.events import End, Failure, Profiled, Ready, Retry, Start, Step
 from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.observe import absences, heartbeats, hot_ps, task_view
 from cluster_kit.observe.heartbeats import Silence
@@ -437,17 +437,18 @@ def _shortened(note: str) -> str:
 
 
 def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
-    """One line for each silence, for each node that went down, for each restart and stop on
-    request, for each cut between two tasks, for what training waited for, for each period in which
-    a task was a straggler, for each ps that held the job up, for a last loss that is not finite,
-    for what the leader has left in /tmp, and for each task that was cut off,
-    that failed without ending the job or after the job's end, that ran out of memory and restarted,
-    or that never made a step.
+    """One line for each silence, for each node that went down, for each further attempt of the
+    leader's program, for each restart and stop on request, for each cut between two tasks, for what
+    training waited for, for each period in which a task was a straggler, for each ps that held the
+    job up, for a last loss that is not finite, for what the leader has left in /tmp, and for each
+    task that was cut off, that failed without ending the job or after the job's end, that ran out
+    of memory and restarted, or that never made a step.
     """
     notes = [_silence(silence, seen) for silence in heartbeats.all_of(seen)]
     notes += absences.node_notes(seen)
     notes += heartbeats.cuts(seen)
     notes += heartbeats.waits(seen)
+    notes += retry_notes(seen)
     notes += absences.request_notes(seen)
     notes += profile_notes(cluster.profile, seen)
     if seen.left_out:
@@ -490,6 +491,14 @@ def _ended_early(seen: RunState, task: str) -> str:
     if code in (None, *NOT_FAILED) or not (ends and of_leader and ends[-1] < of_leader[-1]):
         return ""
     return f"ended with exit code {code}{_meaning(seen, task, code)}"
+
+
+def retry_notes(seen: RunState) -> Iterator[str]:
+    """A line for each further attempt of the leader's program, with its reason."""
+    for entry in seen.entries:
+        if isinstance(entry.event, Retry) and entry.task == seen.leader:
+            reason = entry.event.reason or "the reason is not known"
+            yield f"the program of {seen.leader} was started again: {reason}"
 
 
 def profile_notes(asked: ProfileAt | None, seen: RunState) -> Iterator[str]:
