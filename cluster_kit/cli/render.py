@@ -133,6 +133,10 @@ def _write_all(rendered: Rendered, workspace: Workspace) -> None:
         ignore_in_git(file.parent, RENDERED)
 
 
+OF_IMAGE = {"manifest": "manifest or a file of its image"}
+"""The sources of a file, by their names in its header, if the manifest names files of an image."""
+
+
 def _refuse_stale(rendered: Rendered) -> None:
     """Raise UsageError, with the reason, if the file differs from what `render` would write."""
     cluster = rendered.prepared.cluster
@@ -144,6 +148,8 @@ def _refuse_stale(rendered: Rendered) -> None:
     if not rendered.old:
         raise UsageError(f"{short(rendered.file)} is missing", hint)
     sources = starter.changed(rendered.old, rendered.text)
+    if cluster.requirements or cluster.dockerfile:
+        sources = tuple(OF_IMAGE.get(source, source) for source in sources)
     why = " and ".join(f"the {source}" for source in sources)
     verb = "have" if len(sources) > 1 else "has"
     reasons = [f"{why} {verb} changed"] if sources else []
