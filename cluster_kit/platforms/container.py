@@ -39,6 +39,9 @@ GPU_SHM_BYTES = 2**30
 """Shared memory of a task with GPUs, in bytes: NCCL transfers gradients through it."""
 START = ("python3", f"{TRAINER}/own_image/start.py")
 """The entry point for a user's image; it also starts tasks in the kit's image."""
+START_COPIED = ("python3", "-P", "-m", "trainer")
+"""The entry point for a user's image made from the kit's, where nothing can be mounted; it may have
+replaced the kit's own."""
 ROOT = "0:0"
 TMP_MODE = 0o1777
 SHAPER_CAPABILITIES = ("NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL")
@@ -154,6 +157,13 @@ def cluster_labels(cluster: Cluster) -> dict[str, str]:
     return {labels.CLUSTER: cluster.name, labels.PLAN: plan_hash(cluster)}
 
 
+def _entrypoint(cluster: Cluster) -> tuple[str, ...] | None:
+    """Returns the entry point of tasks; None in the kit's image, which has it."""
+    if cluster.variant is not None:
+        return None
+    return START if cluster.mounts_trainer else START_COPIED
+
+
 def every_task(cluster: Cluster) -> Container:
     """Returns what the containers of all tasks have in common.
 
@@ -165,7 +175,7 @@ def every_task(cluster: Cluster) -> Container:
         ip=None,
         image=cluster.image,
         image_is_local=cluster.image_is_built,
-        entrypoint=START if cluster.mounts_trainer else None,
+        entrypoint=_entrypoint(cluster),
         command=(),
         user=ROOT if cluster.user == OWNER else cluster.user,
         environment=shared_variables(cluster),

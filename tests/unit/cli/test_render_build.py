@@ -53,9 +53,9 @@ def test_compose_builds_a_dockerfile_elsewhere(cli: Cli, root: Path) -> None:
     built = {"context": "../../image", "dockerfile": "Dockerfile", "network": network}
     assert first["build"] == built
     assert file["x-task"]["image"].startswith("cluster-kit/built:")
-    assert "entrypoint" not in file["x-task"]
+    assert file["x-task"]["entrypoint"] == ["python3", "-P", "-m", "trainer"]  # not its own
     (root / "image/Dockerfile").write_text("FROM cluster-kit/trainer:cpu-1\n")
-    assert stale(cli, "--portable") == "the manifest has changed"
+    assert stale(cli, "--portable") == "the manifest or a file of its image has changed"
 
 
 def test_a_dockerfile_outside_of_the_folder_is_refused(
