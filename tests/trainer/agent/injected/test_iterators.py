@@ -49,15 +49,18 @@ def used() -> iterators.StillUsed:
 
 @pytest.fixture
 def iterator(used: iterators.StillUsed) -> Callable[..., object]:
-    """Return a function that makes an iterator of a resource."""
+    """Return a function that makes an iterator of a resource, here or on a server."""
+    newest = iterators.NewestOfServers()
 
-    def make(resource: object, here: bool = True) -> object:
+    def make(resource: object, server: str | None = "") -> object:
         class Owned:
-            __del__ = iterators.ending("_resource", lambda found: here and bool(found), used)
+            def __init__(self, given: object) -> None:
+                self._resource = given
 
-        owned = Owned()
-        owned._resource = resource
-        return owned
+            __init__ = iterators.beginning(__init__, "_resource", lambda found: server, newest)
+            __del__ = iterators.ending("_resource", lambda found: server, used, newest)
+
+        return Owned(resource)
 
     return make
 
@@ -122,9 +125,24 @@ def test_the_thread_does_not_wake_while_nothing_is_kept(monkeypatch):
     assert slept_with and all(slept_with)
 
 
-def test_resources_of_servers_are_deleted_as_before(resource, iterator):
+def test_the_newest_of_a_server_ends_when_the_program_makes_another_one(iterator):
+    first, second, elsewhere = Resource(), Resource(), Resource()
+    for one in (first, second, elsewhere):
+        one.may_end.set()
+    owned = iterator(first.made(), "/job:worker/task:0")
+    del owned
+    other = iterator(elsewhere.made(), "/job:worker/task:1")
+    here = iterator(object())
+    assert not first.ended.is_set()
+    owned = iterator(second.made(), "/job:worker/task:0")
+    assert first.ended.is_set() and first.thread == threading.get_ident()
+    del owned, other, here
+    assert not second.ended.is_set() and not elsewhere.ended.is_set()
+
+
+def test_what_is_no_eager_tensor_is_deleted_as_before(resource, iterator):
     resource.may_end.set()
-    owned = iterator(resource.made(), here=False)
+    owned = iterator(resource.made(), None)
     del owned
     assert resource.thread == threading.get_ident()
 
