@@ -7,6 +7,7 @@ import glob
 import heapq
 import json
 import math
+import statistics
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -300,32 +301,37 @@ def _shown(file: Path) -> str:
 
 
 def _metrics(run: Run) -> dict[str, Any]:
-    """The run's metrics; if the loss is not among them, the last one of the leader's steps."""
-    if "loss" in run.metrics or (loss := _last_loss(run)) is None:
+    """The run's metrics; of loss, step and speed those of the leader's steps, if it lacks them."""
+    if {"loss", "steps_per_second"} <= run.metrics.keys():
         return dict(run.metrics)
-    return {**run.metrics, "loss": loss}
+    return {**_of_steps(run), **run.metrics}
 
 
-def _last_loss(run: Run) -> float | None:
-    """The last loss that the leader reported, or that the kit read from its `fit`; None if there is
-    none."""
+def _of_steps(run: Run) -> dict[str, float]:
+    """The last loss and step that the leader reported, or that the kit read or counted, and the
+    usual steps per second."""
     from cluster_kit.observe.progress import ProgressReader, figures_of
     from cluster_kit.run.run_directory import read_record
 
     try:
         record = read_record(run.directory)
     except UsageError:
-        return None
+        return {}
     if record is None:
-        return None
+        return {}
     leader = record.cluster.leader.name
-    last = None
+    last, speeds = dict[str, float](), list[float]()
     for entry in ProgressReader(
         run.directory.output, record.since, record.sizes, tasks=[leader]
     ).each():
-        loss = figures_of(entry.event).loss
-        last = last if loss is None or not math.isfinite(loss) else float(loss)
-    return last
+        figures = figures_of(entry.event)
+        if figures.loss is not None and math.isfinite(figures.loss):
+            last["loss"] = float(figures.loss)
+        if figures.step is not None:
+            last["step"] = figures.step
+        if figures.steps_per_s is not None:
+            speeds.append(figures.steps_per_s)
+    return {**last, **({"steps_per_second": statistics.median(speeds)} if speeds else {})}
 
 
 def _changed(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Change]:

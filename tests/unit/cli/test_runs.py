@@ -199,19 +199,21 @@ def test_diff_shows_changes_of_the_users_override_file(cli: Cli, root: Path) -> 
     assert "\n+services: {chief-0: {dns: [10.0.0.2]}}\n" in output
 
 
-def test_diff_shows_a_loss_that_only_the_kit_has_read(cli: Cli, root: Path) -> None:
+def test_diff_shows_loss_and_steps_that_only_the_kit_has_read(cli: Cli, root: Path) -> None:
     for hour, loss in ((9, 0.5), (10, 0.25)):
         run = saved(root, hour)
         write_record(run, Record("id", cluster(), Moment(0.0, 0.0, ""), 100.0, {}, {}, {}))
-        steps = [{"time": 100.0 + at, "event": "step", "step": at, "loss": loss + 1 - at / 9}
-                 for at in range(10)]  # fmt: skip
+        steps = [{"time": 100.0 + at, "event": "step", "step": at, "loss": loss + 1 - at / 9,
+                  "steps_per_s": hour * (1 + at)} for at in range(hour)]  # fmt: skip
         lines = "".join(f"{json.dumps(step)}\n" for step in steps)
         (run.output / "progress").mkdir(exist_ok=True)
         (run.output / "progress" / "chief-0.jsonl").write_text(lines)
         (run.output / "progress" / "worker-0.jsonl").write_text(lines.replace("loss", "accuracy"))
     facts = json.loads(cli("runs", "diff", "demo/20261122-090000", "demo", "--json").out)
     changes = {one["name"]: (one["before"], one["after"]) for one in facts["changes"]}
-    assert changes["loss"] == (pytest.approx(0.5), pytest.approx(0.25))
+    assert changes["loss"] == (pytest.approx(0.5 + 1 / 9), pytest.approx(0.25))
+    assert changes["step"] == (8, 9)
+    assert changes["steps_per_second"] == (9 * 5, 10 * 5.5)
 
 
 def test_prune_removes_old_runs_and_keeps_new_ones(cli: Cli, root: Path) -> None:
