@@ -88,7 +88,8 @@ def _once(
             raise Interrupted("interrupted: nothing was running") from None
         except OSError as error:
             raise _blind(error) from None
-    names = [short(path) for path in changed]
+    kept = [path for path in changed if path.exists()]  # not what an editor wrote on the way
+    names = [short(path) for path in kept or changed]
     more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
     say(f"changed: {', '.join(names[:MOST_TOLD])}{more}; running again")
 

@@ -59,7 +59,7 @@ class FakeChanges:
         if not self.between:
             raise KeyboardInterrupt
         self._file.write_text(self.between.pop(0))
-        return [self._file] * 5
+        return [self._file.with_name("sedGvr3Qp"), *[self._file] * 5]
 
 
 @pytest.fixture
