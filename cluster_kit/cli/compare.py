@@ -70,7 +70,10 @@ def compare(
     accuracy: Accuracy = 0.95,
     json_: manifest_options.Json = False,
 ) -> None:
-    """Train one model in every way: speed, time to an accuracy, staleness, traffic."""
+    """Train one model in every way: speed, time to an accuracy, staleness, traffic.
+
+    It runs the kit's own programs. Two of your own runs: `cluster-kit runs diff FIRST SECOND`.
+    """
     stdio.outlive_readers()
     ways = _chosen(VARIANTS, only, "--only")
     scenarios = _chosen(SCENARIOS, scenario, "--scenario")

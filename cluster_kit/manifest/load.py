@@ -398,8 +398,9 @@ def _read(path: Path) -> dict[str, Any]:
     except RecursionError:
         rule, hint = "not valid TOML: nested too deeply", "a manifest has three levels at most"
     except ValueError as error:
-        is_yaml = path.suffix in (".yaml", ".yml")  # a rendered file, most likely
-        hint = "name the manifest: compose/NAME.toml" if is_yaml else "fix the line it names"
+        hint = "fix the line it names"
+        if path.suffix in (".yaml", ".yml"):  # a rendered file, or one that a person wrote
+            hint = "name the manifest: compose/NAME.toml; `cluster-kit new` writes one"
         rule = f"not valid TOML: {error}"
     raise ManifestError(str(path), [Problem(path.name, "", rule, hint)])
 

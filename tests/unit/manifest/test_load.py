@@ -45,7 +45,8 @@ def test_a_file_that_is_not_toml_is_one_problem_with_a_hint(what: str, tmp_path:
 def test_a_rendered_file_is_no_manifest(tmp_path: Path) -> None:
     file = tmp_path / "compose.yaml"
     file.write_text("name: demo\n")
-    assert _problems(file)[0].hint_text() == "name the manifest: compose/NAME.toml"
+    hint = _problems(file)[0].hint_text()
+    assert hint == "name the manifest: compose/NAME.toml; `cluster-kit new` writes one"
 
 
 def test_a_directory_or_a_removed_file_cannot_be_read(tmp_path: Path) -> None:
