@@ -75,6 +75,28 @@ def written(file: Path) -> list[dict]:
     return found
 
 
+def test_the_speed_of_slow_steps_is_not_that_of_one_look() -> None:
+    speed = steps.Speed()
+    looks = [(now, int(now / 1.9)) for now in range(2, 30)]
+    new = [look for at, look in enumerate(looks) if not at or look[1] > looks[at - 1][1]]
+    found = [speed.of(float(now), step) for now, step in new]
+    assert found[0] is None
+    assert all(one == pytest.approx(1 / 1.9, abs=0.1) for one in found[5:])
+
+
+def test_a_look_at_the_end_of_an_epoch_shortens_no_speed() -> None:
+    speed = steps.Speed()
+    assert [speed.of(*look) for look in ((0.0, 0), (1.0, 50), (1.1, 51), (2.1, 100))] == [
+        None, 50.0, 46.364, 49.0,
+    ]  # fmt: skip
+
+
+def test_the_speed_after_a_pause_or_a_return_does_not_include_what_was_before() -> None:
+    speed = steps.Speed()
+    speed.of(0.0, 10)
+    assert (speed.of(60.0, 20), speed.of(61.0, 22), speed.of(62.0, 5)) == (0.167, 2.0, None)
+
+
 def test_only_new_steps_are_written(watch, file):
     optimizer = Toy()
     watch.remember(optimizer)

@@ -36,6 +36,7 @@ MOST_BYTES = 1 << 20
 OTHERS = 10
 """The number of updates by another optimizer, with none by the counted one, after which that one is
 counted."""
+FEW, LONGEST_S, MOST_REPORTS = 5, 10.0, 64
 MOST_OPTIMIZERS = 1000
 MOST_EPOCHS = 1000
 ACCURACIES = (
@@ -82,6 +83,30 @@ class Counter:
         return self.step
 
 
+class Speed:
+    """Computes steps per second over the last second and FEW steps, or LONGEST_S if they take
+    longer: between two looks there may be one step or two, or little time.
+    """
+
+    def __init__(self) -> None:
+        self._reports: deque[tuple[float, int]] = deque(maxlen=MOST_REPORTS)
+
+    def of(self, now: float, step: int) -> float | None:
+        """Return the speed at a new step; None at the first one, or if the steps went back."""
+        if self._reports and step < self._reports[-1][1]:
+            self._reports.clear()
+        since = None
+        for moment, before in reversed(self._reports):
+            passed = now - moment
+            if passed <= 0 or (since and passed > LONGEST_S):
+                break
+            since = passed, step - before
+            if passed >= 0.9 * LOOK_S and step - before >= FEW:
+                break
+        self._reports.append((now, step))
+        return round(since[1] / since[0], 3) if since else None
+
+
 class Watch:
     """Records the optimizers and epochs of the program; `follow` runs in a thread.
 
@@ -102,7 +127,8 @@ class Watch:
         self._number = 0
         self._ended: deque[tuple[float, object, object]] = deque(maxlen=MOST_EPOCHS)
         self._counter = Counter()
-        self._written: tuple[float, int] | None = None
+        self._written: int | None = None
+        self._speed = Speed()
         self._read = max(0, size_of(path) - MOST_BYTES)
         self.logs: object = None
         self.replicas = 1
@@ -175,11 +201,11 @@ class Watch:
         self._epochs = self._epochs and "epoch" not in said
         step = self._counter.look(self._updates())
         logs, self.logs = self.logs, None
-        if step is not None and (self._written is None or step != self._written[1]):
+        if step is not None and step != self._written:
             keys: dict[str, object] = {"step": step}
-            if self._written and step > self._written[1] and now > self._written[0]:
-                keys["steps_per_s"] = round((step - self._written[1]) / (now - self._written[0]), 3)
-            self._written = now, step
+            if (speed := self._speed.of(now, step)) is not None:
+                keys["steps_per_s"] = speed
+            self._written = step
             loss = value_in(logs, "loss")
             loss = None if loss is None else loss / self.replicas
             self._write("step", time.time(), keys, loss)
