@@ -84,7 +84,7 @@ def test_each_workers_functions_are_written_and_count_as_steps(tmp_path, monkeyp
         {"worker-0": 3, "worker-1": 1},
         {"worker-0": 9, "worker-1": 1},
     ]
-    assert worked[-1]["per_s"]["worker-0"] > 0 == worked[-1]["per_s"]["worker-1"]
+    assert worked[-1]["per_s"].keys() == {"worker-0", "worker-1"}
     steps = [one for one in output if one["event"] == "step"]
     assert [(one["step"], one["counted"]) for one in steps] == [(4, True), (10, True)]
 
@@ -113,7 +113,18 @@ def test_the_speed_of_functions_that_take_long_is_not_that_of_a_look() -> None:
     work = Work(0.0)
     work.look(2.0, of(10, 1))
     assert [work.look(now, of(10, 1)) for now in (4.0, 6.0, 8.0)] == [None] * 3
-    assert work.look(10.0, of(10, 2))["per_s"] == {"worker-0": 0.125}
+    assert work.look(10.0, of(10, 2))["per_s"] == {"worker-0": 0.2}
+
+
+def test_a_worker_whose_functions_take_long_does_not_stand() -> None:
+    """Worker 0 takes 5 s for each, worker 1 makes 10 in a second, and is lost after 20 s."""
+    work, seen = Work(0.0), {}
+    for now in range(2, 41, 2):
+        seen[now] = work.look(float(now), of(999, now // 5, min(now, 20) * 10))
+    slow = [found["per_s"]["worker-0"] for now, found in seen.items() if found and now > 12]
+    assert all(0.1 < one < 0.3 for one in slow), slow
+    fast = {now: found["per_s"]["worker-1"] for now, found in seen.items() if found}
+    assert fast[20] == 10.0 and not any(per_s for now, per_s in fast.items() if now > 21)
 
 
 def test_the_speed_covers_the_time_since_the_last_event() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainer.agent.injected.steps import Speed
 from trainer.agent.progress_file import Progress, Reports
 from trainer.contract.events import Step
 
@@ -19,6 +20,8 @@ LOOK_S = 1.0
 SAY_EVERY_S = 2.0
 MANY = 20
 """With more workers than this, events are written less often."""
+OVERDUE = 3.0
+"""A worker that would have finished so many functions by now, and has finished none, stands."""
 LATER_S, LATER = 3600.0, 5
 """After LATER_S seconds, events are written LATER times less often, since runs may last for
 days."""
@@ -70,6 +73,30 @@ class Waited:
         return counts
 
 
+class Pace:
+    """Computes the speed of one worker, whose functions may take longer than the pause between two
+    events.
+
+    Args:
+        count: the functions that it had finished at `now`.
+    """
+
+    def __init__(self, now: float, count: int) -> None:
+        self._speed = Speed()
+        self._speed.of(now, count)
+        self._changed_at, self._count, self._per_s = now, count, 0.0
+
+    def of(self, now: float, count: int) -> float:
+        """Return the functions per second; 0 if the next one is long overdue."""
+        passed = now - self._changed_at
+        if count == self._count:
+            overdue = passed * self._per_s >= OVERDUE
+            return 0.0 if overdue or not passed else round(min(self._per_s, 1 / passed), 3)
+        self._changed_at, self._count = now, count
+        self._per_s = self._speed.of(now, count) or 0.0
+        return self._per_s
+
+
 class Work:
     """Measures how fast the workers are; `now` in seconds of a monotonic clock."""
 
@@ -77,18 +104,18 @@ class Work:
         self._began = now
         self._looked_at = now
         self._before = Functions()
+        self._speeds: dict[str, Pace] = {}
 
     def look(
         self, now: float, functions: Functions, *, last: bool = False
     ) -> dict[str, dict[str, float]] | None:
         """Return the fields of a `worked` event; None if it is too early, or no function finished.
 
-        A worker that finished no function since the last event has the speed 0.
-
         Args:
             last: whether the program has ended: it is never too early, but there is no speed then.
         """
-        seconds, before = now - self._looked_at, self._before
+        seen_at, before = self._looked_at, self._before
+        seconds = now - seen_at
         slower = LATER if now - self._began > LATER_S else 1
         early = seconds < SAY_EVERY_S * slower * max(1.0, len(functions.finished) / MANY)
         if early and not last:
@@ -97,11 +124,15 @@ class Work:
         if not works_on:
             self._looked_at, self._before = now, functions
         if functions.done <= before.done:
+            if not works_on:
+                self._speeds.clear()  # a pause, or another attempt
             return None
         if early and seconds < LOOK_S:
             return {"functions": dict(functions.finished)}
         per_s = {
-            task: round(max(0, count - before.finished.get(task, 0)) / seconds, 3)
+            task: self._speeds.setdefault(task, Pace(seen_at, before.finished.get(task, 0))).of(
+                now, count
+            )
             for task, count in functions.finished.items()
         }
         return {"functions": dict(functions.finished), "per_s": per_s}
