@@ -134,6 +134,11 @@ LEAVES = [
     ("e = KeyError('x')\ne.add_note('look at y')\nraise e", "KeyError: 'x'\nlook at y"),
     ("raise UnicodeError('\\udcff')", "UnicodeError: \\udcff"),
     ("import sys; sys.exit(3)", None),
+    (
+        "import argparse; argparse.ArgumentParser().parse_args(['--epochz', '3'])",
+        "program.py: error: unrecognized arguments: --epochz 3",
+    ),
+    ("import argparse; argparse.ArgumentParser().parse_args(['--help'])", None),
     ("print('well')", None),
 ]
 

@@ -54,6 +54,8 @@ def main(program: str, arguments: list[str]) -> NoReturn:
     try:
         run(module)
     except SystemExit as problem:
+        if words := refused_arguments(problem):
+            leave_words(words)
         leave(exit_code(problem.code))
     except BaseException as problem:  # noqa: BLE001 - Python shows every kind
         # In here, while the exception keeps the program's frames and with them its strategy.
@@ -116,6 +118,17 @@ def exit_code(asked: object) -> int:
     print("" if words.lower().startswith("error") else mark, words, sep="", file=sys.stderr)
     leave_words(words)
     return 1
+
+
+def refused_arguments(problem: SystemExit) -> str:
+    """What argparse has said about the program's arguments; "" if something else ended it."""
+    argparse, traceback = sys.modules.get("argparse"), problem.__traceback__
+    while argparse and traceback:
+        if traceback.tb_frame.f_code is argparse.ArgumentParser.error.__code__:
+            said = traceback.tb_frame.f_locals
+            return f"{said['self'].prog}: error: {said['message']}"
+        traceback = traceback.tb_next
+    return ""
 
 
 def show(problem: BaseException) -> None:
