@@ -405,22 +405,25 @@ def check_flags(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 
 
 def check_spelling(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields a hint on each argument that is spelled like a flag of the program that no argument
-    sets.
+    """Yields a hint on each argument that is spelled like a flag of the program; like one that no
+    other argument sets, unless argparse reads it, which refuses every unknown flag.
 
     TensorFlow 1's `tf.app.run` ignores flags that the program does not define. An argument that
     argparse takes for the beginning of a flag is left alone.
     """
     defined = {flag.name: flag for source in sources for flag in _flags(source)}
     given = {argument: _flag_name(argument) for argument in manifest.args}
-    unset = [flag for name, flag in defined.items() if name not in given.values()]
+    set_flags = set(given.values())
+    likely = [flag.name for flag in defined.values()
+              if flag.argparse or flag.name not in set_flags]  # fmt: skip
     for name in given.values():
         begun = any(flag.argparse and flag.name.startswith(name) for flag in defined.values())
         if not name or name in defined or name.removeprefix("no") in defined or begun:
             continue
-        for near in difflib.get_close_matches(name, [flag.name for flag in unset], 1, SIMILAR):
+        for near in difflib.get_close_matches(name, likely, 1, SIMILAR):
             location = defined[near].location
-            rule = "a program that ignores unknown flags would train with that flag's default"
+            instead = "without it" if near in set_flags else "with that flag's default"
+            rule = f"a program that ignores unknown flags would train {instead}"
             yield Hint(
                 "args", f"no flag `--{name}`", rule, f"did you mean `--{near}` ({location})?"
             )

@@ -142,6 +142,7 @@ def test_uncertain_cases_are_accepted(text: str, args: list[str], tmp_path: Path
         (ABSL, ["--task_index", "0", "--train_dirs", "x"], "train_dir"),
         ("flags.DEFINE_integer('steps', 200, '')\n", ["--step", "300"], "steps"),
         ("p.add_argument('--epochs')\n", ["--epocs=3"], "epochs"),
+        ("p.add_argument('--epochs')\n", ["--epochs", "3", "--epochz", "5"], "epochs"),
     ],
 )
 def test_a_misspelled_flag_is_reported(
