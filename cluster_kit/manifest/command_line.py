@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -76,6 +76,7 @@ def render_command(
     overrides: Mapping[str, Any],
     root: Path,
     merged: Mapping[str, Any] | None = None,
+    by_set: Collection[str] = (),
 ) -> str:
     """Returns the command that renders this manifest with these overrides in the folder `root`.
 
@@ -84,6 +85,7 @@ def render_command(
 
     Args:
         merged: the manifest's tables with the overrides; without them, the overrides.
+        by_set: the keys that `--set` gave: relative paths in these start at the manifest's folder.
     """
     overrides = _without_values_of_options(overrides, merged or overrides)
     words = ["cluster-kit", "render", _reference(manifest, root)]
@@ -91,7 +93,7 @@ def render_command(
     for override in OVERRIDES:
         key = "extra_args" if override.kind == "words" else override.key
         if key in overrides.keys() - tables and not _implied(key, overrides):
-            words += _words(override, overrides[key], root)
+            words += _words(override, overrides[key], root, by_set)
     known = {override.key for override in OVERRIDES if override.kind != "words"} - tables
     other_overrides = {
         key: value for key, value in overrides.items() if key not in (*known, "extra_args")
@@ -191,11 +193,22 @@ def _implied(key: str, overrides: Mapping[str, Any]) -> bool:
     return "program" in overrides and key in implied and overrides.get(key) == implied[key]
 
 
-def _words(override: Override, value: Any, root: Path) -> list[str]:
+def _words(override: Override, value: Any, root: Path, by_set: Collection[str]) -> list[str]:
     """The option with this value; a switch has no value, and can only be on."""
-    if override.kind != "switch":
+    of_manifest = override.kind in PATHS and override.key in by_set and not _is_absolute(value)
+    if override.kind != "switch" and not of_manifest:
         return [override.option, _text(override, value, root)]
-    return [override.option] if value is True else [SET_OPTION, f"{override.key}={to_toml(value)}"]
+    on = override.kind == "switch" and value is True
+    return [override.option] if on else [SET_OPTION, f"{override.key}={to_toml(value)}"]
+
+
+PATHS = ("program", "data", "file")
+"""The kinds of options whose value can be a path."""
+
+
+def _is_absolute(value: object) -> bool:
+    """Whether it is an absolute path."""
+    return isinstance(value, str) and Path(value).is_absolute()
 
 
 def _text(override: Override, value: Any, root: Path) -> str:
@@ -204,7 +217,7 @@ def _text(override: Override, value: Any, root: Path) -> str:
         return " ".join(map(quoted, without_values(value)))
     if override.kind == "gpus" and not isinstance(value, str):
         return ",".join(value)
-    if override.kind in ("program", "data", "file") and Path(value).is_absolute():
+    if override.kind in PATHS and _is_absolute(value):
         return below(Path(value), root)
     return str(value)
 

@@ -356,7 +356,7 @@ def load(
         raw["args"] = [*file_args, *extra]
         added = range(len(file_args), len(raw["args"]))
     read = _validated(raw, path, CommandLine.of(values, added, by_set, caller, file), model)
-    command = render_command(path, overrides or {}, root, raw) if root else ""
+    command = render_command(path, overrides or {}, root, raw, by_set) if root else ""
     return replace(read, command=command)
 
 

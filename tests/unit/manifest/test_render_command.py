@@ -60,6 +60,12 @@ def test_paths_are_relative_to_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert parsed(shlex.split(command)[3:]) == overrides
 
 
+def test_a_path_of_set_stays_one_that_starts_at_the_manifests_folder() -> None:
+    overrides = parsed(["--set", 'data="../shards"', "--set", "worker=3"])
+    command = render_command(MANIFEST, overrides, ROOT, by_set={"data", "worker"})
+    assert shlex.split(command)[3:] == ["--workers", "3", "--set", 'data="../shards"']
+
+
 def test_a_manifest_of_the_kit_has_its_name_unless_the_folder_has_one_of_that_name(
     tmp_path: Path,
 ) -> None:
