@@ -40,7 +40,7 @@ from cluster_kit.util.masking import (
 from cluster_kit.util.nearest import did_you_mean_path, nearest, proposal
 from cluster_kit.util.paths import MANIFESTS, is_directory, is_file
 from cluster_kit.util.toml_text import dotted, to_toml
-from cluster_kit.workspace import names
+from cluster_kit.workspace import RunDirectory, names
 
 _ONE_TASK = dict.fromkeys(TaskLimits.model_fields, "under [task.worker-0]")
 _EVERY_TASK = dict.fromkeys(Limits.model_fields, "under [role.worker] or [task.worker-0]")
@@ -447,6 +447,12 @@ def find(reference: str, folder: Path) -> Path:
             f"no manifest `{reference}`: this is a program",
             f"give it with `--program {reference}` (make: `PROGRAM={reference}`), or name it in a "
             "manifest; `cluster-kit new` writes one",
+        )
+    if reference and is_file(RunDirectory(path).record):
+        raise UsageError(
+            f"no manifest `{reference}`: this is a run's directory",
+            f"to repeat the run, copy {reference.rstrip('/')}/manifest.toml beside the manifest of "
+            f"its cluster ({folder}/), where paths in it start, and name the copy",
         )
     if reference and is_directory(path):
         raise UsageError(

@@ -66,6 +66,16 @@ def test_a_directory_is_reported_as_a_directory(folder: Path) -> None:
     assert "there are: mine, quickstart, smoke" in caught.value.hint
 
 
+def test_a_runs_directory_leads_to_its_manifest(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "mine" / "20261122-101500"
+    run.mkdir(parents=True)
+    (run / "run.json").touch()
+    with pytest.raises(UsageError) as caught:
+        find(f"{run}/", folder)
+    assert "this is a run's directory" in caught.value.message
+    assert f"copy {run}/manifest.toml beside the manifest" in caught.value.hint
+
+
 def test_the_kits_own_manifests_are_found_anywhere_and_the_users_take_precedence(
     folder: Path, kits: Path
 ) -> None:
