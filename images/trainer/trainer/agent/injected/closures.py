@@ -16,7 +16,8 @@ import time
 from collections import Counter
 from types import ModuleType
 
-SAY_S = 1.0
+SAY_S, FIRST_S = 1.0, 0.2
+"""Seconds between two looks at the counts, and until a first closure has finished."""
 WRITES = threading.Lock()
 SCHEDULED, JOINED = "scheduled", "joined"
 
@@ -86,7 +87,8 @@ def say(counts: Counter[str], mailbox: ModuleType) -> None:
     """Write the counts whenever they have changed; never returns."""
     counted = 0
     while True:
-        time.sleep(SAY_S)
+        finished = counts.total() - counts[SCHEDULED] - counts[JOINED]
+        time.sleep(SAY_S if finished else FIRST_S)
         # Counts only grow, so the same sum means the same counts.
         if (now := counts.total()) != counted:
             counted = now

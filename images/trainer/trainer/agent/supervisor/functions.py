@@ -17,6 +17,9 @@ from trainer.agent.progress_file import Progress, Reports
 from trainer.contract.events import Step
 
 LOOK_S = 1.0
+FIRST_LOOKS = 5
+"""Until the first function has finished, there are so many looks in LOOK_S: the training's time
+counts from there."""
 SAY_EVERY_S = 2.0
 MANY = 20
 """With more workers than this, events are written less often."""
@@ -106,19 +109,27 @@ class Work:
         self._before = Functions()
         self._speeds: dict[str, Pace] = {}
 
+    @property
+    def begun(self) -> bool:
+        """Whether a function has finished."""
+        return self._before.done > 0
+
     def look(
         self, now: float, functions: Functions, *, last: bool = False
     ) -> dict[str, dict[str, float]] | None:
         """Return the fields of a `worked` event; None if it is too early, or no function finished.
 
         Args:
-            last: whether the program has ended: it is never too early, but there is no speed then.
+            last: whether the program has ended.
+
+        It is never too early for the first functions and the last ones, but there is no speed then.
         """
         seen_at, before = self._looked_at, self._before
         seconds = now - seen_at
         slower = LATER if now - self._began > LATER_S else 1
         early = seconds < SAY_EVERY_S * slower * max(1.0, len(functions.finished) / MANY)
-        if early and not last:
+        first = not self.begun and functions.done > 0
+        if early and not (first or last):
             return None
         works_on = 0 < before.done == functions.done < functions.scheduled
         if not works_on:
@@ -127,7 +138,7 @@ class Work:
             if not works_on:
                 self._speeds.clear()  # a pause, or another attempt
             return None
-        if early and seconds < LOOK_S:
+        if first or (early and seconds < LOOK_S / 2):
             return {"functions": dict(functions.finished)}
         per_s = {
             task: self._speeds.setdefault(task, Pace(seen_at, before.finished.get(task, 0))).of(
@@ -155,12 +166,14 @@ def watch(
     """
     waited, work, reports = Waited(), Work(time.monotonic()), Reports(folder)
     reports_steps = False
-    last = False
+    last, looked_at = False, time.monotonic()
     while not last:
-        last = over.wait(LOOK_S)
+        last = over.wait(LOOK_S if work.begun else LOOK_S / FIRST_LOOKS)
         now = functions()
-        if (waiting := waited.look(now)) is not None and not last:
-            progress.write("functions", done=waiting[0], of=waiting[1])
+        if not last and time.monotonic() - looked_at >= LOOK_S:
+            looked_at = time.monotonic()
+            if (waiting := waited.look(now)) is not None:
+                progress.write("functions", done=waiting[0], of=waiting[1])
         if (worked := work.look(time.monotonic(), now, last=last)) is None:
             continue
         progress.write("worked", **worked)
