@@ -156,5 +156,5 @@ def _launch(
 def _nothing_there(name: str, directory: RunDirectory | None) -> UsageError:
     newest = f", and {directory.path} has no verdict" if directory else ""
     return UsageError(
-        f"no container of the cluster {name} is there{newest}", f"`cluster-kit up {name}` runs it"
+        f"no container of the cluster {name} is there{newest}", "start it with `cluster-kit up`"
     )

@@ -112,7 +112,7 @@ def _there(engine: Engine, cluster: str) -> list[Container]:
     containers = engine.containers(cluster)
     if not containers:
         raise HostError(
-            f"no container of the cluster {cluster} is there", f"`cluster-kit up {cluster}` runs it"
+            f"no container of the cluster {cluster} is there", "start it with `cluster-kit up`"
         )
     return containers
 
@@ -127,7 +127,7 @@ def _refuse_ended(containers: Sequence[Container], what: str) -> None:
         raise HostError(
             f"the job of {name} has ended ({ending}): {what} needs one that still runs",
             f"`cluster-kit attach {name}` shows how it ended, `cluster-kit down {name}` removes "
-            f"it, and `cluster-kit up {name} --resume` then continues from its last checkpoint",
+            f"it, and the same `cluster-kit up` with `--resume` then continues from its checkpoint",
         )
 
 

@@ -73,7 +73,7 @@ def task_of(engine: Engine, cluster: str, task: str) -> Container:
     if not containers:
         raise HostError(
             f"no task of {cluster} is running",
-            f"`cluster-kit up {cluster}` runs it, `cluster-kit status` shows what is up",
+            "start it with `cluster-kit up`; `cluster-kit status` shows what is up",
         )
     raise UsageError(f"{cluster} has no task {task}", proposal(task, known))
 
@@ -175,7 +175,7 @@ def profiled_tasks(
     if not containers:
         raise HostError(
             f"no task of {cluster} is running",
-            f"`cluster-kit up {cluster}` runs it; profile it while it trains",
+            "start it with `cluster-kit up`; profile it while it trains",
         )
     known = [one.name for one in containers if ROLES[one.role].trains]
     for task in tasks:
