@@ -193,13 +193,15 @@ def _why(profile: Profile, setup: Setup, ps: int) -> tuple[str, str]:
 def _more_ps(profile: Profile, setup: Setup) -> tuple[str, bool]:
     """How many ps are enough, and whether more ps help at all.
 
-    They are enough if the fullest one moves its bytes in less time than a worker computes. If so
+    They are enough if the fullest one moves its bytes in less time than a worker computes, or than
+    a worker's own link needs for them, which more ps do not make faster. If so
     many are not found, those that halve the load of the fullest, or that make it as small as it
     gets.
     """
     count, now = len(setup.shards), fullest(setup.shards)
     rate = min(setup.ps_link, setup.ps_cap)
-    target = 2 * ROOM * setup.seconds * rate / len(setup.units)
+    own = sum(one.pull + one.push for one in setup.shards) / setup.link
+    target = 2 * ROOM * max(setup.seconds, own) * rate / len(setup.units)
     halved, least = 0, (now, count)
     pieces = sum(variable.count for variable in profile.variables)
     most = min(max(4 * count, MOST_TRIED), count + 2 + math.isqrt(2 * MOST_PIECES // pieces))

@@ -63,8 +63,16 @@ def test_few_ps_are_tried_if_there_are_very_many_variables(
 
     monkeypatch.setattr(limits, "shards", shards)
     many = [{"name": "v", "bytes": 10**7, "count": 20_000}]
-    predict(profile(variable=many), Question((4,), (1,), steps=10))
+    predict(profile(variable=many), Question((64,), (1,), steps=10))
     assert 5 < len(set(tried)) < 20
+
+
+def test_no_more_ps_are_advised_than_the_workers_own_links_can_use() -> None:
+    variables = [{"name": f"v{n}", "bytes": 50_000} for n in range(200)]
+    found = {"variable": variables, "machines": {"bandwidth": "5mbit"}}
+    name, text = limit(8, 2, **found)
+    assert name.startswith("ps-link") and text.endswith("; use 5 ps"), text
+    assert limit(8, 5, **found)[0] == "worker-link workers"
 
 
 def test_uneven_placement_is_named() -> None:
