@@ -124,7 +124,9 @@ def _run_facts(cluster: str) -> dict[str, Any] | None:
 def _facts(task: TaskView) -> dict[str, Any]:
     seen = None if task.gpus_seen is None else list(task.gpus_seen)
     loss = None if task.diverged else task.loss  # JSON has no NaN
-    return {**asdict(task), "gpus": list(task.gpus), "gpus_seen": seen, "loss": loss}
+    facts = {**asdict(task), "gpus": list(task.gpus), "gpus_seen": seen, "loss": loss}
+    del facts["counted_at"]  # it only decides about `steps_per_s`
+    return facts
 
 
 @app.command()

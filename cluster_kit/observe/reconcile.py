@@ -16,6 +16,7 @@ from cluster_kit.observe.task_view import (
     State,
     Straggler,
     TaskView,
+    at_its_speed,
     code_of,
     figures,
     state_after,
@@ -39,6 +40,7 @@ def from_containers(
         requests: the users' requests since then.
     """
     uses = of_samples(sample for entry in usage if (sample := sample_of(entry)))
+    seen_at = {entry.task: entry.time for entry in usage}
     lag, devices = task_view.current(entries), task_view.by_task(entries)
     wishes = [one for one in requests if one.what in ENDS]
     views = [
@@ -52,7 +54,7 @@ def from_containers(
     ]
     views = [replace(view, **devices.get(view.name, {})) for view in views]
     return [
-        replace(view, usage=uses[view.name].now)
+        at_its_speed(replace(view, usage=uses[view.name].now), seen_at[view.name])
         if view.name in uses and view.state not in NOT_THERE
         else view
         for view in views

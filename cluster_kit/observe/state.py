@@ -19,6 +19,7 @@ from cluster_kit.observe.task_view import (
     State,
     Straggler,
     TaskView,
+    at_its_speed,
     code_of,
     figures,
     is_work,
@@ -203,7 +204,7 @@ class RunState:
             return self
         use = after(self.uses.get(task.name), sample)
         if self._is_current(entry) and task.state not in NOT_THERE:
-            task = replace(task, usage=use.now)
+            task = at_its_speed(replace(task, usage=use.now), entry.time)
         tasks, loads = {**self.tasks, task.name: task}, self.loads.with_sample(sample)
         if loads.hot is not self.loads.hot:
             hot = loads.lasting

@@ -181,7 +181,8 @@ class TaskView:
     `gpus` are what the engine was asked for, `gpus_seen` what TensorFlow found (None if it was not
     asked), `gpu_problem` how they differ, "" if they do not. `exit_code` is that of its last end,
     None while it runs. `step` is the global one, `own_steps` are those that the task itself has
-    made since its leader's program started. `checkpoint` is the last one that an evaluator has
+    made since its leader's program started. `counted_at` is when the kit has last counted them,
+    None if the program reports its steps. `checkpoint` is the last one that an evaluator has
     scored; `straggler` is None unless the task is one now, `hot` unless it is a ps that holds the
     job up now. `usage` is what it uses now, None if it does not run. `out_of_memory` is whether a
     process of it was killed because its memory limit was reached.
@@ -197,6 +198,7 @@ class TaskView:
     step: int | None = None
     own_steps: int | None = None
     steps_per_s: float | None = None
+    counted_at: float | None = None
     loss: float | None = None
     accuracy: float | None = None
     map_50: float | None = None
@@ -242,6 +244,20 @@ class TaskView:
     def is_hot(self) -> bool:
         """Whether the task is a ps that works, and holds the job up."""
         return self.hot is not None and self.state in _ALIVE
+
+
+STANDS_S = 60.0
+STANDS_STEPS = 5
+"""The kit counts steps every few seconds: none are made if it has counted none for STANDS_S, and
+for the time of STANDS_STEPS steps."""
+
+
+def at_its_speed(view: TaskView, now: float) -> TaskView:
+    """The view with the speed 0 if the kit has long counted no step; `now` in Unix seconds."""
+    if view.counted_at is None or not view.steps_per_s:
+        return view
+    stands_s = max(STANDS_S, STANDS_STEPS / view.steps_per_s)
+    return replace(view, steps_per_s=0.0) if now - view.counted_at > stands_s else view
 
 
 def is_work(entry: Entry) -> bool:
@@ -291,6 +307,9 @@ def figures(entry: Entry) -> dict[str, Any]:
     loss = reported_figures.loss
     if loss is not None and (abs(loss) < HUGE or not math.isfinite(loss)):
         shown["loss"] = loss
+    if "steps_per_s" in shown:
+        counted = isinstance(event, Step) and event.counted
+        shown["counted_at"] = entry.time if counted else None
     scored = event.checkpoint if isinstance(event, Evaluation) else None
     if scored is not None and len(scored) <= _LONG:
         shown["checkpoint"] = scored

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,28 @@ def test_status_shows_the_use_of_running_tasks() -> None:
     running, ended = container("ps-0", state="running"), container("ps-0", state="exited")
     assert from_containers([running], [], lines)[0].usage == Usage(1, cpus=1, rx_bps=0, tx_bps=0)
     assert from_containers([ended], [], lines)[0].usage is None
+
+
+@pytest.mark.parametrize(
+    ("counted", "speed", "later", "shown"),
+    [
+        (True, 26.0, 50, 26.0),
+        (True, 26.0, 100, 0.0),
+        (True, 0.02, 100, 0.02),
+        (True, 0.02, 300, 0.0),
+        (None, 26.0, 100, 26.0),
+    ],
+)
+def test_a_job_that_hangs_has_no_speed(
+    counted: bool | None, speed: float, later: float, shown: float
+) -> None:
+    """A program that reports steps itself may do so at long intervals."""
+    step = {"step": 120, "steps_per_s": speed, "counted": counted}
+    story = Story.of().start(0, "chief-0").says(1, "chief-0", "step", **step)
+    assert story.uses(later, "chief-0", 1, 1, 0).seen.tasks["chief-0"].shown_speed == shown
+    running, steps = container("chief-0", state="running"), [as_entry("chief-0", 1, "step", step)]
+    usage = [replace(entry(later), task="chief-0")]
+    assert from_containers([running], steps, usage)[0].shown_speed == shown
 
 
 def test_usage_files_are_next_to_progress_files_and_read_separately(tmp_path: Path) -> None:
