@@ -30,6 +30,7 @@ from cluster_kit.roles import ROLES
 from cluster_kit.run.request import DEFAULT_MANIFEST, unnamed
 from cluster_kit.util import debug_log
 from cluster_kit.util.nearest import did_you_mean, nearest, proposal
+from cluster_kit.util.paths import is_directory
 from cluster_kit.util.terminal import harmless, in_json
 from cluster_kit.workspace import here
 
@@ -185,8 +186,8 @@ class Group(TyperGroup):
         if unknown and not ctx.resilient_parsing:  # as a shell completes a line
             near = "" if args[0] == "help" else did_you_mean(args[0], known)
             hint = f"{near}`{ctx.command_path} --help` lists all"
-            if "list" in known:
-                hint += f"; `{ctx.command_path} list {args[0]}` lists the runs of a cluster"
+            if "list" in known and is_directory(here().runs(args[0])):
+                hint += f"; `{ctx.command_path} list {args[0]}` lists its runs"
             raise UsageError(f"no such verb: {args[0]}", hint)
         return super().resolve_command(ctx, args)
 
