@@ -14,7 +14,7 @@ from pairs import start as start_pair
 from waiting import wait_for
 
 from trainer.agent.progress_file import Progress, Reports
-from trainer.agent.supervisor.stall import Stalled, Waits, watch, written
+from trainer.agent.supervisor.stall import Stalled, Waits, ended, watch, written
 from trainer.agent.task import read_task
 from trainer.agent.usage import Usage
 from trainer.contract.events import Epoch, Own, Step
@@ -66,6 +66,15 @@ def test_the_other_programs_of_an_all_reduce_start_again_too(run_task, free_port
     assert followed.wait(60) != 0
     assert "no progress" in events("worker-1")[-1]["message"]
     assert led.wait(60) == 0
+
+
+def test_a_job_of_several_programs_does_not_say_which_one_hangs() -> None:
+    (alone, several, cut) = (
+        ended("no progress", tasks, again=True, several=several).message
+        for tasks, several in (((), False), ((), True), (("worker-1",), True))
+    )
+    unsure = "; any task may be the one that hangs"
+    assert unsure in several and several.replace(unsure, "") == alone == cut
 
 
 def test_the_second_stall_ends_the_job(run_task, events, tmp_path):

@@ -165,7 +165,12 @@ class Leader:
                         reason += (
                             f"; {self._peers.finished} ended with 0 and takes no part any more"
                         )
-                    return stall.ended(reason, self._silent.cut_tasks(), again=self._has_stalled)
+                    return stall.ended(
+                        reason,
+                        self._silent.cut_tasks(),
+                        again=self._has_stalled,
+                        several=bool(self._task.peers) and not self._peers.finished,
+                    )
                 self._has_stalled = True
                 if self._beacon_server:
                     self._beacon_server.start_again()
