@@ -319,8 +319,7 @@ def _advice(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
             why = best[more].limit
             reason = f": {why.text}" if why and why.kind != COMPUTE else ""
             text = f"beyond {_workers(fewer)} more bring less than half of their speed"
-            faster = f"{gained:.0%} faster" if gained >= 0.005 else "no faster"
-            yield f"{text}: {more} are {faster}{reason}"
+            yield f"{text}: {more} are {_faster(gained)}{reason}"
             return
 
 
@@ -341,11 +340,15 @@ def _enough_ps(points: Sequence[Point], best: Point, unit: str) -> Iterator[str]
         text += f"; with {last.ps} ps {lost:.0%} less{why}"
     elif best.ps != enough.ps:
         more = (best.images_per_s or 0) / (enough.images_per_s or 1) - 1
-        text += f"; {best.ps} ps are {more:.0%} faster"
+        text += f"; {best.ps} ps are {_faster(more)}"
     limit_text = enough.limit.text if enough.limit and enough.limit.kind != COMPUTE else ""
     if enough is ordered[-1] and limit_text and limit_text not in text:
         text += f"; its limit: {limit_text}"
     yield text
+
+
+def _faster(more: float) -> str:
+    return f"{more:.0%} faster" if more >= 0.005 else "no faster"
 
 
 def _unit(profile: Profile) -> str:

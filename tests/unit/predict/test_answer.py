@@ -127,6 +127,8 @@ def test_a_limit_is_said_once() -> None:
     found = profile(variable=variables, machines={"bandwidth": "5mbit"})
     (advice,) = predict(found, Question((8,), (4, 8), steps=40)).advice
     assert "with 4 ps" in advice and advice.count("each worker's own link") == 1, advice
+    (advice,) = predict(found, Question((8,), (8, 16), steps=40)).advice
+    assert advice.endswith("; 16 ps are no faster"), advice
 
 
 def test_where_it_stops_paying() -> None:
