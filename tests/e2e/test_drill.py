@@ -49,7 +49,7 @@ SILENT = ("freeze", "cut")
     ("faults", "epochs", "sets"),
     [
         pytest.param(SOME, 10, (*SETS, "--set", "evaluator=0"), id="some kinds"),
-        pytest.param(EVERY_KIND, 24, SETS, id="every kind", marks=pytest.mark.more),
+        pytest.param(EVERY_KIND, 40, SETS, id="every kind", marks=pytest.mark.more),
     ],
 )
 def test_faults_are_injected_survived_and_measured(

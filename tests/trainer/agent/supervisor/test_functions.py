@@ -41,7 +41,9 @@ def test_functions_finished_before_the_first_look_were_not_waited_for() -> None:
     assert looked(of(40, 40), of(80, 80)) == [None, None]
 
 
-def watched(tmp_path, monkeypatch, *texts: dict, program: str = "", at_end=None) -> list[dict]:
+def watched(
+    tmp_path, monkeypatch, *texts: dict, program: str = "", at_end=None, builtin=False
+) -> list[dict]:
     """Returns what is written if the program's counts have these values at each look."""
     monkeypatch.setattr(functions, "LOOK_S", 0.001)
     monkeypatch.setattr(functions, "SAY_EVERY_S", 0.0)
@@ -59,7 +61,7 @@ def watched(tmp_path, monkeypatch, *texts: dict, program: str = "", at_end=None)
                 of_program.write(program)
         return Functions.parse(json.dumps(text))
 
-    functions.watch("chief-0", tmp_path, progress, counts, over)
+    functions.watch("chief-0", tmp_path, progress, counts, over, builtin)
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
@@ -94,6 +96,13 @@ def test_steps_that_the_program_reports_take_precedence(tmp_path, monkeypatch) -
     own = json.dumps({"time": 1.0, "event": "step", "step": 70}) + "\n"
     output = watched(tmp_path, monkeypatch, *seen, program=own)
     assert [one["step"] for one in output if one["event"] == "step"] == [3, 70]
+
+
+def test_functions_never_count_as_steps_of_a_builtin_program(tmp_path, monkeypatch) -> None:
+    """It reports its steps, though not always before the first look."""
+    seen = [{"scheduled": 90, "finished": {"worker-0": done}} for done in (3, 9)]
+    output = watched(tmp_path, monkeypatch, *seen, builtin=True)
+    assert {one["event"] for one in output} == {"worked"}
 
 
 def test_functions_that_finished_just_before_the_programs_end_are_written(tmp_path, monkeypatch):

@@ -155,6 +155,7 @@ def watch(
     progress: Progress,
     functions: Callable[[], Functions],
     over: threading.Event,
+    reports_steps: bool = False,
 ) -> None:
     """Write `functions` and `worked` events until `over` is set, and what is new then.
 
@@ -163,9 +164,9 @@ def watch(
     Args:
         folder: the directory of the tasks' progress files.
         progress: the leader's progress file.
+        reports_steps: whether the program is known to report steps.
     """
     waited, work, reports = Waited(), Work(time.monotonic()), Reports(folder)
-    reports_steps = False
     last, looked_at = False, time.monotonic()
     while not last:
         last = over.wait(LOOK_S if work.begun else LOOK_S / FIRST_LOOKS)

@@ -404,7 +404,7 @@ class Leader:
         self._ready = ready
         self._watch(attempt, over)
         folder = self._task.progress_file.parent
-        of_program = (self._progress, self._child.functions, over)
+        of_program = (self._progress, self._child.functions, over, self._program.builtin)
         self._counts = run_in_thread(functions.watch, self._task.name, folder, *of_program)
         self._progress.write("ready")
         self._limit_job()
