@@ -102,7 +102,9 @@ def test_functions_never_count_as_steps_of_a_builtin_program(tmp_path, monkeypat
     """It reports its steps, though not always before the first look."""
     seen = [{"scheduled": 90, "finished": {"worker-0": done}} for done in (3, 9)]
     output = watched(tmp_path, monkeypatch, *seen, builtin=True)
-    assert {one["event"] for one in output} == {"worked"}
+    events = {one["event"] for one in output}
+    assert "worked" in events
+    assert "step" not in events
 
 
 def test_functions_that_finished_just_before_the_programs_end_are_written(tmp_path, monkeypatch):
