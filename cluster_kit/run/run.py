@@ -75,12 +75,18 @@ class Stopwatch:
 
 
 def training_times(seen: RunState, since: float) -> dict[str, float]:
-    """Seconds from `since` to the leader's first step, and from there to its end, if known.
+    """Seconds from `since` to the leader's first step, or to the first function of a coordinator's
+    workers, and from there to the leader's end, if known.
 
     No step was before `since`, whatever time a program writes.
     """
     leader = seen.leader
-    steps = [e.time for e in seen.entries if e.task == leader and isinstance(e.event, Step | Epoch)]
+    steps = [
+        e.time
+        for e in seen.entries
+        if isinstance(e.event, Step | Epoch)
+        and (e.task == leader or (isinstance(e.event, Step) and e.event.step is None))
+    ]
     if not steps:
         return {}
     ends = seen.ends(leader)

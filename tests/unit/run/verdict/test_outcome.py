@@ -156,6 +156,17 @@ def test_no_step_is_before_the_start_of_the_run() -> None:
     assert times == {"first_step": 0, "train": 1}
 
 
+def test_the_training_begins_with_the_first_function_of_a_coordinators_worker() -> None:
+    story = (
+        Story.of()
+        .says(5, "worker-0", "step", own_steps=3, counted=True)
+        .says(7, "worker-1", "step", step=1)
+        .says(8, "chief-0", "step", step=4)
+        .ends(11, "chief-0", 0, "finished")
+    )
+    assert training_times(story.seen, 0.0)["train"] == pytest.approx(6, abs=0.1)
+
+
 def worker_fails(times: int, words: str = "ValueError: no\nsecond line") -> Story:
     """Returns the events of worker 1 of two that run the program; it restarts after each
     failure."""

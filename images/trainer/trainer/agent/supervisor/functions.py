@@ -182,7 +182,8 @@ def watch(
             name == leader and isinstance(event, Step) and not event.counted
             for name, event in reports.new()
         )
-        if not reports_steps:
-            speeds = worked.get("per_s")
-            speed = {"steps_per_s": round(sum(speeds.values()), 3)} if speeds else {}
-            progress.write("step", step=now.done, **speed, counted=True)
+        speeds = worked.get("per_s")
+        if reports_steps or not (speeds or last):
+            continue  # at the first functions, a program may not have reported its steps yet
+        speed = {"steps_per_s": round(sum(speeds.values()), 3)} if speeds else {}
+        progress.write("step", step=now.done, **speed, counted=True)
