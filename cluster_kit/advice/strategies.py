@@ -504,7 +504,7 @@ def check_alone(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields a hint on a TensorFlow program that certainly does not train in several tasks."""
     workers, ps = manifest.count(WORKER.name), manifest.count(PS.name)
     coordinated = style_of(manifest) == "coordinator"
-    trainers = 1 if coordinated else workers + manifest.count(CHIEF.name)
+    trainers = workers + manifest.count(CHIEF.name)
     if not sources or manifest.tf1 or len(sources) >= MOST_FILES or workers + ps < 2:
         return
     if any(map(_may_distribute, sources)) or not _imports_only_known(sources):
@@ -649,8 +649,7 @@ def _certain(sources: list[Source], strategy: str) -> str:
 
 def _reads_another_cluster(source: Source) -> bool:
     """Whether a file makes a cluster resolver that does not read TF_CONFIG."""
-    calls = (node for node in source.nodes if isinstance(node, ast.Call))
-    lasts = {name.rpartition(".")[2] for call in calls for name in source.meanings(call.func)}
+    lasts = {name.rpartition(".")[2] for name in _called(source)}
     return any(name.endswith("ClusterResolver") for name in lasts - {"TFConfigClusterResolver"})
 
 

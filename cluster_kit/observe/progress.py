@@ -398,8 +398,11 @@ def without_values(entry: Entry, mask: Mask) -> Entry:
 
 def sizes(output: Path) -> dict[str, int]:
     """The size in bytes of each progress file and usage file, by its name."""
-    progress_files = (*_files(output, SUFFIX), *_files(output, USAGE))
-    return {file.name.partition("/")[2]: file.size for file in progress_files}
+    return {**_sizes(output, SUFFIX), **_sizes(output, USAGE)}
+
+
+def _sizes(output: Path, suffix: str) -> dict[str, int]:
+    return {file.name.partition("/")[2]: file.size for file in _files(output, suffix)}
 
 
 def _files(output: Path, suffix: str) -> list[Found]:
@@ -415,27 +418,28 @@ def entries_of(containers: Sequence[Container]) -> list[Entry]:
     [] if their output directory cannot be read. Older entries, of the run that `--resume`
     continues, are left out.
     """
-    return _entries_of(containers, SUFFIX, {})
+    return _entries_of(containers, SUFFIX)
 
 
 def newest_usage_of(containers: Sequence[Container]) -> list[Entry]:
     """The newest entries of a cluster's usage files, oldest first; [] as for `entries_of`."""
-    if not containers or not containers[0].output:
-        return []
-    known = _files(Path(containers[0].output), USAGE)
-    older = {file.name.partition("/")[2]: max(file.size - NEWEST, 0) for file in known}
-    return _entries_of(containers, USAGE, older)
+    return _entries_of(containers, USAGE, NEWEST)
 
 
 def _entries_of(
-    containers: Sequence[Container], suffix: str, sizes: Mapping[str, int]
+    containers: Sequence[Container], suffix: str, newest: int | None = None
 ) -> list[Entry]:
+    """The entries of the files with this suffix; only those in the last `newest` bytes of each."""
     if not containers or not containers[0].output:
         return []
     since = min(container.created for container in containers)
     tasks = [container.name for container in containers]
     secrets = {value for container in containers for value in container.secrets}
-    entries = ProgressReader(Path(containers[0].output), since, sizes, suffix, tasks).poll()
+    output = Path(containers[0].output)
+    older: dict[str, int] = {}
+    if newest is not None:
+        older = {name: max(size - newest, 0) for name, size in _sizes(output, suffix).items()}
+    entries = ProgressReader(output, since, older, suffix, tasks).poll()
     mask = masker(secrets)
     return [without_values(entry, mask) for entry in entries] if secrets else entries
 

@@ -34,12 +34,18 @@ def reach(
     """
     from cluster_kit.platforms.platform import all_platforms  # not for Tab
 
-    elsewhere = _started_elsewhere(host, reference, workspace, chosen)
+    engine: Engine | None = None
+    up: Sequence[str] = ()
+    if reference and chosen is None:  # the name of a cluster that is up needs no manifest
+        with contextlib.suppress(HostError, EngineError):
+            engine = host.connect()
+            up = engine.clusters()
+    elsewhere = _started_elsewhere(reference, workspace, chosen, up)
     if chosen is not None:
         return host.connect(chosen, elsewhere.settings if elsewhere else {})
     if elsewhere is not None:
         return host.connect(elsewhere.engine, elsewhere.settings)
-    engine = host.connect()
+    engine = engine or host.connect()
     for platform in all_platforms():
         if not platform.is_beside(engine):
             continue
@@ -78,18 +84,13 @@ def of_workspace(
 
 
 def _started_elsewhere(
-    host: Host, reference: str | None, workspace: Workspace, chosen: str | None
+    reference: str | None, workspace: Workspace, chosen: str | None, up: Sequence[str]
 ) -> Cluster | None:
     """The cluster of a running or kept run on another platform; None if there is none."""
     from cluster_kit.platforms.platform import platform_of
 
     if chosen is not None and platform_of(chosen).by_docker:
         return None
-    up: Sequence[str] = ()
-    with contextlib.suppress(
-        HostError, EngineError
-    ):  # the name of a cluster that is up needs no manifest
-        up = host.connect().clusters() if reference and chosen is None else ()
     name = _name(reference, workspace, up) if reference else ""
     newest = newest_run_directory(workspace.runs(name)) if name else None
     if newest is None:
