@@ -102,9 +102,9 @@ def read(program: Path) -> tuple[list[Source], list[Hint]]:
     return list(sources.values()), hints
 
 
-def files(program: Path) -> list[Path]:
-    """The program's file and those of its own modules that can be read, the program first."""
-    modules = (program.parent / source.file for source in read(program)[0])
+def files(program: Path, sources: Sequence[Source]) -> list[Path]:
+    """The files of a program with these sources, the program's own first."""
+    modules = (program.parent / source.file for source in sources)
     return list(dict.fromkeys([program, *modules]))
 
 
@@ -114,16 +114,16 @@ MOST_SETTINGS = 100
 LONGEST_NAME = 300
 
 
-def settings(program: Path, arguments: Sequence[str]) -> list[Path]:
+def settings(program: Path, sources: Sequence[Source], arguments: Sequence[str]) -> list[Path]:
     """The files of settings in the program's directory that its arguments or its code name: by
     their path in that directory, in `/program`, or beside the module."""
     folder = program.parent
     named = [(folder, word.rpartition("=")[2]) for word in arguments]
-    for source in read(program)[0]:
+    for source in sources:
         beside = (folder / source.file).parent
         texts = [node.value for node in source.nodes if isinstance(node, ast.Constant)]
         words = [text for text in texts if isinstance(text, str) and text.endswith(SETTINGS)]
-        named += [(place, word) for word in words for place in {folder, beside}]
+        named += [(place, word) for word in words for place in dict.fromkeys((folder, beside))]
     found: dict[Path, None] = {}
     for place, word in named:
         if not word.endswith(SETTINGS) or len(word) > LONGEST_NAME:

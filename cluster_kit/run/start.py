@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from cluster_kit.advice.sources import files, settings
+from cluster_kit.advice.sources import files, read, settings
 from cluster_kit.errors import EngineError, HostError, Setting
 from cluster_kit.facts import EngineKind
 from cluster_kit.host import Host, moment
@@ -255,7 +255,8 @@ def _program_files(prepared: Prepared) -> tuple[list[Path], list[Path]]:
     program = resolve.program_file(loaded.manifest, loaded.path.parent)
     if program is None:
         return [], []
-    return files(program), settings(program, loaded.manifest.args)
+    sources, _ = read(program)
+    return files(program, sources), settings(program, sources, loaded.manifest.args)
 
 
 def _refuse_others(run: Run) -> None:

@@ -179,7 +179,9 @@ def test_a_module_that_links_out_of_the_directory_is_neither_read_nor_kept(
     (folder / "real.py").write_text("x = 1\n")
     (folder / "inside.py").symlink_to("real.py")
     assert advise(folder / "train.py", manifest(program="train.py")) == ()
-    assert [file.name for file in sources.files(folder / "train.py")] == ["train.py", "inside.py"]
+    program = folder / "train.py"
+    found = sources.files(program, read(program)[0])
+    assert [file.name for file in found] == ["train.py", "inside.py"]
 
 
 def test_a_built_in_program_is_not_examined() -> None:
