@@ -68,6 +68,20 @@ def test_only_the_programs_own_frames_are_left_in_an_error(subtests):
             assert not [line for line in told(name) if 'File "' in line and "/program/" not in line]
 
 
+def test_the_error_of_a_coordinators_data_set_comes_first():
+    """A function's input is another function, whose whole error TensorFlow quotes in one line."""
+    kind = "tensorflow.python.distribute.coordinator.cluster_coordinator.ClosureInputError: "
+    begun = f"{kind}Input has an error, the original exception is "
+    missing = "assertion failed: [No files matched pattern: /data/trian-*]"
+    graph = (ERRORS / "two_roots.words").read_text().partition(": ")[2]
+    graph = graph.replace("indices[0] = 8 is not in [0, 3)", missing)
+    told = telling(f"{begun}InvalidArgumentError(), error message is {graph}.").splitlines()
+    assert told[:2] == [f"{kind}{missing}", '  File "/program/two_roots.py", line 8, in <module>']
+    assert not [line for line in told if "/opt/" in line]
+    plain = f"{begun}ValueError('no file'), error message is no file."
+    assert telling(plain) == f"{kind}no file."
+
+
 def test_text_that_is_not_a_frame_stays():
     assert told("while_handling")[1:] == ["  {rate: 1}", "  mend it"]
     assert told("other_strategy")[-1] == "  model.compile(...)"

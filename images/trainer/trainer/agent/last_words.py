@@ -13,6 +13,8 @@ from trainer.agent.outcome import tidy
 
 _HEAD = re.compile(
     r"^(?P<kind>[\w.]+): ((in user code|Graph execution error):"
+    r"|Input has an error, the original exception is .*, error message is "
+    r"(Graph execution error:|(?P<original>.+))"
     r"|(?P<context>Exception encountered when calling .*))$"
 )
 _OWN = 'File "/program/'
@@ -35,7 +37,8 @@ def telling(text: str) -> str:
         lines = [lines[-1], *lines[:-1]]
     elif lines and (head := _HEAD.match(lines[0])):
         own_frames: list[str] = []
-        rest = _dedented(list(_without_frames(lines[1:], own_frames)))
+        original = [head["original"]] if head["original"] else []
+        rest = _dedented(list(_without_frames([*original, *lines[1:]], own_frames)))
         context = [head["context"]] if head["context"] else []
         lines = _begun_with(head["kind"], [*context, *own_frames], rest) or lines
     return _bounded("\n".join(lines))
