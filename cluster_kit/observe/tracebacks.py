@@ -65,6 +65,15 @@ def _package_hint(no_module: re.Match[str]) -> HintText:
     return "list its package in a file, and run with ", requirements, own
 
 
+_NO_PACKAGE = r"ModuleNotFoundError: No module named '((?!tensorflow\.)[\w.]+)'"
+
+
+def missing_package_hint(words: str, caller: KeyStyle = TOML_STYLE) -> str:
+    """The hint for a module that the image does not have; "" for any other error."""
+    match = re.search(_NO_PACKAGE, words)
+    return hint_text(_package_hint(match), caller) if match else ""
+
+
 _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintText]], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), advice)
     for pattern, advice in (
@@ -145,10 +154,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "set it in the manifest's `[role.worker.environment]`: there `{{ index }}` is the "
             "task's number, and `{{ num_workers }}` the number of workers",
         ),
-        (
-            r"ModuleNotFoundError: No module named '((?!tensorflow\.)[\w.]+)'",
-            _package_hint,
-        ),
+        (_NO_PACKAGE, _package_hint),
         (
             r"Collectives are not yet implemented for CPU devices when compiling with XLA",
             "XLA cannot compile an all-reduce on a CPU: leave out `jit_compile=True` and "
@@ -202,6 +208,17 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
                 ", or raise `container.pids`: ",
                 Setting("container.pids", 16384),
             ),
+        ),
+        (
+            r"OutOfRangeError: End of sequence",
+            "a data set was read to its end: let it begin again with `.repeat()`, or train fewer "
+            "steps with it",
+        ),
+        (
+            r"CancelledError: (The corresponding function is cancelled|RemoteExecuteNode::)",
+            "a coordinator cancels its functions after one has failed, whose error is further up "
+            "in the log; if it is `End of sequence`, a data set was read to its end: let it begin "
+            "again with `.repeat()`",
         ),
         (
             r"Unable to parse tensor proto",

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_kit import labels
-from cluster_kit.errors import DataFailed, HostError
+from cluster_kit.errors import TOML_STYLE, DataFailed, HostError, KeyStyle
 from cluster_kit.host import Host
 from cluster_kit.image.base_image import RIGHTLESS, TMP
 from cluster_kit.image.pip_config import PROXY_VARIABLES, network
+from cluster_kit.observe.tracebacks import last_words, missing_package_hint
 from cluster_kit.resolved import SECRETS, Cluster, Fetch
 from cluster_kit.run import run_directory
 from cluster_kit.run.known_secrets import values_of
@@ -24,10 +25,15 @@ from cluster_kit.workspace import ignore_in_git, new_id
 TASK = "data"
 """The name before the data step's lines in the view."""
 POLL_S = 1.0
+LAST_LINES = 15
+"""The lines of a failed program in its error."""
 
 
-def ensure_data(host: Host, cluster: Cluster, view: View) -> None:
+def ensure_data(host: Host, cluster: Cluster, view: View, caller: KeyStyle = TOML_STYLE) -> None:
     """Run the data step, unless its directory exists already.
+
+    Args:
+        caller: how a hint writes settings for the next run.
 
     Raises:
         DataFailed: the program failed, or wrote nothing; its directory is removed.
@@ -49,7 +55,7 @@ def ensure_data(host: Host, cluster: Cluster, view: View) -> None:
                 lock(_beside(directory, "lock"), _about()),
             ):
                 if not directory.is_dir():
-                    _fetch(host, cluster, step, directory, view)
+                    _fetch(host, cluster, step, directory, view, caller)
         except Locked as held:
             if not announced:
                 view.phase(f"waiting for the data, which {held.about or 'another run'} fetches")
@@ -65,7 +71,9 @@ def _wait(directory: Path) -> None:
         return
 
 
-def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: View) -> None:
+def _fetch(
+    host: Host, cluster: Cluster, step: Fetch, directory: Path, view: View, caller: KeyStyle
+) -> None:
     """Run the program in a temporary directory, and rename the directory when the data is
     complete."""
     for leftover in directory.parent.glob(f".{directory.name}.*.part"):  # of a killed fetch
@@ -82,10 +90,12 @@ def _fetch(host: Host, cluster: Cluster, step: Fetch, directory: Path, view: Vie
             lambda line: view.log(TASK, mask(line)),
         )
         if not done.ok:
-            words = f":\n{mask(done.tail())}" if done.tail() else ", and it printed nothing"
+            tail = last_words(done.errors.strip() or done.output, LAST_LINES)
+            words = f":\n{mask(tail)}" if tail else ", and it printed nothing"
             raise DataFailed(
                 f"{step.script} ended with exit code {done.code}; no data was kept{words}",
-                "fix it, and run this again: it starts from the beginning",
+                missing_package_hint(tail, caller)
+                or "fix it, and run this again: it starts from the beginning",
             )
         if not any(part.iterdir()):
             raise DataFailed(

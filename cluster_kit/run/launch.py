@@ -405,7 +405,7 @@ def _started(run: Run, prepared: Prepared, text: str) -> Cluster:
     """Fetch the data if necessary, start the containers, and return the cluster as started."""
     if run.cluster.fetch is not None:
         with run.timings.step("data"):
-            ensure_data(run.host, run.cluster, run.view)
+            ensure_data(run.host, run.cluster, run.view, run.caller)
     run.view.phase(_starting(len(run.cluster.tasks) + len(run.cluster.sidecars)))
     return start.up(run, prepared, text)
 

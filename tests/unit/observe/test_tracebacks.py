@@ -333,6 +333,14 @@ KNOWN_ERRORS = [
     ),
     ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "`container.pids`"),
     ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),
+    ("tensorflow.python.framework.errors_impl.OutOfRangeError: End of sequence", "`.repeat()`"),
+    (
+        "tensorflow.python.framework.errors_impl.CancelledError: The corresponding function is "
+        "cancelled. Please reschedule the function.",
+        "if it is `End of sequence`",
+    ),
+    ("CancelledError: RemoteExecuteNode::RunAsync [Op:__inference_train_1]", "further up in"),
+    ("CancelledError: the operation was cancelled", ""),
     ("EOFError: EOF when reading a line", 'with `args = ["--answer=yes"]`'),
     ("EOFError: Ran out of input", ""),
     ("AttributeError: 'numpy.ndarray' object has no attribute 'tostring'", "tobytes()"),

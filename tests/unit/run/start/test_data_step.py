@@ -99,6 +99,23 @@ def test_a_failure_has_its_output_and_its_own_reason(stage: Stage, step: Any) ->
     assert stage.up(data=step).success
 
 
+def test_a_module_that_the_image_does_not_have_gets_the_hint_of_a_task(
+    stage: Stage, step: Any
+) -> None:
+    tensorflow = "I0000 00:00:1795670627.043976      12 port.cc:153] oneDNN is on."
+    missing = [
+        "Traceback (most recent call last):",
+        '  File "/program/fetch.py", line 1, in <module>',
+        "    import pandas",
+        "ModuleNotFoundError: No module named 'pandas'",
+    ]
+    stage.docker.fetches = Fetching(1, [tensorflow, *missing])
+    with pytest.raises(DataFailed, match="No module named 'pandas'") as told:
+        stage.up(data=step)
+    assert "run with `--requirements FILE`" in str(told.value.hint)
+    assert "port.cc" not in told.value.message
+
+
 def test_a_program_that_writes_nothing_has_failed(stage: Stage, step: Any) -> None:
     stage.docker.fetches = Fetching(files=())
     with pytest.raises(DataFailed, match="wrote nothing"):
