@@ -252,7 +252,9 @@ def _options_are_proposed() -> Iterator[None]:
         if type(error).__name__ != "NoSuchOption":
             message = usage_error.format_message().rstrip(".")
             text = f"{command}: {message[:1].lower()}{message[1:]}"
-            raise UsageError(text, f"`{command} --help` shows what it takes") from None
+            begun = str(usage_error.ctx.params.get("args") or "") if usage_error.ctx else ""
+            quoted = f"; write several words in quotes: `--args '{begun} …'`" if begun else ""
+            raise UsageError(text, f"`{command} --help` shows what it takes{quoted}") from None
         name = usage_error.option_name
         known = [
             option
@@ -260,10 +262,15 @@ def _options_are_proposed() -> Iterator[None]:
             for option in parameter.opts
             if option.startswith("-")
         ]
-        near = did_you_mean(name, known)
+        by_word = {option.lstrip("-"): option for option in known}
+        similar = by_word.get(nearest(name.lstrip("-"), by_word) or "")
+        near = f"did you mean `{similar}`? " if similar else ""
         if "--set" in known and not near and (key := _key_of(name)):
             near = f"`--set {key}=…` sets a key of the manifest; "
-        raise UsageError(f"no such option: {name}", f"{near}`{command} --help` lists all") from None
+        hint = f"{near}`{command} --help` lists all"
+        if "--args" in known and not near and name.startswith("--"):
+            hint += f"; the program's own are one word: `--args '{name} …'`"
+        raise UsageError(f"no such option: {name}", hint) from None
 
 
 def _key_of(option: str) -> str:

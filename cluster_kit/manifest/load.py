@@ -83,7 +83,8 @@ _OTHER_NAMES = {
 def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = None) -> HintText:
     """The hint for an unknown key: the most similar known one and its table, or all known keys.
 
-    For a table (`value`) in the plural, such as `[secrets]`, it is the singular, `[secret]`.
+    For a table (`value`) in the plural, such as `[secrets]`, it is the singular, `[secret]`; so it
+    is for a plural that is no key elsewhere.
     """
     if len(key_path) == 3 and key_path[0] == "role" and key_path[-1] in _COUNTS:
         tasks = Setting(key_path[1], value if isinstance(value, int) else 1)
@@ -99,7 +100,8 @@ def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = 
     if other in known:
         return f"did you mean `{other}`?"
     singular = key_path[-1].removesuffix("s")
-    of_this = isinstance(value, Mapping) and singular in known
+    plural = isinstance(value, Mapping) or key_path[-1] not in homes(model)
+    of_this = plural and singular in known
     near = singular if of_this else nearest(key_path[-1], [*known, *homes(model)])
     if near is None:
         return f"known keys: {', '.join(known)}"

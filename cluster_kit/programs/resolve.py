@@ -139,6 +139,9 @@ def find_data(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...],
         rule = f"neither a data set of the image ({', '.join(DATA_SETS)}) nor a directory at {path}"
         near = did_you_mean(path.name, DATA_SETS) or did_you_mean_path(name, folder, is_directory)
         hint = (f"{near}Or ", *_HINT) if near else _HINT
+        if is_file(path):
+            parent = str(Path(name).parent)
+            hint = (f"this is a file: write its directory, `{parent}`, whose files are in /data",)
         return name, (), [Problem("data", f'"{name}"', rule, hint)]
     problems: list[Problem] = []
     if program is not None:

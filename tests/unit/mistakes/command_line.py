@@ -120,7 +120,7 @@ MISTAKES: dict[str, CommandLine] = {
     ),
     "a file as data": (
         (*RENDER, "--data", "compose/demo.toml"), "--data", "nor a directory at",
-        "fix the path",
+        "this is a file: write its directory",
     ),
     "an open quote": ((*RENDER, "--args", "'open"), '--args "\'open"', "No closing", "close the"),
     "half a template": (
@@ -140,6 +140,17 @@ MISTAKES: dict[str, CommandLine] = {
         "→ `cluster-kit logs --help` lists all",
     ),
     "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "no such option", "--help"),
+    "an argument of the program as an option": (
+        (*RENDER, "--epochs", "3"), "--epochs", "no such option", "one word: `--args '--epochs …'`",
+    ),
+    "two arguments of the program without quotes": (
+        (*RENDER, "--args", "--epochs", "3"), "(3)", "unexpected extra argument",
+        "in quotes: `--args '--epochs …'`",
+    ),
+    "a key in the plural": (
+        (*RENDER, "--set", "deadline.jobs=5m"), "--set deadline.jobs", "no such key",
+        "did you mean `job`?",
+    ),
     "a short option that no key resembles": (
         (*RENDER, "-o", "x"), "-o", "no such option", "→ `cluster-kit render --help` lists all",
     ),
