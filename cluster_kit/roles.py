@@ -65,8 +65,8 @@ class Role:
     restarts: bool = True
     """Whether Docker starts a crashed task again, unless it leads."""
     gpus: Literal["pool", "own", "none"] = "none"
-    """How its tasks get GPUs: evenly from the manifest's `gpus`, only from the task's own `gpus`,
-    or never."""
+    """How its tasks get GPUs: evenly from the manifest's `gpus`, only from the task's own `gpus`
+    (but see `gpu_pool`), or never."""
     no_gpus: str = "never gets a GPU"
     """The reason why it never gets a GPU, as the end of a sentence."""
     cpu_shares: int | None = None
@@ -152,6 +152,19 @@ DATA_WORKER = Role(
     feeds=True,
     no_gpus="prepares the input on CPUs and never gets a GPU",
 )
+
+
+def gpu_pool(style: Style, *, has_ps: bool) -> tuple[Role, ...]:
+    """The roles whose tasks get GPUs from the manifest's `gpus`.
+
+    In an all-reduce these are also the chief's: TensorFlow refuses a group of CPUs and GPUs.
+    """
+    reduces = style == "all-tasks" and not has_ps
+    return tuple(
+        role
+        for role in ROLES.values()
+        if role.gpus == "pool" or (reduces and role.trains and role.gpus == "own")
+    )
 
 
 def _middle(size: int) -> int:

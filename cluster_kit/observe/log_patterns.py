@@ -10,7 +10,8 @@ _NATIVE = (
     r"WARNING: All log messages before absl"
     rf"|[IW]\d{{4}} {_PYTHONS}"
     r"|\d{4}-\d\d-\d\d [\d:.]+: [IW] "
-    r"|(E\d{4} |\d{4}-\d\d-\d\d [\d:.]+: E ).*(Unable to register cu|failed call to cuInit)"
+    r"|(E\d{4} |\d{4}-\d\d-\d\d [\d:.]+: E ).*(Unable to register cu|failed call to cuInit"
+    r"|device GPU:\d+ was not registered)"
     r"|To enable the following instructions"
 )
 NATIVE = re.compile(rf"^({_NATIVE})")

@@ -251,6 +251,24 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             ),
         ),
         (
+            r"OOM when allocating tensor .* by allocator GPU_"
+            r"|failed to allocate memory.*\[Op:|CUDA_ERROR_OUT_OF_MEMORY",
+            (
+                "the task has used up the memory that it may take of its GPU: make the batch or "
+                "the model smaller; `gpus_per_worker` gives a worker more GPUs, `gpu_memory` sets "
+                "the part of a shared one",
+            ),
+        ),
+        (
+            r"is joining a group with incompatible device type",
+            (
+                "an all-reduce needs GPUs in all of its tasks or in none: run with ",
+                Setting("gpus", "auto"),
+                ", or ",
+                Setting("gpus", "none"),
+            ),
+        ),
+        (
             r"the program was still running after \d|the run went past its deadlines",
             (
                 "if it needs longer, raise `deadline.job`: ",

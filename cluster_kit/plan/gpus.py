@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.facts import Driver, Gpu, HostFacts
+from cluster_kit.programs.style import style_of
 from cluster_kit.resolved import PromisedGpu
-from cluster_kit.roles import ROLES, WORKER, Role
+from cluster_kit.roles import PS, ROLES, WORKER, Role, gpu_pool
 from cluster_kit.util.toml_text import to_toml
 
 if TYPE_CHECKING:  # building the manifest's models takes long; many commands read none
@@ -24,8 +25,10 @@ READS = (*ROLES, "gpus", "gpus_per_worker", "share_gpus", "role", "task")
 
 @dataclass(frozen=True)
 class GpuRequest:
-    """GPUs for the workers (`pool`: "none", "auto", "require" or names) and for single tasks
-    (`named`).
+    """GPUs for the tasks of the pool (`pool`: "none", "auto", "require" or names) and for single
+    tasks (`named`).
+
+    The pool's tasks are the workers, in an all-reduce with the chief.
 
     `key_paths` has the manifest's key of each task in `named`. `each` is the number of GPUs per
     worker, None if the list decides. `memory` (bytes) is TensorFlow's limit per task and GPU.
@@ -33,7 +36,7 @@ class GpuRequest:
 
     pool: str | tuple[str, ...]
     each: int | None
-    workers: tuple[str, ...]
+    tasks: tuple[str, ...]
     named: Mapping[str, tuple[str, ...]]
     key_paths: Mapping[str, str]
     share: bool
@@ -41,8 +44,13 @@ class GpuRequest:
 
     @property
     def pooled(self) -> list[str]:
-        """The workers that get GPUs from the pool, in order."""
-        return [name for name in self.workers if name not in self.named]
+        """The tasks that get GPUs from the pool, in order."""
+        return [name for name in self.tasks if name not in self.named]
+
+    @property
+    def workers(self) -> int:
+        """How many of `pooled` are workers."""
+        return sum(name.startswith(f"{WORKER.name}-") for name in self.pooled)
 
     @property
     def any_free(self) -> bool:
@@ -59,7 +67,7 @@ def request_of(manifest: Manifest, *, without_pool: bool) -> tuple[GpuRequest, l
     """Returns the manifest's request, and the problems of `gpus` in a wrong table.
 
     Args:
-        without_pool: leave the workers out; there are too many of them to list.
+        without_pool: leave the pool's tasks out; there are too many of them to list.
     """
     named: dict[str, tuple[str, ...]] = {}
     key_paths: dict[str, str] = {}
@@ -69,7 +77,7 @@ def request_of(manifest: Manifest, *, without_pool: bool) -> tuple[GpuRequest, l
     request = GpuRequest(
         pool=manifest.gpus if isinstance(manifest.gpus, str) else tuple(manifest.gpus),
         each=manifest.gpus_per_worker,
-        workers=() if without_pool else tuple(_pool(manifest)),
+        tasks=() if without_pool else tuple(_pool(manifest)),
         named=named,
         key_paths=key_paths,
         share=manifest.share_gpus,
@@ -94,11 +102,16 @@ def _own_tables(manifest: Manifest) -> Iterator[tuple[str, str, Limits]]:
             yield name, f"task.{name}", limits
 
 
+def pool_sizes(manifest: Manifest) -> dict[str, int]:
+    """The number of tasks that get GPUs from the manifest's `gpus`, by role."""
+    roles = gpu_pool(style_of(manifest), has_ps=manifest.count(PS.name) > 0)
+    return {role.name: manifest.count(role.name) for role in roles}
+
+
 def _pool(manifest: Manifest) -> Iterator[str]:
     """Yields the names of all tasks that get GPUs from the pool."""
-    for role in ROLES.values():
-        if role.gpus == "pool":
-            yield from (f"{role.name}-{index}" for index in range(manifest.count(role.name)))
+    for role, count in pool_sizes(manifest).items():
+        yield from (f"{role}-{index}" for index in range(count))
 
 
 def _misplaced(manifest: Manifest) -> Iterator[Problem]:
@@ -256,7 +269,7 @@ def choose_named(
 def choose_pool(
     request: GpuRequest, inventory: Inventory, named: set[Device], *, refused: bool
 ) -> tuple[list[Choice], list[Problem]]:
-    """Returns the devices for the workers, [] if they get none, and the problems.
+    """Returns the devices of the pool, [] if its tasks get none, and the problems.
 
     Args:
         named: the devices that tasks request by name.
@@ -290,13 +303,13 @@ def choose_pool(
 
 
 def share_out(request: GpuRequest, pool: Sequence[Choice]) -> dict[str, list[Choice]]:
-    """Returns consecutive devices for each worker; a shared pool is used from its start again."""
+    """Returns consecutive devices for each task; a shared pool is used from its start again."""
     if not pool:
         return {}
     each = 1 if request.any_free and request.each is None else _each(request, len(pool))
     return {
-        worker: [pool[(turn * each + step) % len(pool)] for step in range(each)]
-        for turn, worker in enumerate(request.pooled)
+        task: [pool[(turn * each + step) % len(pool)] for step in range(each)]
+        for turn, task in enumerate(request.pooled)
     }
 
 
@@ -338,29 +351,37 @@ def _listed_twice(key_path: str, names: Sequence[str], choices: Sequence[Choice]
 
 
 def _too_few(request: GpuRequest, have: int, value: str, not_free: Sequence[str]) -> list[Problem]:
-    """The problem if `have` devices are too few for the workers."""
-    workers, each = len(request.pooled), request.each or 1
-    needed = each if request.share else workers * each
+    """The problem if `have` devices are too few for the pool's tasks."""
+    tasks, each = len(request.pooled), request.each or 1
+    needed = each if request.share else tasks * each
     if have >= needed:
         return []
-    rule = f"{workers} workers with {each} GPU(s) each need {needed}, there are {have}"
+    rule = f"{_counted(request)} with {each} GPU(s) each need {needed}, there are {have}"
     if not_free:
         rule += " free; " + ", ".join(not_free)
     hint: list[str | Setting] = ["write "]
-    if have // each:
-        hint += [Setting(WORKER.name, have // each), ", or "]
+    workers = have // each - (tasks - request.workers)
+    if workers > 0:
+        hint += [Setting(WORKER.name, workers), ", or "]
     if (have or not_free) and not request.share:
         hint += [SHARED, " to put several on one, or "]
     return [Problem("gpus", value, rule, (*hint, NONE, " to train on the CPU"), READS)]
 
 
+def _counted(request: GpuRequest) -> str:
+    """`2 workers`, or `chief-0 and 1 worker`."""
+    others = request.pooled[: len(request.pooled) - request.workers]
+    plural = "" if request.workers == 1 else "s"
+    return " and ".join([*others, f"{request.workers} worker{plural}"])
+
+
 def _indivisible(request: GpuRequest, listed: int) -> list[Problem]:
-    """The problem if the listed GPUs cannot be divided evenly among the workers."""
-    workers, each = len(request.pooled), _each(request, listed)
-    if not workers or request.share or listed == workers * each:
+    """The problem if the listed GPUs cannot be divided evenly among the pool's tasks."""
+    tasks, each = len(request.pooled), _each(request, listed)
+    if not tasks or request.share or listed == tasks * each:
         return []
-    rule = f"{listed} GPUs do not divide evenly among {workers} workers with {each} each"
-    hint = f"list {workers * each} GPUs, or change `worker` or `gpus_per_worker`"
+    rule = f"{listed} GPUs do not divide evenly among {_counted(request)} with {each} each"
+    hint = f"list {tasks * each} GPUs, or change `worker` or `gpus_per_worker`"
     return [Problem("gpus", shown(request.pool), rule, hint, READS)]
 
 
@@ -370,14 +391,15 @@ _LISTED = 8
 
 def check_even(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> list[Problem]:
     """The problem if workers have different numbers of GPUs: strategies expect equal ones."""
-    counts = {worker: len(choices.get(worker, [])) for worker in request.workers}
+    counts = {task: len(choices.get(task, [])) for task in request.tasks}
     if len(set(counts.values())) <= 1:
         return []
-    name = next((worker for worker in counts if worker in request.named), request.workers[0])
+    name = next((task for task in counts if task in request.named), request.tasks[0])
     listed = ", ".join(f"{task}: {count}" for task, count in list(counts.items())[:_LISTED])
-    rule = f"all workers need the same number of GPUs, but have {listed}"
+    who = "workers" if request.tasks[0].startswith(WORKER.name) else "tasks of an all-reduce"
+    rule = f"all {who} need the same number of GPUs, but have {listed}"
     key_path, value = request.key_paths.get(name, "gpus"), shown(request.named.get(name, ()))
-    return [Problem(key_path, value, rule, "give every worker as many", READS)]
+    return [Problem(key_path, value, rule, "give every one as many", READS)]
 
 
 def check_room(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> list[Problem]:
@@ -495,7 +517,7 @@ ANY = "any"
 
 
 def of_nodes(request: GpuRequest) -> tuple[dict[str, GpuGrant], list[Problem]]:
-    """Returns the grant of each worker, {} if no GPUs are requested, and no problems.
+    """Returns the grant of each task of the pool, {} if no GPUs are requested, and no problems.
 
     A grant has a number of GPUs without identities: a worker must see this number.
     """

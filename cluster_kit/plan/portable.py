@@ -12,10 +12,9 @@ from cluster_kit.errors import Problem, Setting, UsageError
 from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import DataTable, Manifest
-from cluster_kit.plan.gpus import CDI_KIND
+from cluster_kit.plan.gpus import CDI_KIND, pool_sizes
 from cluster_kit.plan.tasks import PLENTY
 from cluster_kit.resolved import OWNER, Cluster, Dockerfile, Mount, Port, Task
-from cluster_kit.roles import WORKER
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import seen_from
@@ -75,8 +74,8 @@ def _indexes(manifest: Manifest) -> Iterator[int]:
         yield from (int(_index(name)) for name in names if _index(name).isdecimal())
     if manifest.gpus == "require":
         each = manifest.gpus_per_worker or 1
-        workers = 1 if manifest.share_gpus else min(manifest.count(WORKER.name), 2**10)
-        yield from range(workers * each)
+        tasks = 1 if manifest.share_gpus else min(sum(pool_sizes(manifest).values()), 2**10)
+        yield from range(tasks * each)
 
 
 def _index(name: str) -> str:

@@ -19,7 +19,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.programs.style import has_estimators
 from cluster_kit.resolved import OWNER, SECRETS, Cluster, RestartCodes, Sidecar, Task
-from cluster_kit.roles import ROLES
+from cluster_kit.roles import PS, ROLES, gpu_pool
 from cluster_kit.util.masking import (
     LEAST_RANDOM,
     MASK,
@@ -161,7 +161,8 @@ def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
         variables["CLUSTER_KIT_GPUS"] = json.dumps(_promised(task))
     else:
         variables["CUDA_VISIBLE_DEVICES"] = NO_GPU
-        if ROLES[task.role].gpus == "pool" and cluster.simulate_gpus:
+        pool = gpu_pool(cluster.style, has_ps=bool(cluster.of(PS.name)))
+        if ROLES[task.role] in pool and cluster.simulate_gpus:
             variables["CLUSTER_KIT_SIMULATE_GPUS"] = str(cluster.simulate_gpus)
     if task.gpu_memory_mib is not None:
         variables["CLUSTER_KIT_GPU_MEMORY_MB"] = str(task.gpu_memory_mib)

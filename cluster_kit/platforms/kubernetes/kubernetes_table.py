@@ -14,6 +14,7 @@ from cluster_kit.facts import Gpu, HostFacts
 from cluster_kit.manifest.field_types import Bytes, Strict, Text
 from cluster_kit.manifest.schema import DataTable, Limits, Manifest
 from cluster_kit.plan.cluster_rules import too_many
+from cluster_kit.plan.gpus import pool_sizes
 from cluster_kit.plan.tasks import CONSTRAINT, PLENTY, of_other_nodes
 from cluster_kit.platforms import refusals
 from cluster_kit.platforms.kubernetes.kubernetes_settings import (
@@ -267,7 +268,7 @@ def of_pods(manifest: Manifest, facts: HostFacts) -> HostFacts:
     """Returns the facts to plan with: the user, and enough GPUs for the workers."""
     facts, wanted = of_other_nodes(facts), 0
     if manifest.gpus == "require" and not too_many(manifest):
-        wanted = manifest.count(WORKER.name) * (manifest.gpus_per_worker or 1)
+        wanted = sum(pool_sizes(manifest).values()) * (manifest.gpus_per_worker or 1)
     gpus = tuple(Gpu(index, "", "GPU", PLENTY) for index in range(wanted))
     return replace(facts, user=USER, gpus=gpus, gpus_taken=(), gpu_refusal="", gpu_driver="nvidia")
 

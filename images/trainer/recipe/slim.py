@@ -75,7 +75,20 @@ def slim_packages(venv: Path) -> None:
         theirs = path.is_relative_to(site / "nvidia")
         if path.is_file() and not theirs and path.stat().st_size >= STRIP_FROM_BYTES:
             drop_symbol_table(path)
+    link_cusolver(site)
     compile_all(site)
+
+
+def link_cusolver(site: Path) -> None:
+    """Put cuSOLVER beside cuBLAS, where TensorFlow finds it.
+
+    libtensorflow_framework.so.2 of 2.21 loads both by their names, but its RUNPATH lists the
+    directories of all CUDA packages except cuSOLVER's: TensorFlow then uses no GPU at all.
+    """
+    for library in sorted((site / "nvidia" / "cusolver" / "lib").glob("*.so.*")):
+        beside = site / "nvidia" / "cublas" / "lib" / library.name
+        if not beside.exists():
+            beside.symlink_to(Path("../../cusolver/lib") / library.name)
 
 
 def slim_root() -> None:

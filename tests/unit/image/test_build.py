@@ -42,6 +42,21 @@ def build_time_script(name: str) -> ModuleType:
     return module
 
 
+def test_cusolver_lies_where_tensorflow_looks_for_cublas(tmp_path: Path) -> None:
+    for library in ("cublas/lib/libcublas.so.12", "cusolver/lib/libcusolver.so.11"):
+        path = tmp_path / "nvidia" / library
+        path.parent.mkdir(parents=True)
+        path.write_text(library)
+    for _ in range(2):  # a second time changes nothing
+        build_time_script("slim").link_cusolver(tmp_path)
+    found = (tmp_path / "nvidia" / "cublas" / "lib").iterdir()
+    assert {path.name: path.read_text() for path in found} == {
+        "libcublas.so.12": "cublas/lib/libcublas.so.12",
+        "libcusolver.so.11": "cusolver/lib/libcusolver.so.11",
+    }
+    build_time_script("slim").link_cusolver(tmp_path / "cpu")
+
+
 class Installs:
     """Stands for subprocess.run: keeps the commands, and answers with the given exit codes."""
 

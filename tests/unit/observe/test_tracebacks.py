@@ -313,6 +313,17 @@ KNOWN_ERRORS = [
         "create the strategy first",
     ),
     (
+        "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating "
+        "tensor with shape[1073741824] and type float on /job:localhost/replica:0/task:0/device:"
+        "GPU:0 by allocator GPU_0_bfc [Op:Fill] name:",
+        "`gpu_memory`",
+    ),
+    (
+        "InternalError: Collective ops is aborted by: Device /job:worker/replica:0/task:0/device:"
+        "GPU:0 is joining a group with incompatible device typeCPU (group_key=1)",
+        'all of its tasks or in none: run with `gpus = "auto"`',
+    ),
+    (
         "the cluster spec has 2 ps: MultiWorkerMirroredStrategy would wait forever. Run it",
         '`style = "all-tasks"` and `ps = 0`',
     ),

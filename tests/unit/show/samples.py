@@ -58,6 +58,8 @@ NATIVE_NOISE = (
     "Attempting to register factory for plugin cuDNN when one has already been registered",
     "2026-11-21 19:03:44.2: E external/local_xla/xla/stream_executor/cuda/cuda_platform.cc:51] "
     "failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)",
+    "E0000 00:00:1795671502.456029      13 utils.cc:181] NOT_FOUND: TensorFlow device GPU:0 was "
+    "not registered",
 )
 
 WORDS = (

@@ -50,11 +50,20 @@ class _Rates(ctypes.Structure):
 
 
 class _Memory(ctypes.Structure):
-    """nvmlMemory_t."""
+    """nvmlMemory_v2_t. Here `used` is without what the driver keeps for itself, which
+    nvmlMemory_t counts as used: 0.5 GB of an idle H100."""
 
     _fields_ = (
-        ("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)
-    )  # fmt: skip
+        ("version", ctypes.c_uint),
+        ("total", ctypes.c_ulonglong),
+        ("reserved", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    )
+
+
+MEMORY_VERSION = ctypes.sizeof(_Memory) | 2 << 24
+"""nvmlMemory_v2, of drivers from 510 on. Source: NVML_STRUCT_VERSION in nvml.h."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +107,12 @@ class Driver:
 
     def _of(self, handle: ctypes.c_void_p) -> GpuUse:
         assert self._nvml is not None
-        rates, memory = _Rates(), _Memory()
+        rates, memory = _Rates(), _Memory(version=MEMORY_VERSION)
         no_rates = self._nvml.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(rates))
-        no_memory = self._nvml.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory))
+        try:
+            no_memory = self._nvml.nvmlDeviceGetMemoryInfo_v2(handle, ctypes.byref(memory))
+        except AttributeError:  # a driver before 510
+            no_memory = True
         return GpuUse(
             busy=None if no_rates else rates.gpu / 100,
             memory=None if no_memory else memory.used,

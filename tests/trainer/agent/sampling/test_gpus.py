@@ -31,7 +31,9 @@ class Library:
         rates._obj.gpu = 73
         return 0
 
-    def nvmlDeviceGetMemoryInfo(self, handle, memory):
+    def nvmlDeviceGetMemoryInfo_v2(self, handle, memory):
+        version, size = divmod(memory._obj.version, 1 << 24)
+        assert (version, size) == (2, 40)  # sizeof nvmlMemory_v2_t
         memory._obj.total, memory._obj.used = 1 << 40, handle.value << 33
         return 0
 
@@ -46,6 +48,11 @@ def library(monkeypatch):
 def test_each_gpu_has_its_share_and_its_bytes(library):
     expected = [GpuUse(0.73, 1 << 33), GpuUse(None, 2 << 33)]
     assert Driver(["GPU-1", "MIG-2", "GPU-unknown"]).look() == expected
+
+
+def test_an_old_driver_reports_no_memory(monkeypatch, library):
+    monkeypatch.delattr(Library, "nvmlDeviceGetMemoryInfo_v2")
+    assert Driver(["GPU-1"]).look() == [GpuUse(0.73, None)]
 
 
 def test_a_driver_that_does_not_start_reports_no_gpus(library):

@@ -27,6 +27,30 @@ def test_each_gpu_is_used_once_counts_are_equal_and_other_tasks_have_none(
     assert not any(task.gpus for task in made.tasks if task.role != "worker")
 
 
+@pytest.mark.parametrize(
+    ("ps", "style", "there", "with_gpu"),
+    [
+        (0, "all-tasks", 3, ["chief-0", "worker-0", "worker-1"]),
+        (1, "all-tasks", 3, ["worker-0", "worker-1"]),
+        (1, "coordinator", 3, ["worker-0", "worker-1"]),
+    ],
+)
+def test_in_an_all_reduce_the_chief_has_as_many_as_a_worker(
+    ps: int, style: str, there: int, with_gpu: list[str]
+) -> None:
+    made = cluster(
+        host(gpus=gpus(there)), chief=1, worker=2, ps=ps, style=style, gpus="auto", evaluator=1
+    )
+    assert [task.name for task in made.tasks if task.gpus] == with_gpu
+
+
+def test_too_few_for_an_all_reduce_with_a_chief() -> None:
+    keys = {"chief": 1, "worker": 2, "ps": 0, "style": "all-tasks", "gpus": "auto"}
+    (problem,) = problems(host(gpus=gpus(2)), **keys)
+    assert problem.rule.startswith("chief-0 and 2 workers with 1 GPU(s) each need 3, there are 2")
+    assert "`worker = 1`" in problem.hint_text()
+
+
 @given(st.integers(1, 7), st.booleans())
 def test_one_more_worker_changes_no_other_workers_gpu(workers: int, listed: bool) -> None:
     def devices(count: int) -> list[tuple[str, ...]]:

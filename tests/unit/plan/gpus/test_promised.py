@@ -68,6 +68,8 @@ def test_only_workers_without_gpus_simulate_some() -> None:
     without = environments(there=0, gpus="auto", **asked)
     told = {name: env.get("CLUSTER_KIT_SIMULATE_GPUS") for name, env in without.items()}
     assert {name: n for name, n in told.items() if n} == {"worker-0": "3", "worker-1": "3"}
+    reducing = environments(there=0, chief=1, ps=0, style="all-tasks", **asked)
+    assert reducing["chief-0"]["CLUSTER_KIT_SIMULATE_GPUS"] == "3"
     for env in environments(gpus="auto", **asked).values():
         assert "CLUSTER_KIT_SIMULATE_GPUS" not in env
     for env in environments(there=0, worker=2).values():

@@ -160,8 +160,9 @@ def replica_of(task: Task, options: GraphOptions, gpus: int) -> Replica:
     on_cpu = options.clone_on_cpu or not gpus
     if not on_cpu and options.num_clones > gpus:
         raise ContractError(
-            f"num_clones = {options.num_clones}, but {task.name} sees {gpus} GPUs: each clone needs"
-            " one; give it more (`gpus_per_worker`), or use --clone-on-cpu"
+            f"num_clones = {options.num_clones}, but {task.name} sees {gpus}"
+            f" GPU{'' if gpus == 1 else 's'}: each clone needs one; give it more"
+            " (`gpus_per_worker`), or use --clone-on-cpu"
         )
     deployment = DeploymentConfig(
         num_clones=options.num_clones,
