@@ -78,7 +78,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
     (re.compile(pattern, re.MULTILINE), advice)
     for pattern, advice in (
         (
-            r"/output/[^\s;:]*(_temp|tempstate|\.tmp)[^\s;:]*+([;:].*No such file| did not exist)"
+            r"(?:/output/|(?<![^\s:'\"])[\w.])[^\s;:]*(_temp|tempstate|\.tmp)[^\s;:]*+"
+            r"([;:].*No such file| did not exist)"
             r"|unable to lock file",
             "several tasks write the same files: give each task a directory of its own (with ps, "
             "one task alone may save; in an all-reduce all tasks must save)",
@@ -208,6 +209,12 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
                 ", or raise `container.pids`: ",
                 Setting("container.pids", 16384),
             ),
+        ),
+        (
+            r"concurrent caching iterator running",
+            "several tasks cache into the same files, or one was stopped before its cache was "
+            "complete: name a path below /tmp, which is each task's own, such as "
+            "`cache('/tmp/cache')`",
         ),
         (
             r"OutOfRangeError: End of sequence",

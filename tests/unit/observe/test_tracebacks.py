@@ -344,6 +344,11 @@ KNOWN_ERRORS = [
     ),
     ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "`container.pids`"),
     ("InvalidArgumentError: Unable to parse tensor proto", "create_per_worker_dataset"),
+    (
+        "AlreadyExistsError: There appears to be a concurrent caching iterator running - cache "
+        "lockfile already exists ('cache_0.lockfile').",
+        "`cache('/tmp/cache')`",
+    ),
     ("tensorflow.python.framework.errors_impl.OutOfRangeError: End of sequence", "`.repeat()`"),
     (
         "tensorflow.python.framework.errors_impl.CancelledError: The corresponding function is "
@@ -415,6 +420,11 @@ KNOWN_ERRORS = [
         "NotFoundError: /output/model/ckpt-1_temp/part-00000-of-00001.data-00000-of-00001; No "
         "such file or directory",
         "in an all-reduce all tasks must save",
+    ),
+    (
+        "NotFoundError: saved_model/variables/variables_temp/part-00000-of-00001.data-00000-of-"
+        "00001; No such file or directory [Op:MergeV2Checkpoints]",
+        "several tasks write the same files",
     ),
     (
         "NotFoundError: Failed to rename: /output/m/checkpoint.tmp1f to: /output/m/checkpoint "
@@ -601,7 +611,9 @@ def test_text_that_only_looks_like_the_engines_time_stays(separator: str, stamp:
     assert last_words(log, stderr=log).endswith("with this")
 
 
-@pytest.mark.parametrize("word", ["/output/_temp", "/output/x.tmp;", "GPU ", "/tmp//output/_temp"])
+@pytest.mark.parametrize(
+    "word", ["/output/_temp", "/output/x.tmp;", "GPU ", "/tmp//output/_temp", "x_temp"]
+)
 def test_hints_are_found_in_bounded_time(word: str) -> None:
     began = time.process_time()
     known_hint(word * 100_000)
