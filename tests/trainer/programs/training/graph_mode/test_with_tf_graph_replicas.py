@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -21,14 +22,17 @@ from graph_jobs import (  # noqa: E402
     assert_same,
     numbers,
     small_job,
+    values,
     whole_rounds,
 )
 
 from trainer.agent.task import read_task  # noqa: E402
 from trainer.programs.training import program  # noqa: E402
+from trainer.programs.training.graph_mode import session_start  # noqa: E402
 from trainer.programs.training.graph_mode.job import GraphJob  # noqa: E402
 from trainer.programs.training.graph_mode.options import GraphOptions  # noqa: E402
 from trainer.programs.training.graph_mode.run import run  # noqa: E402
+from trainer.programs.training.graph_mode.training_session import Training  # noqa: E402
 from trainer.programs.training.program import Diverged  # noqa: E402
 
 
@@ -78,6 +82,29 @@ def test_steps_of_async_replicas_add_up_to_the_global_step(together):
     assert [result.is_chief for result in results] == [True, False]
     assert [result.checkpoint is None for result in results] == [False, True]
     assert results[0].loss < 1
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+def test_the_chief_saves_what_the_others_have_made_without_it(
+    together, alone, monkeypatch, made_before
+):
+    """A chief that was restarted still waits for a lost replica when the others make the last
+    step."""
+    if made_before:
+        run(alone, small_job(0.005), replace(QUICK, steps=10), None)
+    others_are_done = threading.Event()
+    make_steps = Training._steps
+
+    def then_tell(self, *args):
+        reached = make_steps(self, *args)
+        others_are_done.set()
+        return reached
+
+    monkeypatch.setattr(Training, "_steps", then_tell)
+    monkeypatch.setattr(session_start, "wait_for_others", lambda _: others_are_done.wait(60))
+    chief = together(2, small_job(0.005), QUICK)[0]
+    assert (chief.step, chief.reached) == (20, program.STEPS)
+    assert values(chief.checkpoint)["global_step"] == 20
 
 
 def test_sync_waits_for_the_slowest_and_async_does_not(together, tmp_path):

@@ -220,6 +220,10 @@ class CheckpointManager:
         self._session = session
         self._postpone()
 
+    def lacks(self, step: int) -> bool:
+        """Whether no checkpoint contains the steps up to `step`."""
+        return step > (self.last.step if self.last else 0)
+
     def between_updates(self, step: int) -> None:
         """Save if a checkpoint is due; if the process is being stopped, do not return."""
         if self._stopping.is_set():

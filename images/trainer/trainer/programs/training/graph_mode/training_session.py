@@ -219,6 +219,8 @@ class Training:
             self._report.begin(step, end_at)
             if step < end_at:
                 reached = self._steps_or_diverged(session, step, end_at)
+            elif self._manager and self._manager.lacks(step):
+                reached = STEPS  # by the other replicas, while this one began again
             self._mark(session, FINISHED)
             if self._manager:
                 self._shutdown.wait_for_last_steps(session)
