@@ -72,6 +72,26 @@ def ended_from_outside(seen: RunState, task: str) -> str:
     return "it was ended from outside, by `docker kill`, say, and not started again"
 
 
+def outside_notes(seen: RunState) -> list[str]:
+    """A sentence for each task that a signal from outside ended before its work was done, and that
+    nothing started again; `request_notes` has those for which a request was recorded."""
+    until = max(seen.ends(seen.leader), default=0.0)
+    return [
+        f"{task} was ended from outside, {stopped_by(seen, task)}, and not started again"
+        for task, lives in seen.lives.items()
+        if ended_from_outside(seen, task)
+        and ((lives[-1].ended or 0.0) < until or task in seen.evaluators)
+        and not _has_request_note(seen, task)
+    ]
+
+
+def _has_request_note(seen: RunState, task: str) -> bool:
+    """Whether `request_notes` has the request that ended a task's last life."""
+    request = user_requests.last(seen.requests, task)
+    noted = (*user_requests.ENDS, *FROM_PAGE)
+    return bool(request and request.what in noted and request.time > seen.started_at(task))
+
+
 def _is_ended(life: Life) -> bool:
     return bool(life.kills) and life.ended is not None and not life.drained
 

@@ -441,8 +441,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     leader's program, for each restart and stop on request, for each cut between two tasks, for what
     training waited for, for each period in which a task was a straggler, for each ps that held the
     job up, for a last loss that is not finite, for what the leader has left in /tmp, and for each
-    task that was cut off, that failed without ending the job or after the job's end, that ran out
-    of memory and restarted, or that never made a step.
+    task that was ended from outside, that was cut off, that failed without ending the job or after
+    the job's end, that ran out of memory and restarted, or that never made a step.
     """
     notes = [_silence(silence, seen) for silence in heartbeats.all_of(seen)]
     notes += absences.node_notes(seen)
@@ -461,8 +461,10 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     if succeeded and seen.tasks[seen.leader].diverged:
         notes.append(f"the last loss of {seen.leader} is {seen.tasks[seen.leader].loss}")
     figures = seen.metrics()
+    notes += absences.outside_notes(seen) if succeeded else []
     for task in cluster.tasks:
-        if succeeded and figures.get(f"steps_of_{task.name}") == 0:
+        ended = absences.ended_from_outside(seen, task.name)
+        if succeeded and not ended and figures.get(f"steps_of_{task.name}") == 0:
             notes.append(f"{task.name} {NO_PART}")
         end, failures = seen.end_of(task.name), seen.final_failures(task.name)
         if end is not None and end.in_tmp:

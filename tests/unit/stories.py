@@ -37,6 +37,9 @@ class Story:
     def dies(self, time: float, task: str, code: int) -> Story:
         return self._event(time, "die", task, code)
 
+    def stopped_from_outside(self, time: float, task: str, code: int = 143) -> Story:
+        return self._event(time, "kill", task, None).dies(time + 0.1, task, code)
+
     def oom(self, time: float, task: str) -> Story:
         return self._event(time, "oom", task, None)
 

@@ -15,7 +15,7 @@ from cluster_kit.run.run import training_times
 from cluster_kit.run.verdict import LONGEST_NOTE, Ending, judge
 from cluster_kit.util.masking import LEFT_OUT
 from cluster_kit.workspace import RunDirectory
-from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
+from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, chief_succeeds, container
 
 RUN = RunDirectory(Path("/runs/demo/1"))
 
@@ -125,6 +125,27 @@ def test_training_waits_until_its_leader_is_restarted() -> None:
         f"training waited 8.2 s {again}",
         f"training waited 7.0 s {again}",
     ]
+
+
+def test_a_task_that_was_ended_from_outside_is_noted() -> None:
+    note = "worker-1 was ended from outside, by `docker stop`, say, and not started again"
+    story = Story.of(WITHOUT_CHIEF).stopped_from_outside(20, "worker-1")
+    metrics = {"steps_of_worker-0": 900, "steps_of_worker-1": 0}
+    without_it = story.says(49, "worker-0", "metrics", **metrics).ends(
+        50, "worker-0", 0, "finished"
+    )
+    assert told(WITHOUT_CHIEF, without_it)["notes"] == [note]
+    with_it = story.start(30, "worker-1").ends(50, "worker-0", 0, "finished")
+    assert told(WITHOUT_CHIEF, with_it.stopped_from_outside(51, "worker-1"))["notes"] == []
+
+
+def test_an_evaluator_that_was_ended_from_outside_is_noted() -> None:
+    story = chief_succeeds(Story.of()).stopped_from_outside(61, "evaluator-0")
+    found = told(CLUSTER, story)
+    assert (found["success"], found["notes"]) == (
+        True,
+        ["evaluator-0 was ended from outside, by `docker stop`, say, and not started again"],
+    )
 
 
 def test_a_straggler_is_noted() -> None:
