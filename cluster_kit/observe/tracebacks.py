@@ -276,6 +276,14 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             ),
         ),
         (
+            r"the program was still running after \d.*; the last step was \d+ s before",
+            (
+                "if it hangs, `cluster-kit stacks` shows where, while it is up; if it needs longer,"
+                " raise `deadline.job`: ",
+                Setting("deadline.job", "2h", for_once=True),
+            ),
+        ),
+        (
             r"the program was still running after \d|the run went past its deadlines",
             (
                 "if it needs longer, raise `deadline.job`: ",

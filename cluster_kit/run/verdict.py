@@ -278,6 +278,8 @@ def _judge_leader(seen: RunState) -> Verdict:
         blame = "" if reason in BLAMELESS else named or leader
         if reason == Reason.STOPPED:
             message = _stopped(seen)
+        if reason == Reason.JOB_DEADLINE:
+            message = _with_quiet_end(seen, message)
         starved = reason == Reason.START_DEADLINE and out_of_memory(seen, blame)
         if starved or (reason == Reason.SILENT and _ended_out_of_memory(seen, blame)):
             message = f"{blame} ran out of memory: raise its `memory` limit ({message})"
@@ -294,6 +296,21 @@ def _judge_leader(seen: RunState) -> Verdict:
     elif out_of_memory(seen, blame):
         message += OUT_OF_MEMORY
     return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
+
+
+QUIET_S = 30.0
+"""Seconds without a step at a job's deadline that are worth a word."""
+
+
+def _with_quiet_end(seen: RunState, message: str) -> str:
+    """The message of a deadline, with how long before it the last step was, if that is long."""
+    reached = seen.ended(seen.leader)
+    steps = [entry.time for entry in seen.entries if isinstance(entry.event, Step)]
+    quiet_s = reached[0] - max(steps) if reached and steps else 0.0
+    if quiet_s < QUIET_S:
+        return message
+    first, newline, rest = message.partition("\n")
+    return f"{first}; the last step was {quiet_s:.0f} s before{newline}{rest}"
 
 
 def _stopped(seen: RunState) -> str:

@@ -59,6 +59,17 @@ def test_variables_are_options(given: tuple[str, ...], called: list[str], projec
     assert words(project, "cluster", *given) == ["cluster-kit", *called]
 
 
+def test_a_misspelled_count_is_refused_but_the_makefiles_own_variables_are_not(
+    project: Path,
+) -> None:
+    made = ("make", "--dry-run", "cluster", "N_WORKER=3")
+    done = subprocess.run(made, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no such variable: N_WORKER; there are: N_CHIEF N_WORKERS N_PS" in done.stderr
+    assert words(project, "cluster", "VERSION=3") == ["cluster-kit", "up", "demo"]
+    assert words(project, "mine", "N_WORKER=3") == ["echo", "mine"]
+
+
 def test_every_variable_in_messages_exists(project: Path) -> None:
     for override in OVERRIDES:
         value = "1" if override.kind == "switch" else "x"

@@ -449,6 +449,11 @@ KNOWN_ERRORS = [
     ("ValueError: Cannot set an empty vocabulary, you passed [].", "/tmp is each task's own"),
     ("ValueError: No objects to concatenate", "files beside the program are in /program"),
     ("the program was still running after 40 s; where each task stands is in", "`deadline.job`"),
+    (
+        "the program was still running after 99 s; where each task stands is in stacks/ of the "
+        "output; the last step was 60 s before",
+        "if it hangs, `cluster-kit stacks`",
+    ),
     ("evaluator-0 was still running after its grace", "`deadline.evaluator_grace`"),
     ("the evaluator was still running 60 s after the job's end", "`deadline.evaluator_grace`"),
     ("the program was still running 10 s after the leader's end, and was stopped", ""),

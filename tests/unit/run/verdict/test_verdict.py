@@ -96,6 +96,11 @@ SCENARIOS = {
         Story.of().ends(600, "chief-0", 6, "job-deadline", "600 s passed").servers_end(600.2),
         "ended", 6, "job-deadline", "chief-0", "600 s passed",
     ),
+    "the job deadline, long after the last step": (
+        Story.of().says(500, "chief-0", "step", step=7)
+        .ends(600, "chief-0", 6, "job-deadline", "still running").servers_end(600.2),
+        "ended", 6, "job-deadline", "chief-0", "still running; the last step was 100 s before",
+    ),
     "a hang that even the deadline inside does not end": (
         Story.of(), "overdue", 6, "job-deadline", "chief-0", "3600 s for the job",
     ),
