@@ -127,7 +127,8 @@ images = st.sampled_from(
 def manifests(draw: st.DrawFn) -> dict[str, Any]:
     """Draw the keys of a manifest that is valid on a host with eight GPUs."""
     keys: dict[str, Any] = draw(coordinated | all_tasks | reduced)
-    keys |= draw(rest) | draw(images) | draw(_gpus(keys["worker"]))
+    reduces = keys["chief"] if not keys["ps"] else 0  # this chief needs a GPU as a worker does
+    keys |= draw(rest) | draw(images) | draw(_gpus(keys["worker"] + reduces))
     roles = ("chief", "worker", "ps", "evaluator", "data_worker")
     keys["role"] = draw(st.fixed_dictionaries({}, optional=dict.fromkeys(roles, limits)))
     tasks = [f"{role}-{index}" for role in roles for index in range(keys[role])]
@@ -142,8 +143,8 @@ def manifests(draw: st.DrawFn) -> dict[str, Any]:
     return keys
 
 
-def _gpus(workers: int) -> st.SearchStrategy[dict[str, Any]]:
-    listed = st.permutations(range(HOST_GPUS)).map(lambda ids: {"gpus": ids[:workers]})
+def _gpus(tasks: int) -> st.SearchStrategy[dict[str, Any]]:
+    listed = st.permutations(range(HOST_GPUS)).map(lambda ids: {"gpus": ids[:tasks]})
     shared = st.fixed_dictionaries(
         {"gpus": st.just("auto"), "share_gpus": st.just(True)},
         optional={"gpus_per_worker": st.integers(1, 4), "gpu_memory": st.just("1g")},
