@@ -31,17 +31,20 @@ FOLLOW_S = 15.0
 """Maximum seconds for servers to end after the leader; they usually need one second."""
 AT_ONCE_S = 5.0
 NOT_HEARD_S = 3.0
-"""If the leader failed within AT_ONCE_S of its start, other tasks get NOT_HEARD_S to end: they may
-not have reached it, and would wait."""
+"""If the leader failed within AT_ONCE_S of its own start, or of the last start of each task that
+still runs, these get NOT_HEARD_S to end: they may not have reached it, and would wait."""
 
 
 def follow_s(seen: RunState) -> float:
     """Seconds for which tasks other than evaluators may continue after the leader's end."""
     leader = seen.leader
     ends = seen.ends(leader)
-    lived = ends[-1] - seen.started_at(leader) if ends else AT_ONCE_S
-    failed = seen.tasks[leader].exit_code not in (0, None)
-    return NOT_HEARD_S if failed and lived < AT_ONCE_S else FOLLOW_S
+    if not ends or seen.tasks[leader].exit_code in (0, None):
+        return FOLLOW_S
+    since = ends[-1] - AT_ONCE_S
+    running = [task for task in seen.tasks if task != leader and not seen.is_done(task)]
+    at_once = seen.started_at(leader) > since or all(seen.started_at(it) > since for it in running)
+    return NOT_HEARD_S if at_once else FOLLOW_S
 
 
 STOPS_WITHIN_S = 15.0
@@ -208,10 +211,10 @@ class Watch:
         scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
         waits = scores or any(task.debug for task in self._cluster.tasks)
         grace = deadlines.evaluator_grace if waits else 0.0
-        deadline = self._clock.monotonic() + grace + follow_s(self.seen) - self._absence.total_s
+        deadline = self._clock.monotonic() + grace - self._absence.total_s
         while self._is_blind() or (
             not all(map(self.seen.is_done, self.seen.tasks))
-            and self._clock.monotonic() < deadline + self._absence.total_s
+            and self._clock.monotonic() < deadline + follow_s(self.seen) + self._absence.total_s
         ):
             self._poll(show)
         self._poll(show)
