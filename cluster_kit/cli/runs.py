@@ -261,7 +261,7 @@ def _words(change: Change) -> tuple[str, ...]:
         return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
     ratio = "" if change.ratio is None or change.what == "cluster" else f"{change.ratio:.2f}"
-    name = change.name.replace("_", " ")
+    name = change.name if change.what == "program" else change.name.replace("_", " ")
     return (
         change.what,
         "" if name == change.what else name,

@@ -174,7 +174,7 @@ def test_diff_shows_changes_of_the_program(cli: Cli, root: Path) -> None:
 
 
 def test_diff_of_two_programs_names_files_that_exist(cli: Cli, root: Path) -> None:
-    for hour, name in ((9, "one.py"), (10, "two.py")):
+    for hour, name in ((9, "one.py"), (10, "the_two.py")):
         run = saved(root, hour)
         files = {name: "0" * 64}
         write_record(run, Record("id", cluster(), Moment(0.0, 0.0, ""), 100.0, {}, {}, files))
@@ -186,9 +186,13 @@ def test_diff_of_two_programs_names_files_that_exist(cli: Cli, root: Path) -> No
         "--- runs/demo/20261122-090000/program/one.py",
         "+++ /dev/null",
         "--- /dev/null",
-        "+++ runs/demo/20261122-100000/program/two.py",
+        "+++ runs/demo/20261122-100000/program/the_two.py",
     ]
     assert all((root / head[4:]).exists() for head in heads)
+    assert [line.split()[1] for line in output.splitlines() if line.startswith("program")] == [
+        "one.py",
+        "the_two.py",
+    ]
 
 
 def test_diff_shows_changes_of_the_users_override_file(cli: Cli, root: Path) -> None:
