@@ -84,6 +84,18 @@ def test_a_leader_that_waited_for_peers_that_had_ended_says_so():
     assert peers.ended_too_early(closed) is None
 
 
+def test_a_leader_whose_ps_have_ended_says_that_they_have_to_stay():
+    peers = Peers(frozenset({"ps-0", "ps-1", "worker-1"}), retries=1)
+    peers.heard(Left("worker-1", DONE))
+    assert peers.missed_ps == ""
+    peers.heard(Left("ps-0", DONE))
+    stays = "a ps has to stay until the job's end, as `server.join()` does"
+    assert peers.missed_ps == f"ps-0 had already ended, with 0: {stays}"
+    told = peers.ended_too_early(Outcome(1, "failed", CUT_OFF[0], printed=True))
+    assert told is not None
+    assert told.headline == f"{CUT_OFF[0]} ({peers.missed_ps})"
+
+
 def test_many_peers_that_ended_are_counted():
     peers = Peers(frozenset(f"worker-{index}" for index in range(1, 31)), retries=1)
     assert peers.finished == ""

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from pairs import ONCE_THE_OTHER_IS_HERE
+from pairs import IS_HERE, MARK, ONCE_THE_OTHER_IS_HERE
 from pairs import start as start_pair
 from waiting import wait_for
 
@@ -70,7 +70,7 @@ def test_the_other_programs_of_an_all_reduce_start_again_too(run_task, free_port
 
 def test_a_job_of_several_programs_does_not_say_which_one_hangs() -> None:
     (alone, several, cut) = (
-        ended("no progress", tasks, again=True, several=several).message
+        ended("no progress", tasks, several=several).message
         for tasks, several in (((), False), ((), True), (("worker-1",), True))
     )
     unsure = "; any task may be the one that hangs"
@@ -84,6 +84,22 @@ def test_the_second_stall_ends_the_job(run_task, events, tmp_path):
     assert (end["reason"], end["exit_code"]) == ("stall", 6)
     assert "after it was started again" in end["message"]
     assert (tmp_path / "tries").read_text() == "xx"
+
+
+def test_a_stall_names_ps_whose_programs_have_ended(run_task, free_port, tmp_path, events):
+    hanging, short = tmp_path / "hanging.py", tmp_path / "short.py"
+    hanging.write_text(MARK + ONCE_THE_OTHER_IS_HERE + HANGS.format(steps=3, hangs=1))
+    short.write_text(MARK + IS_HERE)
+    cluster = {"worker": ["127.0.0.1:1"], "ps": ["127.0.0.1:2"]}
+    variables = {
+        "CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}",
+        "CLUSTER_KIT_SERVERS": "",
+        "CLUSTER_KIT_STALL_S": 4,
+    }
+    leader = run_task("worker-0", cluster, "run", str(hanging), **variables)
+    assert run_task("ps-0", cluster, "run", str(short), **variables).wait(60) == 0
+    assert leader.wait(60) == 6
+    assert "ps-0 had already ended, with 0: a ps has to" in events("worker-0")[-1]["message"]
 
 
 def test_a_stall_is_ignored_if_the_check_is_off(run_task, tmp_path):

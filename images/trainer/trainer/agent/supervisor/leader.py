@@ -158,17 +158,19 @@ class Leader:
             if isinstance(ended, Outcome):
                 return ended
             if isinstance(ended, Stalled):
-                standing = f"no progress for {ended.seconds:.0f} s"
+                again = " after it was started again" if self._has_stalled else ""
+                standing = f"no progress for {ended.seconds:.0f} s{again}"
                 reason = "; ".join([standing, *self._silent.cuts()])
                 if self._has_stalled or attempt > self._task.retries:
-                    if self._peers.finished and not self._task.has_ps:
+                    if self._peers.missed_ps:
+                        reason += f"; {self._peers.missed_ps}"
+                    elif self._peers.finished and not self._task.has_ps:
                         reason += (
                             f"; {self._peers.finished} ended with 0 and takes no part any more"
                         )
                     return stall.ended(
                         reason,
                         self._silent.cut_tasks(),
-                        again=self._has_stalled,
                         several=bool(self._task.peers) and not self._peers.finished,
                     )
                 self._has_stalled = True
@@ -256,7 +258,7 @@ class Leader:
                 elif isinstance(event, Stalled) and event.attempt == NO_ATTEMPT:
                     why = f"no progress for {event.seconds:.0f} s"
                     stall.keep_stacks(self._task, why, self._beacon_server)
-                    return stall.ended(why, self._success.running, again=False)
+                    return stall.ended(why, self._success.running)
         finally:
             over.set()
 
@@ -435,6 +437,8 @@ class Leader:
         said = f"the program was still running {after}; {stall.SHOWN}"
         if waits := self._child.waits_for() if self._child else "":
             said = f"the program had not ended {after}: {waits}"
+        elif self._peers.missed_ps:
+            said += f"; {self._peers.missed_ps}"
         return outcome.because(endings.JOB_DEADLINE, said)
 
     def _peers_say(self) -> Outcome | None:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -92,9 +92,14 @@ class Peers:
     @property
     def finished(self) -> str:
         """Return the names of the peers that have ended well; '' if there are none."""
-        more = len(self._finished) - MOST_NAMED
-        names = ", ".join(list(self._finished)[:MOST_NAMED])
-        return f"{names} and {more} more" if more > 0 else names
+        return _named(list(self._finished))
+
+    @property
+    def missed_ps(self) -> str:
+        """Return a sentence about the ps whose programs have ended well; '' if none has."""
+        ended = _named([name for name in self._finished if name.startswith("ps-")])
+        because = "a ps has to stay until the job's end, as `server.join()` does"
+        return f"{ended} had already ended, with 0: {because}" if ended else ""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -184,9 +189,17 @@ class Peers:
         if not self._finished or not _ECHO.search(leaders.message):
             return None
         return leaders.because_of(
-            f"{self.finished} had already ended, with 0: tasks that train together must take the"
+            self.missed_ps
+            or f"{self.finished} had already ended, with 0: tasks that train together must take the"
             " same number of steps, and each must save the model, not only one of them"
         )
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return the names as a list in words, of which at most MOST_NAMED are written."""
+    more = len(names) - MOST_NAMED
+    listed = ", ".join(names[:MOST_NAMED])
+    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def _is_echo(message: str, ours: str) -> bool:

@@ -287,16 +287,15 @@ def written(folder: Path) -> frozenset[tuple[str, int, int]]:
 SHOWN = f"where each task stands is in {stacks.KEPT}/ of the output"
 
 
-def ended(reason: str, tasks: tuple[str, ...], *, again: bool, several: bool = False) -> Outcome:
+def ended(reason: str, tasks: tuple[str, ...], *, several: bool = False) -> Outcome:
     """Return the outcome of a job that makes no progress.
 
     Args:
         tasks: those that are to blame; if empty, the leader is blamed.
         several: whether other tasks run the program, too, and one of them may be the cause.
     """
-    message = f"{reason}{' after it was started again' if again else ''}"
     unsure = "; any task may be the one that hangs" if several and not tasks else ""
-    return outcome.because(endings.STALL, f"{message}{unsure}; {SHOWN}", tasks)
+    return outcome.because(endings.STALL, f"{reason}{unsure}; {SHOWN}", tasks)
 
 
 def keep_stacks(task: Task, why: str, followers: BeaconServer | None) -> None:
