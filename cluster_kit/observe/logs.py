@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import threading
 from collections import deque
@@ -194,6 +195,7 @@ class Shown:
         """
         with self._lock:
             if not self._closed:
+                self._tell_at = math.inf  # once, at the end
                 self._next_window()
                 self._closed = True
                 with contextlib.suppress(EngineError):

@@ -237,8 +237,9 @@ def test_a_lost_worker_is_one_line(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes(*WORKER_LOST, *WORKER_LOST, "step 40")
     assert screen.lines == [WORKER_LOST[0], "step 40"]
-    screen.shown.finish(())
-    assert screen.lines[2:] == ["… 4 lines of errors left out, all in logs/chief-0.log"]
+    clock.pass_by(60.0)
+    screen.shown.finish(log([*WORKER_LOST, *WORKER_LOST, "step 40", *WORKER_LOST]).split("\n"))
+    assert screen.lines[2:] == ["… 7 lines of errors left out, all in logs/chief-0.log"]
 
 
 def test_of_a_long_tensorflow_error_the_beginning_is_shown(clock: Clock) -> None:
