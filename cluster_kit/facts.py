@@ -8,6 +8,12 @@ from typing import Literal
 
 Driver = Literal["nvidia", "cdi"]
 """How the engine provides GPUs: NVIDIA's runtime hook, or the Container Device Interface."""
+CDI_KIND = "nvidia.com/gpu"
+
+
+def without_kind(gpu: str) -> str:
+    """A GPU's index or UUID, without the kind of its CDI name: "0" of "nvidia.com/gpu=0"."""
+    return gpu.removeprefix(f"{CDI_KIND}=")
 
 
 @dataclass(frozen=True)

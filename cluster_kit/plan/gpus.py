@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cluster_kit.errors import HintText, Problem, Setting
-from cluster_kit.facts import Driver, Gpu, HostFacts
+from cluster_kit.facts import CDI_KIND, Driver, Gpu, HostFacts, without_kind
 from cluster_kit.programs.style import style_of
 from cluster_kit.resolved import PromisedGpu
 from cluster_kit.roles import PS, ROLES, WORKER, Role, gpu_pool
@@ -146,7 +146,6 @@ def shown(names: str | Sequence[str]) -> str:
     return to_toml(names if isinstance(names, str) else list(names))
 
 
-CDI_KIND = "nvidia.com/gpu"
 MIB = 2**20
 
 
@@ -173,7 +172,7 @@ class Device:
 
     def known_as(self, name: str) -> bool:
         """Whether `name` (an index, a UUID or a CDI name) identifies this device."""
-        return name.removeprefix(f"{CDI_KIND}=") in (self.short, self.uuid)
+        return without_kind(name) in (self.short, self.uuid)
 
     def engine_id(self, driver: Driver, written: str = "") -> str:
         """The id for the engine: as written in the manifest, else the index; a slice's is its UUID.
@@ -183,7 +182,7 @@ class Device:
         """
         if driver == "cdi":
             return f"{CDI_KIND}={self.short}"
-        return self.uuid if self.sliced else (written.removeprefix(f"{CDI_KIND}=") or self.short)
+        return self.uuid if self.sliced else (without_kind(written) or self.short)
 
     @property
     def described(self) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from cluster_kit.contract.times import DEBUGGER_PORT
 from cluster_kit.errors import Problem, Setting, UsageError
-from cluster_kit.facts import Gpu, HostFacts
+from cluster_kit.facts import Gpu, HostFacts, without_kind
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import DataTable, Manifest
-from cluster_kit.plan.gpus import CDI_KIND, pool_sizes
+from cluster_kit.plan.gpus import pool_sizes
 from cluster_kit.plan.tasks import PLENTY
 from cluster_kit.resolved import OWNER, Cluster, Dockerfile, Mount, Port, Task
 from cluster_kit.util.masking import looks_secret
@@ -50,7 +50,7 @@ def check_portable(manifest: Manifest) -> Iterator[Problem]:
             yield Problem(f"sidecar.{name}.environment.{key}", "", rule, instead)
     for key_path, names in _named(manifest):
         for name in names:
-            if not _index(name).isdecimal():
+            if not without_kind(name).isdecimal():
                 rule = "only one host has it: a portable file can name GPUs by their index"
                 yield Problem(key_path, to_toml(name), rule, 'write its index, e.g. `"0"`')
     asks = manifest.gpus == "require" or any(names for _, names in _named(manifest))
@@ -71,15 +71,11 @@ def _named(manifest: Manifest) -> Iterator[tuple[str, list[str]]]:
 def _indexes(manifest: Manifest) -> Iterator[int]:
     """Yields the indexes of all GPUs that the file names; `require` takes the first ones."""
     for _, names in _named(manifest):
-        yield from (int(_index(name)) for name in names if _index(name).isdecimal())
+        yield from (int(without_kind(name)) for name in names if without_kind(name).isdecimal())
     if manifest.gpus == "require":
         each = manifest.gpus_per_worker or 1
         tasks = 1 if manifest.share_gpus else min(sum(pool_sizes(manifest).values()), 2**10)
         yield from range(tasks * each)
-
-
-def _index(name: str) -> str:
-    return name.removeprefix(f"{CDI_KIND}=")
 
 
 def everywhere(loaded: Loaded) -> frozenset[str]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cluster_kit.contract.events import Epoch, Evaluation, Event, Placement, Step
+from cluster_kit.facts import without_kind
 from cluster_kit.observe.progress import Entry, Figures, figures_of, number
 from cluster_kit.observe.usage import SHORTEST_S, Rates, Sample, rates_between
 from cluster_kit.report.lanes import Lane, Mark, Span, lanes_of, thinned, with_faults
@@ -272,7 +273,7 @@ def facts_with(
                 "name": task.name,
                 "role": task.role,
                 "ip": run.cluster.fixed_ip(task),
-                "gpus": list(task.gpus),
+                "gpus": list(map(without_kind, task.gpus)),
                 "leads": task.name == run.cluster.leader.name,
                 **{key: outcomes.get(task.name, {}).get(key) for key in _TASK},
                 "log": f"logs/{task.name}.log" if task.name in run.logs else None,

@@ -10,6 +10,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
+from cluster_kit.facts import without_kind
 from cluster_kit.observe.task_view import GOOD_CODES, State, TaskView
 from cluster_kit.observe.usage import Usage
 from cluster_kit.platforms.engine import Container
@@ -208,7 +209,7 @@ def remarks(tasks: Iterable[TaskView]) -> list[str]:
 
 def _gpus(task: TaskView) -> str:
     """The requested GPUs, a mark if the task has different ones, and their utilization."""
-    requested = ",".join(task.gpus) or "-"
+    requested = ",".join(map(without_kind, task.gpus)) or "-"
     if task.gpu_problem:
         return f"{requested} (sees {len(task.gpus_seen or ())})"
     busy = task.usage.gpu_busy if task.usage else None

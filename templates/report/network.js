@@ -81,12 +81,13 @@ function picture(whole) {
 
 function drawNode(task, { x, y, width }, blamed) {
   const gpus = task.gpus.length ? `GPU ${task.gpus.join(", ")}` : "no GPU";
+  const fits = gpus.length <= 9 ? gpus : task.gpus.length === 1 ? "1 GPU" : `${task.gpus.length} GPUs`;
   const words = task.of ? `${task.name}${task.leads ? ", one leads" : ""}\n${task.of.map((one) => `${one.name} ${one.ip}`).slice(0, 20).join("\n")}${task.count > 20 ? "\n…" : ""}`
     : `${task.name} (${task.role}${task.leads ? ", leads" : ""})\n${task.ip}\n${gpus}\nexit code ${task.exit_code ?? "–"}, restarts ${task.restarts ?? 0}`;
   return explained(drawn("g", { class: `node${blamed ? " blamed" : ""}`, tabindex: 0, role: "img", "aria-label": words },
     drawn("rect", { x, y, width, height: NODE.height, rx: 6 }),
     drawn("text", { x: x + 10, y: y + 19, "font-weight": 600 }, task.name + (task.leads ? " ★" : "")),
-    drawn("text", { x: x + 10, y: y + 36, class: "soft" }, task.span || `${task.ip} · ${gpus}`)), words);
+    drawn("text", { x: x + 10, y: y + 36, class: "soft" }, task.span || `${task.ip} · ${fits}`)), words);
 }
 
 // A line from one task to another as four points of a curve, and whether it leads away from the first role.

@@ -9,7 +9,7 @@ import pytest
 
 from cluster_kit.report.facts import MOST_VALUES, Edge, charts_of, edges_of, facts_of, repeated
 from cluster_kit.report.page import page, profiles_of, samples_of
-from tests.make import cluster
+from tests.make import cluster, gpus, host
 from tests.unit.metrics.runs import SINCE, begun, uses
 from tests.unit.report.runs import CLUSTER, TAKEN, changed, started, told, trained, used
 
@@ -40,6 +40,12 @@ def test_the_facts_have_everything_that_a_page_shows() -> None:
         {"sender": "worker-0", "receiver": "ps-0", "bytes": 900, "bps": 100}
     ]
     json.dumps(facts, allow_nan=False)
+
+
+def test_gpus_are_named_without_the_kind_that_cdi_needs() -> None:
+    with_gpus = cluster(host(gpus=gpus(2), gpu_driver="cdi"), worker=2, ps=1, gpus="auto")
+    tasks = facts_of(changed(cluster=with_gpus))["tasks"]
+    assert [task["gpus"] for task in tasks if task["role"] == "worker"] == [["0"], ["1"]]
 
 
 def test_a_run_without_any_event_has_a_page() -> None:
@@ -128,8 +134,8 @@ def test_the_command_repeats_the_run() -> None:
 
 def test_gpus_have_curves_if_there_are_any(tmp_path: Path) -> None:
     run = begun(tmp_path)
-    gpus = ([{"busy": 0.5, "memory": 10}, {"busy": 1.0, "memory": 20}], [{"busy": None}], [])
-    for at, told_of in enumerate(gpus):
+    given = ([{"busy": 0.5, "memory": 10}, {"busy": 1.0, "memory": 20}], [{"busy": None}], [])
+    for at, told_of in enumerate(given):
         uses(run, at, "worker-0", float(at), gpus=told_of)
         uses(run, at, "ps-0", float(at))
     samples = samples_of(run.output, CLUSTER, SINCE, {})

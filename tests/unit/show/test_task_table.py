@@ -34,7 +34,7 @@ def test_a_table_row_holds_ip_gpus_state_and_figures() -> None:
 
 def test_the_resource_use_of_a_task_is_shown_if_there_is_room() -> None:
     using = Usage(76_000_000, cpus=0.834, rx_bps=1_000_000, tx_bps=234_000, gpu_busy=0.97)
-    task = TaskView("worker-0", "worker", "172.28.0.100", ("0",), usage=using)
+    task = TaskView("worker-0", "worker", "172.28.0.100", ("nvidia.com/gpu=0",), usage=using)
     idle = TaskView("ps-0", "ps", "172.28.0.20", ())
     new = TaskView("ps-1", "ps", "172.28.0.21", (), usage=Usage(9_000))
 
