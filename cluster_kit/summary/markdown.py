@@ -30,12 +30,15 @@ from cluster_kit.workspace import RunDirectory, Workspace
 class Evidence:
     """A run's outcome, the starts and ends of its containers, and its losses (see `losses`).
 
-    A run that never started has only an outcome, without tasks and directory.
+    `ended` is the run's end in Unix seconds, if known: the events end before the kit ends the tasks
+    of a run that was interrupted. A run that never started has only an outcome, without tasks and
+    directory.
     """
 
     outcome: Outcome
     events: tuple[Event, ...] = ()
     losses: tuple[tuple[int, float], ...] = ()
+    ended: float = -math.inf
 
 
 def read(reference: str, workspace: Workspace) -> Evidence:
@@ -66,7 +69,12 @@ def read(reference: str, workspace: Workspace) -> Evidence:
     ] or None  # the outcome of a job that was judged on a node lists none
     entries = ProgressReader(run.output, since, sizes, tasks=names).each()
     points = losses(entries, leader_of(outcome))
-    return Evidence(outcome, tuple(read_events(run, since)), tuple(points))
+    return Evidence(outcome, tuple(read_events(run, since)), tuple(points), _ended(outcome, since))
+
+
+def _ended(outcome: Outcome, since: float) -> float:
+    seconds = outcome.timings_s
+    return since + seconds.get("total", 0.0) - sum(seconds.get(step, 0.0) for step in _BEFORE)
 
 
 def _record(run: RunDirectory, outcome: Outcome) -> Record | None:
@@ -178,13 +186,16 @@ class Span:
     exit_code: int | None
 
 
-def spans(events: Sequence[Event], order: Sequence[str] = ()) -> list[Span]:
-    """The time from start to end of every container, grouped by task, in the order of `tasks`."""
+def spans(
+    events: Sequence[Event], order: Sequence[str] = (), until: float = -math.inf
+) -> list[Span]:
+    """The time from start to end of every container, grouped by task, in the order of `order`; one
+    whose end is not known lasts until the last event, or `until` if that is later."""
     lives = {**dict.fromkeys(order, ()), **lives_of(sorted(events, key=lambda event: event.time))}
     begun = [start for lives_of_task in lives.values() for start in starts(lives_of_task)]
     if not begun:
         return []
-    zero, last = min(begun), max(event.time for event in events)
+    zero, last = min(begun), max(until, *(event.time for event in events))
     return [
         Span(task, begin - zero, end - zero, life.exit_code)
         for task, lives_of_task in lives.items()
@@ -212,7 +223,7 @@ def _bar(span: Span) -> str:
     begin = round(span.begin * 1000)
     end = max(begin + 1, round(span.end * 1000))
     if span.exit_code is None:
-        return f"did not end :active, {begin}, {end}"
+        return f"until the end of the run :active, {begin}, {end}"
     kind = "done" if span.exit_code in NOT_FAILED else "crit"
     return f"exit {span.exit_code} :{kind}, {begin}, {end}"
 
@@ -288,6 +299,8 @@ MOST_WORDS = 20_000
 LONGEST = 300
 """Maximum characters of a note or a cell."""
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
+_BEFORE = ("plan", "render", "preflight", "build", "data")
+"""The steps of a run before its containers, in its timings."""
 _STEPS = ("plan", "preflight", "build", "up", "first_step", "train", "down")
 
 
@@ -389,7 +402,7 @@ def _metrics(outcome: Outcome) -> str:
 def _pictures(evidence: Evidence) -> Iterator[str]:
     outcome = evidence.outcome
     order = [task.name for task in outcome.tasks]
-    lanes = gantt(spans(evidence.events, order), outcome.blame or "")
+    lanes = gantt(spans(evidence.events, order, evidence.ended), outcome.blame or "")
     yield from _section("Tasks over time, in seconds", _mermaid(lanes))
     line = curve(evidence.losses)
     yield from _section("Loss over steps", _mermaid(line))

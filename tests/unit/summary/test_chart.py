@@ -20,6 +20,7 @@ def test_a_container_is_drawn_from_each_start_to_its_end() -> None:
         Span("ps-0", 0.0, 3.0, 137),
         Span("ps-0", 4.0, 7.0, None),
     ]
+    assert spans(EVENTS, ["ps-0"], until=109.5)[1] == Span("ps-0", 4.0, 9.5, None)
     assert spans([]) == []
     assert spans([Event(1.0, "create", "ps-0", None), Event(2.0, "die", "ps-0", 1)]) == []
 
@@ -33,7 +34,7 @@ def test_a_lane_shows_how_each_life_ended() -> None:
         "    exit 0 :done, 500, 7000",
         "    section ps-0",
         "    exit 137 :crit, 0, 3000",
-        "    did not end :active, 4000, 7000",
+        "    until the end of the run :active, 4000, 7000",
     ]
     assert gantt([]) == ""
     assert "    exit 143 :done, 5, 6" in gantt([Span("ps-0", 0.005, 0.005, 143)])

@@ -58,6 +58,7 @@ def test_of_a_resumed_run_only_its_own_part_is_read(
     evidence = read(str(run), workspace)
     assert evidence.events == EVENTS[3:]
     assert evidence.losses == ((30, 1.0),)
+    assert evidence.ended == pytest.approx(103.5 + 8.04)
     recorded("another run's")
     assert read(str(run), workspace).events == EVENTS
 
