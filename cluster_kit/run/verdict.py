@@ -124,6 +124,12 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
         verdict = _judge_evaluators(cluster, seen)
         return replace(verdict, decided=_decided(cluster, seen)) if verdict.success else verdict
     verdict = replace(_judge_leader(seen), decided=_decided(cluster, seen))
+    if verdict.reason == Reason.SILENT and _failed_for_good(seen, verdict.blame):
+        first, _, _ = _last_failure(seen, verdict.blame)
+        words = (end.message if (end := seen.end_of(seen.leader)) else None) or "it was silent"
+        message = f"{first} ({_spent(seen, verdict.blame)}); {words}"
+        code = TrainingFailed.exit_code
+        verdict = replace(verdict, exit_code=code, reason=Reason.FAILED, message=message)
     if lost_node := absences.node_text(seen, verdict.blame):
         verdict = replace(verdict, exit_code=CODES[Reason.SILENT], reason=Reason.SILENT)
     lost_node = lost_node or absences.refusal(seen, verdict.blame)
@@ -249,15 +255,23 @@ def _failed_for_good(seen: RunState, task: str) -> bool:
 
 
 def _judge_awaited(seen: RunState, name: str) -> Verdict:
-    code, failures = seen.tasks[name].exit_code, seen.final_failures(name)
-    first = f"{name} ended with exit code {code}{_meaning(seen, name, code)}"
-    if failures and failures[-1].message:
-        first = failures[-1].message
-    first, newline, rest = first.partition("\n")
-    times, retries = seen.own_restarts(name) + 1, seen.retries[name]
-    spent = f"{times} {'time' if times == 1 else 'times'}; {retries} retries"
-    message = f"{first} ({spent}), and {seen.leader}, which began again, needs it{newline}{rest}"
+    first, newline, rest = _last_failure(seen, name)
+    needed = f"and {seen.leader}, which began again, needs it"
+    message = f"{first} ({_spent(seen, name)}), {needed}{newline}{rest}"
     return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message)
+
+
+def _last_failure(seen: RunState, name: str) -> tuple[str, str, str]:
+    """How a task failed last: the first line, a newline, and the rest, as of `partition`."""
+    code, failures = seen.tasks[name].exit_code, seen.final_failures(name)
+    message = failures[-1].message if failures else None
+    ended = f"{name} ended with exit code {code}{_meaning(seen, name, code)}"
+    return (message or ended).partition("\n")
+
+
+def _spent(seen: RunState, name: str) -> str:
+    times = seen.own_restarts(name) + 1
+    return f"{times} {'time' if times == 1 else 'times'}; {seen.retries[name]} retries"
 
 
 def _judge_leader(seen: RunState) -> Verdict:

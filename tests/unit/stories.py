@@ -43,6 +43,15 @@ class Story:
     def oom(self, time: float, task: str) -> Story:
         return self._event(time, "oom", task, None)
 
+    def starves(self, time: float, task: str, times: int) -> Story:
+        """It runs out of memory, and is started again each time but the last."""
+        story = self.oom(time, task).dies(time + 0.1, task, 137)
+        for _ in range(times - 1):
+            story = story.start(time + 0.2, task)
+            story = story.oom(time + 0.3, task).dies(time + 0.4, task, 137)
+            time += 0.5
+        return story
+
     def says(self, time: float, task: str, event: str, **fields: Any) -> Story:
         return Story(self.seen.with_entry(as_entry(task, time, event, fields)))
 

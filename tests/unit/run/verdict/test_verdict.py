@@ -74,10 +74,16 @@ SCENARIOS = {
         Story.of().oom(8.9, "chief-0").ends(9, "chief-0", 137, "failed", "killed by signal 9"),
         "ended", 5, "failed", "chief-0", "killed by signal 9 (out of memory: raise its `memory`",
     ),
-    "a worker runs out of memory until no restart is left": (
+    "a worker runs out of memory, and is not back in time": (
         Story.of().oom(9, "worker-1").dies(9.1, "worker-1", 137)
         .ends(40, "chief-0", 6, "silent", "worker-1's server has not answered", "worker-1"),
         "ended", 6, "silent", "worker-1", "worker-1 ran out of memory: raise its `memory` limit",
+    ),
+    "a worker runs out of memory until no restart is left": (
+        Story.of().starves(9, "worker-1", times=4)
+        .ends(40, "chief-0", 6, "silent", "worker-1's server has not answered", "worker-1"),
+        "ended", 5, "failed", "worker-1", "(out of memory: raise its `memory` limit) (4 times; 3 "
+        "retries); worker-1's server has not answered",
     ),
     "a worker runs out of memory, comes back, and is silent later": (
         Story.of().oom(9, "worker-1").dies(9.1, "worker-1", 137).start(9.5, "worker-1")
