@@ -109,6 +109,17 @@ def test_no_steps_are_expected_during_validation_and_in_a_new_attempt(waits, fil
     assert written(file) == []
 
 
+def test_training_does_not_wait_for_a_task_that_is_back_while_another_is_away(waits, file):
+    """Each worker of an all-reduce fails because of the one that was killed."""
+    train(waits, 0)
+    waits.heard(Left("worker-2", LOST), 1)
+    waits.begin_attempt()
+    waits.heard(Left("worker-1", FAILED), 3)
+    waits.heard(Joined("worker-1"), 6)
+    look(waits, *range(7, 20))
+    assert written(file) == []
+
+
 def test_training_waits_for_a_task_until_it_is_back_or_a_step_is_made_without_it(waits):
     """A task that is only silent may be alive: a step that it lost would hang for ever."""
     assert not waits.for_task

@@ -147,12 +147,12 @@ class Waits:
         self._leader = leader
         self._finished: set[str] = set()
         self._reports_steps = False
+        self._away: set[str] = set()
         self.begin_attempt()
 
     def begin_attempt(self) -> None:
-        """Reset: all tasks start again."""
+        """Reset: all tasks that are there start again."""
         self._lost: dict[str, float] = {}
-        self._away: set[str] = set()
         self._told: set[str] = set()
         self._steps: dict[str, object] = {}
         self._phase = TRAINING
@@ -205,7 +205,10 @@ class Waits:
         """
         if self._phase != TRAINING or not self._reports_steps:
             return
+        away = any(not name.startswith(EVALUATOR) for name in self._away)
         for name, since in list(self._lost.items()):
+            if away and name not in self._away:
+                continue  # it is back, and waits itself
             if name not in self._told and now >= since + AFTER_S:
                 self._told.add(name)
                 self._progress.write("waiting", of=name, seconds=round(now - since, 1))
