@@ -31,6 +31,8 @@ class BuiltIn:
     first. If images are directly in class folders, the program divides them."""
     pipeline: str = ""
     """The configuration file that it reads in its data set, unless an argument names another."""
+    scores: bool = True
+    """Whether its evaluator scores checkpoints; otherwise a cluster that runs it has none."""
     data_service: bool = False
     """Whether it lets data workers prepare its input, if there are any."""
     steps: tuple[str, ...] = ()
@@ -77,6 +79,7 @@ _PROGRAMS = (
         "Fits a line in graph mode: the smallest training with parameter servers.",
         styles=("all-tasks",),
         between_graph=True,
+        scores=False,
         steps=("--steps",),
         modules=("numpy",),
     ),

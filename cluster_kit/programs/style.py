@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from cluster_kit.errors import HintText, Problem, Setting
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.resolved import OWN_IMAGE
-from cluster_kit.roles import CHIEF, PS, ROLES, WORKER, Style
+from cluster_kit.roles import CHIEF, EVALUATOR, PS, ROLES, WORKER, Style
 
 if TYPE_CHECKING:  # building the manifest's models takes long; many commands read none
     from cluster_kit.manifest.schema import Manifest
@@ -61,6 +61,10 @@ def check_style(manifest: Manifest) -> Iterator[Problem]:
     if program is not None and coordinated and "coordinator" not in program.styles:
         rule = f"every replica of {manifest.program} runs the program: no chief coordinates them"
         yield Problem("style", f'"{manifest.style}"', rule, ("write ", ALL_TASKS), reads)
+    if program is not None and not program.scores and (count := manifest.count(EVALUATOR.name)) > 0:
+        rule = f"{manifest.program} has nothing that an evaluator scores"
+        none = ("write ", Setting(EVALUATOR.name, 0))
+        yield Problem(EVALUATOR.name, str(count), rule, none, ("program",))
     if manifest.ps_runs == "program" and coordinated:
         rule = "under a coordinator every ps is a server"
         server = Setting("ps_runs", "server")

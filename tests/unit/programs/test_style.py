@@ -54,6 +54,13 @@ def test_a_program_is_refused_in_styles_that_the_catalog_does_not_name(program: 
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
+def test_an_evaluator_is_refused_if_the_program_has_nothing_to_score(program: str) -> None:
+    asked = manifest(program=program, style="all-tasks", evaluator=1)
+    refused = any(problem.key_path == "evaluator" for problem in check_style(asked))
+    assert refused is not PROGRAMS[program].scores
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_replicas_that_share_variables_need_a_ps(program: str) -> None:
     row = PROGRAMS[program]
     asked = manifest(program=program, style="all-tasks", chief=0, worker=2, ps=0)
