@@ -252,8 +252,11 @@ def _options_are_proposed() -> Iterator[None]:
         if type(error).__name__ != "NoSuchOption":
             message = usage_error.format_message().rstrip(".")
             text = f"{command}: {message[:1].lower()}{message[1:]}"
-            begun = str(usage_error.ctx.params.get("args") or "") if usage_error.ctx else ""
+            given = usage_error.ctx.params if usage_error.ctx else {}
+            begun = str(given.get("args") or "")
             quoted = f"; write several words in quotes: `--args '{begun} …'`" if begun else ""
+            if given.get("sets") and not begun:
+                quoted = "; write `--set` before each key"
             raise UsageError(text, f"`{command} --help` shows what it takes{quoted}") from None
         name = usage_error.option_name
         known = [

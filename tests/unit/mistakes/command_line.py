@@ -147,6 +147,10 @@ MISTAKES: dict[str, CommandLine] = {
         (*RENDER, "--args", "--epochs", "3"), "(3)", "unexpected extra argument",
         "in quotes: `--args '--epochs …'`",
     ),
+    "two keys after one --set": (
+        (*RENDER, "--set", "retries=5", "deadline.job=2h"), "(deadline.job=2h)",
+        "unexpected extra argument", "write `--set` before each key",
+    ),
     "a key in the plural": (
         (*RENDER, "--set", "deadline.jobs=5m"), "--set deadline.jobs", "no such key",
         "did you mean `job`?",
