@@ -68,6 +68,17 @@ def test_a_long_error_that_was_truncated_is_recognized():
     assert peers.failed(Outcome(1, "failed", words)) is None
 
 
+def test_the_same_error_about_other_values_is_recognized():
+    words = (
+        "ValueError: <Variable at 0x7f{}>, [[ 0.{},\n  {}e-05]], of shape (3, {}), is not in scope"
+    )
+    peers = Peers(frozenset({"worker-1"}), retries=1)
+    peers.heard(Left("worker-1", "failed", words.format("a0", 12, "-1.5", 4)))
+    assert peers.failed(Outcome(1, "failed", words.format("b1", 3456, "2.25", 4))) is None
+    other = peers.failed(Outcome(1, "failed", words.format("a0", 12, "-1.5", 5)))
+    assert other is not None and other.tasks == ("worker-1",)
+
+
 def test_a_leader_that_waited_for_peers_that_had_ended_says_so():
     peers = Peers(frozenset({"worker-1", "worker-2"}), retries=1)
     closed = Outcome(1, "failed", f"{CUT_OFF[0]}\nin a step", printed=True)

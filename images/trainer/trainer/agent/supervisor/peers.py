@@ -49,6 +49,8 @@ LOOK_S = 0.05
 
 COMPARED = 4_000
 """The number of characters by which messages are compared: a peer's may arrive truncated."""
+_OF_A_PROCESS = re.compile(r"0x[0-9a-f]+|[\s+-]*\d+\.\d*(e[+-]?\d+)?\s*")
+"""Addresses of objects, and values such as random weights, which differ between tasks."""
 _ECHO = re.compile(
     r"\b(Unavailable|Aborted|Cancelled|DeadlineExceeded)Error\b|[Cc]onnection re(set|fused)"
     r"|connection (\S+ )*was lost|coordination service|failed to connect|Socket closed"
@@ -164,7 +166,7 @@ class Peers:
         """
         ours = leaders.message
         for event in self._left:
-            same = event.message[:COMPARED] == ours[:COMPARED]
+            same = _comparable(event.message) == _comparable(ours)
             if event.how == FAILED and not same and not _is_echo(event.message, ours):
                 return Outcome(
                     leaders.exit_code, endings.FAILED, failure_sentence(event), (event.task,)
@@ -193,6 +195,11 @@ class Peers:
             or f"{self.finished} had already ended, with 0: tasks that train together must take the"
             " same number of steps, and each must save the model, not only one of them"
         )
+
+
+def _comparable(message: str) -> str:
+    """Return what a program's error has in common with the same error of another task."""
+    return _OF_A_PROCESS.sub("0", message)[:COMPARED]
 
 
 def _named(names: Sequence[str]) -> str:
