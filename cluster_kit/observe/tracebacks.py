@@ -200,6 +200,25 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "create the strategy first, before other code creates a tensor",
         ),
         (
+            r"was not created in the distribution strategy scope",
+            "create the model, its optimizer and its metrics inside `with strategy.scope():`",
+        ),
+        (
+            r"Shape mismatch in the collective instance",
+            "the tasks were at different places of the program: all must make the same model, take "
+            "the same number of steps, and save and evaluate together",
+        ),
+        (
+            r"OutOfRangeError: End of sequence",
+            "the data ended before the training: add `.repeat()` to the dataset, or take fewer "
+            "steps",
+        ),
+        (
+            r'\bJob "\w+" was not defined in cluster',
+            "the program's ClusterSpec has no such job: name its jobs as TF_CONFIG does (chief or "
+            "master, worker, ps)",
+        ),
+        (
             r"^RuntimeError: can't start new thread|pthread_create(\(\))? failed"
             r"|^ *what\(\): +Resource temporarily unavailable"
             r"|^BlockingIOError: \[Errno 11\] Resource temporarily unavailable$",

@@ -313,6 +313,26 @@ KNOWN_ERRORS = [
         "create the strategy first",
     ),
     (
+        "ValueError: Variable (<tf.Variable 'dense/kernel:0' numpy=\narray([[ 0.1]],\n"
+        "      dtype=float32)>) was not created in the distribution strategy scope of (<tensorflow",
+        "inside `with strategy.scope():`",
+    ),
+    (
+        "tensorflow.python.framework.errors_impl.InvalidArgumentError: Collective ops is aborted "
+        "by: Shape mismatch in the collective instance 332. Op at device /job:worker/replica:0/"
+        "task:0/device:CPU:0 expected shape [] but another member in the group expected shape [9].",
+        "take the same number of steps",
+    ),
+    (
+        "tensorflow.python.framework.errors_impl.OutOfRangeError: End of sequence\n"
+        '  File "/program/train.py", line 16, in <module>\n\t [[{{node IteratorGetNext}}]]',
+        "add `.repeat()`",
+    ),
+    (
+        'errors_impl.InternalError: Job "ps" was not defined in cluster',
+        "name its jobs as TF_CONFIG does",
+    ),
+    (
         "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating "
         "tensor with shape[1073741824] and type float on /job:localhost/replica:0/task:0/device:"
         "GPU:0 by allocator GPU_0_bfc [Op:Fill] name:",
