@@ -19,7 +19,16 @@ from rich.console import Console
 
 from cluster_kit.image.kit_image import image_present, image_tag
 from cluster_kit.this_host import this_host
-from tests.bench import idle_server, planning, serving, stop, throughput, watching, whole_job
+from tests.bench import (
+    growth,
+    idle_server,
+    planning,
+    serving,
+    stop,
+    throughput,
+    watching,
+    whole_job,
+)
 from tests.bench.bench import Bench, BenchError, load, remove_all
 from tests.bench.machine import machine
 from tests.bench.measured import Measured, Result, Skipped
@@ -34,6 +43,8 @@ MEASURES: dict[str, Callable[[Bench], Sequence[Result]]] = {
     "serve": serving.measure,
     "throughput": throughput.measure,
 }
+ALONE: dict[str, Callable[[Bench], Sequence[Result]]] = {"growth": growth.measure}
+"""Those that take half an hour: only if they are named."""
 QUICK = "quick"
 """In place of a measure: the first size of each, measured once: three minutes."""
 BUILD = Path(__file__).resolve().parents[2] / "build" / "bench"
@@ -44,7 +55,7 @@ BUSY = 0.35
 def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.bench")
     options.add_argument(
-        "measures", nargs="*", metavar="MEASURE", help=", ".join([QUICK, *MEASURES])
+        "measures", nargs="*", metavar="MEASURE", help=", ".join([QUICK, *MEASURES, *ALONE])
     )
     options.add_argument("--pairs", type=int, help="repeat each measurement this often")
     options.add_argument("--image", help="the trainer image (default: the one of this checkout)")
@@ -54,9 +65,10 @@ def main() -> int:
     given = options.parse_args()
     quick = QUICK in given.measures
     measures = [name for name in given.measures if name != QUICK] or [*MEASURES]
-    unknown = [name for name in measures if name not in MEASURES]
+    every = {**MEASURES, **ALONE}
+    unknown = [name for name in measures if name not in every]
     if unknown:
-        options.error(f"no measure {', '.join(unknown)}; there are: {QUICK}, {', '.join(MEASURES)}")
+        options.error(f"no measure {', '.join(unknown)}; there are: {QUICK}, {', '.join(every)}")
     try:
         before = read_json(given.against) if given.against else None
     except (OSError, ValueError) as error:
@@ -69,13 +81,13 @@ def main() -> int:
         try:
             facts = machine(bench)
             _warn_if_busy(console, facts["cpus"])
-            results = [result for name in measures for result in MEASURES[name](bench)]
+            results = [result for name in measures for result in every[name](bench)]
         except BenchError as error:
             console.print(f"no figures: {error}", style="red", markup=False)
             return 4
     BUILD.mkdir(parents=True, exist_ok=True)
     write_json(results, facts, BUILD)
-    _draw(results, facts, console)
+    _draw(results, facts, console, quick)
     for result in results:
         if isinstance(result, Skipped):
             console.print(f"skipped {result.title}: {result.reason}")
@@ -86,12 +98,21 @@ def main() -> int:
     return int(any(missed))
 
 
-def _draw(results: Sequence[Result], facts: dict[str, object], console: Console) -> None:
+def _draw(
+    results: Sequence[Result], facts: dict[str, object], console: Console, quick: bool
+) -> None:
     # matplotlib is slow to import, and must not be in memory while something is measured.
     from tests.bench.picture import draw
 
-    draw(results, facts, BUILD / "bench.png")
-    console.print(f"written: {BUILD.relative_to(BUILD.parents[1])}/ bench.json, bench.png")
+    written = ["bench.json"]
+    compared = [one for one in results if not one.key.startswith("growth_")]
+    if compared:
+        draw(compared, facts, BUILD / "bench.png")
+        written.append("bench.png")
+    if len(compared) < len(results):
+        growth.draw(results, BUILD / "growth.png", quick=quick)
+        written.append("growth.png")
+    console.print(f"written: {BUILD.relative_to(BUILD.parents[1])}/ {', '.join(written)}")
 
 
 @contextlib.contextmanager

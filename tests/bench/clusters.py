@@ -19,15 +19,22 @@ from tests.bench.bench import HERE, JOB, OWN, Bench
 MANIFEST = 'format = 1\nname = "bench"\n'
 
 
-def planned(bench: Bench, way: str, workers: int, ps: int, *args: str) -> Cluster:
-    """Returns a cluster with a chief that runs the job and these servers, on a free subnet."""
+def planned(
+    bench: Bench, way: str, workers: int, ps: int, *args: str, program: Path = JOB, chief: int = 1
+) -> Cluster:
+    """Returns a cluster with a chief that runs the job and these servers, on a free subnet.
+
+    Without a chief, each worker runs it.
+    """
     file = bench.scratch / "bench.toml"
     file.write_text(MANIFEST)
     overrides = {
         "name": f"{bench.name}-{way}",
         "worker": workers,
         "ps": ps,
-        "program": str(JOB),
+        "chief": chief,
+        "style": "coordinator" if chief else "all-tasks",
+        "program": str(program),
         "args": list(args),
     }
     loaded = load(file, overrides)
@@ -38,25 +45,29 @@ def planned(bench: Bench, way: str, workers: int, ps: int, *args: str) -> Cluste
     return plan(loaded, resolve(loaded.manifest, bench.scratch), facts, images)
 
 
-def kit_file(bench: Bench, workers: int, ps: int, *args: str) -> tuple[Cluster, Path]:
+def kit_file(
+    bench: Bench, workers: int, ps: int, *args: str, program: Path = JOB, chief: int = 1
+) -> tuple[Cluster, Path]:
     """The cluster as the kit renders it."""
-    cluster = planned(bench, "kit", workers, ps, *args)
+    cluster = planned(bench, "kit", workers, ps, *args, program=program, chief=chief)
     return cluster, _written(bench, "kit", render(cluster))
 
 
-def plain_file(bench: Bench, workers: int, ps: int) -> tuple[Cluster, Path]:
+def plain_file(
+    bench: Bench, workers: int, ps: int, *args: str, program: Path = JOB, chief: int = 1
+) -> tuple[Cluster, Path]:
     """Write the same tasks, with similar addresses, as containers that all run the job.
 
     This is how articles and examples write it: an image, the program, TF_CONFIG, and a fixed
     address.
     """
-    cluster = planned(bench, "plain", workers, ps)
+    cluster = planned(bench, "plain", workers, ps, *args, program=program, chief=chief)
     configs = tf_configs(cluster)
     services = {
         task.name: {
             "image": cluster.image,
             "container_name": f"{cluster.name}-{task.name}",
-            "entrypoint": ["python3", "/program/job.py"],
+            "entrypoint": ["python3", f"/program/{program.name}", *args],
             "volumes": [f"{HERE}:/program:ro"],
             "environment": {"TF_CONFIG": configs[task.name], "no_proxy": str(cluster.subnet)},
             "networks": {"cluster": {"ipv4_address": str(task.ip)}},

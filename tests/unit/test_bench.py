@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.bench.measured import Bar, Measured
+from tests.bench.growth import Cell, Cost, more
+from tests.bench.measured import Bar, Measured, Skipped
 from tests.bench.report import print_changes, read_json, write_json
 
 
@@ -42,3 +43,16 @@ def test_the_history_keeps_every_run_and_the_newest_is_compared(tmp_path: Path) 
     other.write_text("[]")
     with pytest.raises(ValueError, match="not a file of"):
         read_json(other)
+
+
+def test_the_cost_of_more_workers_is_compared_and_not_that_of_the_first() -> None:
+    few, many = row = [Cell("sync", 1, 1), Cell("sync", 32, 1)]
+
+    def cost(first_step_s: float) -> list[Cost]:
+        return [Cost(first_step_s, step_ms=5, step_cpu_ms=1, memory_mb=1)]
+
+    costs = {few: (cost(2), cost(20)), many: (cost(13), cost(30))}  # the kit's, the plain way's
+    found = more(row, costs, "first_step_s")
+    assert isinstance(found, Measured)
+    assert (found.value, found.verdict) == (pytest.approx(1.1), "met")
+    assert isinstance(more(row, costs, "step_ms"), Skipped), "nothing grew"
