@@ -229,6 +229,11 @@ class RunDirectory:
         return self.path / "program"
 
     @property
+    def requirements(self) -> Path:
+        """The pip requirements of the program; absent if there are none."""
+        return self.path / "requirements.txt"
+
+    @property
     def override(self) -> Path:
         """The user's file that was merged into the cluster's file; absent if there was none."""
         return self.path / "override.yaml"

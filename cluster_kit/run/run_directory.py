@@ -342,6 +342,13 @@ def keep_override(run: RunDirectory, file: Path | None, mask: Mask) -> None:
         write_atomically(run.override, mask(file.read_text(encoding="utf-8", errors="replace")))
 
 
+def keep_requirements(run: RunDirectory, text: str, mask: Mask) -> None:
+    """Write the pip requirements that are installed for the program, if any; raises OSError."""
+    run.requirements.unlink(missing_ok=True)  # of an earlier part of a resumed run
+    if text:
+        write_atomically(run.requirements, mask(text))
+
+
 def keep_program(
     run: RunDirectory, files: Sequence[Path], settings: Sequence[Path], mask: Mask
 ) -> dict[str, str]:

@@ -243,6 +243,7 @@ def _write(run: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, 
         mask = masker(values_of(prepared.cluster, ()))
         command = prepared.cluster.origin.command
         run_directory.keep_manifest(run.directory, prepared.manifest, command, mask)
+        run_directory.keep_requirements(run.directory, prepared.cluster.requirements, mask)
         program = run_directory.keep_program(run.directory, *_program_files(prepared), mask)
         run_directory.reserve(run.directory)
         _record(run, prepared.cluster, program)

@@ -155,7 +155,10 @@ def test_a_run_keeps_its_manifest_and_program(stage: Stage) -> None:
     module = root / "lib" / "layers.py"
     for file in (root / "train.py", module, root / "other.py"):
         file.write_text("from lib import layers\n" if file.name == "train.py" else "WIDTH = 8\n")
-    stage.up(program=str(root / "train.py"), deadline={"start": 60})
+    (root / "needs.txt").write_text("pandas>=2\n")
+    needs = str(root / "needs.txt")
+    stage.up(program=str(root / "train.py"), deadline={"start": 60}, requirements=needs)
+    assert stage.directory.requirements.read_text().split() == ["pandas>=2"]
     kept = tomllib.loads(stage.directory.manifest.read_text())
     assert (kept["program"], kept["deadline"]) == (str(root / "train.py"), {"start": 60})
     assert kept["worker"] == 2, "the file's own values stay"
@@ -168,6 +171,7 @@ def test_a_run_keeps_its_manifest_and_program(stage: Stage) -> None:
     module.unlink()
     (root / "train.py").write_text("\n")
     stage.up(program=str(root / "train.py"), resume=True)
+    assert not stage.directory.requirements.exists()
     assert [one.name for one in copies.rglob("*.py")] == ["train.py"], "a resumed run has its own"
 
 
