@@ -176,9 +176,7 @@ def profile_(
     engine = current_host().connect()
     up = engine.clusters()
     cluster = cluster_to_change(name, engine, up)  # tracing costs time
-    if not json_:
-        say(f"tracing {cluster} for {seconds:g} s")
-    taken = profile(engine, cluster, seconds, tasks)
+    taken = profile(engine, cluster, seconds, tasks, (lambda _: None) if json_ else say)
     if json_:
         print_json({**taken.facts, "path": str(taken.trace)})
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,9 +189,13 @@ def profiled_tasks(
     return list(dict.fromkeys(tasks)) or known
 
 
-def profile(engine: Engine, cluster: str, seconds: float, tasks: Sequence[str]) -> Profile:
+def profile(
+    engine: Engine, cluster: str, seconds: float, tasks: Sequence[str], say: Callable[[str], None]
+) -> Profile:
     """Trace these tasks of a running cluster, or all; takes a little more than `seconds`.
 
+    Args:
+        say: called with a sentence when the trace begins.
     Raises:
         HostError: the cluster is not up, or no task could be traced.
         UsageError: the seconds or a task are invalid.
@@ -202,6 +206,7 @@ def profile(engine: Engine, cluster: str, seconds: float, tasks: Sequence[str]) 
     wanted = profiled_tasks(containers, cluster, tasks)
     profiler = _who_is_asked(containers, cluster)
     command = (*COMMAND, f"{seconds:g}", *wanted)
+    say(f"tracing {cluster} for {seconds:g} s")
     output = reaching(engine).ask(profiler.id, command, round(seconds) + SAVES_S)
     facts = _facts(output)
     if facts is None:

@@ -119,6 +119,7 @@ def test_invalid_arguments_are_refused(
     result = cli("profile", *arguments)
     assert result.code == code
     assert message in result.err and hint in result.err
+    assert "tracing" not in result.err
     assert not engine.asked
 
 
