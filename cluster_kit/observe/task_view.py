@@ -232,8 +232,10 @@ class TaskView:
 
     @property
     def shown_speed(self) -> float | None:
-        """The steps per second that the task reported last; None while it cannot make any."""
-        return None if self.state in _STANDING else self.steps_per_s
+        """The steps per second that the task reported last, also if it has ended well; None if it
+        stands, has failed or was stopped."""
+        has_failed = self.state is State.ENDED and self.exit_code
+        return None if self.state in _STANDING or has_failed else self.steps_per_s
 
     @property
     def lags(self) -> bool:

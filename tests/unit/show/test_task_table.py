@@ -134,6 +134,12 @@ def test_a_task_that_cannot_make_steps_has_no_speed(state: State) -> None:
     assert ("12.3" in row(state=state, steps_per_s=12.34)) == (not stands)
 
 
+@pytest.mark.parametrize(("code", "shown"), [(0, True), (143, False), (137, False)])
+def test_a_task_that_ended_well_keeps_its_last_speed(code: int, shown: bool) -> None:
+    drawn = row(state=State.ENDED, exit_code=code, steps_per_s=12.34)
+    assert ("12.3" in drawn) is shown
+
+
 def test_a_straggler_is_shown_while_it_works() -> None:
     straggler = Straggler(1.0, "chief-0", 3.0, 12.0, 0.2, None, "unknown", None, "it is slow")
     assert row(state=State.TRAINING, straggler=straggler).split()[3] == "straggler"
