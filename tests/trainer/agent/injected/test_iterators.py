@@ -50,15 +50,15 @@ def used() -> iterators.StillUsed:
 @pytest.fixture
 def iterator(used: iterators.StillUsed) -> Callable[..., object]:
     """Return a function that makes an iterator of a resource, here or on a server."""
-    newest = iterators.NewestOfServers()
+    last = iterators.LastOfServers()
 
     def make(resource: object, server: str | None = "") -> object:
         class Owned:
             def __init__(self, given: object) -> None:
                 self._resource = given
 
-            __init__ = iterators.beginning(__init__, "_resource", lambda found: server, newest)
-            __del__ = iterators.ending("_resource", lambda found: server, used, newest)
+            __init__ = iterators.beginning(__init__, "_resource", lambda found: server, last)
+            __del__ = iterators.ending("_resource", lambda found: server, used, last)
 
         return Owned(resource)
 
@@ -125,7 +125,7 @@ def test_the_thread_does_not_wake_while_nothing_is_kept(monkeypatch):
     assert slept_with and all(slept_with)
 
 
-def test_the_newest_of_a_server_ends_when_the_program_makes_another_one(iterator):
+def test_the_last_of_a_server_ends_when_the_program_makes_another_one(iterator):
     first, second, elsewhere = Resource(), Resource(), Resource()
     for one in (first, second, elsewhere):
         one.may_end.set()
@@ -138,6 +138,20 @@ def test_the_newest_of_a_server_ends_when_the_program_makes_another_one(iterator
     assert first.ended.is_set() and first.thread == threading.get_ident()
     del owned, other, here
     assert not second.ended.is_set() and not elsewhere.ended.is_set()
+
+
+def test_beside_another_one_an_iterator_of_a_server_ends_at_once(iterator):
+    """As that of a validation during `fit`: the older it is, the longer its end takes."""
+    training, validation = Resource(), Resource()
+    for one in (training, validation):
+        one.may_end.set()
+    trains = iterator(training.made(), "/job:worker/task:0")
+    elsewhere = iterator(object(), "/job:worker/task:1")
+    validates = iterator(validation.made(), "/job:worker/task:0")
+    del validates
+    assert validation.ended.is_set() and not training.ended.is_set()
+    del trains, elsewhere
+    assert not training.ended.is_set()
 
 
 def test_what_is_no_eager_tensor_is_deleted_as_before(resource, iterator):

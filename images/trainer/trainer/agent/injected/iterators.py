@@ -12,10 +12,12 @@ program can notice of the end, such as closed files and freed buffers, comes bef
 wait.
 
 A coordinator deletes an iterator of each server, and all that it asks that server for after that
-waits in the same way: 9 of 15 times for 5 to 19 seconds after a `fit` of 15 (the period grows with
-the training). So the newest one of each server is kept until the program makes another one there,
-or ends; only its shuffle and prefetch buffers stay that long. This file is loaded by its path
-(on_path/), so it imports nothing of this package.
+waits in the same way: 9 of 15 times for 5 to 19 seconds after a `fit` of 15 (the period is as long
+as the iterator's life so far, at most a minute). So the last one of each server is kept until the
+program makes another one there, or ends; only its shuffle and prefetch buffers stay that long. One
+beside which another lives there, as that of a validation during `fit`, is deleted at once: it is
+young, and would have grown old until the next validation, which then waited for 41 seconds after a
+pause of 100. This file is loaded by its path (on_path/), so it imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -51,13 +53,13 @@ def end_in_threads() -> bool:
         here = resource.device.startswith(context.context().host_address_space())
         return "" if here else str(resource.device)
 
-    used, newest = StillUsed(), NewestOfServers()
+    used, last = StillUsed(), LastOfServers()
     for kind, name in (
         (OwnedIterator, "_iterator_resource"),
         (OwnedMultiDeviceIterator, "_multi_device_iterator_resource"),
     ):
-        kind.__init__ = beginning(kind.__init__, name, server_of, newest)
-        kind.__del__ = ending(name, server_of, used, newest)
+        kind.__init__ = beginning(kind.__init__, name, server_of, last)
+        kind.__del__ = ending(name, server_of, used, last)
     return True
 
 
@@ -65,7 +67,7 @@ def beginning(
     original: Callable[..., None],
     name: str,
     server_of: Callable[[object], str | None],
-    newest: NewestOfServers,
+    last: LastOfServers,
 ) -> Callable[..., None]:
     """Return an `__init__` that ends what is kept for the server of the attribute `name`."""
 
@@ -73,7 +75,7 @@ def beginning(
     def __init__(self: object, *args: object, **options: object) -> None:
         original(self, *args, **options)
         with contextlib.suppress(Exception):
-            newest.made(server_of(vars(self).get(name)))
+            last.made(server_of(vars(self).get(name)), id(self))
 
     return __init__
 
@@ -82,7 +84,7 @@ def ending(
     name: str,
     server_of: Callable[[object], str | None],
     used: StillUsed,
-    newest: NewestOfServers,
+    last: LastOfServers,
 ) -> Callable[[object], None]:
     """Return a `__del__` that deletes the attribute `name` in a thread, or keeps it if it is on a
     server.
@@ -92,12 +94,13 @@ def ending(
 
     def __del__(self: object) -> None:
         with contextlib.suppress(Exception):
+            last.ended(id(self))
             server = None if sys.is_finalizing() else server_of(vars(self).get(name))
             if server is None:
                 return
             resources = [vars(self).pop(name)]
             if server:
-                newest.keep(server, resources.pop())
+                last.keep(server, resources.pop())
                 return
             if is_only_owner(resources):
                 end(resources)
@@ -131,19 +134,31 @@ def end(resources: list[object]) -> None:
     over.acquire(timeout=PATIENCE_S)
 
 
-class NewestOfServers:
-    """Keeps the newest resource of each server that the program has deleted."""
+class LastOfServers:
+    """Keeps the last resource of each server if the program has deleted it.
+
+    Called at any moment, also by the garbage collector: it takes no locks.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[str, object] = {}
+        self._living: dict[int, str] = {}
+        """The server of each living iterator there, by the iterator's id."""
+
+    def made(self, server: str | None, iterator: int) -> None:
+        """Note an iterator, and delete what is kept for its server."""
+        if server:
+            self._living[iterator] = server
+            self._kept.pop(server, None)
+
+    def ended(self, iterator: int) -> None:
+        """Forget an iterator."""
+        self._living.pop(iterator, None)
 
     def keep(self, server: str, resource: object) -> None:
-        """Keep a resource, and delete the one that is kept for this server."""
-        self._kept[server] = resource
-
-    def made(self, server: str | None) -> None:
-        """Delete what is kept for a server on which the program has made another one."""
-        self._kept.pop(server or "", None)
+        """Keep a resource, if no other iterator lives on its server."""
+        if server not in list(self._living.values()):
+            self._kept[server] = resource
 
 
 class StillUsed:
