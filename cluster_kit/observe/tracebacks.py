@@ -236,11 +236,6 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "`cache('/tmp/cache')`",
         ),
         (
-            r"OutOfRangeError: End of sequence",
-            "a data set was read to its end: let it begin again with `.repeat()`, or train fewer "
-            "steps with it",
-        ),
-        (
             r"CancelledError: (The corresponding function is cancelled|RemoteExecuteNode::)",
             "a coordinator cancels its functions after one has failed, whose error is further up "
             "in the log; if it is `End of sequence`, a data set was read to its end: let it begin "

@@ -369,7 +369,6 @@ KNOWN_ERRORS = [
         "lockfile already exists ('cache_0.lockfile').",
         "`cache('/tmp/cache')`",
     ),
-    ("tensorflow.python.framework.errors_impl.OutOfRangeError: End of sequence", "`.repeat()`"),
     (
         "tensorflow.python.framework.errors_impl.CancelledError: The corresponding function is "
         "cancelled. Please reschedule the function.",

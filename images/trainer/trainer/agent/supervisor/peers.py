@@ -49,7 +49,7 @@ LOOK_S = 0.05
 
 COMPARED = 4_000
 """The number of characters by which messages are compared: a peer's may arrive truncated."""
-_OF_A_PROCESS = re.compile(r"0x[0-9a-f]+|[\s+-]*\d+\.\d*(e[+-]?\d+)?\s*")
+_OF_A_PROCESS = re.compile(r"0x[0-9a-f]+|[\s+-]{0,9}(?<!\d)\d+\.\d*(e[+-]?\d+)?\s{0,9}")
 """Addresses of objects, and values such as random weights, which differ between tasks."""
 _ECHO = re.compile(
     r"\b(Unavailable|Aborted|Cancelled|DeadlineExceeded)Error\b|[Cc]onnection re(set|fused)"
