@@ -100,6 +100,17 @@ class EngineKind:
 
 
 @dataclass(frozen=True)
+class ArpTable:
+    """The kernel's table of the addresses with which containers talk: one for all of a host's.
+
+    Source: arp(7), gc_thresh3: the maximum number of entries.
+    """
+
+    entries: int
+    limit: int
+
+
+@dataclass(frozen=True)
 class HostFacts:
     """The host as a plan sees it. `cpus` in cores, `memory` in bytes, `user` as `uid:gid`.
 
@@ -107,7 +118,8 @@ class HostFacts:
     `gpus_taken` are (device id, cluster) of the GPUs that running cluster-kit clusters hold,
     `gpus_reserved` are (device id, container) of those that any other running container has.
     `no_gpu` is why no GPU can be used, "" if there is one. `engine` is the version of the Docker
-    engine and `engine_root` the directory of its images, both "" if no engine answers.
+    engine and `engine_root` the directory of its images, both "" if no engine answers. `arp` is
+    None if the containers do not run on this host's kernel, or it does not say.
     """
 
     cpus: int
@@ -120,6 +132,7 @@ class HostFacts:
     gpus_reserved: tuple[tuple[str, str], ...] = ()
     networks: tuple[Network, ...] = ()
     no_gpu: str = ""
+    arp: ArpTable | None = None
     engine: str = ""
     engine_root: str = ""
     gpu_setup: GpuSetup = GpuSetup()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cluster_kit.errors import HostError
-from cluster_kit.facts import Gpu, Network
+from cluster_kit.facts import ArpTable, Gpu, Network
 from cluster_kit.platform_table import DEFAULT
 
 if TYPE_CHECKING:
@@ -131,6 +131,10 @@ class Host:
     """Returns the reason why the driver shows no GPU; "" if it gives none."""
     routes: Callable[[], list[Network]]
     """Returns the IPv4 routes, without the default route."""
+    arp_table: Callable[[], ArpTable | None]
+    """Returns the kernel's ARP table; None if it does not say."""
+    widen_arp_table: Callable[[int], None]
+    """Lets the ARP table have this many entries until the next boot. Raises OSError."""
     image_tag: Callable[[Literal["cpu", "gpu"]], str]
     """Returns the tag of the kit's own image, which is a hash of what it is built from."""
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from cluster_kit.facts import Gpu, Network
 from cluster_kit.host import Host
+from cluster_kit.machine import arp_table
 from cluster_kit.platform_table import DEFAULT
 from cluster_kit.platforms.engine import ContainerSummary, Engine
 from cluster_kit.util import process
@@ -49,6 +50,8 @@ def this_host() -> Host:
         gpus=_gpus,
         no_driver=_no_driver,
         routes=_routes,
+        arp_table=arp_table.read,
+        widen_arp_table=arp_table.widen,
         image_tag=_image_tag,
     )
 

@@ -111,6 +111,7 @@ def gather(host: Host, engine: Engine | None) -> HostFacts:
         engine_root=str(info.get("DockerRootDir", "")),
         gpu_setup=gpu_setup(info, no_driver),
         kind=kind,
+        arp=None if kind.remote or kind.desktop else host.arp_table(),
     )
 
 

@@ -21,7 +21,8 @@ from functools import cache
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster_kit.facts import Network
-from cluster_kit.roles import ROLES
+from cluster_kit.resolved import Cluster
+from cluster_kit.roles import PS, ROLES
 
 PRIVATE = tuple(IPv4Network(cidr) for cidr in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 POOLS = tuple(IPv4Network(cidr) for cidr in ("172.28.0.0/14", "10.200.0.0/13", "192.168.0.0/16"))
@@ -109,3 +110,18 @@ def of_sidecar(subnet: IPv4Network, number: int) -> IPv4Address:
 def gateway(subnet: IPv4Network) -> IPv4Address:
     """The gateway's address: the first one, as Docker chooses by default."""
     return subnet.network_address + GATEWAY_OFFSET
+
+
+def arp_entries(cluster: Cluster) -> int:
+    """The number of entries that a cluster's tasks may have together in the kernel's ARP table.
+
+    Each end of a connection has one for the other end. In graph mode and in an all-reduce each task
+    connects to every other one; a coordinator and the ps connect to every task.
+    """
+    training = [task for task in cluster.tasks if ROLES[task.role].trains]
+    pairs = len(training) * (len(training) - 1) // 2
+    if cluster.style == "coordinator":
+        servers = sum(task is cluster.leader or task.role == PS.name for task in training)
+        others = len(training) - servers
+        pairs -= others * (others - 1) // 2
+    return 2 * (pairs + len(cluster.tasks) - len(training))

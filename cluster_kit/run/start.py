@@ -21,6 +21,7 @@ from cluster_kit.image.base_image import bind
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.task_view import State
+from cluster_kit.plan import addresses
 from cluster_kit.platforms.engine import Engine, gpus_taken
 from cluster_kit.platforms.platform import (
     ImageMissing,
@@ -202,6 +203,7 @@ def up(run: Run, prepared: Prepared, text: str) -> Cluster:
                     run.directory.close_to_others()
                 else:
                     run.directory.open_to_others()
+                _make_room_in_arp_table(run, prepared)
                 run.platform.up(run.host, prepared.cluster, file, run.directory.output, run.id)
                 _refuse_others(run)
             with contextlib.suppress(OSError):  # the end of the run reports it
@@ -223,6 +225,32 @@ def up(run: Run, prepared: Prepared, text: str) -> Cluster:
             prepared = prepare_again(run.host, prepared, run.engine)
             text = run.platform.render(prepared.cluster)
     raise AssertionError("unreachable")
+
+
+def _make_room_in_arp_table(run: Run, prepared: Prepared) -> None:
+    """Let the kernel's ARP table hold the addresses of all tasks, or warn if only root may do it.
+
+    If it is full, tasks do not reach each other: TensorFlow's sessions wait for all of them.
+    """
+    table, cluster = prepared.facts.arp, prepared.cluster
+    if table is None or not cluster.one_host or not run.platform.by_docker:
+        return
+    needed = table.entries + addresses.arp_entries(cluster)
+    if needed <= table.limit:
+        return
+    limit = 2 ** (2 * needed).bit_length()
+    why = f"{len(cluster.tasks)} tasks need {needed:,} entries of the kernel's ARP table"
+    try:
+        run.host.widen_arp_table(limit)
+    except OSError:
+        thresholds = {"gc_thresh3": limit, "gc_thresh2": limit // 2}
+        settings = [f"net.ipv4.neigh.default.{name}={size}" for name, size in thresholds.items()]
+        run.view.warn(
+            f"{why}, which has room for {table.limit:,}: some will not reach others. Run "
+            f"`sudo sysctl -w {' '.join(settings)}` (until the next boot)"
+        )
+    else:
+        run.view.phase(f"{why}: it has room for {limit:,} now, not {table.limit:,}")
 
 
 def _write(run: Run, prepared: Prepared, text: str) -> tuple[Path, Mapping[str, str]]:

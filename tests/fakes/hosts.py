@@ -118,6 +118,8 @@ def fake_host(
         gpus=tuple,
         no_driver=lambda: "no driver",
         routes=list,
+        arp_table=lambda: None,
+        widen_arp_table=lambda limit: None,
         image_tag=lambda variant: f"cluster-kit/trainer:{variant}-0",
     )
 

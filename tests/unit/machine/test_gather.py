@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
-from cluster_kit.facts import Gpu
+import pytest
+
+from cluster_kit.facts import ArpTable, Gpu
 from cluster_kit.host import Host
-from cluster_kit.machine import host_facts
+from cluster_kit.machine import arp_table, host_facts
 from cluster_kit.platforms.engine import Engine
 from tests.fakes.hosts import Machine, fake_host
 from tests.make import gpus, network
@@ -84,3 +88,27 @@ def test_without_an_engine_the_operating_systems_facts_are_used() -> None:
     assert facts.cpus >= 1
     assert facts.memory > 2**20
     assert facts.networks == tuple(ROUTES)
+
+
+def test_the_arp_table_is_read_and_widened(tmp_path: Path) -> None:
+    settings, statistics = tmp_path / "default", tmp_path / "arp_cache"
+    assert arp_table.read(settings, statistics) is None, "as in a container"
+    settings.mkdir()
+    (settings / "gc_thresh3").write_text("1024\n")
+    statistics.write_text("entries  allocs\n0000002a 00000100\n0000002a 00000200\n")
+    assert arp_table.read(settings, statistics) == ArpTable(entries=42, limit=1024)
+    arp_table.widen(4096, settings)
+    written = {file.name: file.read_text() for file in settings.iterdir()}
+    assert written == {"gc_thresh3": "4096", "gc_thresh2": "2048"}
+
+
+@pytest.mark.parametrize("elsewhere", [{"OperatingSystem": "Docker Desktop"}, {}])
+def test_only_the_kernel_of_the_containers_has_their_arp_table(elsewhere: dict[str, Any]) -> None:
+    class Elsewhere(FakeEngine):
+        def info(self) -> dict[str, Any]:
+            return {**super().info(), **elsewhere}
+
+    table = ArpTable(1, 1024)
+    machine = replace(machine_with(), arp_table=lambda: table)
+    facts = host_facts.gather(machine, cast(Engine, Elsewhere()))
+    assert facts.arp == (None if elsewhere else table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -126,3 +127,17 @@ def test_whatever_fits_a_subnet_fits_the_next_larger_one() -> None:
     fitting = [addresses.fits(prefix, last) for prefix in range(29, 15, -1)]
     assert all(not smaller or larger for smaller, larger in pairwise(fitting))
     assert fitting[-1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "entries"),
+    [
+        ({"chief": 0, "worker": 3, "ps": 2, "style": "all-tasks"}, 5 * 4),
+        ({"chief": 0, "worker": 3, "ps": 0, "style": "all-tasks", "evaluator": 1}, 3 * 2 + 2),
+        ({"chief": 1, "worker": 4, "ps": 2, "style": "coordinator"}, 7 * 6 - 4 * 3),
+    ],
+)
+def test_each_end_of_a_connection_takes_an_entry_of_the_arp_table(
+    keys: dict[str, Any], entries: int
+) -> None:
+    assert addresses.arp_entries(cluster(**keys)) == entries

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster_kit.errors import EngineError, HostError, ManifestError, Problem, UsageError
+from cluster_kit.facts import ArpTable
 from cluster_kit.run import run_directory, start
 from cluster_kit.run.run_directory import read_record
 from cluster_kit.run.take_down import take_down
@@ -370,3 +371,34 @@ def test_impossible_byte_counts_are_unknown(stage: Stage) -> None:
     chief = outcome.tasks[0]
     assert (chief.rx_bytes, chief.tx_bytes) == (None, 1)
     stage.saved()
+
+
+@pytest.mark.parametrize("root", [True, False])
+def test_the_arp_table_has_room_for_all_tasks_or_its_command_is_said(
+    stage: Stage, root: bool
+) -> None:
+    widened = []
+
+    def widen(limit: int) -> None:
+        if not root:
+            raise PermissionError
+        widened.append(limit)
+
+    def has(entries: int) -> None:
+        table = ArpTable(entries, 128)
+        stage.machine.host = replace(
+            stage.machine.host, arp_table=lambda: table, widen_arp_table=widen
+        )
+
+    has(entries=10)
+    stage.up()
+    assert not widened and not stage.view.warnings
+    has(entries=120)
+    stage.up()
+    if root:
+        assert widened == [512]
+        words = "5 tasks need 132 entries of the kernel's ARP table"
+        assert f"{words}: it has room for 512 now, not 128" in stage.view.phases
+    else:
+        [warning] = stage.view.warnings
+        assert "gc_thresh3=512 net.ipv4.neigh.default.gc_thresh2=256" in warning
