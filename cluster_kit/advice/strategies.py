@@ -585,6 +585,8 @@ def check_strategies(sources: list[Source], manifest: Manifest) -> Iterator[Hint
         return
     if own_cluster(sources, manifest) or any(map(_reads_another_cluster, sources)):
         return
+    if _in_graph_mode(sources):
+        return
     source, node, _ = constructions[0]
     if coordinated:
         state, rule = "only the chief runs the program", "it waits until every worker runs it, too"
@@ -628,8 +630,11 @@ def _called(source: Source) -> Iterator[str]:
 def _certain(sources: list[Source], strategy: str) -> str:
     """The location at which a program always makes this strategy; "" if not certain.
 
-    The program must make no other strategy, and use the TF_CONFIG that it finds.
+    The program must make no other strategy, not train in graph mode either, and use the TF_CONFIG
+    that it finds.
     """
+    if _in_graph_mode(sources):
+        return ""
     guarded = {node for source in sources for node in _guarded(source)}
     calls = [(source, node) for source in sources for node in source.nodes]
     for source, node in calls:
@@ -645,6 +650,18 @@ def _certain(sources: list[Source], strategy: str) -> str:
         if name == strategy and call not in _conditional(source) | guarded:
             return source.location(call)
     return ""
+
+
+_OF_GRAPH_MODE = {"replica_device_setter", "MonitoredTrainingSession", "Supervisor"}
+
+
+def _in_graph_mode(sources: list[Source]) -> bool:
+    """Whether a program may train without a strategy, with ps or without."""
+    return any(
+        name.startswith("tensorflow.") and name.rpartition(".")[2] in _OF_GRAPH_MODE
+        for source in sources
+        for name in _called(source)
+    )
 
 
 def _reads_another_cluster(source: Source) -> bool:

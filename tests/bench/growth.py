@@ -236,6 +236,7 @@ def draw(results: Sequence[Result], file: Path, *, quick: bool) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullLocator
 
     found = {one.key: one for one in results if isinstance(one, Measured)}
     figure, grid = plt.subplots(len(FIGURES), 2, figsize=(11, 13), layout="constrained")
@@ -254,7 +255,10 @@ def draw(results: Sequence[Result], file: Path, *, quick: bool) -> None:
             axes[at].set(xscale="log", yscale="log", xlabel=words_below, ylabel=f"{words}, {unit}")
             ticks = (WORKERS, MEGABYTES)[at]
             axes[at].set_xticks(ticks, map(str, ticks))
-            axes[at].minorticks_off()
+            axes[at].xaxis.set_minor_locator(NullLocator())
+            axes[at].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes[at].yaxis.set_major_formatter("{x:g}")
+            axes[at].yaxis.set_minor_locator(NullLocator())
             axes[at].grid(color="#e6eaed")
     grid[0][0].legend(fontsize=8, frameon=False)
     figure.savefig(file, dpi=110, facecolor="white")

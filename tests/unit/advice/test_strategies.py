@@ -25,6 +25,8 @@ if __name__ == "__main__":
 LOCAL_CONFIG = {"cluster": {"worker": ["localhost:1", "localhost:2"]}}
 UNCERTAIN = {
     "it chooses": ALL_REDUCE + COORDINATED,
+    "or in graph mode": ALL_REDUCE
+    + "with tf.compat.v1.train.MonitoredTrainingSession('grpc://a:1') as session:\n    pass\n",
     "it may train alone": "import tensorflow as tf\ns = tf.distribute.MirroredStrategy()\n"
     + ALL_REDUCE,
     "only with a flag": "import tensorflow as tf\nif flag:\n"
@@ -121,6 +123,8 @@ def test_a_possible_all_reduce_leads_to_a_warning(tmp_path: Path) -> None:
     assert not hints(maybe, tmp_path, chief=0, ps=0)
     assert not hints(maybe, tmp_path, style="all-tasks", ps=0)
     assert not hints(ALL_REDUCE + COORDINATED, tmp_path), "it chooses by itself"
+    graph_mode = "tf.compat.v1.train.MonitoredTrainingSession('grpc://a:1')\n"
+    assert not hints(ALL_REDUCE + graph_mode, tmp_path), "or it trains in graph mode"
     alone = "import os, tensorflow as tf\nif 'TF_CONFIG' not in os.environ:\n    "
     assert not hints(f"{alone}tf.distribute.MultiWorkerMirroredStrategy()\n", tmp_path)
     assert not hints(UNCERTAIN["a resolver of its own"], tmp_path), "it does not read TF_CONFIG"
