@@ -37,6 +37,11 @@ def bench(picture: Path) -> None:
     shutil.copyfile(newest("build/bench/bench.png", "make bench"), picture)
 
 
+def growth(picture: Path) -> None:
+    """Of the newest benchmark of larger clusters and models."""
+    shutil.copyfile(newest("build/bench/growth.png", "make bench ARGS=growth"), picture)
+
+
 def newest(pattern: str, command: str) -> Path:
     """The newest such file of this workspace; UsageError with the command that makes one."""
     found = sorted(here().root.glob(pattern), key=lambda file: file.stat().st_mtime)

@@ -28,6 +28,7 @@ _ALL = (
     Picture("detections.jpg", copied.detections),
     Picture("compare.png", copied.comparison),
     Picture("bench.png", copied.bench),
+    Picture("growth.png", copied.growth),
     Picture("predict.png", predicted.draw),
 )
 PICTURES: Mapping[str, Picture] = MappingProxyType({one.name: one for one in _ALL})

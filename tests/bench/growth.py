@@ -261,5 +261,5 @@ def draw(results: Sequence[Result], file: Path, *, quick: bool) -> None:
             axes[at].yaxis.set_minor_locator(NullLocator())
             axes[at].grid(color="#e6eaed")
     grid[0][0].legend(fontsize=8, frameon=False)
-    figure.savefig(file, dpi=110, facecolor="white")
+    figure.savefig(file, dpi=80, facecolor="white")
     plt.close(figure)

@@ -52,6 +52,7 @@ FOR_ANOTHER_MACHINE = {
     "docker service logs cluster-kit-quickstart_chief-0",
     "cluster-kit up smoke --program tests/bench/step_probe.py --style all-tasks --chief 0 --ps 0 "
     '--set evaluator=0 --workers 1 --args="fit 10000"',  # minutes, on a quiet machine
+    "make bench ARGS=growth",  # half an hour
     *ON_KUBERNETES,
     *ON_SLURM,
 }
