@@ -9,7 +9,7 @@ import pytest
 from tests.kit import Kit
 
 PNG = b"\x89PNG\r\n\x1a\n"
-SMALL = ("--scenario", "even", "--steps", "8", "--epochs", "2", "--accuracy", "0.1")
+SMALL = ("--scenario", "even", "--steps", "30", "--epochs", "2", "--accuracy", "0.1")
 
 
 @pytest.mark.more
