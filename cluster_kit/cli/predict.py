@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -496,16 +497,18 @@ def _refuse_picture(file: Path) -> None:
         raise UsageError(
             f"--picture {file}: not a picture", f"name a file: FILE{' or FILE'.join(known)}"
         )
+    if find_spec("matplotlib") is None:
+        raise HostError(
+            f"--picture {file}: matplotlib, which draws it, is not installed",
+            extra("compare", "compare"),
+        )
 
 
 def _draw(answer: Answer, file: Path) -> None:
     try:
-        drawn = picture.draw(answer, file)
+        picture.draw(answer, file)
     except OSError as error:
         raise HostError(
             f"{file} cannot be written: {error.strerror}", "name a file that you may write"
         ) from error
-    if drawn:
-        say(f"written: {short(file.absolute())}")
-    else:
-        say(f"no picture: matplotlib is not installed; {extra('compare', 'compare')}")
+    say(f"written: {short(file.absolute())}")

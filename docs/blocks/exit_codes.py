@@ -7,7 +7,10 @@ import inspect
 from cluster_kit.errors import KitError
 from docs.blocks.table import table
 
-WELL = "The training succeeded, and the evaluator, if there is one, scored the last checkpoint."
+WELL = (
+    "The training succeeded, and the evaluator, if there is one, scored the last checkpoint, or "
+    "was stopped by a user."
+)
 BUG = "A bug in the kit, with its traceback."
 
 

@@ -138,6 +138,15 @@ def test_a_picture_takes_any_name(cli: Cli, tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.draws
+def test_without_matplotlib_a_picture_is_refused_before_the_work(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_kit.cli.predict.find_spec", lambda name: None)
+    said = cli("predict", "FILE", "--picture", "x.png")
+    assert said.code == 3
+    assert "--picture x.png: matplotlib, which draws it, is not installed" in said.err
+
+
 def test_a_picture_has_the_measured_points(cli: Cli, tmp_path: Path) -> None:
     rows = [
         {"workers": 1, "ps": 1, "images_per_s": 60.0, "calibrate": True},
