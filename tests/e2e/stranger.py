@@ -38,18 +38,27 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command as this user in this folder, which is also their home."""
     own = {"PATH": os.environ["PATH"], "HOME": str(folder), "COMPOSE_ANSI": "never"}
-    return subprocess.run(
-        command,
-        cwd=folder,
-        user=ID,
-        group=ID,
-        extra_groups=[SOCKET.stat().st_gid],
-        env={**own, **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            user=ID,
+            group=ID,
+            extra_groups=[SOCKET.stat().st_gid],
+            env={**own, **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+    except PermissionError as error:
+        raise PermissionError(f"{error}; {_modes(Path(command[0]))}") from None
+
+
+def _modes(path: Path) -> str:
+    """The modes of a path and its folders, and of those that it leads to, for a failed test."""
+    ways = dict.fromkeys([*path.parents, path, *path.resolve().parents, path.resolve()])
+    return ", ".join(f"{way} {stat.filemode(way.lstat().st_mode)}" for way in ways)
 
 
 def may_run(folder: Path, *command: str) -> bool:
