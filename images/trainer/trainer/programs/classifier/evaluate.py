@@ -23,6 +23,11 @@ from trainer.programs.classifier.classifier_model import export
 from trainer.programs.classifier.options import Options
 from trainer.programs.training import result, sidecar
 from trainer.programs.training.board import VALIDATION, Board
+from trainer.programs.training.checkpoint_files import DAMAGED
+
+REPLACED_S = 10.0
+"""Maximum seconds in which a checkpoint may be unreadable: a leader that began again from an
+earlier one is replacing it."""
 
 
 @dataclass
@@ -51,10 +56,16 @@ def evaluate(options: Options, progress: Progress | None) -> None:
         return [c for c in checkpoints.find(options.output)
                 if scores.written.get(c.name) != c.written]  # fmt: skip
 
+    unreadable: dict[Checkpoint, float] = {}
+
     def score_and_remember(checkpoint: Checkpoint) -> None:
         if not Path(f"{checkpoint.path}.index").exists():
             return  # removed by the leader, which had not yet seen this evaluator
-        score(network, images, checkpoint, scores, options, classes, progress, board)
+        step = load(checkpoint, network, unreadable)
+        if step is None:
+            time.sleep(sidecar.POLL_S)
+            return
+        score(step, network, images, checkpoint, scores, options, classes, progress, board)
         atomic.replace(memory, json.dumps(asdict(scores)))
         checkpoints.prune(options.output, options.graph.keep)
 
@@ -68,7 +79,26 @@ def evaluate(options: Options, progress: Progress | None) -> None:
         )
 
 
+def load(
+    checkpoint: Checkpoint, network: tf.keras.Model, unreadable: dict[Checkpoint, float]
+) -> int | None:
+    """Read a checkpoint into the network; returns its step, or None if it is being replaced.
+
+    Args:
+        unreadable: since when each checkpoint cannot be read; is changed.
+    Raises:
+        One of DAMAGED: it has been unreadable for too long.
+    """
+    try:
+        return classifier_model.load(checkpoint.path, network)
+    except DAMAGED:
+        if time.monotonic() - unreadable.setdefault(checkpoint, time.monotonic()) > REPLACED_S:
+            raise
+        return None
+
+
 def score(
+    step: int,
     network: tf.keras.Model,
     images: tf.data.Dataset,
     checkpoint: Checkpoint,
@@ -78,9 +108,9 @@ def score(
     progress: Progress | None,
     board: Board,
 ) -> None:
-    """Evaluate one checkpoint, report it, and export the model if it is the best so far."""
+    """Evaluate one checkpoint of `step`, which the network has, report it, and export the model if
+    it is the best so far."""
     began = time.monotonic()
-    step = classifier_model.load(checkpoint.path, network)
     scored = network.evaluate(images, verbose=0, return_dict=True)
     loss, accuracy = float(scored["loss"]), float(scored["accuracy"])
     board.scalars(step, {"loss": loss, "accuracy": accuracy})

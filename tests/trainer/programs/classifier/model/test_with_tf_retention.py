@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
-from trainer.programs.classifier import checkpoints
-from trainer.programs.classifier.checkpoints import GONE_S, prune
+from trainer.programs.classifier import checkpoints, evaluate
+from trainer.programs.classifier.checkpoints import GONE_S, Checkpoint, prune
 
 
 @pytest.fixture
@@ -65,3 +65,12 @@ def test_a_checkpoint_that_was_rewritten_is_scored_again(output: Path) -> None:
     os.utime(output / "checkpoints" / "ckpt-1.index", times=(1, 1))
     prune(output, 4)
     assert left(output) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_checkpoint_that_is_being_replaced_is_read_later(output: Path) -> None:
+    found = checkpoints.find(output)[0]  # its index is empty, as while it is written
+    unreadable: dict[Checkpoint, float] = {}
+    assert evaluate.load(found, None, unreadable) is None
+    unreadable[found] -= evaluate.REPLACED_S + 1
+    with pytest.raises(evaluate.DAMAGED):
+        evaluate.load(found, None, unreadable)
