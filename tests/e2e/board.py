@@ -83,4 +83,4 @@ def shown(kit: Kit, *names: str, runs: int) -> Iterator[Board]:
         yield answering(found[0], runs)
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=30)
-    assert process.returncode == 0 and "TensorBoard ended" in output
+    assert process.returncode == 0 and "TensorBoard ended" in output, (process.returncode, output)

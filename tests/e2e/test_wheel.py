@@ -24,7 +24,10 @@ SHORT = "--args=--epochs 1 --steps-per-epoch 5"
 
 def python_for_all(folder: Path) -> str:
     """Returns a Python that the other user may run; this one may be in a private home directory."""
-    recent = "import sys, venv; sys.exit(sys.version_info < (3, 11))"
+    recent = (  # a copied interpreter of an environment may run, and lead to a private one
+        "import os, sys, venv;"
+        "sys.exit(sys.version_info < (3, 11) or not os.access(sys._base_executable, os.X_OK))"
+    )
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         if Path(python).exists() and stranger.may_run(folder, python, "-c", recent):
             return python
