@@ -89,12 +89,12 @@ def measure(bench: Bench) -> list[Result]:
     """Returns the figures of every cell, and how much each grew from a row's first to its last."""
     results: list[Result] = []
     costs: dict[Cell, tuple[list[Cost], list[Cost]]] = {}
-    load_before = load()
     for kind in bench.sizes(KINDS):
         for row in rows(kind, quick=bench.quick):
             for cell in row:
                 if cell in costs:
                     continue
+                load_before = load()
                 try:
                     costs[cell] = _both(bench, cell)
                 except BenchError as error:  # the other cells are not lost

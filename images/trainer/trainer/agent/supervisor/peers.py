@@ -165,8 +165,9 @@ class Peers:
         invalid argument), or if the peer failed only because its connection was lost.
         """
         ours = leaders.message
+        comparable = _comparable(ours)
         for event in self._left:
-            same = _comparable(event.message) == _comparable(ours)
+            same = _comparable(event.message) == comparable
             if event.how == FAILED and not same and not _is_echo(event.message, ours):
                 return Outcome(
                     leaders.exit_code, endings.FAILED, failure_sentence(event), (event.task,)
