@@ -118,8 +118,7 @@ class HostFacts:
     `gpus_taken` are (device id, cluster) of the GPUs that running cluster-kit clusters hold,
     `gpus_reserved` are (device id, container) of those that any other running container has.
     `no_gpu` is why no GPU can be used, "" if there is one. `engine` is the version of the Docker
-    engine and `engine_root` the directory of its images, both "" if no engine answers. `arp` is
-    None if the containers do not run on this host's kernel, or it does not say.
+    engine and `engine_root` the directory of its images, both "" if no engine answers.
     """
 
     cpus: int
@@ -132,7 +131,6 @@ class HostFacts:
     gpus_reserved: tuple[tuple[str, str], ...] = ()
     networks: tuple[Network, ...] = ()
     no_gpu: str = ""
-    arp: ArpTable | None = None
     engine: str = ""
     engine_root: str = ""
     gpu_setup: GpuSetup = GpuSetup()

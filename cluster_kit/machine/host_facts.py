@@ -13,7 +13,7 @@ from typing import Any
 
 import pynvml
 
-from cluster_kit.facts import Driver, EngineKind, Gpu, GpuSetup, HostFacts, Network, Slice
+from cluster_kit.facts import ArpTable, Driver, EngineKind, Gpu, GpuSetup, HostFacts, Network, Slice
 from cluster_kit.host import Host
 from cluster_kit.plan.gpus import devices
 from cluster_kit.platforms.docker.docker_connection import address, caller, engine_kind
@@ -111,8 +111,13 @@ def gather(host: Host, engine: Engine | None) -> HostFacts:
         engine_root=str(info.get("DockerRootDir", "")),
         gpu_setup=gpu_setup(info, no_driver),
         kind=kind,
-        arp=None if kind.remote or kind.desktop else host.arp_table(),
     )
+
+
+def arp_table(host: Host, kind: EngineKind) -> ArpTable | None:
+    """The ARP table of the kernel that runs this engine's containers; None if it is another host's,
+    or does not say."""
+    return None if kind.remote or kind.desktop else host.arp_table()
 
 
 def gather_networks(host: Host, engine: Engine) -> tuple[Network, ...]:

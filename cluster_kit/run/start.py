@@ -19,6 +19,7 @@ from cluster_kit.image import debugger, user_image
 from cluster_kit.image import user_image as own_image
 from cluster_kit.image.base_image import bind
 from cluster_kit.image.kit_image import image_present
+from cluster_kit.machine.host_facts import arp_table
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.task_view import State
 from cluster_kit.plan import addresses
@@ -232,8 +233,11 @@ def _make_room_in_arp_table(run: Run, prepared: Prepared) -> None:
 
     If it is full, tasks do not reach each other: TensorFlow's sessions wait for all of them.
     """
-    table, cluster = prepared.facts.arp, prepared.cluster
-    if table is None or not cluster.one_host or not run.platform.by_docker:
+    cluster = prepared.cluster
+    if not cluster.one_host or not run.platform.by_docker:
+        return
+    table = arp_table(run.host, prepared.facts.kind)
+    if table is None:
         return
     needed = table.entries + addresses.arp_entries(cluster)
     if needed <= table.limit:

@@ -12,6 +12,7 @@ import pytest
 from cluster_kit.facts import ArpTable, Gpu
 from cluster_kit.host import Host
 from cluster_kit.machine import arp_table, host_facts
+from cluster_kit.platforms.docker.docker_connection import engine_kind
 from cluster_kit.platforms.engine import Engine
 from tests.fakes.hosts import Machine, fake_host
 from tests.make import gpus, network
@@ -104,11 +105,7 @@ def test_the_arp_table_is_read_and_widened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("elsewhere", [{"OperatingSystem": "Docker Desktop"}, {}])
 def test_only_the_kernel_of_the_containers_has_their_arp_table(elsewhere: dict[str, Any]) -> None:
-    class Elsewhere(FakeEngine):
-        def info(self) -> dict[str, Any]:
-            return {**super().info(), **elsewhere}
-
     table = ArpTable(1, 1024)
     machine = replace(machine_with(), arp_table=lambda: table)
-    facts = host_facts.gather(machine, cast(Engine, Elsewhere()))
-    assert facts.arp == (None if elsewhere else table)
+    kind = engine_kind(elsewhere, "")
+    assert host_facts.arp_table(machine, kind) == (None if elsewhere else table)
