@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.lives import Life, Lives, since_start, starts
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.task_view import is_work
+from cluster_kit.observe.task_view import State, is_work
 from cluster_kit.observe.user_requests import Asked
 
 
@@ -83,6 +83,23 @@ def outside_notes(seen: RunState) -> list[str]:
         and ((lives[-1].ended or 0.0) < until or task in seen.evaluators)
         and not _has_request_note(seen, task)
     ]
+
+
+def ended_by_hand(seen: RunState) -> dict[str, float]:
+    """When tasks were ended that nothing starts again while the job goes on, in Unix seconds, by
+    task: a signal from outside ended them, and no request was recorded."""
+    if not seen.starts(seen.leader) or seen.tasks[seen.leader].state is State.ENDED:
+        return {}
+    return {
+        task: lives[-1].ended or 0.0
+        for task, lives in seen.lives.items()
+        if ended_from_outside(seen, task) and not _is_requested(seen, task)
+    }
+
+
+def _is_requested(seen: RunState, task: str) -> bool:
+    request = user_requests.last(seen.requests, task)
+    return bool(request and request.time > seen.started_at(task))
 
 
 def _has_request_note(seen: RunState, task: str) -> bool:

@@ -93,7 +93,7 @@ def refuse_if_ended_by_engine(
 
 
 class Requests:
-    """Reports new requests and restarts in the state of one run.
+    """Reports new requests and restarts in the state of one run, and tasks ended from outside.
 
     Args:
         tell: called with a sentence.
@@ -105,9 +105,11 @@ class Requests:
         self._follow = follow
         self._told: set[Asked] = set()
         self._pending: Asked | None = None
+        self._told_ends: set[tuple[str, float]] = set()
 
-    def look(self, seen: RunState) -> None:
-        """Report new requests of users, and that a stopped cluster continues."""
+    def look(self, seen: RunState, now: float) -> None:
+        """Report new requests of users, that a stopped cluster continues, and what starts a task
+        again that was ended from outside."""
         for one in seen.requests:
             told_by_drill = one.what == user_requests.AWAY
             if one not in self._told and one.what in user_requests.ENDS and not told_by_drill:
@@ -119,6 +121,10 @@ class Requests:
             if before.what == user_requests.STOP:
                 self._tell("the cluster was started again: the watch continues")
             self._follow()
+        for task, ended in absences.ended_by_hand(seen).items():
+            if now - ended > RESTARTED_S and (task, ended) not in self._told_ends:
+                self._told_ends.add((task, ended))
+                self._tell(f"{task} was ended: `cluster-kit restart {task}` starts it")
 
 
 def _beginning(one: Asked, seen: RunState) -> str:
@@ -129,6 +135,8 @@ def _beginning(one: Asked, seen: RunState) -> str:
 
 
 POLL_S = 0.2
+RESTARTED_S = 3.0
+"""Seconds in which `docker restart`, and the kit for a silent task, have started a task again."""
 OVERDUE_SLACK_S = 60.0
 START_S = 30.0
 """Seconds: after an `up` was killed, the engine may still start containers, at 0.2 s each."""
@@ -271,7 +279,7 @@ class Watch:
                     continue
                 shown = without_values(entry, self._mask)
                 self.seen = self.seen.with_entry(self._timeline.entry(shown))
-            self._requests.look(self.seen)
+            self._requests.look(self.seen, self._timeline.now())
             for entry in self._usage.poll():
                 self.seen = self.seen.with_usage(self._timeline.entry(entry))
             left_out = self._progress.left_out + self._usage.left_out

@@ -85,6 +85,20 @@ def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(sta
     assert stage.is_clean()
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["ended", "restarted"])
+def test_a_task_that_someone_has_ended_is_told_with_what_starts_it(
+    stage: Stage, again: bool
+) -> None:
+    """In an all-reduce, training waits for it until a deadline."""
+    do(stage, 2.0, lambda: stage.engine.end(box(stage, "evaluator-0").id))
+    if again:
+        do(stage, 2.5, lambda: stage.engine.start_again(box(stage, "evaluator-0").id))
+    stage.up({**ACTING, "chief-0": [Life((*BEGINS, ends(9.0, 0, "finished")))]})
+    told = [phase for phase in stage.view.phases if "was ended" in phase]
+    line = "evaluator-0 was ended: `cluster-kit restart evaluator-0` starts it"
+    assert told == ([] if again else [line]) and len(line) <= FITS
+
+
 RESTARTED = {
     "chief-0": [LONG, Life((BEGINS[0],))],
     "worker-1": [Life(TRAINS.steps, after_job_s=3.0)],
