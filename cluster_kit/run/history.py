@@ -346,7 +346,7 @@ def _cluster(run: Run) -> dict[str, Any]:
         cluster = json.loads(run.directory.record.read_text(encoding="utf-8"))["cluster"]
         tasks = cluster["tasks"]
         roles = [task["role"] for task in tasks]
-        counts = {f"number of {role}": roles.count(role) for role in dict.fromkeys(roles)}
+        counts = {f"{role} tasks": roles.count(role) for role in dict.fromkeys(roles)}
         programs = {
             " ".join(task["command"]): None for task in tasks if task["command"][0] == "run"
         }

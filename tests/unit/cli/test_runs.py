@@ -149,7 +149,7 @@ def test_diff_shows_changes_of_the_manifest_and_the_results(cli: Cli, root: Path
     facts = json.loads(cli("runs", "diff", "demo/20261122-090000", "demo", "--json").out)
     changes = {one["name"]: (one["before"], one["after"], one["ratio"]) for one in facts["changes"]}
     assert changes == {
-        "number of worker": (2, 4, 2), "loss": (0.5, 0.25, 0.5), "total": (10, 20, 2),
+        "worker tasks": (2, 4, 2), "loss": (0.5, 0.25, 0.5), "total": (10, 20, 2),
     }  # fmt: skip
     assert facts["manifest"][-2:] == ["-worker = 2", "+worker = 4"]
     output = cli("runs", "diff", "demo/20261122-090000", "demo").out

@@ -85,5 +85,5 @@ def test_hyperparameters_are_written_as_the_plugin_reads_them(tmp_path):
         name: value.string_value or value.number_value or value.bool_value
         for name, value in data.session_start_info.hparams.items()
     }
-    assert told == {"number of worker": 2, "number of ps": 1, "batch_size": 8, "rates": "0.1 0.2",
+    assert told == {"worker tasks": 2, "ps tasks": 1, "batch_size": 8, "rates": "0.1 0.2",
                     "optimizer.type": "adam", "flip": True}  # fmt: skip

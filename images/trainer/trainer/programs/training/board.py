@@ -63,7 +63,7 @@ def write_hyperparameters(
     """
     from tensorboard.plugins.hparams import summary_v2
 
-    counts = {f"number of {role}": len(tasks) for role, tasks in cluster.items()}
+    counts = {f"{role} tasks": len(tasks) for role, tasks in cluster.items()}
     summary = summary_v2.hparams_pb(dict(flat(counts | values)), start_time_secs=time.time())
     with graph_writer(output / FOLDER) as writer:
         writer.add_summary(summary.SerializeToString())
