@@ -84,5 +84,5 @@ def check_what_is_shown(output: str, notes: list[str]) -> None:
     scalars = board.tags("scalars")
     assert {"loss", "accuracy"} <= scalars["train"] & scalars["validation"]
     assert "learning_rate" in scalars["train"]
-    assert {"batch_size", "model", "strategy", "number of worker"} <= board.hyperparameters()
+    assert {"batch_size", "model", "strategy", "worker tasks"} <= board.hyperparameters()
     assert "keras" in board.graphs()["train"]["tags"]
