@@ -487,13 +487,19 @@ def without_message(words: str, message: str) -> str:
     """The lines of `words`, the end of a log, that are not in the message of the task's end.
 
     Programs print that message, and supervisors print its first line after `error: ` or a task's
-    name. A refusal of the kit is printed with the kind of its exception.
+    name. A refusal of the kit is printed with the kind of its exception. The carets below a line
+    of code go with it.
     """
     repeated = {_SPEAKER.sub("", line).rstrip() for line in message.splitlines()}
-    lines = ((line, _SPEAKER.sub("", line)) for line in words.splitlines())
-    return "\n".join(
-        line for line, said in lines if repeated.isdisjoint((said, _KIND.sub("", said)))
-    )
+    kept: list[str] = []
+    is_kept = True
+    for line in words.splitlines():
+        said = _SPEAKER.sub("", line)
+        if is_kept or not _MARKS.fullmatch(line.strip()):
+            is_kept = repeated.isdisjoint((said, _KIND.sub("", said)))
+        if is_kept:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def on_host(text: str, mounts: Sequence[Mount]) -> str:

@@ -607,6 +607,14 @@ def test_a_refusal_in_the_message_is_not_repeated_with_its_class() -> None:
     assert without_message("step 1\nValueError: there are 2 ps", "there are 2 ps") == "step 1"
 
 
+def test_the_carets_below_a_repeated_line_of_code_go_with_it() -> None:
+    message = 'AttributeError: no a\n  File "t.py", line 11, in step\n    return {self.a}'
+    code = '  File "t.py", line 11, in step\n    return {self.a}\n            ^^^^^^'
+    assert without_message(f"    m.fit(data)\n    ~~~~~^^^^^^\n{code}", message) == (
+        "    m.fit(data)\n    ~~~~~^^^^^^"
+    )
+
+
 def test_a_traceback_stays_complete() -> None:
     words = last_words(stamped(TRACEBACK + "chief-0: the program ended with exit code 1\n"))
     assert without_message(words, "the program ended with exit code 1") == last_words(
