@@ -89,6 +89,11 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "each ps writes its part of a checkpoint: save below /output, which all tasks share",
         ),
         (
+            r"[Uu]nable to (?:synchronously )?create file .*\berrno = 2\b",
+            "its directory does not exist: create it first, for example by `os.makedirs`; relative "
+            "paths start at /output",
+        ),
+        (
             r"Read-only file system",
             "write below /output, which is kept, or below /tmp: the rest of a container is "
             "read-only",
@@ -204,7 +209,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "create the model, its optimizer and its metrics inside `with strategy.scope():`",
         ),
         (
-            r"Shape mismatch in the collective instance",
+            r"Shape mismatch in the collective instance|Collective instance \d+ expected type ",
             "the tasks were at different places of the program: all must make the same model, take "
             "the same number of steps, and save and evaluate together",
         ),
@@ -379,13 +384,18 @@ def _frames_of(
     lines: Sequence[str], starts: Sequence[int], error: str, limit: int
 ) -> Sequence[str]:
     """The last frames of the last traceback that ends with this error; [] if there is none."""
-    kind = error.partition("\n")[0].partition(":")[0].strip()
+    kind = _kind_of(error.partition("\n")[0])
     for start in list(reversed(starts))[:_LAST_TRACEBACKS]:
         traceback = lines[start:]
         end = _end_of_traceback(traceback)
-        if traceback[end:] and traceback[end].partition(":")[0].strip() == kind:
+        if traceback[end:] and _kind_of(traceback[end]) == kind:
             return _last_frames(traceback[:end], limit)
     return []
+
+
+def _kind_of(line: str) -> str:
+    """The name of an exception's class, without its module: a saved error can lack it."""
+    return line.partition(":")[0].strip().rpartition(".")[2]
 
 
 def _last_lines(lines: Sequence[str], late: Sequence[str], limit: int) -> list[str]:
@@ -571,10 +581,15 @@ def relative_hint(words: str, mounts: Sequence[Mount], caller: KeyStyle = TOML_S
     if not path or PROGRAM not in targets:
         return ""
     start = f"relative paths start at /output, where {path} does not exist: "
+    folder = PurePath(path).parent
+    write = f"; to write it, create {folder} first"
+    if folder == PurePath() or _PATTERN.search(path):
+        write = ""
     if "/data" in targets:
         rule = "the data of this run is at /data, and other directories come by a `[[mount]]`"
-        return start + rule
+        return start + rule + write
     parts = [part for part in PurePath(path).parts if part != ".."]
     tail = "/".join(parts if len(parts) == 1 and "." in path else parts[1:])
     opened = f", and open {'/data/' + tail if tail else 'it as /data'}"
-    return hint_text((start, "run with ", DATA, opened), caller)
+    run = "to read it, run with " if write else "run with "
+    return hint_text((start, run, DATA, opened, write), caller)

@@ -258,7 +258,7 @@ def _in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
                 with contextlib.suppress(OSError, ValueError):
                     untrusted.status(Path(mount.source), name)
                     place = places.get(mount.target, mount.target)
-                    by = f'by `Path(__file__).parent / "{path}"`, or as '
+                    by = f'by `Path(__file__).parent / "{path}"` in the program itself, or as '
                     way = by if mount.target == PROGRAM else "as "
                     return (
                         f"relative paths start at /output, and this file is in {place}: "

@@ -108,6 +108,13 @@ def test_a_traceback_ends_in_the_programs_own_frames(error: str) -> None:
     ]
 
 
+def test_the_frames_of_an_error_are_found_that_is_saved_without_its_module() -> None:
+    said = 'errors_impl.AbortedError: in user code:\n    File "/program/train.py", line 9, in f\n'
+    log = stamped(CALLED_BACK.replace("ValueError: no such place\n", said))
+    frames = last_words(stamped(CALLED_BACK), error="ValueError: no such place")
+    assert last_words(log, error="AbortedError: other shapes") == frames
+
+
 def test_a_traceback_ends_with_its_error() -> None:
     output = last_words(stamped(NOISE + TRACEBACK)).splitlines()
     assert output[-2:] == [
@@ -467,6 +474,16 @@ KNOWN_ERRORS = [
     ),
     ("ValueError: Cannot set an empty vocabulary, you passed [].", "/tmp is each task's own"),
     ("ValueError: No objects to concatenate", "files beside the program are in /program"),
+    (
+        "FileNotFoundError: [Errno 2] Unable to synchronously create file (unable to open file: "
+        "name = '/tmp/a/x.h5', errno = 2, error message = 'No such file or directory', flags = 13)",
+        "its directory does not exist: create it first",
+    ),
+    (
+        "InternalError: Collective ops is aborted by: Collective instance 198 expected type 0 and "
+        "data_type 9 but got type 0 and data_type 1",
+        "the tasks were at different places of the program",
+    ),
     ("the program was still running after 40 s; where each task stands is in", "`deadline.job`"),
     (
         "the program was still running after 99 s; where each task stands is in stacks/ of the "
@@ -546,7 +563,7 @@ def test_a_missing_relative_path_has_a_hint_where_it_starts_and_how_to_mount_it(
     assert relative_paths(words) == ["data/x.csv"]
     hint = relative_hint(words, [IN_PROGRAM], Caller.SHELL)
     assert "relative paths start at /output, where data/x.csv does not exist" in hint
-    assert "run with `--data DIR`, and open /data/x.csv" in hint
+    assert "run with `--data DIR`, and open /data/x.csv; to write it, create data first" in hint
     mounted = relative_hint(words, [IN_PROGRAM, Mount("/home/you/data", "/data")])
     assert "the data of this run is at /data" in mounted
     assert not relative_hint(words, []), "a built-in program opens no path of the user's"

@@ -70,6 +70,7 @@ def test_a_missing_file_that_is_next_to_the_program_has_a_hint(
         outcome = stage.up({"chief-0": leader(ends(2.0, 1, "failed", missing))}, **given)
         assert "relative paths start at /output" in outcome.cure
         assert (f"/program/{name}" in outcome.cure) == found
+        assert ("in the program itself, or as /program" in outcome.cure) == found
         assert ("`--data DIR`" in outcome.cure) == (not found)
 
 
