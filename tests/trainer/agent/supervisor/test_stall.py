@@ -86,6 +86,20 @@ def test_the_second_stall_ends_the_job(run_task, events, tmp_path):
     assert (tmp_path / "tries").read_text() == "xx"
 
 
+def test_a_program_of_which_only_threads_are_left_is_not_started_again(run_task, events, tmp_path):
+    """It has trained to its end: the second attempt would train once more, and not end either."""
+    program = tmp_path / "program.py"
+    left = "its main thread has ended, but not Thread-1"
+    mailbox = 'pathlib.Path(os.environ["CLUSTER_KIT_MAILBOX"], "threads")'
+    waits = f'{mailbox}.write_text("{left}")\n    wait_for_ever()'
+    program.write_text(HANGS.format(steps=3, hangs=2).replace("wait_for_ever()\n", f"{waits}\n", 2))
+    variables = {"CLUSTER_KIT_STALL_S": 2, "CLUSTER_KIT_RETRIES": 3}
+    assert run_task("chief-0", ALONE, "run", str(program), **variables).wait(60) == 6
+    end = events("chief-0")[-1]
+    assert end["reason"] == "stall" and f" s: {left}; where each task" in end["message"]
+    assert (tmp_path / "tries").read_text() == "x"
+
+
 def test_a_stall_names_ps_whose_programs_have_ended(run_task, free_port, tmp_path, events):
     hanging, short = tmp_path / "hanging.py", tmp_path / "short.py"
     hanging.write_text(MARK + ONCE_THE_OTHER_IS_HERE + HANGS.format(steps=3, hangs=1))

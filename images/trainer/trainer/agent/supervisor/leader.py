@@ -304,6 +304,8 @@ class Leader:
                     why = f"no progress for {event.seconds:.0f} s"
                     stall.keep_stacks(self._task, why, self._beacon_server)
                     over = event
+                    if waits := self._child.waits_for():  # it has trained to its end
+                        over = stall.ended(f"{why}: {waits}", ())
                 elif isinstance(event, TASK_NEWS):
                     over = self._hear(event)
                 elif isinstance(event, Outcome):
