@@ -45,7 +45,9 @@ class Outcome:
     def because_of(self, why: str) -> Outcome:
         """The outcome with `why` after the first line of its message."""
         first, newline, rest = self.message.partition("\n")
-        return replace(self, message=f"{first} ({why}){newline}{rest}", printed=False)
+        bare = first.removesuffix(":")
+        said = f"{bare} ({why}){first[len(bare) :]}{newline}{rest}"
+        return replace(self, message=said, printed=False)
 
     def record(self, progress: Progress) -> None:
         progress.write(

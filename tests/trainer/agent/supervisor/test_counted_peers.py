@@ -91,6 +91,8 @@ def test_a_leader_that_waited_for_peers_that_had_ended_says_so():
         f"{CUT_OFF[0]} (worker-1 had already ended, with 0: tasks that train together must take"
         " the same number of steps, and each must save the model, not only one of them)"
     )
+    listing = peers.ended_too_early(Outcome(1, "failed", f"{CUT_OFF[0]}:\n/job:worker/task:1"))
+    assert listing is not None and listing.headline == f"{told.headline}:"
     peers.heard(Joined("worker-1"))
     assert peers.ended_too_early(closed) is None
 
