@@ -82,6 +82,19 @@ def test_the_error_of_a_coordinators_data_set_comes_first():
     assert telling(plain) == f"{kind}no file."
 
 
+def test_the_error_comes_first_that_a_layer_and_a_traced_function_have_wrapped():
+    step = '    File "/program/train.py", line 9, in step  *\n        model(x)\n'
+    layer = "Exception encountered when calling layer 'net' (type Net)."
+    inner = f"    InvalidArgumentError: {layer}\n    \n    Shape mismatch: [9] and [10]\n"
+    told = telling(f"{TF}InvalidArgumentError: in user code:\n\n{step}\n{inner}").splitlines()
+    assert told == [
+        "InvalidArgumentError: Shape mismatch: [9] and [10]",
+        layer,
+        '  File "/program/train.py", line 9, in step',
+        "    model(x)",
+    ]
+
+
 def test_text_that_is_not_a_frame_stays():
     assert told("while_handling")[1:] == ["  {rate: 1}", "  mend it"]
     assert told("other_strategy")[-1] == "  model.compile(...)"

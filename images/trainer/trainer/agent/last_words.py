@@ -26,6 +26,8 @@ _REPEATED = re.compile(r"^(Original stack trace for |Additional GRPC error infor
 _UNSAID = re.compile(r"^(Node: |From /job:|\d+ root error|\s*\[\[|<stack traces unavailable>|:)")
 _NUMBERED = re.compile(r"^\(\d+\) (?:[A-Z_]+: +)?")
 _WRAPPED = re.compile(r"\{\{function_node [^}]*\}\} ")
+_MOST_WRAPPERS = 3
+"""AutoGraph wraps the error of a layer, which Keras has wrapped."""
 LONGEST = 64_000
 """Maximum characters; a longer text loses its middle."""
 
@@ -35,13 +37,22 @@ def telling(text: str) -> str:
     lines = _WRAPPED.sub("", tidy(text)).splitlines()
     if lines and _FRAME.match(lines[0]):  # a syntax error: first its place, then its message
         lines = [lines[-1], *lines[:-1]]
-    elif lines and (head := _HEAD.match(lines[0])):
-        own_frames: list[str] = []
-        original = [head["original"]] if head["original"] else []
-        rest = _dedented(list(_without_frames([*original, *lines[1:]], own_frames)))
-        context = [head["context"]] if head["context"] else []
-        lines = _begun_with(head["kind"], [*context, *own_frames], rest) or lines
+    else:
+        for _ in range(_MOST_WRAPPERS):
+            lines = _unwrapped(lines)
     return _bounded("\n".join(lines))
+
+
+def _unwrapped(lines: list[str]) -> list[str]:
+    """The lines with the error first that TensorFlow or Keras has wrapped in another."""
+    head = _HEAD.match(lines[0]) if lines else None
+    if not head:
+        return lines
+    own_frames: list[str] = []
+    original = [head["original"]] if head["original"] else []
+    rest = _dedented(list(_without_frames([*original, *lines[1:]], own_frames)))
+    context = [head["context"]] if head["context"] else []
+    return _begun_with(head["kind"], [*context, *own_frames], rest) or lines
 
 
 def _without_frames(lines: Sequence[str], own: list[str]) -> Iterator[str]:
