@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import queue
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -149,12 +151,19 @@ def logs(
         wanted = chosen([container.name for container in containers], tasks)
         containers = [container for container in containers if container.name in wanted]
         if follow:
-            tell = _print_json_line if json_ else _print_line
+            said: queue.Queue[tuple[str, str] | None] = queue.Queue(AHEAD)
             tasks_only = [source for source in containers if source.role != SIDECAR]
             services = [source for source in containers if source not in tasks_only]
+
+            def tell(task: str, text: str) -> None:
+                said.put((task, text))
+
             service_threads = follow_logs(engine, services, tell, times=json_)
-            for thread in follow_logs(engine, tasks_only, tell, times=json_) or service_threads:
-                thread.join()
+            threads = follow_logs(engine, tasks_only, tell, times=json_) or service_threads
+            threading.Thread(target=_end_after, args=(threads, said), daemon=True).start()
+            # This thread prints, so that a reader who closes the pipe ends the command.
+            for task, text in iter(said.get, None):
+                (_print_json_line if json_ else _print_line)(task, text)
             engine.info()  # raises if the streams ended because the engine was lost
             return
         texts = {source.name: engine.lines(source.id) for source in containers}
@@ -170,6 +179,17 @@ def logs(
         return
     for line in lines:
         _print_line(line.task, line.text)
+
+
+AHEAD = 1000
+"""Maximum number of followed lines that wait to be printed."""
+
+
+def _end_after(threads: list[threading.Thread], said: queue.Queue[tuple[str, str] | None]) -> None:
+    """Put None into the queue when these threads have ended."""
+    for thread in threads:
+        thread.join()
+    said.put(None)
 
 
 def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, Iterator[str]]:

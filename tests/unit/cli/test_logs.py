@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.cli import look
 from cluster_kit.platforms.engine import SIDECAR
 from tests.unit.cli.looking import FakeEngine, engine, ran
 from tests.unit.command_line import Cli
@@ -68,6 +70,27 @@ def test_followed_logs_are_json_lines_with_json(cli: Cli, root: Path, engine: Fa
         "task": "ps-0",
         "text": "10%\r20%",
     }
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_following_ends_when_nobody_reads_any_more(
+    form: tuple[str, ...], cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.up["demo"] = [container("chief-0", id="a"), container("ps-0", id="b")]
+    over = threading.Event()
+
+    def follow(container_id: str, *_: object, **__: object) -> Iterator[str]:
+        yield "2025-03-01T10:00:00.5Z one"
+        over.wait(20)
+
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(engine, "follow", follow)
+    monkeypatch.setattr(look, "_print_line", closed)
+    monkeypatch.setattr(look, "_print_json_line", closed)
+    assert cli("logs", "demo", "--follow", *form).code == 1
+    over.set()
 
 
 def test_a_given_name_is_used_whatever_is_up(cli: Cli, engine: FakeEngine) -> None:
