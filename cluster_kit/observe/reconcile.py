@@ -103,6 +103,9 @@ def _view(
 BARE_RESTART_S = 0.1
 """The minimum seconds that an engine waits before it restarts a container."""
 JUST_BEFORE_S = 0.001
+LATE_S = 2.0
+"""The maximum seconds from a task's first event to the engine's event of its start: a busy engine
+is behind the task."""
 
 
 def missed(seen: RunState, containers: Sequence[Container], asked: float) -> list[Event]:
@@ -180,10 +183,13 @@ def _starts(seen: RunState, container: Container, view: TaskView, asked: float) 
     """
     heard = seen.starts(container.name)
     times, before = list[float](), -1.0
-    for born in births([entry for entry in seen.entries if entry.task == container.name]):
+    born_at = births([entry for entry in seen.entries if entry.task == container.name])
+    for born in born_at:
         if born >= asked:
             break
-        if not any(before < start <= born for start in heard):
+        # No restart is as fast as that, and later the task has reported one.
+        late = born + (LATE_S if born == born_at[-1] else BARE_RESTART_S)
+        if not any(before < start <= late for start in heard):
             exact = before < container.started <= born
             times.append(container.started if exact else born)
         before = born

@@ -135,6 +135,13 @@ def test_restarts_that_only_the_progress_file_shows_are_counted() -> None:
     assert seen.tasks["chief-0"].restarts == 1
 
 
+@pytest.mark.parametrize("late", [0.055, 1.5])
+def test_a_start_that_the_engine_reports_late_is_not_a_second_one(late: float) -> None:
+    seen = after(started("chief-0", 10.0 + late))
+    seen = seen.with_entry(as_entry("chief-0", 10.0, "start", {"attempt": 1}))
+    assert missed(seen, [alive("chief-0", started=10.0 + late)], ASKED) == []
+
+
 def test_a_container_that_was_removed_has_ended() -> None:
     seen = after(started("ps-0"), started("ps-1"))
     events = missed(seen, [alive("ps-1")], ASKED)
