@@ -18,6 +18,7 @@ from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller, with_another_program
 from cluster_kit.manifest.load import Loaded, find
+from cluster_kit.observe import user_requests
 from cluster_kit.plan.plan import check_manifest
 from cluster_kit.platform_table import DEFAULT
 from cluster_kit.platforms import platform as platforms
@@ -151,7 +152,7 @@ class Job:
                 running.end()
         finally:
             with contextlib.closing(self.host.connect()) as engine:
-                take_down(self.host, engine, started.name)
+                take_down(self.host, engine, started.name, user_requests.LEAVE)
 
     @property
     def _loaded(self) -> Loaded:

@@ -19,6 +19,8 @@ from cluster_kit.platforms.engine import Container
 FILE = "requests.jsonl"
 """The name of the file in the run's directory."""
 RESTART, STOP, DOWN = "restart", "stop", "down"
+LEAVE = "leave"
+"""The Python block that started the cluster ends, which removes it as `down` does."""
 END, KILL, FREEZE, THAW = "end", "kill", "freeze", "thaw"
 """Requests for one task, from the live page."""
 AWAY = "away"

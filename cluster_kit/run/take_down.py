@@ -24,9 +24,11 @@ SAVES_S = 15.0
 POLL_S = 0.2
 
 
-def take_down(host: Host, engine: Engine, name: str) -> int:
+def take_down(host: Host, engine: Engine, name: str, request: str = user_requests.DOWN) -> int:
     """Stop and remove a cluster; return the number of its containers.
 
+    Args:
+        request: what the run records as the reason (`user_requests`).
     Raises:
         EngineError: the engine cannot remove it, or does not answer.
     """
@@ -35,7 +37,7 @@ def take_down(host: Host, engine: Engine, name: str) -> int:
         with contextlib.suppress(OSError):  # only a stopped cluster needs the request
             user_requests.write(
                 run_of(containers).path,
-                user_requests.DOWN,
+                request,
                 [one.name for one in containers],
                 host.clock.time(),
             )
