@@ -81,6 +81,9 @@ class Problem:
     reads: tuple[str, ...] = ()
     line: str = ""
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self, words: KeyStyle = TOML_STYLE) -> str:
         """Two lines: what is wrong, and what to do."""
         value = f" = {self.value}" if self.value else ""
