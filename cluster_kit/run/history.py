@@ -206,13 +206,13 @@ def read_run(directory: RunDirectory) -> Run:
         outcome = {}
     if isinstance(outcome, dict) and _was_resumed(directory, outcome):
         outcome = {}
-    latest = path.parent / "latest"
+    newest = newest_run_directory(path.parent)
     return Run(
         directory,
         path.parent.name,
         _began(path),
         outcome if isinstance(outcome, dict) else {},
-        newest=latest.is_symlink() and latest.resolve() == path.resolve(),
+        newest=newest is not None and newest.path.resolve() == path.resolve(),
     )
 
 

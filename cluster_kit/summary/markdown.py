@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,9 @@ def read(reference: str, workspace: Workspace) -> Evidence:
             return Evidence(_checked(without_run, facts, path))
         path, facts = saved, _facts(saved)
     outcome = _checked(outcome_from, facts, path)
-    folder = path.parent if (path.parent / "events.jsonl").is_file() else Path(outcome.run)
-    run = RunDirectory(folder)
+    if (path.parent / "events.jsonl").is_file() and not _is_same(path.parent, outcome.run):
+        outcome = replace(outcome, run=str(path.parent.resolve()))  # it was moved here
+    run = RunDirectory(Path(outcome.run))
     record = _record(run, outcome)
     since, sizes = (record.since, record.sizes) if record else (-math.inf, {})
     tasks = record.cluster.tasks if record else outcome.tasks
@@ -70,6 +72,12 @@ def read(reference: str, workspace: Workspace) -> Evidence:
     entries = ProgressReader(run.output, since, sizes, tasks=names).each()
     points = losses(entries, leader_of(outcome))
     return Evidence(outcome, tuple(read_events(run, since)), tuple(points), _ended(outcome, since))
+
+
+def _is_same(folder: Path, run: str) -> bool:
+    with contextlib.suppress(OSError):
+        return folder.samefile(run)
+    return False
 
 
 def _ended(outcome: Outcome, since: float) -> float:
@@ -90,9 +98,8 @@ def _file(reference: str, workspace: Workspace) -> Path:
     """The file that has the verdict; raises UsageError."""
     candidate = Path(reference).expanduser()
     # A directory of the program may have the cluster's name.
-    names_cluster = (
-        reference in workspace.latest_runs() and not (candidate / "outcome.json").is_file()
-    )
+    known = workspace.latest_runs()
+    names_cluster = reference in known and not (candidate / "outcome.json").is_file()
     if not reference:
         newest = _newest(workspace)
     elif candidate.is_file():
@@ -101,13 +108,13 @@ def _file(reference: str, workspace: Workspace) -> Path:
         newest = candidate
     elif "/" in reference and (workspace.root / "runs" / reference / "outcome.json").is_file():
         newest = workspace.root / "runs" / reference
+    elif reference in known:
+        newest = known[reference]
     else:
-        newest = workspace.runs(reference) / "latest"
-        if "/" in reference or not newest.is_dir():
-            raise UsageError(
-                f"no run `{reference}`: neither a file or directory, nor a cluster in runs/",
-                proposal(reference, sorted(workspace.latest_runs())),
-            )
+        raise UsageError(
+            f"no run `{reference}`: neither a file or directory, nor a cluster in runs/",
+            proposal(reference, sorted(known)),
+        )
     file = newest / "outcome.json"
     if not file.is_file():
         raise UsageError(
@@ -119,7 +126,8 @@ def _file(reference: str, workspace: Workspace) -> Path:
 
 def _newest(workspace: Workspace) -> Path:
     """The directory of the run that ended last; raises UsageError if there is none."""
-    outcomes = list(workspace.root.glob("runs/*/latest/outcome.json"))
+    outcomes = [run / "outcome.json" for run in workspace.latest_runs().values()]
+    outcomes = [file for file in outcomes if file.is_file()]
     if not outcomes:
         raise UsageError(
             f"no run in {workspace.root / 'runs'} has ended yet",

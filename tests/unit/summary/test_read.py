@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from cluster_kit.errors import UsageError
+from cluster_kit.run.history import runs_of
 from cluster_kit.summary import markdown as module
 from cluster_kit.summary.markdown import read, values
 from cluster_kit.workspace import Workspace
@@ -72,8 +73,21 @@ def test_a_record_of_another_version_is_ignored(workspace: Workspace) -> None:
 def test_a_run_that_was_moved_is_read_in_its_new_place(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    moved = saved(workspace.root, outcome()).rename(tmp_path / "artifact")
-    assert read(str(moved), workspace).events == EVENTS
+    run = saved(workspace.root, outcome())
+    moved = run.rename(tmp_path / "artifact")
+    evidence = read(str(moved), workspace)
+    assert evidence.events == EVENTS
+    assert evidence.outcome.run == str(moved), "not where it was"
+
+
+def test_without_its_newest_run_a_cluster_has_the_one_before(workspace: Workspace) -> None:
+    run = saved(workspace.root, outcome())
+    latest = run.parent / "latest"
+    latest.unlink()
+    latest.symlink_to("20250302-100000")
+    for reference in ("demo", ""):
+        assert read(reference, workspace).outcome.run == str(run)
+    assert [past.newest for past in runs_of(workspace)] == [True]
 
 
 @pytest.mark.parametrize(("code", "reason"), [(2, "manifest"), (3, "host"), (4, "engine"),
