@@ -253,7 +253,8 @@ def _options_are_proposed() -> Iterator[None]:
             message = usage_error.format_message().rstrip(".")
             text = f"{command}: {message[:1].lower()}{message[1:]}"
             given = usage_error.ctx.params if usage_error.ctx else {}
-            begun = str(given.get("args") or "")
+            args = given.get("args") or ""
+            begun = str(args[-1]) if isinstance(args, list) else str(args)
             quoted = f"; write several words in quotes: `--args '{begun} …'`" if begun else ""
             if given.get("sets") and not begun:
                 quoted = "; write `--set` before each key"

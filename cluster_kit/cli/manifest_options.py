@@ -241,7 +241,10 @@ def _command(verb: Callable[..., None], reference: Parameter) -> Callable[..., N
     @wraps(verb)
     def command(manifest: str, sets: list[str] | None, **given: Any) -> None:
         options = {override.key: given.pop(override.key) for override in OVERRIDES}
-        texts = {key: option and str(option) for key, option in options.items()}
+        texts = {
+            key: " ".join(option) if option and isinstance(option, list) else option and str(option)
+            for key, option in options.items()
+        }
         caller = Caller.of(os.environ)
         overridden = values(texts, sets or (), caller)
         request = Request(manifest, overridden, by_set=keys_of(sets or ()), caller=caller)
@@ -268,6 +271,8 @@ def _option(override: Override) -> Any:
     option = typer.Option(*names, help=override.help, metavar=metavar, autocompletion=propose)
     if override.kind == "switch":
         return Annotated[bool | None, option]
+    if override.kind == "words":  # given again, it adds more
+        return Annotated[list[str] | None, option]
     return Annotated[str | None, option]
 
 

@@ -215,8 +215,8 @@ def _text(override: Override, value: Any, root: Path) -> str:
     """The text of an option that gives this value."""
     if override.kind == "words":
         return " ".join(map(quoted, without_values(value)))
-    if override.kind == "gpus" and not isinstance(value, str):
-        return ",".join(value)
+    if override.kind == "gpus" and isinstance(value, list):
+        return ",".join(map(str, value))
     if override.kind in PATHS and _is_absolute(value):
         return below(Path(value), root)
     return str(value)

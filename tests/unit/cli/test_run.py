@@ -33,13 +33,13 @@ def test_a_manifest_can_be_given_by_its_path(cli: Cli, root: Path) -> None:
 def test_options_override_the_manifest(cli: Cli, root: Path) -> None:
     result = cli(
         "render", "demo", "--workers", "3", "--ps", "1", "--name", "other",
-        "--args", "--epochs 1", "--set", "port=4000",
+        "--args", "--epochs 1", "--set", "port=4000", "--args=--a=b",
     )  # fmt: skip
     assert result.code == 0
     services = yaml.safe_load((root / "compose/other/compose.yaml").read_text())["services"]
     assert {"worker-2", "ps-0"} <= services.keys()
     assert "ps-1" not in services
-    assert services["chief-0"]["command"] == ["run", "classifier", "--epochs", "1"]
+    assert services["chief-0"]["command"] == ["run", "classifier", "--epochs", "1", "--a=b"]
     assert ":4000" in services["chief-0"]["environment"]["TF_CONFIG"]
 
 
@@ -197,8 +197,9 @@ def test_schema_prints_the_json_schema(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("rendr",), ("render", "--wrkers", "2"), ("render", "--workers", "two"), ("render", "a", "b")],
-)
+    [("rendr",), ("render", "--wrkers", "2"), ("render", "--workers", "two"), ("render", "a", "b"),
+     ("render", "demo", "--set", "gpus=1")],
+)  # fmt: skip
 def test_a_wrong_command_line_exits_with_2(cli: Cli, arguments: tuple[str, ...]) -> None:
     assert cli(*arguments).code == 2
 
