@@ -125,5 +125,5 @@ def _print_checks(checks: list[Check]) -> None:
     for check in checks:
         mark, style = _MARKS[check.state]
         hint = f"\n→ {check.hint}" if check.hint else ""
-        table.add_row(Text(mark, style=style), check.name, check.found + hint)
+        table.add_row(Text(mark, style=style), check.name, Text(check.found + hint))
     out.print(table)

@@ -191,7 +191,7 @@ def _print_lines(lines: list[CheckLine]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
     for line in lines:
         mark = Text("ok", style="green") if line.ok else Text("FAIL", style="bold red")
-        table.add_row(mark, line.name, line.detail, f"{line.seconds:.2f} s")
+        table.add_row(mark, line.name, Text(line.detail), f"{line.seconds:.2f} s")
     out.print(table)
 
 
@@ -319,5 +319,5 @@ def _table(facts: HostFacts, present: tuple[Device, ...]) -> Table:
     for device in present:
         size = f"{device.memory / 2**30:.0f} GiB"
         holders = ", ".join(_holders(facts, device, present)) or "-"
-        table.add_row(device.short, device.uuid, device.name, size, holders)
+        table.add_row(device.short, device.uuid, Text(device.name), size, holders)
     return table

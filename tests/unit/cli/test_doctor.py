@@ -43,6 +43,15 @@ def test_a_left_over_tensorboard_is_reported(
     assert line["cure"] == "`docker rm cluster-kit-tensorboard-0f`"
 
 
+def test_square_brackets_of_a_fix_are_printed(
+    cli: Cli, checked: list[Cluster | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = Check("client", "warn", "in /a[/b]", "`pip install 'cluster-kit[kubernetes]'`")
+    monkeypatch.setattr(doctor, "check_strangers", lambda *_: [line])
+    printed = cli("doctor").out
+    assert "in /a[/b]" in printed and "'cluster-kit[kubernetes]'" in printed
+
+
 def test_overrides_equal_those_of_up(cli: Cli, checked: list[Cluster | None]) -> None:
     result = cli("doctor", "demo", "--workers", "3", "--set", "role.worker.cpus=0.5", "--json")
     assert result.code == 0
