@@ -396,7 +396,7 @@ def _of_this_host(host: Host, request: Request, loaded: Loaded) -> Engine | None
         UsageError: the kit cannot start jobs on this platform.
     """
     platform = platform_of(loaded.manifest.engine)
-    if error := platform.not_run(Path(request.manifest).stem):
+    if error := platform.not_run(request.manifest):
         raise error
     return host.connect() if platform.by_docker else host.engine_or_none()
 

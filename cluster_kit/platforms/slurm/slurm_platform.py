@@ -23,7 +23,7 @@ def not_run_by_the_kit(name: str = "NAME") -> UsageError:
     """The error of every verb that would have to start or inspect a Slurm job."""
     return UsageError(
         'engine = "slurm": the kit writes a script for Slurm and does not run it',
-        f"`cluster-kit render {name} --engine slurm`, then `sbatch compose/{name}/sbatch.sh`; "
+        f"`cluster-kit render {name} --engine slurm`, then `sbatch` with the file that it names; "
         "`squeue --me` shows the job, `scancel` ends it",
     )
 

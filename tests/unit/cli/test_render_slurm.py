@@ -89,7 +89,7 @@ def test_no_other_command_runs_a_slurm_job(root: Path, cli: Cli, words: tuple[st
     found = cli(*words)
     assert found.code == 2
     assert 'engine = "slurm": the kit writes a script for Slurm and does not run it' in found.err
-    assert "--engine slurm`, then `sbatch compose/" in found.err
+    assert "--engine slurm`, then `sbatch` with the file that it names" in found.err
     assert not (root / "runs").exists() and not (root / FILE).exists()
 
 
@@ -105,7 +105,7 @@ def test_up_refuses_a_manifest_for_slurm(
     with (root / "compose" / "demo.toml").open("a") as file:
         file.write('engine = "slurm"\n[slurm]\nimage = "trainer.sif"\n')
     found = cli("up", "demo")
-    assert found.code == 2 and "then `sbatch compose/demo/sbatch.sh`" in found.err
+    assert found.code == 2 and "then `sbatch` with the file that" in found.err
     assert not (root / "runs").exists()
 
 
