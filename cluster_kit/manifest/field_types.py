@@ -56,7 +56,7 @@ _POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZES = {f"{unit}{end}": size for unit, size in _POWERS.items() for end in ("", "b", "ib")}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _LEAST_MEMORY, _MOST_MEMORY = 6 * 2**20, 2**60
-"""Bytes: the engine refuses smaller sizes, and larger ones are certainly a mistake."""
+"""Bytes: the engine refuses less memory, and larger sizes are certainly a mistake."""
 _LONGEST_S = 366 * 86400.0
 _BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _LEAST_BANDWIDTH, _MOST_BANDWIDTH = 64 * 10**3, 100 * 10**9
@@ -84,7 +84,7 @@ def size(value: object) -> int:
     if number is None:
         raise ValueError('a size is a number with a unit: "512m", "2g"')
     if not _LEAST_MEMORY <= number <= _MOST_MEMORY:
-        raise ValueError("a size is at least 6 MiB, the engine's own minimum, and at most 1 EiB")
+        raise ValueError("a size is at least 6 MiB and at most 1 EiB")
     return int(number)
 
 
