@@ -182,7 +182,10 @@ def _tell(rendered: Rendered, request: Request, *, as_json: bool) -> None:
             build = f"cluster-kit image build {request.manifest}"
         local = platform.local_name(rendered.prepared.manifest.manifest, cluster.image)
         next_step = platform.after_build(cluster, local, short(rendered.file))
-        say(f"  its image is not built yet: `{build}`, then {next_step}")
+        if local != cluster.image and image_present(current_host(), local):
+            say(f"  its image is built, but not pushed from here: {next_step}")
+        else:
+            say(f"  its image is not built yet: `{build}`, then {next_step}")
 
 
 def _same_without_check() -> str:

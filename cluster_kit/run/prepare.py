@@ -127,8 +127,8 @@ def prepare(
 def _left_out(cluster: Cluster) -> list[Hint]:
     """A hint that names the files of the cluster's directories that are left out of its tasks."""
     paths = platform_of(cluster.engine).left_out(cluster)
-    reason = "looks like a secret, leads elsewhere or was rendered, and is left out"
-    return [Hint(cluster.engine, f"what {reason}: {', '.join(paths)}")] if paths else []
+    reason = "what is data, looks like a secret, leads elsewhere or was rendered is left out"
+    return [Hint(cluster.engine, f"{reason}: {', '.join(paths)}")] if paths else []
 
 
 def _asked(cluster: Cluster, request: Request) -> Cluster:

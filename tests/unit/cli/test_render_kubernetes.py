@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.cli import render
 from cluster_kit.errors import UsageError
 from cluster_kit.plan.portable import debugged
 from cluster_kit.platforms.kubernetes.kubernetes_platform import Kubernetes
@@ -105,6 +106,18 @@ def test_files_with_secrets_are_left_out_and_named(cli: Cli, root: Path, own: Pa
             "folder", "loop")  # fmt: skip
     assert [name for name in gone if f"{own}/{name}" not in line] == []
     assert "credentials.py" not in line
+    assert "what is data, looks like a secret," in line
+
+
+def test_an_image_that_is_built_here_is_to_be_pushed(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (*RENDER, "--set", "kubernetes.registry=ghcr.io/me")
+    monkeypatch.setattr(render, "image_present", lambda _, tag: not tag.startswith("ghcr.io"))
+    tagged = "`docker tag cluster-kit/trainer:"
+    assert f"is built, but not pushed from here: {tagged}" in cli(*words).err
+    monkeypatch.setattr(render, "image_present", lambda *_: False)
+    assert f"is not built yet: `cluster-kit image build`, then {tagged}" in cli(*words).err
 
 
 def test_a_roles_secret_next_to_the_program_leads_to_a_warning(cli: Cli, own: Path) -> None:
