@@ -49,6 +49,8 @@ class Role:
     plural: str = ""
     """The word in the template name `num_…`; "" if the role has no such name."""
     jobs: tuple[str, ...] = ()
+    other_names: tuple[str, ...] = ()
+    """Names of the role elsewhere, for hints."""
     default: int = 0
     least: int = 0
     most: int | None = None
@@ -93,6 +95,7 @@ CHIEF = Role(
     limits_description="The chief's limits and environment",
     block=Block(range(10, 11), lambda _size: range(2, 3)),
     jobs=("chief", "master"),
+    other_names=("master", "coordinator"),
     default=1,
     most=1,
     leads=True,
@@ -117,6 +120,7 @@ PS = Role(
     limits_description="Limits and environment of every parameter server",
     block=Block(range(20, 100), lambda size: range(4, _middle(size)), grows=(2, 4)),
     plural="ps",
+    other_names=("parameter_server", "parameter_servers"),
     default=2,
     runs_program_if="ps_runs",
     no_gpus="keeps its parameters in main memory and never gets a GPU",

@@ -53,7 +53,7 @@ def whole(value: object) -> object:
 
 _MEASURE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([a-z]*)")
 _POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-_SIZES = {f"{unit}{end}": size for unit, size in _POWERS.items() for end in ("", "b", "ib")}
+_SIZES = {f"{unit}{end}": size for unit, size in _POWERS.items() for end in ("", "b", "i", "ib")}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _LEAST_MEMORY, _MOST_MEMORY = 6 * 2**20, 2**60
 """Bytes: the engine refuses less memory, and larger sizes are certainly a mistake."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -28,6 +29,7 @@ from cluster_kit.manifest.schema import (
     SidecarTable,
     TaskLimits,
 )
+from cluster_kit.roles import ROLES
 from cluster_kit.util.masking import (
     MASK,
     looks_secret,
@@ -63,11 +65,21 @@ def homes(model: type[Manifest]) -> Mapping[str, str]:
         for name in sorted(platforms, reverse=True)
         for key in _inside(model.model_fields[name].annotation).model_fields
     }
-    top = dict.fromkeys(model.model_fields, "at the top, above the first [table]")
+    top = {key: _written(key, model) for key in model.model_fields}
     fixed_tables = (
         _PROFILE | _SIDECAR | _DATA | _SECRET | _ONE_TASK | _EVERY_TASK | _DEADLINE | _MOUNT
     )
     return of_platforms | fixed_tables | _NETWORK | _RESTART | top
+
+
+def _written(key: str, model: type[Manifest]) -> str:
+    """Where and how a key of the manifest itself is written."""
+    annotation = model.model_fields[key].annotation
+    if get_origin(annotation) is list and hasattr(_inside(get_args(annotation)[0]), "model_fields"):
+        return f"as [[{key}]]"
+    is_model = hasattr(_inside(annotation), "model_fields") and not takes_text((key,), model)
+    is_table = is_model or get_origin(annotation) is dict
+    return f"as [{key}]" if is_table else "at the top, above the first [table]"
 
 
 _COUNTS = ("count", "instances", "num", "number", "replicas", "size", "tasks")
@@ -76,8 +88,14 @@ _COUNTS = ("count", "instances", "num", "number", "replicas", "size", "tasks")
 
 _OTHER_NAMES = {
     "cpu_count": "cpus", "cpu_limit": "cpus", "env": "environment", "mem_limit": "memory",
+    "backoff_limit": "retries", "max_restarts": "retries", "restart_policy": "retries",
+    **{other: role.name for role in ROLES.values() for other in role.other_names},
 }  # fmt: skip
-"""Keys by the names that Compose has for them, and that look like other keys."""
+"""Keys by the names that others have for them, and that look like other keys or like none."""
+_OF_COMPOSE = ("cap_add", "devices", "dns", "dns_search", "extra_hosts", "sysctls", "tmpfs")
+"""What only a user's own Compose file can set."""
+_SURE = 0.85
+"""A key of another table is meant only if it is so similar."""
 
 
 def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = None) -> HintText:
@@ -99,15 +117,26 @@ def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = 
     other = _OTHER_NAMES.get(key_path[-1], "")
     if other in known:
         return f"did you mean `{other}`?"
+    if key_path[-1] in _OF_COMPOSE:
+        return "write it into compose/NAME/compose.override.yaml: docs/real-projects.md"
     singular = key_path[-1].removesuffix("s")
     plural = isinstance(value, Mapping) or key_path[-1] not in homes(model)
     of_this = plural and singular in known
-    near = singular if of_this else nearest(key_path[-1], [*known, *homes(model)])
+    near = singular if of_this else other or _similar(key_path[-1], known, homes(model))
     if near is None:
         return f"known keys: {', '.join(known)}"
     question = "" if near == key_path[-1] else f"did you mean `{near}`?"
     home = "" if near in known else f"write it {homes(model)[near]}"
     return f"{question} {home}".strip()
+
+
+def _similar(key: str, known: Collection[str], elsewhere: Collection[str]) -> str | None:
+    """The most similar key of its table, or of another table if that one is clearly meant."""
+    near = nearest(key, [*known, *elsewhere])
+    if near is None or near in known or near.startswith(key):
+        return near
+    is_sure = SequenceMatcher(None, key, near).ratio() >= _SURE
+    return near if is_sure else nearest(key, known)
 
 
 def meaning(key_path: Sequence[str], model: type[Manifest]) -> HintText:
@@ -205,6 +234,8 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
     elif kind == "string_type" and number and str(hint).startswith(f"{key_path[-1]}: "):
         said = str(hint).removeprefix(key_path[-1])  # the key's own description, without an example
         hint = ("write ", Setting(key, str(detail["input"])), said)
+    elif kind == "list_type" and homes(model).get(key) == f"as [[{key}]]":
+        hint = f"write it as [[{key}]]"
     if key_path[-1] == "secrets" and isinstance(detail.get("input"), Mapping):
         hint = "write it as [secret], at the end of the manifest: secrets by name, in files"
     return Problem(key, value, _rule(key, detail), hint)

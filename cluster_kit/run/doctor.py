@@ -391,7 +391,7 @@ def check_secrets(cluster: Cluster | None, environment: Mapping[str, str]) -> li
     if not needed:
         return []
     if absent:
-        hint = f"`export {absent[0]}=…`, or remove it from `secrets`"
+        hint = f"`export {absent[0]}=…`, or remove it from the manifest"
         return [Check("secrets", "fail", f"not set: {', '.join(absent)}", hint)]
     return [Check("secrets", "ok", f"set: {', '.join(needed)}")]
 

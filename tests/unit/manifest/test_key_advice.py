@@ -9,6 +9,7 @@ from cluster_kit.manifest.load import homes, meaning, nearest_key, words_of
 from cluster_kit.manifest.schema import (
     DataTable,
     DeadlineTable,
+    Limits,
     MountTable,
     NetworkTable,
     ProfileTable,
@@ -22,6 +23,7 @@ from cluster_kit.platforms.platform import manifest_model
 from cluster_kit.platforms.slurm.slurm_table import SlurmTable
 
 MODEL = manifest_model()
+ROLE_KEYS = f"known keys: {', '.join(sorted(Limits.model_fields))}"
 
 
 def test_every_key_has_a_table() -> None:
@@ -72,6 +74,22 @@ def test_a_count_in_a_roles_table_gets_a_hint_where_it_belongs() -> None:
         (("sidecar", "x", "mount", "0", "sourc"), "did you mean `source`?"),
         (("requird",), "did you mean `required`? write it under [sidecar.NAME]"),
         (("data", "fetsh"), "did you mean `fetch`?"),
+        (("role", "master"), "did you mean `chief`?"),
+        (("parameter_servers",), "did you mean `ps`?"),
+        (
+            ("role", "ps", "restart_policy"),
+            "did you mean `retries`? write it at the top, above the first [table]",
+        ),
+        (("env",), "did you mean `environment`? write it under [role.worker] or [task.worker-0]"),
+        (("role", "ps", "deadline"), "write it as [deadline]"),
+        (("role", "ps", "mount"), "write it as [[mount]]"),
+        (("role", "ps", "secret"), "write it as [secret]"),
+        (
+            ("role", "ps", "dns"),
+            "write it into compose/NAME/compose.override.yaml: docs/real-projects.md",
+        ),
+        (("role", "ps", "user"), ROLE_KEYS),
+        (("role", "ps", "resources"), ROLE_KEYS),
         (("deadline", "zzz"), "known keys: engine, evaluator_grace, job, silent, stall, start"),
     ],
 )

@@ -9,7 +9,13 @@ from cluster_kit.manifest.field_types import bandwidth, duration, size
 
 @pytest.mark.parametrize(
     ("written", "bytes_"),
-    [("512m", 512 * 2**20), ("2g", 2**31), (" 1.5GiB ", 3 * 2**29), (10_000_000, 10**7)],
+    [
+        ("512m", 512 * 2**20),
+        ("2g", 2**31),
+        (" 1.5GiB ", 3 * 2**29),
+        ("4Gi", 2**32),
+        (10_000_000, 10**7),
+    ],
 )
 def test_a_size_is_in_powers_of_1024(written: object, bytes_: int) -> None:
     assert size(written) == bytes_

@@ -50,6 +50,10 @@ MISTAKES = {
     "date for a data set": (
         "data = 2024-01-01", "data", "2024-01-01", "must be a text in quotes", "data set"
     ),
+    "one table for a list of tables": (
+        '[mount]\nsource = "."', "mount", '{source = "."}', "must be a list",
+        "write it as [[mount]]",
+    ),
     "text for arguments": ('args = "-v"', "args", '"-v"', "must be a list", "Arguments"),
     "number among arguments": ("args = [1]", "args.0", "1", "must be a text in quotes", "Argum"),
     "number for a table": ("role = 5", "role", "5", "must be a table", "by role"),

@@ -293,6 +293,7 @@ def test_doctor_has_a_line_about_secrets_if_there_are_any() -> None:
     for nothing in ({}, {"MINE": ""}):
         (check,) = check_secrets(made, nothing)
         assert (check.state, check.found) == ("fail", "not set: MINE")
+        assert "or remove it from the manifest" in check.hint
 
 
 def test_a_cluster_is_shown_without_secrets() -> None:
