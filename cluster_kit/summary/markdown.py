@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cluster_kit.contract.endings import NOT_FAILED
 from cluster_kit.errors import UsageError
@@ -26,10 +26,13 @@ from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import duration, harmless
 from cluster_kit.workspace import RunDirectory, Workspace
 
+Axis = Literal["step", "epoch"]
+
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run's outcome, the starts and ends of its containers, and its losses (see `losses`).
+    """A run's outcome, the starts and ends of its containers, and its losses over `axis` (see
+    `losses`).
 
     `ended` is the run's end in Unix seconds, if known: the events end before the kit ends the tasks
     of a run that was interrupted. A run that never started has only an outcome, without tasks and
@@ -40,6 +43,7 @@ class Evidence:
     events: tuple[Event, ...] = ()
     losses: tuple[tuple[int, float], ...] = ()
     ended: float = -math.inf
+    axis: Axis = "step"
 
 
 def read(reference: str, workspace: Workspace) -> Evidence:
@@ -69,9 +73,18 @@ def read(reference: str, workspace: Workspace) -> Evidence:
     names = [
         task.name for task in tasks
     ] or None  # the outcome of a job that was judged on a node lists none
-    entries = ProgressReader(run.output, since, sizes, tasks=names).each()
-    points = losses(entries, leader_of(outcome))
-    return Evidence(outcome, tuple(read_events(run, since)), tuple(points), _ended(outcome, since))
+
+    def points(axis: Axis) -> tuple[tuple[int, float], ...]:
+        entries = ProgressReader(run.output, since, sizes, tasks=names).each()
+        return tuple(losses(entries, leader_of(outcome), axis))
+
+    # The kit learns the loss of Keras's `fit` only with the epoch.
+    axis: Axis = "step"
+    drawn = points(axis)
+    if len(drawn) < 2 and len(by_epoch := points("epoch")) > 1:
+        axis, drawn = "epoch", by_epoch
+    events = tuple(read_events(run, since))
+    return Evidence(outcome, events, drawn, _ended(outcome, since), axis)
 
 
 def _is_same(folder: Path, run: str) -> bool:
@@ -236,15 +249,15 @@ def _bar(span: Span) -> str:
     return f"exit {span.exit_code} :{kind}, {begin}, {end}"
 
 
-def losses(entries: Iterable[Entry], leader: str) -> list[tuple[int, float]]:
-    """(step, loss) as the leader reported them; repeated steps appear once.
+def losses(entries: Iterable[Entry], leader: str, axis: Axis = "step") -> list[tuple[int, float]]:
+    """(step, loss) as the leader reported them, or (epoch, loss); repeated ones appear once.
 
     If there are more than MOST_LOSSES, some at equal distances are returned, including the first
     and the last.
     """
     points: list[tuple[int, float]] = []
     apart, last = 0, None
-    for step, loss in _reported(entries, leader):
+    for step, loss in _reported(entries, leader, axis):
         last = (step, loss)
         while points and points[-1][0] >= step:
             points.pop()
@@ -256,18 +269,18 @@ def losses(entries: Iterable[Entry], leader: str) -> list[tuple[int, float]]:
     return [*points, last] if last and last != points[-1] else points
 
 
-def _reported(entries: Iterable[Entry], leader: str) -> Iterator[tuple[int, float]]:
+def _reported(entries: Iterable[Entry], leader: str, axis: Axis) -> Iterator[tuple[int, float]]:
     for entry in entries:
         if entry.task != leader:
             continue
         figures = figures_of(entry.event)
-        step, loss = figures.step, figures.loss
+        step, loss = getattr(figures, axis), figures.loss
         if isinstance(step, int) and loss is not None and math.isfinite(loss):
             yield step, float(loss)
 
 
-def curve(points: Sequence[tuple[int, float]]) -> str:
-    """The loss over the steps; "" if there are fewer than two points."""
+def curve(points: Sequence[tuple[int, float]], axis: Axis = "step") -> str:
+    """The loss over the steps or epochs; "" if there are fewer than two points."""
     if len(points) < 2:
         return ""
     first, last = points[0][0], points[-1][0]
@@ -279,7 +292,7 @@ def curve(points: Sequence[tuple[int, float]]) -> str:
     return "\n".join(
         [
             "xychart-beta",
-            f'    x-axis "step" {first} --> {last}',
+            f'    x-axis "{axis}" {first} --> {last}',
             f'    y-axis "loss" {_figure(low)} --> {_figure(top)}',
             f"    line [{', '.join(map(_figure, values))}]",
         ]
@@ -412,8 +425,8 @@ def _pictures(evidence: Evidence) -> Iterator[str]:
     order = [task.name for task in outcome.tasks]
     lanes = gantt(spans(evidence.events, order, evidence.ended), outcome.blame or "")
     yield from _section("Tasks over time, in seconds", _mermaid(lanes))
-    line = curve(evidence.losses)
-    yield from _section("Loss over steps", _mermaid(line))
+    line = curve(evidence.losses, evidence.axis)
+    yield from _section(f"Loss over {evidence.axis}s", _mermaid(line))
 
 
 def leader_of(outcome: Outcome) -> str:

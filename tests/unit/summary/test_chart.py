@@ -52,6 +52,18 @@ def test_losses_are_finite_numbers_of_the_leader() -> None:
     assert losses(ENTRIES, "worker-0") == []
 
 
+def test_losses_of_epochs_are_drawn_over_epochs() -> None:
+    """The kit learns no step with the loss of Keras's `fit`."""
+    entries = [
+        as_entry("chief-0", 1.0, "epoch", {"epoch": epoch, "loss": 1 / epoch})
+        for epoch in (1, 2, 4)
+    ]
+    assert losses(entries, "chief-0") == []
+    found = losses(entries, "chief-0", "epoch")
+    assert found == [(1, 1.0), (2, 0.5), (4, 0.25)]
+    assert '    x-axis "epoch" 1 --> 4' in curve(found, "epoch").splitlines()
+
+
 def test_a_job_that_went_back_is_drawn_from_its_new_steps() -> None:
     steps = ((10, 2.0), (20, 9.0), (30, 9.0), (20, 1.5), (30, 1.0))
     entries = [as_entry("chief-0", 1.0, "epoch", {"step": s, "loss": loss}) for s, loss in steps]
