@@ -41,7 +41,7 @@ app.add_typer(runs, name="runs")
 
 Cluster = Annotated[str, typer.Argument(help="Only the runs of this cluster.")]
 _SHOWN = ("test_accuracy", "validation_accuracy", "map_50", "accuracy", "loss", "updates")
-"""Metrics; the list shows the first of these that a run has."""
+"""Metrics; the list shows the first of these that a run has, else the first of its own."""
 LEAST = 12
 """Minimum number of columns for a verdict: `failed, bla…`."""
 
@@ -250,9 +250,9 @@ def _unwatched(containers: Sequence[Container]) -> str:
 
 
 def _figure(run: Run) -> str:
-    for name in _SHOWN:
+    for name in (*_SHOWN, *run.metrics):
         if isinstance(value := run.metrics.get(name), int | float):
-            return f"{name.replace('_', ' ')} {value:.4g}"
+            return harmless(f"{name.replace('_', ' ')} {value:.4g}")
     return ""
 
 
