@@ -14,7 +14,7 @@ from cluster_kit import this_host
 from cluster_kit.advice.of_program import fit
 from cluster_kit.api import host_chief
 from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
-from cluster_kit.errors import ManifestError, UsageError
+from cluster_kit.errors import UsageError
 from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller, with_another_program
 from cluster_kit.manifest.load import Loaded, find
@@ -61,8 +61,7 @@ class Job:
     @property
     def name(self) -> str:
         """The cluster's name; raises ManifestError if the file is invalid by now."""
-        with _in_python(self.manifest):
-            return str(self._loaded.manifest.name)
+        return str(self._loaded.manifest.name)
 
     @property
     def fixed_subnet(self) -> str:
@@ -91,10 +90,7 @@ class Job:
         return platform_of(prepared.cluster.engine).render(prepared.cluster)
 
     def _prepared(self) -> Prepared:
-        with _in_python(self.manifest):
-            return prepare(
-                self.host, self._request, Workspace(self.root), self.host.engine_or_none()
-            )
+        return prepare(self.host, self._request, Workspace(self.root), self.host.engine_or_none())
 
     def run(
         self, on_event: OnEvent | None = None, *, keep: Keep = False, resume: bool = False
@@ -113,10 +109,9 @@ class Job:
             EngineError: the engine failed.
         """
         view = EventView(on_event or nothing)
-        with _in_python(self.manifest):
-            outcome = launch(
-                self.host, self._request, Workspace(self.root), view, keep=keep, resume=resume
-            )
+        outcome = launch(
+            self.host, self._request, Workspace(self.root), view, keep=keep, resume=resume
+        )
         if outcome.reason == Reason.INTERRUPTED:
             raise KeyboardInterrupt
         return outcome
@@ -142,8 +137,7 @@ class Job:
         if on_host:
             with contextlib.closing(self.host.connect()) as engine:
                 host_chief.refuse_without_route(engine.info())
-        with _in_python(self.manifest):
-            started = launch_detached(self.host, self._request, workspace, view, resume=resume)
+        started = launch_detached(self.host, self._request, workspace, view, resume=resume)
         try:
             with host_chief.present(started, meant=on_host) as chief:
                 running = RunningCluster(started, view, chief)
@@ -156,7 +150,7 @@ class Job:
 
     @property
     def _loaded(self) -> Loaded:
-        return platforms.load(self.manifest, self.overrides)
+        return platforms.load(self.manifest, self.overrides, caller=Caller.PYTHON)
 
     @property
     def _request(self) -> Request:
@@ -185,10 +179,9 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
     path = find(str(manifest), workspace.manifests)
     if _is_another_program(values.get("program"), path):
         values = {**with_another_program(), **values}
-    with _in_python(path):
-        loaded = platforms.load(path, values)
-        fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded).loaded.manifest
-        loaded.refuse(check_manifest(fitted, platform_of(fitted.engine)))
+    loaded = platforms.load(path, values, caller=Caller.PYTHON)
+    fitted = fit(resolve.program_file(loaded.manifest, path.parent), loaded).loaded.manifest
+    loaded.refuse(check_manifest(fitted, platform_of(fitted.engine)))
     return Job(path, values, workspace.root)
 
 
@@ -227,12 +220,3 @@ def _is_another_program(program: object, manifest: Path) -> bool:
     if program in PROGRAMS or program_key in PROGRAMS or not isinstance(program_key, str):
         return program != program_key
     return seen_from(manifest.parent, program_key).resolve() != Path(program).resolve()
-
-
-@contextlib.contextmanager
-def _in_python(path: Path) -> Iterator[None]:
-    """A manifest's error that names keys as in the manifest, not as command-line options."""
-    try:
-        yield
-    except ManifestError as error:
-        raise ManifestError(str(path), error.problems) from None

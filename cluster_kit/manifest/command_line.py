@@ -360,12 +360,12 @@ class CommandLine:
         return self.caller.setting(setting, key_path)
 
     def error(self, path: Path, problems: Sequence[Problem]) -> ManifestError:
-        """The error with these problems; its source is the file, the command line, or both."""
+        """The error with these problems; its source is the file, the command line (in Python: the
+        overrides), or both."""
         by_command_line = sum(map(self._gave, problems))
-        source = f"{path} and the command line" if by_command_line else str(path)
-        return ManifestError(
-            "the command line" if by_command_line == len(problems) else source, problems, self
-        )
+        given = "the overrides" if self.caller is Caller.PYTHON else "the command line"
+        source = f"{path} and {given}" if by_command_line else str(path)
+        return ManifestError(given if by_command_line == len(problems) else source, problems, self)
 
     def _gave(self, problem: Problem) -> bool:
         """Whether the command line gave the invalid value, or named the file that contains it."""

@@ -69,7 +69,9 @@ def test_errors_are_the_kits_own_and_name_keys(stage: Stage) -> None:
         load(stage, worker=0, wrker=3)
     assert "--workers" not in str(caught.value) and caught.value.exit_code == 2
     assert str(caught.value.problems[0]).endswith("→ write `worker = 1`")
-    with pytest.raises(ck.ManifestError, match="wrker = 3: no such key"):
+    with pytest.raises(
+        ck.ManifestError, match=r"^the overrides: 1 problem\n  wrker = 3: no such key"
+    ):
         load(stage, wrker=3)
     with pytest.raises(ck.UsageError, match="no manifest `dmo`"):
         ck.load("dmo", root=stage.workspace.root)
