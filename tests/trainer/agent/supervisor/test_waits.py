@@ -109,6 +109,21 @@ def test_no_steps_are_expected_during_validation_and_in_a_new_attempt(waits, fil
     assert written(file) == []
 
 
+def test_a_task_that_was_asked_to_start_again_is_not_lost(waits, file):
+    train(waits, 1, 2)
+    waits.asked(frozenset({"worker-1"}))
+    waits.begin_attempt()
+    waits.heard(Left("worker-1", FAILED), 3)
+    assert waits.for_task
+    look(waits, *range(4, 20))
+    waits.heard(Joined("worker-1"), 20)
+    train(waits, 21)
+    assert not written(file)
+    waits.heard(Left("worker-1", FAILED), 22)
+    look(waits, *range(23, 30))
+    assert written(file) == [("waiting", "worker-1", 5)]
+
+
 def test_training_does_not_wait_for_a_task_that_is_back_while_another_is_away(waits, file):
     """Each worker of an all-reduce fails because of the one that was killed."""
     train(waits, 0)

@@ -140,15 +140,16 @@ class BeaconServer:
         """Ask every follower to save the stacks of its threads."""
         self._ask(Stacks())
 
-    def start_again(self) -> None:
-        """Ask every follower to start its program again."""
-        self._ask(Again())
+    def start_again(self) -> frozenset[str]:
+        """Ask every follower to start its program again; return their tasks."""
+        return self._ask(Again())
 
-    def _ask(self, message: Message) -> None:
-        """Send a message to the followers that are connected now, not to later ones."""
+    def _ask(self, message: Message) -> frozenset[str]:
+        """Send a message to the followers that are connected now; return their tasks."""
         with self._changed:
             for follower in self._followers:
                 send(follower.connection, encode(message), last=False)
+            return frozenset(follower.name for follower in self._followers if follower.proven)
 
     def stopping(self) -> None:
         """Notify every follower that the leader is saving: servers must run a moment longer."""

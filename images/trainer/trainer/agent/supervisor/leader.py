@@ -175,7 +175,7 @@ class Leader:
                     )
                 self._has_stalled = True
                 if self._beacon_server:
-                    self._beacon_server.start_again()
+                    self._waits.asked(self._beacon_server.start_again())
                 attempt = self._again(attempt, reason)
                 continue
             failure = self._child.outcome(ended.returncode)

@@ -148,14 +148,20 @@ class Waits:
         self._finished: set[str] = set()
         self._reports_steps = False
         self._away: set[str] = set()
+        self._asked: frozenset[str] = frozenset()
         self.begin_attempt()
 
     def begin_attempt(self) -> None:
         """Reset: all tasks that are there start again."""
         self._lost: dict[str, float] = {}
         self._told: set[str] = set()
+        self._on_request: set[str] = set()
         self._steps: dict[str, object] = {}
         self._phase = TRAINING
+
+    def asked(self, tasks: frozenset[str]) -> None:
+        """Record that the leader asks these tasks to start again: their next end is no loss."""
+        self._asked = tasks
 
     def heard(self, event: Heard, now: float) -> None:
         """Record that a task has crashed or is silent; training does not wait for an evaluator."""
@@ -166,6 +172,11 @@ class Waits:
         left = isinstance(event, Left) and event.how not in (DONE, PERMANENT)
         if left:
             self._away.add(event.task)
+            if event.task in self._asked:
+                self._on_request.add(event.task)
+            else:
+                self._on_request.discard(event.task)
+            self._asked -= {event.task}
         elif isinstance(event, Joined):
             self._away.discard(event.task)
         if (left or isinstance(event, Silent)) and not event.task.startswith(EVALUATOR):
@@ -209,6 +220,8 @@ class Waits:
         for name, since in list(self._lost.items()):
             if away and name not in self._away:
                 continue  # it is back, and waits itself
+            if name in self._on_request:
+                continue
             if name not in self._told and now >= since + AFTER_S:
                 self._told.add(name)
                 self._progress.write("waiting", of=name, seconds=round(now - since, 1))
