@@ -210,7 +210,8 @@ def tensorboard(
     user = f"{os.getuid()}:{os.getgid()}"
     with serving(current_host(), folders, port, user, say) as url:
         for past_run in selected:
-            say(f"showing {short(past_run.path)}")
+            empty = "" if folders[name_of(past_run)].exist() else ", which has no event files yet"
+            say(f"showing {short(past_run.path)}{empty}")
         say(f"TensorBoard: {url}  (Ctrl-C ends it)")
         try:
             threading.Event().wait()

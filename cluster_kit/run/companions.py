@@ -21,7 +21,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run import Run
 from cluster_kit.run.verdict import crashed, ended_unready, words
-from cluster_kit.util.untrusted import is_directory
+from cluster_kit.util.untrusted import files, is_directory
 from cluster_kit.workspace import RunDirectory
 
 INSIDE = 6006
@@ -50,6 +50,10 @@ class EventFiles:
     @classmethod
     def of(cls, output: Path) -> EventFiles:
         return cls(output, USUAL if is_directory(output, USUAL) else "")
+
+    def exist(self) -> bool:
+        """Whether a task has written one."""
+        return any(files(self.output, self.below, matches=lambda name: "tfevents" in name))
 
 
 @contextlib.contextmanager

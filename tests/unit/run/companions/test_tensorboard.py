@@ -35,6 +35,10 @@ def test_event_files_are_below_tensorboard_or_anywhere(tmp_path: Path) -> None:
     assert EventFiles.of(tmp_path) == EventFiles(tmp_path)
     (tmp_path / "tensorboard").mkdir()
     assert EventFiles.of(tmp_path) == EventFiles(tmp_path, "tensorboard")
+    (tmp_path / "tensorboard" / "train").mkdir()
+    assert not EventFiles.of(tmp_path).exist()
+    (tmp_path / "tensorboard" / "train" / "events.out.tfevents.1.host").touch()
+    assert EventFiles.of(tmp_path).exist()
 
 
 def answered(machine: Machine, **answers: Completed) -> list[str]:
