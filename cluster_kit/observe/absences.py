@@ -131,7 +131,7 @@ def _newest(texts: Iterable[str]) -> str:
 
 _ENDED_BY = {
     user_requests.DOWN: "`cluster-kit down`",
-    user_requests.LEAVE: "the end of the `with` block that had started it",
+    user_requests.LEAVE: "the end of its `with` block",
     user_requests.END: "a person, from the page,",
 }
 FROM_PAGE = {

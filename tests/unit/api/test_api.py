@@ -135,7 +135,7 @@ def test_a_cluster_is_removed_if_the_block_fails(stage: Stage) -> None:
     with pytest.raises(ZeroDivisionError), load(stage).up() as cluster:
         assert cluster.tasks()
         raise ZeroDivisionError
-    assert "by the end of the `with` block" in stage.saved()["message"]
+    assert "by the end of its `with` block at " in stage.saved()["message"]
     assert stage.is_clean()
 
 
