@@ -120,8 +120,8 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
     """The run that a command line names, by its directory, CLUSTER/RUN or its cluster.
 
     Args:
-        reference: a run's directory, CLUSTER/RUN as `runs` lists it, or a cluster's name, which
-            means its newest run; "" for the newest run of all.
+        reference: a run's directory, CLUSTER/RUN as `runs` lists it, or a cluster's name or its
+            directory `runs/CLUSTER`, which mean its newest run; "" for the newest run of all.
     Raises:
         UsageError: there is none.
     """
@@ -129,7 +129,14 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
     # A directory of the program can have the cluster's name.
     names_cluster = reference in known and not (candidate / "run.json").is_file()
     if reference and candidate.is_dir() and not names_cluster:
-        return RunDirectory(candidate.resolve())
+        run = RunDirectory(newest_in(candidate).resolve())
+        left = run.record.is_file() or run.outcome.is_file() or is_directory(run.path, "output")
+        if not left:
+            raise UsageError(
+                f"no run is in {reference}: it has neither run.json, outcome.json nor output/",
+                "name the directory of a run, or a cluster: `cluster-kit runs` lists them",
+            )
+        return run
     below = workspace.root / "runs" / reference
     if "/" in reference and (below / "output").is_dir():
         return RunDirectory(below.resolve())
@@ -146,6 +153,12 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
         f"no run `{reference}`: neither a directory, nor a cluster in runs/",
         proposal(reference, sorted(known), _meant(reference, workspace.root / "runs")),
     )
+
+
+def newest_in(folder: Path) -> Path:
+    """The newest run in a cluster's directory of runs; any other directory as it is."""
+    newest = newest_run_directory(folder) if (folder / "latest").is_symlink() else None
+    return folder if newest is None else newest.path
 
 
 def _meant(reference: str, runs: Path) -> str:

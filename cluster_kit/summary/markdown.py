@@ -19,6 +19,7 @@ from cluster_kit.observe.lives import lives_of, ran, starts
 from cluster_kit.observe.progress import Entry, ProgressReader, figures_of
 from cluster_kit.platforms.engine import Event
 from cluster_kit.roles import ROLES
+from cluster_kit.run.history import newest_in
 from cluster_kit.run.outcome import Outcome, TaskOutcome, without_run
 from cluster_kit.run.run_directory import Record, outcome_from, read_events, read_record
 from cluster_kit.run.verdict import Reason
@@ -51,8 +52,8 @@ def read(reference: str, workspace: Workspace) -> Evidence:
 
     Args:
         reference: a run's directory, its outcome.json, a file with what `up --json` printed,
-            CLUSTER/RUN as `runs` lists it, or a cluster's name, which means its newest run; "" for
-            the newest run of all.
+            CLUSTER/RUN as `runs` lists it, or a cluster's name or its directory `runs/CLUSTER`,
+            which mean its newest run; "" for the newest run of all.
     Raises:
         UsageError: nothing was found, the file is not of a run, or the run has no verdict yet.
     """
@@ -118,7 +119,7 @@ def _file(reference: str, workspace: Workspace) -> Path:
     elif candidate.is_file():
         return candidate
     elif candidate.is_dir() and not names_cluster:
-        newest = candidate
+        newest = newest_in(candidate)
     elif "/" in reference and (workspace.root / "runs" / reference / "outcome.json").is_file():
         newest = workspace.root / "runs" / reference
     elif reference in known:

@@ -45,7 +45,7 @@ def test_a_file_for_node_exporter(cli: Cli, root: Path) -> None:
     [
         (("nope",), "no run `nope`: neither a directory, nor a cluster in runs/"),
         (("demoo",), "did you mean `demo`?"),
-        (("compose",), "compose has neither run.json"),
+        (("compose",), "no run is in compose"),
         (("demo", "-o", "compose"), "compose is a directory: node_exporter reads files *.prom"),
         (("demo", "-o", "x.txt"), "x.txt does not end with .prom"),
         (("demo", "-o", "compose/file/x.prom"), "compose/file/x.prom cannot be written"),

@@ -83,7 +83,7 @@ def test_an_outcome_of_an_earlier_run_is_not_shown(cli: Cli, root: Path) -> None
     [
         (("nope",), "no run `nope`: neither a directory, nor a cluster in runs/"),
         (("demoo",), "did you mean `demo`?"),
-        (("compose",), "has no run.json"),
+        (("compose",), "no run is in"),
         (("demo", "-o", "compose"), "compose is a directory"),
         (("demo", "-o", "compose/file/x.html"), "the report cannot be written"),
     ],

@@ -154,7 +154,9 @@ def test_diff_shows_changes_of_the_manifest_and_the_results(cli: Cli, root: Path
         "worker tasks": (2, 4, 2), "loss": (0.5, 0.25, 0.5), "total": (10, 20, 2),
     }  # fmt: skip
     assert facts["manifest"][-2:] == ["-worker = 2", "+worker = 4"]
-    output = cli("runs", "diff", "demo/20261122-090000", "demo").out
+    (root / "src").mkdir()
+    assert "no run is in src" in cli("runs", "diff", "demo", "src").err
+    output = cli("runs", "diff", "demo/20261122-090000", "runs/demo").out
     assert "metric" in output and "0.50" in output and "+worker = 4" in output
 
 

@@ -24,7 +24,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def test_a_run_is_found_by_directory_file_cluster_and_as_the_newest(workspace: Workspace) -> None:
     run = saved(workspace.root, failed())
-    named = (f"demo/{run.name}", "demo/latest")
+    named = (f"demo/{run.name}", "demo/latest", str(run.parent))
     for reference in (str(run), str(run / "outcome.json"), "demo", *named, ""):
         evidence = read(reference, workspace)
         assert (evidence.outcome.blame, evidence.outcome.run) == ("chief-0", str(run))
