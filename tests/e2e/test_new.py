@@ -52,8 +52,10 @@ def test_a_new_cluster_continues_in_the_epoch_in_which_it_was_stopped(
     progress = output(kit) / "progress" / f"{leader}.jsonl"
 
     def steps() -> list[int]:
+        """Those that the program reports; while a first part takes long, the kit counts, too."""
         lines = progress.read_text().splitlines() if progress.exists() else []
-        return [event["step"] for event in map(json.loads, lines) if event["event"] == "step"]
+        events = [event for event in map(json.loads, lines) if event["event"] == "step"]
+        return [event["step"] for event in events if not event.get("counted")]
 
     with running(kit, "up", kit.name, *endless) as process:
         wait_for("a few backups", lambda: len(steps()) > 3, 120)
