@@ -184,11 +184,12 @@ class Group(TyperGroup):
         known = self.list_commands(ctx)
         unknown = not args[0].startswith("-") and args[0] not in known
         if unknown and not ctx.resilient_parsing:  # as a shell completes a line
-            near = "" if args[0] == "help" else did_you_mean(args[0], known)
-            hint = f"{near}`{ctx.command_path} --help` lists all"
             if "list" in known and is_directory(here().runs(args[0])):
-                hint += f"; `{ctx.command_path} list {args[0]}` lists its runs"
-            raise UsageError(f"no such verb: {args[0]}", hint)
+                return super().resolve_command(ctx, ["list", *args])
+            near = "" if args[0] == "help" else did_you_mean(args[0], known)
+            raise UsageError(
+                f"no such verb: {args[0]}", f"{near}`{ctx.command_path} --help` lists all"
+            )
         return super().resolve_command(ctx, args)
 
 

@@ -11,7 +11,10 @@ WELL = (
     "The training succeeded, and the evaluator, if there is one, scored the last checkpoint, or "
     "was stopped by a user."
 )
-BUG = "A bug in the kit, with its traceback."
+BUG = (
+    "A bug in the kit, with its traceback. Without one: nothing reads its output any more "
+    "(`… | head`), or you answered no."
+)
 
 
 def codes() -> str:
