@@ -147,7 +147,7 @@ def meaning(key_path: Sequence[str], model: type[Manifest]) -> HintText:
     for end in range(len(key_path), 0, -1):
         info = getattr(_table(key_path[:end], model), "model_fields", {}).get(key_path[end - 1])
         if info is not None and info.description:
-            key, usual = key_path[end - 1], info.default
+            key, usual = key_path[end - 1], info.examples[0] if info.examples else info.default
             if end < len(key_path) or not isinstance(usual, str | int | float) or usual == "":
                 return f"{key}: {info.description}"
             whole = isinstance(usual, float) and usual.is_integer()

@@ -55,6 +55,7 @@ class ContainerTable(Strict):
     )
     log_size: BytesOrNone = Field(
         256 << 20,
+        examples=["256m"],
         description="How much of a container's newest output the engine keeps; 0: the engine's "
         "default, mostly all of it",
     )

@@ -28,7 +28,7 @@ def test_a_peer_that_never_starts_is_named_at_the_start_deadline(
     assert task.wait(60) == 6
     end = events("worker-0")[-1]
     assert (end["reason"], end["tasks"]) == ("start-deadline", ["worker-1"])
-    assert "1 of 1 tasks that run the program did not appear within 0.5 s" in end["message"]
+    assert "1 of 2 tasks that run the program did not appear within 0.5 s" in end["message"]
 
 
 def test_a_failure_that_the_program_declares_final_is_not_retried(

@@ -113,7 +113,7 @@ class Peers:
         missing = self.missing
         again = " after it was started again" if self._ends else ""
         message = (
-            f"{len(missing)} of {len(self._expected)} tasks that run the program did not appear"
+            f"{len(missing)} of {len(self._expected) + 1} tasks that run the program did not appear"
             f" within {deadline_s:g} s{again}: {', '.join(missing)}"
         )
         return outcome.because(endings.START_DEADLINE, message, missing)
