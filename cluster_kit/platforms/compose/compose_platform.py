@@ -78,7 +78,10 @@ def _of_service(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tup
         "variables": (_variables(old), _variables(new)),
         "output directory": (_output(old), _output(new)),
     }
-    keys = ("container_name", "hostname", "command", "entrypoint", "network_mode", "restart")
+    keys = (
+        *("container_name", "hostname", "user"),
+        *("command", "entrypoint", "network_mode", "restart"),
+    )
     return pairs | {key: (old.get(key), new.get(key)) for key in keys}
 
 

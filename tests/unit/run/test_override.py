@@ -73,6 +73,7 @@ def test_its_additions_reach_the_containers_and_the_file_is_unchanged(stage: Sta
         ("{environment: {TF_CONFIG: '{}'}}", "chief-0: its variables"),
         ("{environment: {CLUSTER_KIT_NEW: '1'}}", "chief-0: its variables"),
         ("{container_name: mine}", "chief-0: its container_name"),
+        ("{user: '405'}", "chief-0: its user"),
         ("{hostname: mine}", "chief-0: its hostname"),
         ("{command: [sleep]}", "chief-0: its command"),
         ("{entrypoint: [sleep]}", "chief-0: its entrypoint"),
