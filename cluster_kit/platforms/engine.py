@@ -328,6 +328,10 @@ class Reaches(Protocol):
         """Limit a container to this many cores."""
         ...
 
+    def weigh_as_usual(self, container_id: str) -> None:
+        """Give a running container the engine's default weight where CPUs are short."""
+        ...
+
     def memory_used(self, container_id: str) -> int:
         """The bytes of memory that a running container uses now, including its page cache."""
         ...

@@ -16,9 +16,10 @@ from cluster_kit.observe.reconcile import missed
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.observe.user_requests import Asked
-from cluster_kit.platforms.engine import Action, Container, Event
+from cluster_kit.platforms.engine import Action, Container, Event, reaching
 from cluster_kit.platforms.platform import Platform
 from cluster_kit.resolved import Cluster
+from cluster_kit.roles import ROLES
 from cluster_kit.run.companions import Sidecars
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.recovery import Absence, EndedByEngine, Recovery
@@ -217,6 +218,8 @@ class Watch:
             self._poll(show)
         self._is_ended = True
         scores = self.seen.evaluators and self.seen.tasks[self.seen.leader].exit_code == 0
+        if scores:
+            self._hurry_evaluators()
         waits = scores or any(task.debug for task in self._cluster.tasks)
         grace = deadlines.evaluator_grace if waits else 0.0
         deadline = self._clock.monotonic() + grace - self._absence.total_s
@@ -227,6 +230,14 @@ class Watch:
             self._poll(show)
         self._poll(show)
         return "ended"
+
+    def _hurry_evaluators(self) -> None:
+        """Give evaluators that still score a task's usual weight: they have no training to wait
+        for any more, but with their own they would wait for every other container of this host."""
+        with contextlib.suppress(EngineError):
+            for one in self._run.containers():
+                if ROLES[one.role].cpu_shares and not self.seen.is_done(one.name):
+                    reaching(self._engine).weigh_as_usual(one.id)
 
     def _is_blind(self) -> bool:
         """Whether the state may be outdated: the engine is unreachable, or must repeat its

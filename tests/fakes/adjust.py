@@ -26,6 +26,7 @@ class Adjusted(Machine):
         self.on_call: Callable[[str], None] = lambda _name: None
         self.executed: list[tuple[str, str]] = []
         self.cpus: list[tuple[str, float]] = []
+        self.weighed: list[str] = []
         self.memory: list[tuple[str, int, bool]] = []
         self.heeds_limits = True
         self.helpers: list[Helper] = []
@@ -74,6 +75,10 @@ class Adjusted(Machine):
     def limit_cpus(self, container_id: str, cpus: float) -> None:
         self._asked("limit_cpus")
         self.cpus.append((self._box(container_id).task, cpus))
+
+    def weigh_as_usual(self, container_id: str) -> None:
+        self._asked("weigh_as_usual")
+        self.weighed.append(self._box(container_id).task)
 
     def memory_used(self, container_id: str) -> int:
         self._asked("memory_used")

@@ -63,6 +63,8 @@ from cluster_kit.util.masking import LEFT_OUT, masker
 
 _PARALLEL = 8
 IN_PROGRESS = "is already in progress"
+CPU_SHARES = 1024
+"""The weight of a container for which none is given."""
 
 
 def stop_all(containers: Iterable[Any]) -> None:
@@ -217,6 +219,10 @@ class DockerReaches:
     @as_engine_errors()
     def limit_cpus(self, container_id: str, cpus: float) -> None:
         self._update(container_id, {"NanoCpus": round(cpus * 1e9)})
+
+    @as_engine_errors()
+    def weigh_as_usual(self, container_id: str) -> None:
+        self._update(container_id, {"CpuShares": CPU_SHARES})
 
     @as_engine_errors()
     def memory_used(self, container_id: str) -> int:

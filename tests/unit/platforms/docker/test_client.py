@@ -144,7 +144,7 @@ def test_a_reconnected_container_has_its_name_and_its_address() -> None:
     assert calls == [("id", {"ipv4_address": "10.0.0.20", "aliases": ["ps-0"]})]
 
 
-def test_a_limit_in_cores_is_converted_for_the_engine() -> None:
+def test_a_limit_in_cores_and_the_usual_weight_are_converted_for_the_engine() -> None:
     sent: list[object] = []
     api = SimpleNamespace(
         _url=lambda path, name: path.format(name),
@@ -152,7 +152,11 @@ def test_a_limit_in_cores_is_converted_for_the_engine() -> None:
         _raise_for_status=lambda _answer: None,
     )
     connected(SimpleNamespace(api=api)).limit_cpus("id", 0.25)
-    assert sent == [("/containers/id/update", {"NanoCpus": 250_000_000})]
+    connected(SimpleNamespace(api=api)).weigh_as_usual("id")
+    assert sent == [
+        ("/containers/id/update", {"NanoCpus": 250_000_000}),
+        ("/containers/id/update", {"CpuShares": 1024}),
+    ]
 
 
 def test_a_memory_limit_also_limits_swap() -> None:

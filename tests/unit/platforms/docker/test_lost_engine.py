@@ -54,6 +54,7 @@ CALLS: dict[str, Callable[[DockerEngine], object]] = {
     "execute": lambda e: e.execute("id", ["ls"]),
     "detach": lambda e: e.detach("id", "demo"),
     "limit_cpus": lambda e: e.limit_cpus("id", 0.5),
+    "weigh_as_usual": lambda e: e.weigh_as_usual("id"),
     "memory_used": lambda e: e.memory_used("id"),
     "limit_memory": lambda e: e.limit_memory("id", 2**30, swap=True),
     "start_helper": lambda e: e.start_helper("demo", Helper("image", ("true",))),
