@@ -12,6 +12,7 @@ from typing import Any
 
 from cluster_kit.errors import EngineError, HostError, Interrupted, UsageError
 from cluster_kit.host import Host
+from cluster_kit.observe import user_requests
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.container import START
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
@@ -83,6 +84,12 @@ def refuse_idle(container: Container) -> None:
     where = f"{container.name} of {container.cluster}"
     state = State.of_engine(container.state)
     if state is State.ENDED:
+        asked = user_requests.last(user_requests.of_containers([container]), container.name)
+        if asked and asked.what == user_requests.STOP and asked.time > container.started:
+            raise HostError(
+                f"{container.cluster} is stopped: no command can be run in {container.name}",
+                f"`cluster-kit start {container.cluster}` goes on",
+            )
         raise HostError(
             f"{where} has ended (exit code {container.exit_code}): no command can be run in it",
             f"`cluster-kit logs {container.cluster} {container.name}` shows its log; while the job "

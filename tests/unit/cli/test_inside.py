@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cluster_kit.observe import user_requests
 from cluster_kit.platforms.engine import Container
 from cluster_kit.run.task_exec import UNPRIVILEGED
 from tests.fakes.hosts import Machine
@@ -136,6 +138,17 @@ def test_tasks_that_cannot_be_entered_are_reported(
     assert (result.code, engine.ran) == (code, [])
     for words_ in told:
         assert words_ in result.err
+
+
+def test_in_a_stopped_cluster_the_command_that_starts_it_is_named(
+    cli: Cli, engine: FakeEngine, tmp_path: Path
+) -> None:
+    engine.up["demo"] = [container("chief-0", output=str(tmp_path / "output"))]
+    user_requests.write(tmp_path, user_requests.STOP, ["chief-0"], 5.0)
+    result = cli("exec", "chief-0", "--", "ls")
+    assert result.code == 3
+    assert "demo is stopped" in result.err and "`cluster-kit start demo`" in result.err
+    assert "restart" not in result.err
 
 
 def test_with_several_clusters_a_name_is_required(cli: Cli, engine: FakeEngine) -> None:
