@@ -167,16 +167,18 @@ def speedup(
             current_host(), counts, each, steps, update, workspace, lambda: make_view(err)
         ):
             speeds.append(speed)
-            say(f"{speed.workers} workers: {_speedup_summary(speed)}")
+            say(_speedup_summary(speed))
     except Interrupted as interrupted:
         say(interrupted.message)
     result = facts(speeds, each, update)
-    write_json(result, workspace.root / "build" / "speedup" / "speedup.json")
+    file = workspace.root / "build" / "speedup" / "speedup.json"
+    write_json(result, file)
     if json_:
         print_json(result)
     else:
         out.print(_table(speeds))
         say(_machines(each), to=out)
+    say(f"the same as JSON: {file}")
     if len(speeds) < len(counts):
         raise typer.Exit(Interrupted.exit_code)
     if any(speed.failed for speed in speeds):
@@ -184,7 +186,9 @@ def speedup(
 
 
 def _speedup_summary(speed: Speed) -> str:
-    return f"FAILED, {speed.failed}" if speed.failed else f"{speed.images_per_s} images/s"
+    workers = "1 worker" if speed.workers == 1 else f"{speed.workers} workers"
+    result = f"FAILED, {speed.failed}" if speed.failed else f"{speed.images_per_s} images/s"
+    return f"{workers}: {result}"
 
 
 def _table(speeds: list[Speed]) -> Table:

@@ -64,6 +64,8 @@ def test_the_verb_writes_a_table_and_its_facts(
     monkeypatch.setattr(verb, "measure_all", lambda _host, counts, *_: iter(SPEEDS[: len(counts)]))
     result = cli("speedup", "--workers", "1", "--workers", "2")
     assert result.code == 0, result.err
+    assert "1 worker: " in result.err and "2 workers: " in result.err
+    assert str(root / "build" / "speedup" / "speedup.json") in result.err.replace("\n", "")
     assert "1.60" in result.out and "at 22.5% of its CPUs and bandwidth: cpus 0.45" in result.out
     kept = json.loads((root / "build" / "speedup" / "speedup.json").read_text())
     assert [row["speedup"] for row in kept["results"]] == [1.0, 1.6]
