@@ -87,7 +87,7 @@ def test_a_stopped_cluster_can_be_started_again(cli: Cli, stage: Stage) -> None:
     shown = cli("ps", NAME)
     assert "stopped: `cluster-kit start demo` goes on" in shown.out
     result = cli("exec", "chief-0", "ls")
-    assert result.code == 3 and "has ended" in result.err
+    assert result.code == 3 and "demo is stopped" in result.err
     result = cli("restart", "worker-1")
     assert result.code == 3 and "`cluster-kit start demo` goes on" in result.err
     stage.clock.pass_by(30)
