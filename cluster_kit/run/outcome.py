@@ -209,7 +209,7 @@ def outcome_of(
         notes=notes_of(cluster, seen),
         tasks=tasks,
         timings_s={},
-        metrics=metrics(seen),
+        metrics=metrics(seen, is_over=True),
         cure=hint,
         run=str(run.path),
         id=run_id,
@@ -238,11 +238,15 @@ def _program_exit_code(
     return next((code for code in reversed(exit_codes) if code not in (None, *NOT_FAILED)), None)
 
 
-def metrics(seen: RunState) -> dict[str, Any]:
+def metrics(seen: RunState, *, is_over: bool = False) -> dict[str, Any]:
     """The final metrics by name: the reported ones, else the last loss and accuracy of a leader
-    that has ended; and the evaluator's accuracy."""
+    that has ended; and the evaluator's accuracy.
+
+    Args:
+        is_over: the run has ended, even if the leader was only told to: after Ctrl-C.
+    """
     newest, last = seen.metrics(), seen.tasks[seen.leader]
-    if not newest and last.state is State.ENDED:
+    if not newest and (is_over or last.state is State.ENDED):
         figures = {"accuracy": last.accuracy, "loss": None if last.diverged else last.loss}
         newest = {name: value for name, value in figures.items() if value is not None}
     for name in seen.evaluators:

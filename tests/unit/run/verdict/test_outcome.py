@@ -287,6 +287,8 @@ def test_without_reported_metrics_the_leaders_last_loss_and_accuracy_count() -> 
         .says(9, "chief-0", "epoch", epoch=1, loss=0.25, accuracy=0.75)
         .says(9, "worker-0", "step", step=1, loss=3.0)
     )
+    interrupted = told(CLUSTER, story, ending="interrupted")["metrics"]
+    assert interrupted == {"loss": 0.25, "accuracy": 0.75}, "it was told to end after that"
     assert metrics(story.seen) == {}
     assert metrics(finished(story).seen) == {"accuracy": 0.75, "loss": 0.25}
     assert metrics(finished(story.says(10, "chief-0", "metrics", f1=0.9)).seen) == {"f1": 0.9}
