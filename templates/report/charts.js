@@ -11,10 +11,11 @@ function holes(run, curve) {
 }
 
 function charts(runs) {
-  const byId = new Map();
+  const byId = new Map(), clusters = new Set(runs.map((run) => run.cluster)).size > 1;
+  const named = (run, curve) => (runs.length > 1 ? `${clusters ? `${run.cluster} ` : ""}${run.run} ${curve.name}` : curve.name);
   for (const run of runs) for (const chart of run.charts) {
     if (!byId.has(chart.id)) byId.set(chart.id, { ...chart, curves: [] });
-    for (const curve of chart.curves) byId.get(chart.id).curves.push({ ...curve, holes: holes(run, curve), name: runs.length > 1 ? `${run.run} ${curve.name}` : curve.name });
+    for (const curve of chart.curves) byId.get(chart.id).curves.push({ ...curve, holes: holes(run, curve), name: named(run, curve) });
   }
   return [...byId.values()];
 }
