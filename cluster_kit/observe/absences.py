@@ -52,8 +52,8 @@ def stopped_by(seen: RunState, task: str) -> str:
     node = _newest(life.drained for life in _current(seen, task))
     if node:
         return f"its node {node} is drained"
-    request = user_requests.last(seen.requests, task)
-    by = _ENDED_BY.get(request.what) if request and request.time > seen.started_at(task) else None
+    request = _requested(seen, task)
+    by = _ENDED_BY.get(request.what) if request else None
     return f"by {by} at {request.at}" if request and by else "by `docker stop`, say"
 
 
@@ -93,20 +93,19 @@ def ended_by_hand(seen: RunState) -> dict[str, float]:
     return {
         task: lives[-1].ended or 0.0
         for task, lives in seen.lives.items()
-        if ended_from_outside(seen, task) and not _is_requested(seen, task)
+        if ended_from_outside(seen, task) and _requested(seen, task) is None
     }
 
 
-def _is_requested(seen: RunState, task: str) -> bool:
-    request = user_requests.last(seen.requests, task)
-    return bool(request and request.time > seen.started_at(task))
+def _requested(seen: RunState, task: str) -> Asked | None:
+    """The last request for a task since its last start; None if there was none."""
+    return user_requests.last(seen.requests, task, seen.started_at(task))
 
 
 def _has_request_note(seen: RunState, task: str) -> bool:
     """Whether `request_notes` has the request that ended a task's last life."""
-    request = user_requests.last(seen.requests, task)
-    noted = (*user_requests.ENDS, *FROM_PAGE)
-    return bool(request and request.what in noted and request.time > seen.started_at(task))
+    request = _requested(seen, task)
+    return request is not None and request.what in (*user_requests.ENDS, *FROM_PAGE)
 
 
 def _is_ended(life: Life) -> bool:
@@ -146,10 +145,8 @@ def pending_request(seen: RunState) -> Asked | None:
     None if there is no request to restart or stop, if the leader has started since, or if the
     cluster is to be removed.
     """
-    request = user_requests.last(seen.requests, seen.leader)
-    if request is None or request.what not in user_requests.ENDS:
-        return None
-    return request if request.time > seen.started_at(seen.leader) else None
+    request = _requested(seen, seen.leader)
+    return request if request and request.what in user_requests.ENDS else None
 
 
 def was_asked_for(seen: RunState, task: str, moment: float) -> bool:

@@ -582,14 +582,13 @@ def relative_hint(words: str, mounts: Sequence[Mount], caller: KeyStyle = TOML_S
         return ""
     start = f"relative paths start at /output, where {path} does not exist: "
     folder = PurePath(path).parent
-    write = f"; to write it, create {folder} first"
-    if folder == PurePath() or _PATTERN.search(path):
-        write = ""
+    may_write = folder != PurePath() and not _PATTERN.search(path)
+    write = f"; to write it, create {folder} first" if may_write else ""
     if "/data" in targets:
         rule = "the data of this run is at /data, and other directories come by a `[[mount]]`"
         return start + rule + write
     parts = [part for part in PurePath(path).parts if part != ".."]
     tail = "/".join(parts if len(parts) == 1 and "." in path else parts[1:])
     opened = f", and open {'/data/' + tail if tail else 'it as /data'}"
-    run = "to read it, run with " if write else "run with "
+    run = "to read it, run with " if may_write else "run with "
     return hint_text((start, run, DATA, opened, write), caller)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,6 +85,8 @@ def of_containers(containers: Sequence[Container]) -> list[Asked]:
     return [one for one in read(Path(containers[0].output).parent) if one.time >= since]
 
 
-def last(requests: Sequence[Asked], task: str) -> Asked | None:
-    """The last request for a task, None if there was none."""
-    return next((one for one in reversed(requests) if task in one.tasks), None)
+def last(requests: Sequence[Asked], task: str, since: float = -math.inf) -> Asked | None:
+    """The last request for a task; None if there was none, or none after `since`, in Unix seconds:
+    the task's last start."""
+    newest = next((one for one in reversed(requests) if task in one.tasks), None)
+    return newest if newest and newest.time > since else None

@@ -292,5 +292,5 @@ class Sidecars:
 
 def _is_to_end(seen: RunState) -> bool:
     """Whether a user has stopped or removed the cluster."""
-    request = user_requests.last(seen.requests, seen.leader)
-    return request is not None and request.time > seen.started_at(seen.leader)
+    started = seen.started_at(seen.leader)
+    return user_requests.last(seen.requests, seen.leader, started) is not None

@@ -98,10 +98,9 @@ def is_stopped(containers: Sequence[Container]) -> bool:
     leader = _leader(containers)
     if leader is None or State.of_engine(leader.state) is not State.ENDED:
         return False
-    request = user_requests.last(user_requests.of_containers(containers), leader.name)
-    return (
-        request is not None and request.what in user_requests.ENDS and request.time > leader.started
-    )
+    requests = user_requests.of_containers(containers)
+    request = user_requests.last(requests, leader.name, leader.started)
+    return request is not None and request.what in user_requests.ENDS
 
 
 def _leader(containers: Sequence[Container]) -> Container | None:

@@ -84,8 +84,9 @@ def refuse_idle(container: Container) -> None:
     where = f"{container.name} of {container.cluster}"
     state = State.of_engine(container.state)
     if state is State.ENDED:
-        asked = user_requests.last(user_requests.of_containers([container]), container.name)
-        if asked and asked.what == user_requests.STOP and asked.time > container.started:
+        requests = user_requests.of_containers([container])
+        asked = user_requests.last(requests, container.name, container.started)
+        if asked and asked.what == user_requests.STOP:
             raise HostError(
                 f"{container.cluster} is stopped: no command can be run in {container.name}",
                 f"`cluster-kit start {container.cluster}` goes on",

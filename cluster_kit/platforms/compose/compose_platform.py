@@ -78,11 +78,8 @@ def _of_service(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tup
         "variables": (_variables(old), _variables(new)),
         "output directory": (_output(old), _output(new)),
     }
-    keys = (
-        *("container_name", "hostname", "user"),
-        *("command", "entrypoint", "network_mode", "restart"),
-    )
-    return pairs | {key: (old.get(key), new.get(key)) for key in keys}
+    names = "container_name hostname user command entrypoint network_mode restart"
+    return pairs | {key: (old.get(key), new.get(key)) for key in names.split()}
 
 
 def _labels(made: Mapping[str, Any]) -> dict[str, Any]:
