@@ -130,16 +130,15 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
     names_cluster = reference in known and not (candidate / "run.json").is_file()
     if reference and candidate.is_dir() and not names_cluster:
         run = RunDirectory(newest_in(candidate).resolve())
-        left = run.record.is_file() or run.outcome.is_file() or is_directory(run.path, "output")
-        if not left:
+        if not _is_left(run):
             raise UsageError(
                 f"no run is in {reference}: it has neither run.json, outcome.json nor output/",
                 "name the directory of a run, or a cluster: `cluster-kit runs` lists them",
             )
         return run
-    below = workspace.root / "runs" / reference
-    if "/" in reference and (below / "output").is_dir():
-        return RunDirectory(below.resolve())
+    below = RunDirectory(workspace.root / "runs" / reference)
+    if "/" in reference and below.path.is_dir() and _is_left(below):
+        return RunDirectory(below.path.resolve())
     if not reference and known:
         newest = max(known.values(), key=lambda path: path.stat().st_mtime)
         return RunDirectory(newest.resolve())
@@ -153,6 +152,11 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
         f"no run `{reference}`: neither a directory, nor a cluster in runs/",
         proposal(reference, sorted(known), _meant(reference, workspace.root / "runs")),
     )
+
+
+def _is_left(run: RunDirectory) -> bool:
+    """Whether this directory has what a run leaves behind."""
+    return run.record.is_file() or run.outcome.is_file() or is_directory(run.path, "output")
 
 
 def newest_in(folder: Path) -> Path:

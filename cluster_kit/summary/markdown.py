@@ -19,11 +19,10 @@ from cluster_kit.observe.lives import lives_of, ran, starts
 from cluster_kit.observe.progress import Entry, ProgressReader, figures_of
 from cluster_kit.platforms.engine import Event
 from cluster_kit.roles import ROLES
-from cluster_kit.run.history import newest_in
+from cluster_kit.run.history import run_named
 from cluster_kit.run.outcome import Outcome, TaskOutcome, without_run
 from cluster_kit.run.run_directory import Record, outcome_from, read_events, read_record
 from cluster_kit.run.verdict import Reason
-from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import duration, harmless
 from cluster_kit.workspace import RunDirectory, Workspace
 
@@ -111,35 +110,19 @@ def _record(run: RunDirectory, outcome: Outcome) -> Record | None:
 def _file(reference: str, workspace: Workspace) -> Path:
     """The file that has the verdict; raises UsageError."""
     candidate = Path(reference).expanduser()
-    # A directory of the program may have the cluster's name.
-    known = workspace.latest_runs()
-    names_cluster = reference in known and not (candidate / "outcome.json").is_file()
-    if not reference:
-        newest = _newest(workspace)
-    elif candidate.is_file():
+    if candidate.is_file():
         return candidate
-    elif candidate.is_dir() and not names_cluster:
-        newest = newest_in(candidate)
-    elif "/" in reference and (workspace.root / "runs" / reference / "outcome.json").is_file():
-        newest = workspace.root / "runs" / reference
-    elif reference in known:
-        newest = known[reference]
-    else:
+    run = run_named(reference, workspace) if reference else _newest(workspace)
+    if not run.outcome.is_file():
         raise UsageError(
-            f"no run `{reference}`: neither a file or directory, nor a cluster in runs/",
-            proposal(reference, sorted(known)),
-        )
-    file = newest / "outcome.json"
-    if not file.is_file():
-        raise UsageError(
-            f"{newest} has no verdict: no outcome.json is in it",
+            f"{run.path} has no verdict: no outcome.json is in it",
             "name a run that has ended: `cluster-kit runs` lists them",
         )
-    return file
+    return run.outcome
 
 
-def _newest(workspace: Workspace) -> Path:
-    """The directory of the run that ended last; raises UsageError if there is none."""
+def _newest(workspace: Workspace) -> RunDirectory:
+    """The run that ended last; raises UsageError if there is none."""
     outcomes = [run / "outcome.json" for run in workspace.latest_runs().values()]
     outcomes = [file for file in outcomes if file.is_file()]
     if not outcomes:
@@ -147,7 +130,7 @@ def _newest(workspace: Workspace) -> Path:
             f"no run in {workspace.root / 'runs'} has ended yet",
             "name a run's directory, or run `cluster-kit up quickstart` first",
         )
-    return max(outcomes, key=lambda path: path.stat().st_mtime).parent
+    return RunDirectory(max(outcomes, key=lambda path: path.stat().st_mtime).parent)
 
 
 def _facts(path: Path) -> Mapping[str, Any]:
