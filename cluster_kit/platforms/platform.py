@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -242,7 +242,7 @@ class Platform(ABC):
         return False
 
     @abstractmethod
-    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> Sequence[str]:
         """Create and start every container, and return without waiting for them to end.
 
         Containers of another run are left as they are.
@@ -251,6 +251,8 @@ class Platform(ABC):
             file: the cluster's file, as `write` wrote it.
             output: the host's directory that is mounted at /output in every container.
             run: the value of the label `labels.RUN` of containers and network.
+        Returns:
+            Warnings about the user's file (`merges`).
         Raises:
             UsageError: the user's file (`merges`) is invalid, or changes settings that the kit
                 needs.

@@ -205,7 +205,9 @@ def up(run: Run, prepared: Prepared, text: str) -> Cluster:
                 else:
                     run.directory.open_to_others()
                 _make_room_in_arp_table(run, prepared)
-                run.platform.up(run.host, prepared.cluster, file, run.directory.output, run.id)
+                output = run.directory.output
+                for warning in run.platform.up(run.host, prepared.cluster, file, output, run.id):
+                    run.view.warn(f"{override}: {warning}")
                 _refuse_others(run)
             with contextlib.suppress(OSError):  # the end of the run reports it
                 _record(run, prepared.cluster, program)

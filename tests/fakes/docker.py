@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network
 from itertools import pairwise
@@ -90,7 +91,7 @@ class FakeDocker(NoProcesses):
             return Completed(words, 0, "\n".join(unknown), "")
         files = [Path(word) for before, word in pairwise(words) if before == "-f"]
         if words[1:2] == ("compose",) and "config" in words:
-            return _config(words, files)
+            return _config(words, files, env or {})
         if words[1:2] == ("compose",) and "ps" in words:
             return Completed(words, 0, "\n".join(words[words.index("--quiet") + 1 :]), "")
         if words[1:2] == ("inspect",):
@@ -169,9 +170,16 @@ class FakeDocker(NoProcesses):
         return Completed(words, 0, "", "")
 
 
-def _config(words: tuple[str, ...], files: list[Path]) -> Completed:
+def _config(words: tuple[str, ...], files: list[Path], env: Mapping[str, str]) -> Completed:
+    names = re.findall(r"\$\{(\w+)\}", "".join(file.read_text() for file in files))
+    warnings = "".join(
+        f'time="2026-11-26T12:00:00Z" level=warning msg="The \\"{name}\\" variable is not set. '
+        'Defaulting to a blank string."\n'
+        for name in names
+        if name not in env
+    )
     try:
-        return Completed(words, 0, json.dumps(_merged_files(files)), "")
+        return Completed(words, 0, json.dumps(_merged_files(files)), warnings)
     except yaml.YAMLError as error:
         return Completed(words, 15, "", f"yaml: {error}\n")
 

@@ -117,11 +117,13 @@ _UNREADY = re.compile(
 """Compose's message if a container ends while others wait for its health check, or fails it."""
 
 
-def up(host: Host, cluster: Cluster, file: Path, output: Path, run_id: str) -> None:
+def up(host: Host, cluster: Cluster, file: Path, output: Path, run_id: str) -> list[str]:
     """Create and start every container, and return without waiting for them to end.
 
     A user's override file in that directory is merged, as Compose does by default.
 
+    Returns:
+        Compose's warnings about the override file, as of a variable that is not set.
     Raises:
         UsageError: the override file is invalid, or changes what the kit needs.
         SubnetTaken: another network has taken the subnet meanwhile.
@@ -138,9 +140,10 @@ def up(host: Host, cluster: Cluster, file: Path, output: Path, run_id: str) -> N
         "COMPOSE_ANSI": "never",
     }
     files = ["-f", str(file)]
+    warnings = []
     if override := find_override(file):
         files += ["-f", str(override)]
-        _refuse_if_broken(host, file, override, variables)
+        warnings = _check_override(host, file, override, variables)
     compose = ("docker", "compose", *files)
     command = [*compose, "up", "--detach", "--no-recreate"]
     if waits := awaited(cluster):
@@ -148,6 +151,7 @@ def up(host: Host, cluster: Cluster, file: Path, output: Path, run_id: str) -> N
         listing = [*compose, "ps", "--all", "--quiet", *waits]
         _wait_until_ready(host, listing, variables, cluster.deadlines.start)
     _refuse_failed(host.processes.run(command, env=variables))
+    return warnings
 
 
 _LOOK_S = 0.25
@@ -200,10 +204,14 @@ def _refuse_failed(done: Completed) -> None:
     raise EngineError(f"docker compose up failed (exit {done.code}):\n{errors}", _hint(errors))
 
 
-def _refuse_if_broken(host: Host, file: Path, override: Path, variables: Mapping[str, str]) -> None:
-    """Raise UsageError if Compose cannot merge the files, or if the kit could not run the result.
+def _check_override(
+    host: Host, file: Path, override: Path, variables: Mapping[str, str]
+) -> list[str]:
+    """Compose's warnings about the merged files.
 
-    Raises EngineError if Compose fails otherwise.
+    Raises:
+        UsageError: Compose cannot merge them, or the kit could not run the result.
+        EngineError: Compose fails otherwise.
     """
     problems = []
     for files in ([file], [file, override]):
@@ -223,6 +231,11 @@ def _refuse_if_broken(host: Host, file: Path, override: Path, variables: Mapping
             f"{override} changes what the kit needs:\n{lines}",
             "remove it there; what the manifest has a key for belongs there",
         )
+    return [text.replace('\\"', '"') for text in _WARNING.findall(done.errors)]
+
+
+_WARNING = re.compile(r'^time="[^"]*" level=warning msg="(.*)"$', re.MULTILINE)
+"""A warning in Compose's log, whose lines have this form without a terminal."""
 
 
 def _errors(stderr: str) -> str:
@@ -341,5 +354,5 @@ class Compose(Platform):
     def merges(self, file: Path) -> Path | None:
         return find_override(file)
 
-    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
-        up(host, cluster, file, output, run)
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> Sequence[str]:
+        return up(host, cluster, file, output, run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -223,7 +223,7 @@ class Kubernetes(Platform):
         write_atomically(file, text, 0o600)
         return file
 
-    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> Sequence[str]:
         """Create all objects of the file, and wait until every pod has started."""
         import yaml  # installed with the Kubernetes client, which is optional
 
@@ -240,3 +240,4 @@ class Kubernetes(Platform):
             ) from error
         make(engine.api, objects)
         wait_for_start(engine, file.parent.name, run)
+        return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,5 +105,5 @@ class Slurm(Platform):
         write_atomically(file, text, mode_of_script(cluster))
         return file
 
-    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> Sequence[str]:
         raise not_run_by_the_kit(file.parent.name)

@@ -230,8 +230,9 @@ class Swarm(Platform):
         (file.parent / "output").mkdir(exist_ok=True)
         return file
 
-    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> None:
+    def up(self, host: Host, cluster: Cluster, file: Path, output: Path, run: str) -> Sequence[str]:
         """Deploy the stack, and wait until a node has started each of its tasks."""
         name = file.parent.name
         deploy(host, file, project_of(name), output, run)
         wait_for_start(SwarmEngine(), name, run)
+        return ()

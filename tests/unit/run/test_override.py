@@ -65,6 +65,13 @@ def test_its_additions_reach_the_containers_and_the_file_is_unchanged(stage: Sta
     assert stage.up(resume=True).success and not stage.directory.override.exists()
 
 
+def test_a_variable_in_it_that_is_not_set_is_told_in_the_words_of_compose(stage: Stage) -> None:
+    file = own(stage, "services: {chief-0: {environment: {MORE: 'x${MY_UNSET}'}}}\n")
+    assert stage.up().success
+    told = 'The "MY_UNSET" variable is not set. Defaulting to a blank string.'
+    assert f"{file}: {told}" in stage.view.warnings
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
