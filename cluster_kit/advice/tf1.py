@@ -1,4 +1,5 @@
-"""Rules for TensorFlow 1: its code needs the key `tf1`; removed names and Python 2 are reported."""
+"""Rules for programs for TensorFlow 1: they need the key `tf1`, and arguments for their flags;
+names that are gone and Python 2 are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Options of `docker run` that the kit's own containers have in common. Pure."""
+"""The base image: the engine has it, or it is pulled, or made from this host's packages. Also the
+options of `docker run` that the kit's own containers have in common."""
 
 from __future__ import annotations
 

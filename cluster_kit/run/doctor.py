@@ -1,4 +1,5 @@
-"""The lines of `doctor` about GPUs: from the hardware to the engine. Pure."""
+"""The lines of `doctor`: engine, GPUs, networks, ports, proxies, secrets, disk and memory of this
+host, each with its fix. `up` refuses to start if one that it needs fails."""
 
 from __future__ import annotations
 
