@@ -255,8 +255,10 @@ class RunDirectory:
     def workspace(self) -> Path:
         """The workspace of `runs/CLUSTER/TIME`, or of a rendered file that was started without the
         kit; the run's own folder if it is not in a workspace."""
-        level = 1 if self.path.parent.name in ("compose", "portable") else 2
-        return next(iter(self.path.parents[level : level + 1]), self.path)
+        parents = self.path.parents
+        if self.path.parent.name in ("compose", "portable"):
+            return next(iter(parents[1:2]), self.path)
+        return parents[2] if len(parents) > 2 and parents[1].name == "runs" else self.path
 
     def close_to_others(self) -> None:
         """Close the directory to other users while tasks run, who could start set-user-ID files in

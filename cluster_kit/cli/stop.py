@@ -114,7 +114,7 @@ def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
 
 def _whose(engine: Engine, cluster: str) -> str:
     """The text ` (of alice, in /home/alice/project)` if another user started the cluster, without
-    the user if it was started elsewhere, else ""."""
+    the user if it was started elsewhere, else "". Without a workspace it names the output."""
     containers = engine.containers(cluster)
     if not containers or not containers[0].output:
         return ""
@@ -123,7 +123,8 @@ def _whose(engine: Engine, cluster: str) -> str:
         owner = run.owner
     except OSError:  # on another node, or already removed
         return ""
+    place = f"in {run.workspace}" if run.workspace != run.path else f"output in {run.output}"
     if owner == os.getuid():
         here_ = run.workspace.resolve() == here().root.resolve()
-        return "" if here_ else f" (in {run.workspace})"
-    return f" (of {user_name(owner)}, in {run.workspace})"
+        return "" if here_ else f" ({place})"
+    return f" (of {user_name(owner)}, {place})"

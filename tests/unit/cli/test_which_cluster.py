@@ -32,9 +32,9 @@ class Engine(ClustersUp):
         self.done.append(f"remove {cluster}")
         return 1
 
-    def runs(self, cluster: str, below: Path) -> None:
+    def runs(self, cluster: str, below: Path, output: str = "") -> None:
         """Add a running cluster whose run is below this directory."""
-        output = str(below / "runs" / cluster / "20250301-100000" / "output")
+        output = output or str(below / "runs" / cluster / "20250301-100000" / "output")
         given: dict[str, Any] = {"state": "running", "exit_code": None, "cluster": cluster}
         self.up[cluster] = [container("chief-0", id=f"id-{cluster}", output=output, **given)]
 
@@ -91,6 +91,19 @@ def test_a_manifest_of_this_directory_does_not_end_a_cluster_of_another(
         assert refused.code == 2 and f"was started in {other}" in refused.err, verb
     assert engine.done == []
     assert f"demo (in {other}): 1 container and its network" in cli("down", "demo").err
+
+
+def test_down_names_the_output_of_a_cluster_that_compose_alone_has_started_with_another(
+    cli: Cli,
+    engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
+    output = tmp_path_factory.mktemp("elsewhere") / "output"
+    output.mkdir()
+    engine.runs("plain", output.parent, str(output))
+    assert f"plain (output in {output}): 1 container and its network" in cli("down", "plain").err
 
 
 def test_a_link_to_this_directory_counts_as_this_directory(
