@@ -88,7 +88,6 @@ MAY_TOUCH_OUTPUT = {
     "workspace.py: _prepared: os.path.lexists": "before any task runs",
     "workspace.py: _prepared: run.progress.mkdir": "before any task runs",
     "serve/site.py: run: directory.output.is_dir": "output itself, which no task can replace",
-    "run/history.py: run_named: (below / 'output').is_dir": "output itself",
     "api/host_chief.py: present: (run.directory.output / inside.LOCK).unlink": "follows no link",
     "workspace.py: newest_run_directory: runs.glob": "names of runs, which no task can write",
     "platforms/compose/compose_platform.py: write: (file.parent / 'output').mkdir": "rendered",
