@@ -178,7 +178,7 @@ def _states(events: Sequence[Event], entries: Sequence[Entry], end: float) -> It
         *((e.time, e) for e in events),
         *((e.time, e) for e in entries),
     ]
-    for moment, change in sorted(changes, key=lambda pair: pair[0]):
+    for moment, change in sorted(changes if events else [], key=lambda pair: pair[0]):
         new = _heard(word, change) if isinstance(change, Entry) else _seen(word, change, before)
         if new == word:
             continue
@@ -192,8 +192,10 @@ def _states(events: Sequence[Event], entries: Sequence[Entry], end: float) -> It
 def _seen(word: str, event: Event, before: str) -> str:
     """The state after an event of the container; "" if the container does not run."""
     match event.action:
-        case Action.CREATE | Action.START:
+        case Action.CREATE:
             return STARTING
+        case Action.START:  # a busy engine is behind the task's first report
+            return word or STARTING
         case Action.PAUSE:
             return State.PAUSED
         case Action.UNPAUSE:
@@ -204,14 +206,15 @@ def _seen(word: str, event: Event, before: str) -> str:
 
 
 def _heard(word: str, entry: Entry) -> str:
-    """The state after a task's own event; its last events can arrive after its container's end."""
-    if not word:
+    """The state after a task's own event; its last events can arrive after its container's end,
+    its first ones before the start of its next life."""
+    if not word and not isinstance(entry.event, Ready):
         return ""
     match entry.event:
         case Start() | Retry():
             return STARTING
         case Ready():
-            return State.READY if word == STARTING else word
+            return State.READY if word in ("", STARTING) else word
         case Step():
             return State.TRAINING
         case Epoch():  # reported at its end, even if another state has begun since

@@ -68,6 +68,13 @@ def test_an_evaluator_that_reports_nothing_runs() -> None:
     assert shown(found.spans) == [("running", 0, 4), ("running", 6, 10)]
 
 
+def test_a_report_that_comes_before_the_engines_start_counts() -> None:
+    events = [Event(at, what, "ps-0", 137 if what == "die" else None)
+              for at, what in ((0, "create"), (2, "start"), (5, "die"), (7, "start"))]  # fmt: skip
+    found = lane("ps-0", events, [told(1.9, "ps-0", "ready"), told(6.9, "ps-0", "ready")])
+    assert shown(found.spans) == [("starting", 0, 1.9), ("ready", 1.9, 5), ("ready", 6.9, 10)]
+
+
 def test_time_between_an_end_and_the_next_start_is_empty() -> None:
     again = [*started(), Event(3, "die", "ps-0", 137), Event(5, "start", "ps-0", None)]
     found = lane("ps-0", again, [told(1, "ps-0", "ready"), told(6, "ps-0", "ready")])
