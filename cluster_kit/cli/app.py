@@ -176,6 +176,10 @@ PIPED_WIDTH = int(os.environ.get("COLUMNS") or 200)
 VERBOSE = "Print requests to the engine and started programs, with times."
 
 
+PATH = "cluster-kit.path"
+"""Key of a context's data: the words of the verb, which some of typer's errors do not name."""
+
+
 class Group(TyperGroup):
     """Verbs below a word, such as `runs list`; the error for a mistyped verb names the nearest."""
 
@@ -190,7 +194,9 @@ class Group(TyperGroup):
             raise UsageError(
                 f"no such verb: {args[0]}", f"{near}`{ctx.command_path} --help` lists all"
             )
-        return super().resolve_command(ctx, args)
+        name, command, words = super().resolve_command(ctx, args)
+        ctx.meta[PATH] = f"{ctx.command_path} {name}"
+        return name, command, words
 
 
 class Verbs(Group):
@@ -227,12 +233,12 @@ class Verbs(Group):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options that all verbs have, and return the words after them; raises UsageError
         for an unknown option."""
-        with _options_are_proposed():
+        with _options_are_proposed(ctx):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb; raises UsageError for an option that the verb does not have."""
-        with _options_are_proposed():
+        with _options_are_proposed(ctx):
             return super().invoke(ctx)
 
 
@@ -241,7 +247,7 @@ ERRORS = ("NoSuchOption", "UsageError", "MissingParameter", "BadParameter", "Bad
 
 
 @contextlib.contextmanager
-def _options_are_proposed() -> Iterator[None]:
+def _options_are_proposed(ctx: Any) -> Iterator[None]:
     """Turn typer's errors into UsageErrors; one for an unknown option names the nearest option."""
     try:
         yield
@@ -249,7 +255,9 @@ def _options_are_proposed() -> Iterator[None]:
         usage_error: Any = error
         if isinstance(error, UsageError) or type(error).__name__ not in ERRORS:
             raise
-        command = usage_error.ctx.command_path if usage_error.ctx else "cluster-kit"
+        command = (
+            usage_error.ctx.command_path if usage_error.ctx else ctx.meta.get(PATH, "cluster-kit")
+        )
         if type(error).__name__ != "NoSuchOption":
             message = usage_error.format_message().rstrip(".")
             text = f"{command}: {message[:1].lower()}{message[1:]}"

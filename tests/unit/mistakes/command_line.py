@@ -167,6 +167,10 @@ MISTAKES: dict[str, CommandLine] = {
     "retries in words": (
         (*RENDER, "--set", "retries=often"), "--set retries", "a whole number", "retries=3",
     ),
+    "a value for a switch": (
+        ("up", "demo", "--resume=x"), "--resume", "does not take a value",
+        "→ `cluster-kit up --help` shows",
+    ),
     "an unknown verb": (("rendr", "demo"), "rendr", "no such verb", "did you mean `render`?"),
     "help as a verb": (("help",), "help", "no such verb", "help → `cluster-kit --help`"),
     "two manifests": (("render", "demo", "b"), "(b)", "unexpected extra argument", "--help"),
@@ -189,7 +193,9 @@ MISTAKES: dict[str, CommandLine] = {
     "a word too many": (
         ("gpus", "x"), "cluster-kit gpus: ", "unexpected", "`cluster-kit gpus --help`",
     ),
-    "an option without its value": (("drill", "--seed"), "'--seed'", "requires", "--help"),
+    "an option without its value": (
+        ("runs", "prune", "--keep"), "'--keep'", "requires", "→ `cluster-kit runs prune --help`",
+    ),
     "a program without its ending": (
         (*RENDER, "--program", "train"), "--program", "nor a file at", "did you mean `train.py`?",
     ),
