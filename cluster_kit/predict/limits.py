@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cluster_kit.errors import UsageError
@@ -16,7 +17,8 @@ MOSTLY = 0.8
 FAT, ALL_OF_IT = 0.5, 0.9
 """The parts of a ps's bytes that make one variable the cause, and another ps useless."""
 UNEVEN = 1.5
-ROOM, HALF, WORTH, ALMOST, MOST_TRIED = 0.8, 0.55, 0.8, 0.98, 65
+ROOM, HALF, WORTH, ALMOST, MOST_TRIED = 0.8, 0.55, 0.8, 0.9, 65
+LESS = "send less (float16) or use larger batches"
 MOST_PIECES = 2_000_000
 """The maximum parts of variables that are placed to find out how many ps are enough."""
 COMPUTE, LINK, CAP, CPU, OWN_LINK, CHIEF, SLOWEST, LATENCY, ALL_REDUCE = (
@@ -30,6 +32,8 @@ COMPUTE, LINK, CAP, CPU, OWN_LINK, CHIEF, SLOWEST, LATENCY, ALL_REDUCE = (
     "latency",
     "all-reduce",
 )
+Load = Callable[[tuple[Shard, ...]], float]
+"""The seconds of each step in which something is busy because of the fullest ps."""
 KINDS = (COMPUTE, LINK, CAP, CPU, OWN_LINK, CHIEF, SLOWEST, LATENCY, ALL_REDUCE)
 
 
@@ -120,7 +124,8 @@ def _moving(profile: Profile, setup: Setup, result: Simulated, moving: float) ->
         return Limit(LATENCY, "latency", text)
     if connection > max(share, own):
         text = f"one connection's limit of {speed(setup.connection)} to each ps"
-        return Limit(CAP, "connection", f"{text}; {_more_ps(profile, setup)[0]}")
+        todo, _ = _more_ps(profile, setup, lambda held: fullest(held) / setup.connection)
+        return Limit(CAP, "connection", f"{text}; {todo}")
     if own > share:
         text = (
             f"each worker's own link: {size(pull + push)} in a step at {speed(setup.link)}; "
@@ -135,15 +140,15 @@ def _moving(profile: Profile, setup: Setup, result: Simulated, moving: float) ->
     if not here:
         todo = 'its workers share it: use fewer devices for each host, or `per = "host"`'
         return Limit(OWN_LINK, name, f"{name}'s link is busy for {share:.0%} {when}; {todo}")
-    kind, words = LINK, f"{name}'s link"
+    kind, words, busy = LINK, f"{name}'s link", functools.partial(_moves, setup)
     if what == "CPU":
-        kind, words = CPU, f"{name}'s CPU"
+        kind, words, busy = CPU, f"{name}'s CPU", functools.partial(_applies, setup)
     elif name.startswith("ps-") and setup.ps_cap < setup.ps_link:
         kind, words = CAP, f"{name}'s transport ({speed(setup.ps_cap)})"
     elif name.startswith("host-"):
         kept = f"ps-{here[0]}" if len(here) == 1 else f"{len(here)} ps"
         words = f"{name}'s link, shared by {kept} and workers,"
-    why, todo = _why(profile, setup, here[0])
+    why, todo = _why(profile, setup, here[0], busy)
     cause = f"{words} is busy for {share:.0%} {when}: {why}"
     return Limit(kind, f"ps-{here[0]}", f"{cause}; {todo}", cause)
 
@@ -175,50 +180,78 @@ def _ps_of(setup: Setup, name: str) -> list[int]:
     return sorted(here, key=lambda n: -(setup.shards[n].pull + setup.shards[n].push))
 
 
-def _why(profile: Profile, setup: Setup, ps: int) -> tuple[str, str]:
-    """Why this ps has so much to do, and what helps."""
+def _why(profile: Profile, setup: Setup, ps: int, busy: Load) -> tuple[str, str]:
+    """Why this ps has so much to do, and what helps; `busy` as for `_more_ps`."""
     shard = setup.shards[ps]
-    todo, helps = _more_ps(profile, setup)
+    bytes_of_step = f"{size(shard.pull + shard.push)} for each worker in each step"
+    # Synchronous transfers hide behind nothing: more ps make them shorter.
+    if is_async(setup.way) and busy(setup.shards) <= _room(setup):
+        return bytes_of_step, LESS
+    todo, helps = _more_ps(profile, setup, busy)
     if shard.share >= FAT and not shard.is_part:
         fat = f"{shard.largest} is {shard.share:.0%} of its bytes"
+        if profile.placement == "split":
+            return fat, todo
+        over = " over several ps" if len(setup.shards) == 1 else ""
         alone = shard.share >= ALL_OF_IT or not helps
-        return fat, f"split it (MinSizePartitioner){'' if alone else f' or {todo}'}"
+        return fat, f"split it (MinSizePartitioner){over}{'' if alone else f' or {todo}'}"
     mean = sum(one.pull for one in setup.shards) / len(setup.shards)
     if len(setup.shards) > 1 and shard.pull > UNEVEN * mean and profile.placement == "round-robin":
         times = f"round robin gives it {shard.pull / mean:.1f} times the mean"
         return times, f"place by bytes (--placement greedy){f' or {todo}' if helps else ''}"
-    return f"{size(shard.pull + shard.push)} for each worker in each step", todo
+    return bytes_of_step, todo
 
 
-def _more_ps(profile: Profile, setup: Setup) -> tuple[str, bool]:
+def _more_ps(profile: Profile, setup: Setup, busy: Load) -> tuple[str, bool]:
     """How many ps are enough, and whether more ps help at all.
 
-    They are enough if the fullest one moves its bytes in less time than a worker computes, or than
-    a worker's own link needs for them, which more ps do not make faster. If so
-    many are not found, those that halve the load of the fullest, or that make it as small as it
-    gets.
+    They are enough if the fullest one is `busy` for less time than there is room for. If so many
+    are not found, those that halve the load of the fullest, or that make it as small as it gets.
     """
-    count, now = len(setup.shards), fullest(setup.shards)
-    rate = min(setup.ps_link, setup.ps_cap)
-    own = sum(one.pull + one.push for one in setup.shards) / setup.link
-    target = 2 * ROOM * max(setup.seconds, own) * rate / len(setup.units)
-    halved, least = 0, (now, count)
+    count, now, room = len(setup.shards), busy(setup.shards), _room(setup)
     pieces = sum(variable.count for variable in profile.variables)
     most = min(max(4 * count, MOST_TRIED), count + 2 + math.isqrt(2 * MOST_PIECES // pieces))
+    loads = {count: now}
     try:
         for more in range(count + 1, most):
-            then = fullest(shards(profile, more))
-            if then <= target:
+            loads[more] = busy(shards(profile, more))
+            if loads[more] <= room:
                 return f"use {more} ps", True
-            halved = halved or (more if then <= HALF * now else 0)
-            if then < ALMOST * least[0]:
-                least = (then, more)
     except UsageError:  # explicit placement
         pass
-    if halved or least[0] <= WORTH * now:
-        on = " or more" if halved and least[1] > halved else ""
-        return f"use {halved or least[1]} ps{on}", True
-    return "send less (float16) or use larger batches", False
+    halved = next((more for more, load in loads.items() if load <= HALF * now), 0)
+    enough = min(WORTH * now, min(loads.values()) / ALMOST)
+    least = next((more for more, load in loads.items() if load <= enough), 0)
+    if halved or least:
+        on = " or more" if halved and least > halved else ""
+        return f"use {halved or least} ps{on}", True
+    return LESS, False
+
+
+def _room(setup: Setup) -> float:
+    """The seconds of each step in which a ps can be busy and holds nobody up.
+
+    A worker computes so long, or its own link needs them, which more ps do not make faster.
+    """
+    own = sum(one.pull + one.push for one in setup.shards) / setup.link
+    return ROOM * max(setup.seconds, own)
+
+
+def _moves(setup: Setup, held: tuple[Shard, ...]) -> float:
+    """The seconds in which the fullest ps moves its bytes for one step of every worker."""
+    return len(setup.units) * fullest(held) / (2 * min(setup.ps_link, setup.ps_cap))
+
+
+def _applies(setup: Setup, held: tuple[Shard, ...]) -> float:
+    """The seconds of CPU of the busiest ps for one step of every worker."""
+    everything, units = sum(shard.size for shard in held) or 1.0, len(setup.units)
+    updates = units if is_async(setup.way) else 1
+    return max(
+        updates * setup.apply * shard.size / everything
+        + units * setup.cpu_per_byte * (shard.pull + shard.push)
+        + units * setup.cpu_per_tensor * 2 * shard.tensors
+        for shard in held
+    )
 
 
 def fullest(held: tuple[Shard, ...]) -> float:

@@ -49,7 +49,23 @@ def test_the_ps_with_the_fat_variable_is_named_with_what_to_do() -> None:
     assert "ps-0's link is busy for 9" in text
     assert "features/kernel is 100% of its bytes; split it (MinSizePartitioner)" in text
     name, text = limit(32, variable=variables)
-    assert "features/kernel is 74% of its bytes; split it (MinSizePartitioner) or use" in text
+    split = "split it (MinSizePartitioner) over several ps or use"
+    assert f"features/kernel is 74% of its bytes; {split}" in text
+    name, text = limit(32, variable=variables, placement="split")
+    assert "features/kernel is 74% of its bytes; use" in text
+
+
+def test_as_many_ps_are_advised_as_make_the_busiest_cpu_of_a_ps_fast_enough() -> None:
+    found = {
+        "variable": [{"name": f"v{n}", "bytes": 1000} for n in range(12)],
+        "machines": {"bandwidth": "100gbit"},
+        "ps": {"apply": "100ms"},
+    }
+    name, text = limit(8, 2, **found)
+    assert name.startswith("ps-cpu") and text.endswith("; use 4 ps"), text
+    assert asked(8, 4, **found).images_per_s > 1.05 * asked(8, 2, **found).images_per_s
+    name, text = limit(1, 1, **found)
+    assert name == "ps-cpu ps-0" and text.endswith("use larger batches"), text
 
 
 def test_few_ps_are_tried_if_there_are_very_many_variables(
