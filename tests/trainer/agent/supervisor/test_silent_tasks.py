@@ -61,6 +61,14 @@ def test_the_end_of_a_silence_is_reported_and_remembered_as_the_cause_of_a_failu
     ]  # fmt: skip
 
 
+def test_the_silence_of_a_task_that_was_lost_explains_no_later_failure(silent):
+    silent.heard(Silent("worker-1", 11))
+    silent.heard(HeardAgain("worker-1", 11.2))  # thawed for a moment, since it was killed
+    silent.moved(Left("worker-1", LOST, ""))
+    silent.moved(Joined("worker-1"))
+    assert silent.lately({}) == []
+
+
 def test_a_silent_evaluator_does_not_delay_or_end_the_job(silent, file):
     assert silent.heard(Silent("evaluator-0", 500)) is None
     assert [event["of"] for event in written(file)] == ["evaluator-0"]

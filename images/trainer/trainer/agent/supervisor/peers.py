@@ -357,6 +357,8 @@ class SilentTasks:
         self._said.discard(event.task)
         if isinstance(event, Left):
             self._gone.add(event.task)
+            if event.how == LOST:  # what fails from now on fails because of the loss
+                self._lately.pop(event.task, None)
         else:
             self._gone.discard(event.task)
             self._back[event.task] = time.monotonic()
