@@ -60,6 +60,21 @@ def test_a_task_that_answers_again_in_time_is_not_restarted(stage: Stage) -> Non
     assert re.search(r"; it answered again after 1\d s$", outcome.notes[0])
 
 
+def test_a_paused_task_that_answers_while_it_is_killed_was_started_again(stage: Stage) -> None:
+    def takes_a_while(call: str) -> None:
+        if call == "start_again":
+            stage.clock.sleep(0.5)
+
+    stage.engine.on_call = takes_a_while
+    stage.clock.at(1.5, lambda: stage.engine.pause("worker-1", True))
+    spoke = says(2.3, "heard", of="worker-1", seconds=11.0)
+    outcome = stage.up({"chief-0": [hears_nothing_of("worker-1", spoke)]})
+    times = {e["action"]: e["time"] - BEGAN for e in stage.events() if e["task"] == "worker-1"}
+    assert times["kill"] < 2.3 < times["start"]
+    (note,) = outcome.notes
+    assert note.endswith("; it was started again")
+
+
 def test_silent_tasks_are_restarted_as_often_as_other_lost_tasks(stage: Stage) -> None:
     silent = [says(2.0 + i, "silent", of="ps-0", last_heard=BEGAN, server=False) for i in range(5)]
     leader = Life((*READY, *silent, ends(9.0, 6, "silent", "ps-0 has been silent", "ps-0")))
