@@ -211,7 +211,13 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
         (
             r"Shape mismatch in the collective instance|Collective instance \d+ expected type ",
             "the tasks were at different places of the program: all must make the same model, take "
-            "the same number of steps, and save and evaluate together",
+            "the same number of steps, save and evaluate together, and continue from the same "
+            "checkpoint (a task that was started again has an empty /tmp)",
+        ),
+        (
+            r"Could not start gRPC server",
+            "the task has a server already (MultiWorkerMirroredStrategy starts one): the program "
+            "must not make a `tf.distribute.Server`, too",
         ),
         (
             r"OutOfRangeError: End of sequence",

@@ -484,6 +484,10 @@ KNOWN_ERRORS = [
         "data_type 9 but got type 0 and data_type 1",
         "the tasks were at different places of the program",
     ),
+    (
+        "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server",
+        "the task has a server already",
+    ),
     ("the program was still running after 40 s; where each task stands is in", "`deadline.job`"),
     (
         "the program was still running after 99 s; where each task stands is in stacks/ of the "
