@@ -69,6 +69,22 @@ def test_training_that_continues_without_the_task_waits_for_none(waits, file):
     assert written(file) == []
 
 
+def test_a_task_that_training_did_without_is_not_waited_for_when_another_is_lost(waits, file):
+    train(waits, 1, 2)
+    waits.heard(Left("worker-1", LOST), 2)
+    train(waits, *range(3, 22))
+    waits.heard(Silent("worker-1", 22.0, server=True), 24)
+    look(waits, *range(24, 32))
+    waits.heard(Silent("ps-1", 10.0), 32)
+    look(waits, *range(32, 38))
+    assert written(file) == [("waiting", "ps-1", 5)]
+    waits.heard(Joined("worker-1"), 38)
+    train(waits, 39, 40)
+    waits.heard(Silent("worker-1", 10.0), 41)
+    look(waits, *range(41, 47))
+    assert written(file)[2:] == [("waiting", "worker-1", 5)]
+
+
 def test_nobody_knows_what_a_program_without_steps_waits_for(waits, file):
     waits.heard(Left("worker-1", LOST), 2)
     look(waits, *range(3, 12))

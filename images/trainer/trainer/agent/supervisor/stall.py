@@ -154,6 +154,7 @@ class Waits:
     def begin_attempt(self) -> None:
         """Reset: all tasks that are there start again."""
         self._lost: dict[str, float] = {}
+        self._not_missed: set[str] = set()
         self._told: set[str] = set()
         self._on_request: set[str] = set()
         self._steps: dict[str, object] = {}
@@ -179,7 +180,9 @@ class Waits:
             self._asked -= {event.task}
         elif isinstance(event, Joined):
             self._away.discard(event.task)
-        if (left or isinstance(event, Silent)) and not event.task.startswith(EVALUATOR):
+            self._not_missed.discard(event.task)
+        lost = left or (isinstance(event, Silent) and event.task not in self._not_missed)
+        if lost and not event.task.startswith(EVALUATOR):
             self._lost.setdefault(event.task, now)
 
     @property
@@ -203,6 +206,8 @@ class Waits:
         over = [name for name, since in self._lost.items() if now > since + UNDER_WAY_S]
         for name in over:
             since = self._lost.pop(name)
+            if name in self._away:
+                self._not_missed.add(name)  # its server is reported as silent only later
             if name in self._told:
                 self._told.discard(name)
                 seconds = round(now - since, 1)
@@ -216,7 +221,8 @@ class Waits:
         """
         if self._phase != TRAINING or not self._reports_steps:
             return
-        away = any(not name.startswith(EVALUATOR) for name in self._away)
+        missed = self._away - self._not_missed
+        away = any(not name.startswith(EVALUATOR) for name in missed)
         for name, since in list(self._lost.items()):
             if away and name not in self._away:
                 continue  # it is back, and waits itself
