@@ -620,6 +620,51 @@ def check_coordinator(sources: list[Source], manifest: Manifest) -> Iterator[Hin
     )
 
 
+READ_ONLY = {"num_replicas_in_sync", "cluster_resolver"}
+"""Attributes of a strategy that a program may read without training under it."""
+TRAINS = {"fit", "train_on_batch", "apply_gradients", "minimize"}
+
+
+def check_scope(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields a hint on a program that trains, but certainly not under the strategy it makes."""
+    if manifest.tf1 or len(sources) >= MOST_FILES:
+        return
+    if not any(last_name(node) in TRAINS for source in sources for node in source.nodes):
+        return
+    made = [one for one in _constructions(sources) if one[2] in (PARAMETER_SERVER, ALL_REDUCE)]
+    if len(made) != 1 or made[0][0] is not sources[0] or not _certain(sources, made[0][2]):
+        return
+    source, call, strategy = made[0]
+    targets = [n.targets for n in source.nodes if isinstance(n, ast.Assign) and n.value is call]
+    match targets:
+        case [[ast.Name(id=name)]] if not _is_used(name, sources):
+            alone = (
+                "the chief trains" if style_of(manifest) == "coordinator" else "each task trains"
+            )
+            yield source.hint(
+                call,
+                f"{strategy}, but nothing is made in its scope: {alone} alone",
+                "a strategy distributes only the model and the variables of its scope",
+                f"make the model, its optimizer and its metrics inside `with {name}.scope():`",
+            )
+
+
+def _is_used(name: str, sources: list[Source]) -> bool:
+    """Whether a program may do more with this variable than set it and read figures from it."""
+    nodes = [node for source in sources for node in source.nodes]
+    only_read = {
+        node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in READ_ONLY
+    }
+    for node in nodes:
+        if isinstance(node, ast.alias) and node.name == name:
+            return True
+        if isinstance(node, ast.Attribute | ast.Name) and node not in only_read:
+            loaded = isinstance(node.ctx, ast.Load)
+            if loaded and last_name(node) in (name, "device"):  # or placed by hand
+                return True
+    return False
+
+
 def _called(source: Source) -> Iterator[str]:
     """Yields the dotted names that the calls of a file may mean."""
     for node in source.nodes:

@@ -361,6 +361,23 @@ def test_a_program_without_a_strategy_trains_in_one_task(text: str, tmp_path: Pa
     assert hints(text, tmp_path, chief=0, ps=0, worker=1) == []
 
 
+def test_a_strategy_that_trains_nothing_leads_to_a_warning(tmp_path: Path) -> None:
+    (hint,) = hints(COORDINATOR + "model.fit(x, y)\n", tmp_path)
+    nothing = "ParameterServerStrategy, but nothing is made in its scope: the chief trains alone"
+    assert str(hint).startswith(f"train.py:2: {nothing}")
+    assert hint.fix.endswith("inside `with s.scope():`")
+    all_reduce = "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"
+    trains = f"{all_reduce}batch = 64 * s.num_replicas_in_sync\nmodel.fit(x, y)\n"
+    (hint,) = hints(trains, tmp_path, chief=0, ps=0)
+    assert "MultiWorkerMirroredStrategy, but nothing is made in its scope: each task" in hint.what
+    for used in (
+        "with s.scope():\n    model = build()\n", "train(s)\n", "import other\n",
+        "with tf.device('/job:ps/task:0'):\n    v = tf.Variable(1)\n",
+    ):  # fmt: skip
+        files = {"train.py": trains + used, "other.py": "from train import s\n"}
+        assert hints(files, tmp_path, chief=0, ps=0) == []
+
+
 @pytest.mark.parametrize(
     "more",
     [
