@@ -10,7 +10,7 @@ from typing import Any
 from cluster_kit.contract.events import End, Ready, Start
 from cluster_kit.observe import task_view
 from cluster_kit.observe.progress import Entry
-from cluster_kit.observe.state import CLOCK_SLACK_S, NOT_THERE, RunState
+from cluster_kit.observe.state import CLOCK_SLACK_S, LATE_S, NOT_THERE, RunState
 from cluster_kit.observe.task_view import (
     GOOD_CODES,
     State,
@@ -103,9 +103,6 @@ def _view(
 BARE_RESTART_S = 0.1
 """The minimum seconds that an engine waits before it restarts a container."""
 JUST_BEFORE_S = 0.001
-LATE_S = 2.0
-"""The maximum seconds from a task's first event to the engine's event of its start: a busy engine
-is behind the task."""
 
 
 def missed(seen: RunState, containers: Sequence[Container], asked: float) -> list[Event]:

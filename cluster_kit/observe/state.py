@@ -34,6 +34,9 @@ NOT_THERE = (State.CREATED, State.RESTARTING, State.ENDED)
 T = TypeVar("T")
 CLOCK_SLACK_S = 0.05
 """Tolerance in seconds: engine and task read the same clock at different resolutions."""
+LATE_S = 2.0
+"""The maximum seconds from a task's first event to the engine's event of its start: a busy engine
+is behind the task."""
 
 MOST_METRICS = 1_000
 """The maximum number of metrics of a run: programs can report any number."""
@@ -233,8 +236,15 @@ class RunState:
         return state
 
     def _is_current(self, entry: Entry) -> bool:
-        """Whether an entry was written after its task's last start."""
-        return entry.time >= self.started_at(entry.task) - CLOCK_SLACK_S
+        """Whether an entry was written in the last life of its task's container."""
+        return self.is_of_last_life(entry.task, entry.time)
+
+    def is_of_last_life(self, task: str, time: float) -> bool:
+        """Whether a task's report with this time is of the last life of its container."""
+        started, before = self.started_at(task), self.lives_of(task)[:-1]
+        ends = (started if life.ended is None else life.ended for life in before)
+        since = max([started - LATE_S, *ends])
+        return time >= min(since, started - CLOCK_SLACK_S)
 
     def lives_of(self, task: str) -> Lives:
         """The lives of a task's container, oldest first."""
@@ -265,7 +275,7 @@ class RunState:
         Reports of a container on a lost node, which is cut off from the others, are ignored.
         """
         end = self.last(task, End)
-        if end is None or end[0] < self.started_at(task) - CLOCK_SLACK_S:
+        if end is None or not self.is_of_last_life(task, end[0]):
             return None
         lives_of_task = lives.since_start(self.lives_of(task))
         return None if any(_is_void(end[0], life) for life in lives_of_task) else end

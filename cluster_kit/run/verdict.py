@@ -22,7 +22,7 @@ from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.observe import absences, heartbeats, hot_ps, task_view
 from cluster_kit.observe.heartbeats import Silence
 from cluster_kit.observe.lives import by_task
-from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
+from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State, is_work
 from cluster_kit.observe.tracebacks import on_host
 from cluster_kit.platforms.engine import SIDECAR, Container
@@ -233,7 +233,7 @@ def awaited_in_vain(cluster: Cluster, seen: RunState) -> str:
         and not _is_spare(cluster, task)
     ]
     begun = seen.last(seen.leader, Start) if failed else None
-    if begun is None or begun[0] < seen.started_at(seen.leader) - CLOCK_SLACK_S:
+    if begun is None or not seen.is_of_last_life(seen.leader, begun[0]):
         return ""
     if not seen.tasks[seen.leader].restarts and (begun[1].attempt or 1) < 2:
         return ""

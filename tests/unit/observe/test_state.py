@@ -40,6 +40,17 @@ def test_a_task_goes_through_its_states_and_counts_its_restarts() -> None:
     assert (task.restarts, task.exit_code, task.step) == (1, None, 10)
 
 
+def test_a_report_that_comes_before_the_engines_start_counts() -> None:
+    story = Story(RunState.of(CLUSTER)).says(1, "ps-0", "ready").start(1.4, "ps-0")
+    assert story.seen.tasks["ps-0"].state == "ready"
+    again = story.dies(5, "ps-0", 137).says(5.7, "ps-0", "ready").start(6, "ps-0")
+    assert again.seen.tasks["ps-0"].state == "ready"
+    ended = story.says(1.3, "ps-0", "end", exit_code=0, reason="finished")
+    assert ended.seen.end_of("ps-0") is not None
+    older = story.says(4.9, "ps-0", "step", step=1).dies(5, "ps-0", 137).start(5.5, "ps-0")
+    assert older.seen.tasks["ps-0"].state == "running"
+
+
 def test_invalid_figures_are_left_out() -> None:
     story = Story.of().says(1, "chief-0", "step", step="many", loss=True, accuracy=1e300)
     task = story.seen.tasks["chief-0"]
