@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -39,9 +40,13 @@ coordinator.join()
 step.cluster_kit_steps = lambda: 5  # with wrong parameters: it counts as 1
 coordinator.schedule(step, (batches,))
 coordinator.join()
+def train_function(iterator, steps_per_execution):
+    return next(iterator)
+coordinator.schedule(tf.function(train_function), args=(batches, tf.constant(20)))
+coordinator.join()
 counts, until = pathlib.Path(os.environ["CLUSTER_KIT_MAILBOX"], "closures"), time.time() + 20
 while time.time() < until:
-    if counts.exists() and sum(json.loads(counts.read_text())["finished"].values()) >= 41:
+    if counts.exists() and sum(json.loads(counts.read_text())["finished"].values()) >= 61:
         break
     time.sleep(0.05)
 print(counts.read_text())
@@ -62,6 +67,14 @@ def test_closures_or_their_steps_that_each_worker_has_finished(tmp_path):
     assert done.returncode == 0, done.stderr
     output = json.loads(done.stdout.splitlines()[-1])
     counts = output["finished"]
-    assert (output["scheduled"], output["joined"]) == (41, 41)
-    assert sum(counts.values()) == 41
+    assert (output["scheduled"], output["joined"]) == (61, 61)
+    assert sum(counts.values()) == 61
     assert counts.keys() <= {"worker-0", "worker-1"}
+
+
+def test_the_function_of_keras_has_the_parameters_by_which_it_is_known():
+    keras = pytest.importorskip(
+        "tf_keras", reason="tf_keras, a part of the image, is not installed"
+    )
+    source = inspect.getsource(keras.Model.make_train_function)
+    assert "def train_function(iterator, steps_per_execution):" in source

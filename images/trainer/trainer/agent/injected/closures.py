@@ -1,7 +1,8 @@
 """Counts the closures that a coordinator has scheduled and that each worker has finished.
 
 A closure counts as one, or as the number of steps that its function says it makes: the attribute
-`cluster_kit_steps` of the `tf.function`, a number or a function of the closure's arguments.
+`cluster_kit_steps` of the `tf.function`, a number or a function of the closure's arguments. Keras's
+`fit` passes `steps_per_execution` to its function.
 TensorFlow does not report these. A thread writes the counts into the mailbox once a second, for the
 supervisor, and once more when the program ends.
 """
@@ -78,9 +79,18 @@ def steps_of(function: object, args: object) -> int:
     say."""
     said = getattr(function, "cluster_kit_steps", 1)
     try:
+        if said == 1 and args and of_keras(function):
+            said = args[-1]
         return max(1, int(said(*(args or ())) if callable(said) else said))
     except Exception:  # noqa: BLE001 - a wrong attribute must not end the training
         return 1
+
+
+def of_keras(function: object) -> bool:
+    """Whether `fit` or `evaluate` of Keras has made this function, for several steps."""
+    code = getattr(getattr(function, "python_function", None), "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code else ()
+    return names == ("iterator", "steps_per_execution")
 
 
 def say(counts: Counter[str], mailbox: ModuleType) -> None:
