@@ -215,6 +215,11 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "checkpoint (a task that was started again has an empty /tmp)",
         ),
         (
+            r"must have the same size and shape\. +Input 0: \[0,[\d,]*\] != input 1: \[0,",
+            "the task got an empty batch: MultiWorkerMirroredStrategy divides each batch of the "
+            "dataset among its replicas: `.batch(64 * strategy.num_replicas_in_sync)`",
+        ),
+        (
             r"Could not start gRPC server",
             "the task has a server already (MultiWorkerMirroredStrategy starts one): the program "
             "must not make a `tf.distribute.Server`, too",

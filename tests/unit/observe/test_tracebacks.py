@@ -485,6 +485,11 @@ KNOWN_ERRORS = [
         "the tasks were at different places of the program",
     ),
     (
+        "Inputs to operation gradient_tape/sequential/conv2d/ReluGrad of type ReluGrad must have "
+        "the same size and shape.  Input 0: [0,6,6,16] != input 1: [0,8,8,1]",
+        "the task got an empty batch",
+    ),
+    (
         "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server",
         "the task has a server already",
     ),
