@@ -150,7 +150,7 @@ def _decided(cluster: Cluster, seen: RunState) -> str:
 def starved(cluster: Cluster, seen: RunState) -> str:
     """The task that has run out of memory and would do so again with its limit; "" if none.
 
-    It is a server for which the leader waits, or a task whose program ran out of memory twice.
+    It is a server for which the leader waits, or a task that ran out of memory twice.
     """
     needed = [t for t in cluster.tasks if t.memory and not _is_spare(cluster, t)]
     return _starved_server(cluster, seen) or next(
@@ -166,11 +166,28 @@ def _is_spare(cluster: Cluster, task: Task) -> bool:
 
 
 def _starved_twice(seen: RunState, task: str) -> bool:
-    """Whether the memory limit ended the last two attempts of a task's program soon after their
-    start, and no task has made a step since the first attempt."""
-    killed = [time for life in seen.lives_of(task) for time in life.ooms]
+    """Whether the memory limit ended the last two attempts of a task's program, or lives of a
+    server, soon after their start, and no task has made a step since the first of them."""
+    lives = seen.lives_of(task)
+    killed = [time for life in lives for time in life.ooms]
     if len(killed) < 2:
         return False
+    attempts = _attempts(seen, task) or [
+        (life.began, life.ended) for life in lives if life.began is not None and life.ended
+    ]
+    for start, end in attempts[-2:]:
+        if end is None or end - start > SOON_S:
+            return False
+        if not any(start <= time <= end + HEARD_S for time in killed):
+            return False
+    return len(attempts) > 1 and not any(
+        is_work(entry) for entry in seen.entries if entry.time >= attempts[-2][0]
+    )
+
+
+def _attempts(seen: RunState, task: str) -> list[tuple[float, float | None]]:
+    """The start and end of each attempt of a task's program, without one that has just begun; the
+    end is None if the program was not killed. [] for a server."""
     attempts: list[tuple[float, float | None]] = []
     for entry in seen.entries:
         if entry.task == task and isinstance(entry.event, Start):
@@ -181,14 +198,7 @@ def _starved_twice(seen: RunState, task: str) -> bool:
                 attempts[-1] = start, entry.time
     if attempts and attempts[-1][1] is None:
         attempts.pop()  # a supervisor begins the next one at once
-    for start, end in attempts[-2:]:
-        if end is None or end - start > SOON_S:
-            return False
-        if not any(start <= time <= end + HEARD_S for time in killed):
-            return False
-    return len(attempts) > 1 and not any(
-        is_work(entry) for entry in seen.entries if entry.time >= attempts[-2][0]
-    )
+    return attempts
 
 
 def _starved_server(cluster: Cluster, seen: RunState) -> str:

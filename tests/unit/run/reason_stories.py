@@ -263,6 +263,14 @@ STORIES = {
         Reason.FAILED, 5, "worker-0", "worker-0 ran out of memory twice, soon after its start",
         overrides={**ALL_TASKS, **SMALL},
     ),
+    "a server runs out of memory twice before anybody has made a step": Story(
+        {"chief-0": [Life((*STARTED, ends(60.0, 1, "failed", "ps-0 was lost (4 times)")))],
+         "ps-0": [Life((says(0.2, "ready"), runs_out_of_memory(3.0)))]},
+        Reason.FAILED, 5, "ps-0", "ps-0 ran out of memory twice, soon after its start: it has "
+        "200 MiB", restarts={"ps-0": 1}, overrides={
+            "evaluator": 0, "role": {"ps": {"memory": "200m"}}
+        },
+    ),
     "a worker runs out of memory twice, and others go on meanwhile": Story(
         {"worker-0": [Life((*STARTED, says(3.0, "step", step=1), ends(12.0, 0, "finished")))],
          "worker-1": [STARVES, STARVES, Life(TRAINING)]},
