@@ -36,7 +36,7 @@ def count(mailbox: ModuleType) -> bool:
     if execute is None:
         return False
     counts: Counter[str] = Counter()
-    make = closures.__init__
+    make, made = closures.__init__, threading.local()
 
     def execute_on(self: object, worker: object) -> None:
         execute(self, worker)
@@ -46,19 +46,22 @@ def count(mailbox: ModuleType) -> bool:
 
     def make_one(self: object, fn: object, manager: object, args: object = None,
                  kwargs: object = None) -> None:  # fmt: skip
+        # Once for each closure: Keras's number is read from a ps, which takes a millisecond.
         self.steps = steps_of(fn, args)
+        if not isinstance(self, cluster_coordinator.ResourceClosure):
+            # Here, since a worker may have finished it before `schedule` returns.
+            made.steps = self.steps
+            counts[SCHEDULED] += self.steps
         make(self, fn, manager, args=args, kwargs=kwargs)
 
     def schedule_one(
         self: object, fn: object, args: object = None, kwargs: object = None
     ) -> object:
-        steps = steps_of(fn, args)
-        # Count it before the call: a worker may have finished it before `schedule` returns.
-        counts[SCHEDULED] += steps
+        made.steps = 0
         try:
             return schedule(self, fn, args=args, kwargs=kwargs)
         except BaseException:
-            counts[SCHEDULED] -= steps
+            counts[SCHEDULED] -= made.steps
             raise
 
     def join_all(self: object) -> None:
