@@ -281,7 +281,7 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
         if "--set" in known and not near and (key := _key_of(name)):
             near = f"`--set {key}=…` sets a key of the manifest; "
         hint = f"{near}`{command} --help` lists all"
-        if "--args" in known and not near and name.startswith("--"):
+        if "--args" in known and name.startswith("--"):
             hint += f"; the program's own are one word: `--args '{name} …'`"
         raise UsageError(f"no such option: {name}", hint) from None
 

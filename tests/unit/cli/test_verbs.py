@@ -92,3 +92,8 @@ def test_a_mistyped_verb_or_option_is_answered_with_the_nearest(
     result = cli(*words)
     assert result.code == 2
     assert f"error: no such {wrong}\n  → did you mean `{meant}`?" in result.err
+
+
+@pytest.mark.parametrize("option", ["--steps", "--learning-rate"])
+def test_an_option_of_the_program_is_told_to_be_one_of_args(option: str, cli: Cli) -> None:
+    assert f"`--args '{option} …'`" in cli("up", option, "5").err
