@@ -42,8 +42,16 @@ coordinator.schedule(step, (batches,))
 coordinator.join()
 def train_function(iterator, steps_per_execution):
     return next(iterator)
-coordinator.schedule(tf.function(train_function), args=(batches, tf.constant(20)))
+class Number:
+    reads = 0
+    def __int__(self):
+        Number.reads += 1
+        return 10
+train, number = tf.function(train_function), Number()
+for _ in range(2):
+    coordinator.schedule(train, args=(batches, number))
 coordinator.join()
+assert Number.reads == 1, Number.reads  # it is on a ps
 counts, until = pathlib.Path(os.environ["CLUSTER_KIT_MAILBOX"], "closures"), time.time() + 20
 while time.time() < until:
     if counts.exists() and sum(json.loads(counts.read_text())["finished"].values()) >= 61:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import math
 import threading
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from types import ModuleType
 
 SAY_S, FIRST_S = 1.0, 0.2
 """Seconds between two looks at the counts, and until a first closure has finished."""
+READ_S = 2.0
 WRITES = threading.Lock()
 SCHEDULED, JOINED = "scheduled", "joined"
 
@@ -46,7 +48,6 @@ def count(mailbox: ModuleType) -> bool:
 
     def make_one(self: object, fn: object, manager: object, args: object = None,
                  kwargs: object = None) -> None:  # fmt: skip
-        # Once for each closure: Keras's number is read from a ps, which takes a millisecond.
         self.steps = steps_of(fn, args)
         if not isinstance(self, cluster_coordinator.ResourceClosure):
             # Here, since a worker may have finished it before `schedule` returns.
@@ -83,7 +84,7 @@ def steps_of(function: object, args: object) -> int:
     said = getattr(function, "cluster_kit_steps", 1)
     try:
         if said == 1 and args and of_keras(function):
-            said = args[-1]
+            return steps_of_keras(function, args[-1])
         return max(1, int(said(*(args or ())) if callable(said) else said))
     except Exception:  # noqa: BLE001 - a wrong attribute must not end the training
         return 1
@@ -94,6 +95,15 @@ def of_keras(function: object) -> bool:
     code = getattr(getattr(function, "python_function", None), "__code__", None)
     names = code.co_varnames[: code.co_argcount] if code else ()
     return names == ("iterator", "steps_per_execution")
+
+
+def steps_of_keras(function: object, variable: object) -> int:
+    """Return Keras's `steps_per_execution`, read at most once in READ_S seconds: it is on a ps."""
+    read_at, steps = getattr(function, "cluster_kit_read", (-math.inf, 1))
+    if time.monotonic() - read_at > READ_S:
+        steps = max(1, int(variable))
+        function.cluster_kit_read = time.monotonic(), steps
+    return steps
 
 
 def say(counts: Counter[str], mailbox: ModuleType) -> None:
