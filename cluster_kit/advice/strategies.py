@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster_kit.advice.sources import MOST_FILES, Hint, Source
+from cluster_kit.advice.sources import MOST_FILES, Hint, Source, executed
 from cluster_kit.advice.tf1 import lacks_estimators
 from cluster_kit.errors import TOML_STYLE, Problem, Setting
 from cluster_kit.manifest.load import Loaded
@@ -203,10 +203,18 @@ def _value(node: ast.expr, source: Source) -> object:
             for n in source.nodes
             if isinstance(n, ast.Assign) and node.id in map(last_name, n.targets)
         ]
-        return _value(values[0], source) if len(values) == 1 else None
+        bound = [n for n in source.nodes if _binds(n, node.id)]
+        return _value(values[0], source) if len(values) == len(bound) == 1 else None
     with contextlib.suppress(ValueError, RecursionError):
         return ast.literal_eval(node)
     return None
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    """Whether a node gives a variable or a parameter of this name a value."""
+    if isinstance(node, ast.Name):
+        return node.id == name and isinstance(node.ctx, ast.Store)
+    return isinstance(node, ast.arg) and node.arg == name
 
 
 def _some(addresses: tuple[str, ...]) -> str:
@@ -647,6 +655,49 @@ def check_scope(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
                 "a strategy distributes only the model and the variables of its scope",
                 f"make the model, its optimizer and its metrics inside `with {name}.scope():`",
             )
+
+
+SAVES = {"save", "save_weights", "export"}
+SAVED_MODEL = re.compile(r"tensorflow\.(compat\.v[12]\.)?saved_model\.save")
+OF_KERAS = (".keras", ".h5", ".hdf5")
+
+
+def check_saves(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields a hint on a model that every task of an all-reduce certainly saves to one path."""
+    if not _certain(sources, ALL_REDUCE) or manifest.tf1:
+        return
+    if manifest.count(CHIEF.name) + manifest.count(WORKER.name) < 2:
+        return
+    if any(name == "os.chdir" for source in sources for name in _called(source)):
+        return
+    for source, node in executed(sources[0].file, sources):
+        path = _saved_to(node, source) if isinstance(node, ast.Call) else ""
+        if path and not path.startswith("/tmp/"):
+            first = "task_type == 'chief'" if manifest.count(CHIEF.name) else "task_id == 0"
+            other = f"/tmp/{path.strip('/').rpartition('/')[2]}"
+            yield source.hint(
+                node,
+                f"every task saves its model to {path}, at the same time",
+                "/output is one directory for all tasks: what two write at once can be unreadable",
+                f"let the others than the first save below /tmp: `{path!r} if "
+                f"strategy.cluster_resolver.{first} else {other!r}`",
+            )
+            return
+
+
+def _saved_to(call: ast.Call, source: Source) -> str:
+    """The literal path that a call saves a model to; "" if it saves none, or it is not certain."""
+    arguments = call.args
+    if any(map(SAVED_MODEL.fullmatch, source.meanings(call.func))):
+        arguments, model = call.args[1:], True
+    elif isinstance(call.func, ast.Attribute) and call.func.attr in SAVES:
+        name = last_name(call.func.value)
+        model = name == "model" or name.endswith("_model")
+    else:
+        return ""
+    given = arguments[0] if arguments else _keyword(call, "filepath")
+    path = _value(given, source) if given is not None else None
+    return path if isinstance(path, str) and (model or path.endswith(OF_KERAS)) else ""
 
 
 def _is_used(name: str, sources: list[Source]) -> bool:

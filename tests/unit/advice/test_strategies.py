@@ -378,6 +378,46 @@ def test_a_strategy_that_trains_nothing_leads_to_a_warning(tmp_path: Path) -> No
         assert hints(files, tmp_path, chief=0, ps=0) == []
 
 
+TRAINED = ALL_REDUCE + "with strategy.scope():\n    model = build()\nmodel.fit(data)\n"
+
+
+@pytest.mark.parametrize(
+    ("save", "path"),
+    [
+        ("model.save('model.keras')\n", "model.keras"),
+        ("D = '/output/m'\ndef main():\n    tf.saved_model.save(model, D)\nmain()\n", "/output/m"),
+        ("net.save_weights(filepath='best.weights.h5')\n", "best.weights.h5"),
+        ("if strategy.cluster_resolver.task_id == 0:\n    model.save('model')\n", ""),
+        ("model.save('/tmp/model')\n", ""),
+        ("model.save('model' if leads else '/tmp/model')\n", ""),
+        ("model.save(f'model-{index}.keras')\n", ""),
+        ("path = 'model.keras'\nif index:\n    path = '/tmp/m.keras'\nmodel.save(path)\n", ""),
+        ("path = '/output/m'\npath += index\nmodel.save(path)\n", ""),
+        ("p = 'm'\ndef save(p):\n    model.save(p)\nsave(own)\n", ""),
+        ("picture.save('loss.png')\n", ""),
+        ("import os\nos.chdir(own)\nmodel.save('model.keras')\n", ""),
+    ],
+)  # fmt: skip
+def test_tasks_that_save_to_one_path_lead_to_a_warning(
+    save: str, path: str, tmp_path: Path
+) -> None:
+    found = hints(TRAINED + save, tmp_path, chief=0, ps=0)
+    assert [hint.what for hint in found] == [
+        f"every task saves its model to {path}, at the same time"
+    ] * bool(path)
+    assert hints(TRAINED + save, tmp_path, chief=0, ps=0, worker=1) == []
+
+
+def test_the_task_that_keeps_its_model_is_the_first(tmp_path: Path) -> None:
+    (hint,) = hints(TRAINED + "model.save('a/m.h5')\n", tmp_path, chief=0, ps=0)
+    assert hint.fix.endswith(
+        "`'a/m.h5' if strategy.cluster_resolver.task_id == 0 else '/tmp/m.h5'`"
+    )
+    chief = {"style": "all-tasks", "chief": 1, "ps": 0}
+    (hint,) = hints(TRAINED + "model.save('m.h5')\n", tmp_path, **chief)
+    assert "if strategy.cluster_resolver.task_type == 'chief' else" in hint.fix
+
+
 @pytest.mark.parametrize(
     "more",
     [
