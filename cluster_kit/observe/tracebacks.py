@@ -273,7 +273,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "coordinator's `fetch(value)`, or in a Keras callback in on_epoch_end",
         ),
         (
-            r"Invalid Reduction Key: None|module 'tf_keras[\w.]*' has no attribute",
+            r"Invalid Reduction Key: None"
+            r"|module 'tf_keras[\w.]*' has no attribute(?!.*Did you mean: ')",
             "`tf.keras` is tf_keras, Keras 2, in a task: Keras 3 is `import keras`; "
             '`reduction=None` is `reduction="none"` in both',
         ),
@@ -502,6 +503,17 @@ def _without_repeats(lines: Sequence[str]) -> Iterator[str]:
                 yielded.add(kept)
             continue
         yield line
+
+
+def with_suggestion(message: str, log: str) -> str:
+    """An error with the name that Python suggests for a wrong one.
+
+    Python 3.11 has the suggestion only when it prints the traceback.
+    """
+    first, newline, rest = message.partition("\n")
+    suggested = re.compile(re.escape(first) + r"\. Did you mean: '\w+'\?")
+    lines = (_STAMP.sub("", line).rstrip() for line in log.splitlines())
+    return next(filter(suggested.fullmatch, lines), first) + newline + rest
 
 
 def without_message(words: str, message: str) -> str:

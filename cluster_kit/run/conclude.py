@@ -19,6 +19,7 @@ from cluster_kit.observe.tracebacks import (
     on_host,
     relative_hint,
     relative_paths,
+    with_suggestion,
     without_message,
 )
 from cluster_kit.platforms.docker.docker_connection import START_AGAIN
@@ -332,9 +333,12 @@ def _saved(
     bare = replace(verdict, message="", hint="", decided="")
     verdict = parts.make("message", lambda: mask_verdict(verdict, secrets), bare)
     task = verdict.blame or seen.leader
-    tail = parts.make(
-        "last words", lambda: _last_words(run.engine, containers, verdict, task, mask), ""
+    tail, message = parts.make(
+        "last words",
+        lambda: _last_words(run.engine, containers, verdict, task, mask),
+        ("", verdict.message),
     )
+    verdict = replace(verdict, message=message)
     words, shown = "", ""
     if verdict.blame:
         said = f"{verdict.message}\n{verdict.decided}"
@@ -436,15 +440,17 @@ def _last_words(
     verdict: Verdict,
     task: str,
     mask: Mask,
-) -> str:
-    """The end of a task's log, without the verdict's message; "" after a success."""
+) -> tuple[str, str]:
+    """The end of a task's log, without the verdict's message, "" after a success; and the message
+    with what the log adds to it."""
     container = next((one for one in containers if one.name == task), None)
     if verdict.success or container is None:
-        return ""
+        return "", verdict.message
     stderr = last_lines(engine, container, stderr=True, mask=mask)
-    return last_words(
+    words = last_words(
         last_lines(engine, container, mask=mask), error=verdict.message, stderr=stderr
     )
+    return words, with_suggestion(verdict.message, stderr)
 
 
 def _logs(engine: Engine, containers: Sequence[Container], mask: Mask) -> dict[str, Iterator[str]]:

@@ -16,6 +16,7 @@ from cluster_kit.observe.tracebacks import (
     on_host,
     relative_hint,
     relative_paths,
+    with_suggestion,
     without_message,
 )
 from cluster_kit.resolved import Mount
@@ -410,6 +411,7 @@ KNOWN_ERRORS = [
         '`reduction="none"`',
     ),
     ("AttributeError: module 'tf_keras.api._v2.keras' has no attribute 'ops'", "`import keras`"),
+    ("AttributeError: module 'tf_keras' has no attribute 'lyers'. Did you mean: 'layers'?", ""),
     ("TypeError: 'RemoteValueImpl' object is not subscriptable", "`fetch(value)`"),
     (
         "TypeError: unsupported operand type(s) for +: 'RemoteValueImpl' and 'float'",
@@ -750,3 +752,13 @@ def test_markers_below_a_line_of_autograph_do_not_end_the_traceback() -> None:
         "           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
         "  …",
     ]
+
+
+def test_the_name_that_python_suggests_is_part_of_the_error() -> None:
+    error = "NameError: name 'modle' is not defined"
+    suggested = f"{error}. Did you mean: 'model'?"
+    log = f"2026-11-26T10:00:00.5Z Traceback …\n2026-11-26T10:00:00.6Z {suggested}\n"
+    assert with_suggestion(error, log) == suggested
+    assert with_suggestion(f"{error}\nnote", log) == f"{suggested}\nnote"
+    assert with_suggestion("NameError: name 'm' is not defined", log).endswith("defined")
+    assert with_suggestion("", "") == ""
