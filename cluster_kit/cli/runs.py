@@ -32,7 +32,7 @@ from cluster_kit.run.history import (
     to_prune,
 )
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.terminal import duration, harmless
+from cluster_kit.util.terminal import duration, figure, harmless
 from cluster_kit.util.untrusted import let_in
 from cluster_kit.workspace import here
 
@@ -92,9 +92,9 @@ def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> It
         rows.append((run.name, took, _figure(run), verdict, style))
     names, times, figures = (max(cell_len(row[at]) for row in rows) for at in range(3))
     states = set(up.values())
-    for name, took, figure, verdict, style in rows:
+    for name, took, shown, verdict, style in rows:
         columns = (
-            f"{set_cell_size(name, names)}  {took:>{times}}  {set_cell_size(figure, figures)}  "
+            f"{set_cell_size(name, names)}  {took:>{times}}  {set_cell_size(shown, figures)}  "
         )
         end = Text(verdict, style)
         if width is not None and verdict not in states:
@@ -251,8 +251,9 @@ def _unwatched(containers: Sequence[Container]) -> str:
 
 def _figure(run: Run) -> str:
     for name in (*_SHOWN, *run.metrics):
-        if isinstance(value := run.metrics.get(name), int | float):
-            return harmless(f"{name.replace('_', ' ')} {value:.4g}")
+        if isinstance(value := run.metrics.get(name, ""), int | float | None):
+            shown = figure(value if value is None else float(value))
+            return harmless(f"{name.replace('_', ' ')} {shown}")
     return ""
 
 

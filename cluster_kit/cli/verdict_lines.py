@@ -14,7 +14,7 @@ from cluster_kit.run.launch import Milestone
 from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.run import Run
 from cluster_kit.run.verdict import Reason
-from cluster_kit.util.terminal import duration, harmless
+from cluster_kit.util.terminal import duration, figure, harmless
 from cluster_kit.workspace import RunDirectory
 
 MOST_LINES = 15
@@ -96,8 +96,8 @@ def print_metrics(outcome: Outcome) -> None:
     for key, value in sorted(outcome.metrics.items()):
         if fresh and key.startswith("staleness_"):
             continue
-        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-        say(f"  {words(key.replace('_', ' '))[:LONGEST]}: {words(shown)[:LONGEST]}", to=out)
+        shown = words(figure(value))[:LONGEST]
+        say(f"  {words(key.replace('_', ' '))[:LONGEST]}: {shown}", to=out)
 
 
 def print_started(run: Run, *, ready: Milestone | None, as_json: bool) -> None:

@@ -247,7 +247,7 @@ def metrics(seen: RunState, *, is_over: bool = False) -> dict[str, Any]:
     """
     newest, last = seen.metrics(), seen.tasks[seen.leader]
     if not newest and (is_over or last.state is State.ENDED):
-        figures = {"accuracy": last.accuracy, "loss": None if last.diverged else last.loss}
+        figures = {"accuracy": last.accuracy, "loss": last.loss}
         newest = {name: value for name, value in figures.items() if value is not None}
     for name in seen.evaluators:
         _, evaluation = seen.last(name, Evaluation) or (0.0, Evaluation())

@@ -23,7 +23,7 @@ from cluster_kit.run.history import run_named
 from cluster_kit.run.outcome import Outcome, TaskOutcome, without_run
 from cluster_kit.run.run_directory import Record, outcome_from, read_events, read_record
 from cluster_kit.run.verdict import Reason
-from cluster_kit.util.terminal import duration, harmless
+from cluster_kit.util.terminal import duration, figure, harmless
 from cluster_kit.workspace import RunDirectory, Workspace
 
 Axis = Literal["step", "epoch"]
@@ -398,7 +398,7 @@ def _size(count: object) -> str:
 
 def _metrics(outcome: Outcome) -> str:
     rows = [
-        (text(name.replace("_", " ")), text(f"{value:.4g}" if isinstance(value, float) else value))
+        (text(name.replace("_", " ")), text(figure(value)))
         for name, value in sorted(outcome.metrics.items())
     ]
     return table(("metric", "value"), rows[:MOST_ROWS]) if rows else ""

@@ -95,6 +95,13 @@ def in_json(text: str) -> str:
     return re.sub(r"section_(start|end):", r"section_\1\\u003a", text)
 
 
+def figure(value: object) -> str:
+    """A metric as text; None is one that JSON does not have, of a training that diverged."""
+    if value is None:
+        return "nan or infinite"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def duration(seconds: float, digits: int = 1) -> str:
     """A length of time in words: `16.5 s`, and from 100 s on `2 min 5 s`, `1 h 12 min`.
 

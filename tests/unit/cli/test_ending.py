@@ -21,6 +21,7 @@ def test_a_staleness_where_there_can_be_none_is_not_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert printed(capsys, staleness_max=0, staleness_mean=0.0, updates=5) == ["  updates: 5"]
+    assert printed(capsys, loss=None) == ["  loss: nan or infinite"]
     assert printed(capsys, staleness_max=2, staleness_mean=0.4691) == [
         "  staleness max: 2",
         "  staleness mean: 0.4691",

@@ -293,7 +293,7 @@ def test_without_reported_metrics_the_leaders_last_loss_and_accuracy_count() -> 
     assert metrics(finished(story).seen) == {"accuracy": 0.75, "loss": 0.25}
     assert metrics(finished(story.says(10, "chief-0", "metrics", f1=0.9)).seen) == {"f1": 0.9}
     diverged = story.says(10, "chief-0", "step", step=2, loss=float("nan"))
-    assert metrics(finished(diverged).seen) == {"accuracy": 0.75}
+    assert metrics(finished(diverged).seen) == {"accuracy": 0.75, "loss": None}
 
 
 def test_metrics_are_always_valid_json() -> None:
