@@ -302,12 +302,15 @@ def facts_with(
 
 
 def _lanes(run: Evidence, end: float) -> dict[str, Lane]:
-    """Each task's lane, with faults and checkpoints added."""
+    """Each task's lane, with faults and checkpoints added.
+
+    The files of a run that was copied can have the time of the copy: such a checkpoint has no mark.
+    """
     lanes = with_faults(
         lanes_of(run.cluster, run.events, run.entries, end, run.requests), run.faults, end
     )
     leader = run.cluster.leader.name
-    marks = [Mark("checkpoint", at, name) for at, name in run.checkpoints]
+    marks = [Mark("checkpoint", at, name) for at, name in run.checkpoints if at <= end]
     lanes[leader] = replace(lanes[leader], marks=tuple(_sorted([*lanes[leader].marks, *marks])))
     return thinned(lanes)
 

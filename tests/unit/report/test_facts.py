@@ -42,6 +42,12 @@ def test_the_facts_have_everything_that_a_page_shows() -> None:
     json.dumps(facts, allow_nan=False)
 
 
+def test_a_checkpoint_of_a_copied_run_has_no_mark_after_the_end() -> None:
+    copied = facts_of(changed(checkpoints=[(5.5, "ckpt-1"), (99.0, "ckpt-2")]))
+    marks = [mark["text"] for mark in copied["tasks"][0]["marks"] if mark["kind"] == "checkpoint"]
+    assert marks == ["ckpt-1"]
+
+
 def test_gpus_are_named_without_the_kind_that_cdi_needs() -> None:
     with_gpus = cluster(host(gpus=gpus(2), gpu_driver="cdi"), worker=2, ps=1, gpus="auto")
     tasks = facts_of(changed(cluster=with_gpus))["tasks"]
