@@ -33,6 +33,7 @@ from cluster_kit.compare.speedup import (
 )
 from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
 from cluster_kit.machine.host_facts import gather
+from cluster_kit.predict.question import counts as counts_of
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
 from cluster_kit.util.nearest import proposal
@@ -135,11 +136,12 @@ def _summary(done: Result) -> str:
 
 
 Workers = Annotated[
-    list[int] | None,
+    list[str] | None,
     typer.Option(
-        "--workers", min=1, help="A number of workers; can be repeated. Default: 1, 2, 3 and 4."
+        "--workers", help="Counts of workers: 2, or 1,2,3; can be repeated. Default: 1,2,3,4."
     ),
 ]
+MOST_WORKERS = 64
 SpeedupSteps = Annotated[
     int, typer.Option("--steps", min=2, help="Number of steps of each replica.")
 ]
@@ -156,9 +158,15 @@ def speedup(
     update: Update = "async",
     json_: manifest_options.Json = False,
 ) -> None:
-    """Train a detector on emulated machines with 1 to 4 workers, and compare their speed."""
+    """Train a detector on emulated machines with 1 to 4 workers, and compare their speed.
+
+    It runs the kit's own program. How fast yours is with more workers: `cluster-kit predict RUN`.
+    """
     stdio.outlive_readers()
-    counts, workspace = sorted(set(workers or (1, 2, 3, 4))), here()
+    counts, workspace = (
+        counts_of(",".join(workers or ["1,2,3,4"]), "--workers", MOST_WORKERS),
+        here(),
+    )
     host = gather(current_host(), current_host().engine_or_none())
     each = machines(max(counts), host.cpus, host.memory / 2**30)
     speeds: list[Speed] = []

@@ -62,7 +62,7 @@ def test_the_verb_writes_a_table_and_its_facts(
     facts: HostFacts = host(cpus=2)
     monkeypatch.setattr(verb, "gather", lambda *_: facts)
     monkeypatch.setattr(verb, "measure_all", lambda _host, counts, *_: iter(SPEEDS[: len(counts)]))
-    result = cli("speedup", "--workers", "1", "--workers", "2")
+    result = cli("speedup", "--workers", "1,2")
     assert result.code == 0, result.err
     assert "1 worker: " in result.err and "2 workers: " in result.err
     assert str(root / "build" / "speedup" / "speedup.json") in result.err.replace("\n", "")
