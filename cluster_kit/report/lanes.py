@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -148,15 +148,17 @@ def lanes_of(
     happened = {task.name: [event for event in events if event.task == task.name]
                 for task in cluster.tasks}  # fmt: skip
     lives = lives_of(events)
-    states = {
-        name: tuple(_states(happened[name], task_entries[name], end)) for name in task_entries
-    }
+    servers = {task.name for task in cluster.tasks if not task.runs_program}
+    changes = {**task_entries, leader: _coordinating(leader, entries, servers)}
+    states = {name: tuple(_states(happened[name], changes[name], end)) for name in changes}
     training = [span for span in states[leader] if span.state == State.TRAINING]
     lanes = {}
     for task in cluster.tasks:
         spans = states[task.name]
         if task.runs_program and task.name != leader:
             spans = tuple(_unreported(spans))
+        elif task.name == leader and happened[leader] and not training:
+            spans = tuple(_without_steps(spans, happened[leader]))
         if ROLES[task.role].evaluates:
             spans = _scoring(spans, task_entries[task.name])
         elif not task.runs_program:
@@ -234,6 +236,26 @@ def _unreported(spans: Sequence[Span]) -> Iterator[Span]:
     for index, span in enumerate(spans):
         followed = index + 1 < len(spans) and spans[index + 1].begin == span.end
         yield span if followed or span.state != STARTING else replace(span, state=State.RUNNING)
+
+
+def _coordinating(leader: str, entries: Sequence[Entry], servers: Set[str]) -> list[Entry]:
+    """The leader's entries; it trains from the first function that it has let a worker finish.
+
+    Its own first count comes up to two seconds later.
+    """
+    return [
+        Entry(leader, one.time, Epoch()) if one.task in servers else one
+        for one in entries
+        if one.task == leader
+        or (one.task in servers and isinstance(one.event, Step) and one.event.own_steps)
+    ]
+
+
+def _without_steps(spans: Sequence[Span], events: Sequence[Event]) -> Iterator[Span]:
+    """The spans of a leader that has reported no step until its end: its program ran."""
+    over = events[-1].action == Action.DIE
+    for span in spans:
+        yield replace(span, state=State.RUNNING) if over and span.state == State.READY else span
 
 
 def _served(spans: Sequence[Span], training: Sequence[Span], word: str) -> tuple[Span, ...]:

@@ -53,12 +53,25 @@ def test_an_evaluator_slower_than_the_checkpoints_scores_all_the_time() -> None:
     assert found == [("starting", 0, 2), ("scoring", 2, 5), ("scoring", 5, 7), ("waiting", 7, 10)]
 
 
-def test_a_program_that_reports_nothing_is_ready_until_its_end() -> None:
-    found = lane(
-        "chief-0", [*started(), Event(4, "die", "chief-0", 1)], [told(1, "chief-0", "ready")]
-    )
-    assert shown(found.spans) == [("starting", 0, 1), ("ready", 1, 4)]
+def test_a_leader_that_reported_no_step_until_its_end_ran() -> None:
+    entries = [told(1, "chief-0", "ready")]
+    assert shown(lane("chief-0", started(), entries).spans)[1:] == [("ready", 1, 10)]
+    found = lane("chief-0", [*started(), Event(4, "die", "chief-0", 1)], entries)
+    assert shown(found.spans) == [("starting", 0, 1), ("running", 1, 4)]
     assert [(mark.kind, mark.text) for mark in found.marks] == [("fault", "ended with exit code 1")]
+
+
+def test_a_coordinator_trains_from_its_workers_first_function() -> None:
+    entries = [
+        told(1, "chief-0", "ready"),
+        *(told(at, "worker-0", "step", own_steps=at - 2) for at in (2, 3, 9)),
+        told(5, "chief-0", "step", step=9), told(8, "chief-0", "phase", name="finishing"),
+    ]  # fmt: skip
+    found = lane("chief-0", started(), entries)
+    assert shown(found.spans)[1:] == [
+        ("ready", 1, 3), ("training", 3, 8), ("finishing", 8, 10),
+    ]  # fmt: skip
+    assert found.marks == ()
 
 
 def test_an_evaluator_that_reports_nothing_runs() -> None:
