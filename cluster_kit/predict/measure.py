@@ -388,8 +388,8 @@ def _busy_until(points: Points, together: bool) -> float:
 
 def _too_short(name: str, steps: float, seconds: float) -> TooShort:
     return TooShort(
-        f"{name} is too short for a profile: {steps:.0f} steps in {seconds:.1f} s after its first "
-        f"{WARM_UP:.0%}",
+        f"{name} is too short for a profile: {steps:.0f} steps of all workers in "
+        f"{seconds:.1f} s after its first {WARM_UP:.0%}",
         f"a profile needs {LEAST_STEPS} steps and {LEAST_S:g} s: train for more steps or epochs "
         "(the classifier: `--epochs 20`)",
     )

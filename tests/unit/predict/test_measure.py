@@ -286,8 +286,8 @@ def test_without_a_placement_each_ps_has_what_it_moved() -> None:
 @pytest.mark.parametrize(
     ("seconds", "step_s", "message"),
     [
-        (4, 0.1, "demo is too short for a profile: 64 steps in 3.2 s"),
-        (60, 20.0, "demo is too short for a profile: 5 steps in 47.2 s"),
+        (4, 0.1, "demo is too short for a profile: 64 steps of all workers in 3.2 s"),
+        (60, 20.0, "demo is too short for a profile: 5 steps of all workers in 47.2 s"),
         (0, 1.0, "worker-0 of demo reported fewer than two steps"),
     ],
 )
