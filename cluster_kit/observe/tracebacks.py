@@ -273,6 +273,11 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "coordinator's `fetch(value)`, or in a Keras callback in on_epoch_end",
         ),
         (
+            r"Unrecognized keyword arguments passed to \w+: \{.*'batch_input_shape'",
+            "tf_keras has saved this model, which is `tf.keras` in a task, and Keras 3 loads it: "
+            "write `tf_keras.models.load_model`",
+        ),
+        (
             r"Invalid Reduction Key: None"
             r"|module 'tf_keras[\w.]*' has no attribute(?!.*Did you mean: ')",
             "`tf.keras` is tf_keras, Keras 2, in a task: Keras 3 is `import keras`; "

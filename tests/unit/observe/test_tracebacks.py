@@ -412,6 +412,11 @@ KNOWN_ERRORS = [
     ),
     ("AttributeError: module 'tf_keras.api._v2.keras' has no attribute 'ops'", "`import keras`"),
     ("AttributeError: module 'tf_keras' has no attribute 'lyers'. Did you mean: 'layers'?", ""),
+    (
+        "ValueError: Unrecognized keyword arguments passed to LSTM: "
+        "{'batch_input_shape': [None, 48, 1], 'time_major': False}",
+        "`tf_keras.models.load_model`",
+    ),
     ("TypeError: 'RemoteValueImpl' object is not subscriptable", "`fetch(value)`"),
     (
         "TypeError: unsupported operand type(s) for +: 'RemoteValueImpl' and 'float'",
