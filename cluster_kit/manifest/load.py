@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -234,11 +235,21 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
     elif kind == "string_type" and number and str(hint).startswith(f"{key_path[-1]}: "):
         said = str(hint).removeprefix(key_path[-1])  # the key's own description, without an example
         hint = ("write ", Setting(key, str(detail["input"])), said)
+    elif kind == "list_type" and key == "args" and isinstance(detail.get("input"), str):
+        hint = ("write ", Setting(key, _words(detail["input"])))
     elif kind == "list_type" and homes(model).get(key) == f"as [[{key}]]":
         hint = f"write it as [[{key}]]"
     if key_path[-1] == "secrets" and isinstance(detail.get("input"), Mapping):
         hint = "write it as [secret], at the end of the manifest: secrets by name, in files"
     return Problem(key, value, _rule(key, detail), hint)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a command line."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:  # an open quote
+        return tuple(text.split())
 
 
 def _proposal(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> HintText:

@@ -54,7 +54,8 @@ def proposal(name: str, known: Iterable[str], otherwise: str = "") -> str:
 def nearest_path(name: str, folder: Path, fits: Callable[[Path], bool] = is_file) -> str:
     """The existing path that is most similar to `name`, written like it; "" if none is similar.
 
-    Each part that does not exist is replaced by the most similar entry of its directory.
+    Each part that does not exist is replaced by the most similar entry of its directory. A path
+    that exists above `folder` wins: it was written as seen from the project, not from the manifest.
 
     Args:
         folder: where a relative path starts.
@@ -67,6 +68,8 @@ def nearest_path(name: str, folder: Path, fits: Callable[[Path], bool] = is_file
             current, parts = Path(parts[0]).expanduser(), parts[1:]
         except RuntimeError:  # unknown user
             return ""
+    elif parts and ".." not in parts and fits(folder.parent / written):
+        return str(Path("..") / written)
     found: list[str] = []
     for number, part in enumerate(parts, 1):
         wanted = fits if number == len(parts) else is_directory

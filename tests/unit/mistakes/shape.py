@@ -54,7 +54,9 @@ MISTAKES = {
         '[mount]\nsource = "."', "mount", '{source = "."}', "must be a list",
         "write it as [[mount]]",
     ),
-    "text for arguments": ('args = "-v"', "args", '"-v"', "must be a list", "Arguments"),
+    "text for arguments": (
+        'args = "-v 1"', "args", '"-v 1"', "must be a list", 'write `args = ["-v", "1"]`'
+    ),
     "number among arguments": ("args = [1]", "args.0", "1", "must be a text in quotes", "Argum"),
     "number for a table": ("role = 5", "role", "5", "must be a table", "by role"),
     "list for a table": ("task = []", "task", "[]", "must be a table", "[task.worker-1]"),

@@ -131,6 +131,8 @@ def test_a_misspelled_name_gets_a_suggestion(
         ({"program": "ml/chrun.py"}, "program", "ml/churn.py"),
         ({"program": "m/churn.py"}, "program", "ml/churn.py"),
         ({"program": "lm/churn"}, "program", "ml/churn.py"),
+        ({"program": "above/above.py"}, "program", "../above/above.py"),
+        ({"data": "above"}, "data", "../above"),
         ({"data": "imagse"}, "data", "images"),
         ({"data": "images/trian"}, "data", "images/train"),
         ({"data": {"fetch": "ml/fecth.py"}}, "data.fetch", "ml/fetch.py"),
@@ -145,6 +147,8 @@ def test_a_misspelled_path_gets_the_most_similar_one(
     table: dict[str, object], key: str, near: str, folder: Path
 ) -> None:
     (folder / "images" / "train").mkdir(parents=True)
+    (folder.parent / "above").mkdir()
+    (folder.parent / "above" / "above.py").touch()
     for file in ("ml/churn.py", "ml/fetch.py", "ml/train.py", "needs.txt"):
         (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).touch()
