@@ -345,8 +345,21 @@ def _catches_names(node: ast.Try) -> bool:
 NO_CHIEF = Setting(CHIEF.name, 0)
 
 
+TWO_WORDS = re.compile(r"--?[A-Za-z][\w-]* +[^\s{]+")
+"""A flag and its value."""
+
+
 def check_arguments(manifest: Manifest) -> Iterator[Hint]:
-    """Yields hints on address arguments that do not fit the tasks that run the program."""
+    """Yields hints on two words that are one argument, and on address arguments that do not fit
+    the tasks that run the program."""
+    joined = next(filter(TWO_WORDS.fullmatch, manifest.args), "")
+    if joined and manifest.program not in PROGRAMS:
+        yield Hint(
+            "args",
+            f'"{joined}" is one argument, with a blank in it',
+            "a program takes a flag and its value as two, or joined by =",
+            "write `{}`".format(", ".join(f'"{word}"' for word in joined.split(maxsplit=1))),
+        )
     names = names_in(manifest.args)
     describe_cluster = {"role", "worker_hosts"} <= names
     if not describe_cluster or manifest.program in PROGRAMS or manifest.count(CHIEF.name) != 1:

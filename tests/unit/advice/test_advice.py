@@ -226,3 +226,15 @@ def test_no_text_causes_a_traceback(text: str) -> None:
         path = Path(folder) / "train.py"
         path.write_text("import keras\n" + text, encoding="utf-8")
         advise(path, manifest(program="train.py"))
+
+
+@pytest.mark.parametrize(
+    ("argument", "warns"),
+    [("--epochs 10", True), ("-b  64", True), ("--epochs=10", False), ("--note=a b", False),
+     ("a -b", False), ("--job_name {{ role }}", False), ("--note a b", False)],
+)  # fmt: skip
+def test_a_flag_and_its_value_in_one_argument_lead_to_a_warning(argument: str, warns: bool) -> None:
+    found = advise(None, manifest(program="train.py", args=["--v", argument]))
+    written = ", ".join(f'"{word}"' for word in argument.split())
+    assert [hint.fix for hint in found] == [f"write `{written}`"] * warns
+    assert advise(None, manifest(args=["--v", argument])) == ()
