@@ -50,15 +50,13 @@ def used() -> iterators.StillUsed:
 @pytest.fixture
 def iterator(used: iterators.StillUsed) -> Callable[..., object]:
     """Return a function that makes an iterator of a resource, here or on a server."""
-    last = iterators.LastOfServers()
 
     def make(resource: object, server: str | None = "") -> object:
         class Owned:
             def __init__(self, given: object) -> None:
                 self._resource = given
 
-            __init__ = iterators.beginning(__init__, "_resource", lambda found: server, last)
-            __del__ = iterators.ending("_resource", lambda found: server, used, last)
+            __del__ = iterators.ending("_resource", lambda found: server, used)
 
         return Owned(resource)
 
@@ -125,40 +123,29 @@ def test_the_thread_does_not_wake_while_nothing_is_kept(monkeypatch):
     assert slept_with and all(slept_with)
 
 
-def test_the_last_of_a_server_ends_when_the_program_makes_another_one(iterator):
-    first, second, elsewhere = Resource(), Resource(), Resource()
-    for one in (first, second, elsewhere):
-        one.may_end.set()
-    owned = iterator(first.made(), "/job:worker/task:0")
-    del owned
-    other = iterator(elsewhere.made(), "/job:worker/task:1")
-    here = iterator(object())
-    assert not first.ended.is_set()
-    owned = iterator(second.made(), "/job:worker/task:0")
-    assert first.ended.is_set() and first.thread == threading.get_ident()
-    del owned, other, here
-    assert not second.ended.is_set() and not elsewhere.ended.is_set()
-
-
-def test_beside_another_one_an_iterator_of_a_server_ends_at_once(iterator):
-    """As that of a validation during `fit`: the older it is, the longer its end takes."""
-    training, validation = Resource(), Resource()
-    for one in (training, validation):
-        one.may_end.set()
-    trains = iterator(training.made(), "/job:worker/task:0")
-    elsewhere = iterator(object(), "/job:worker/task:1")
-    validates = iterator(validation.made(), "/job:worker/task:0")
-    del validates
-    assert validation.ended.is_set() and not training.ended.is_set()
-    del trains, elsewhere
-    assert not training.ended.is_set()
-
-
-def test_what_is_no_eager_tensor_is_deleted_as_before(resource, iterator):
+@pytest.mark.parametrize("server", ["/job:worker/task:0", None])
+def test_what_is_on_a_server_or_no_eager_tensor_is_deleted_as_before(resource, iterator, server):
     resource.may_end.set()
-    owned = iterator(resource.made(), None)
+    owned = iterator(resource.made(), server)
     del owned
     assert resource.thread == threading.get_ident()
+
+
+@pytest.mark.parametrize(
+    ("server", "made_of"), [("/job:worker/task:0", "untuned"), ("", "data"), (None, "data")]
+)
+def test_a_data_set_on_a_server_is_not_tuned(server, made_of, monkeypatch):
+    monkeypatch.setattr(iterators, "untuned", lambda dataset: "untuned")
+
+    class Data(str):
+        _variant_tensor = "variant"
+
+    made: list[object] = []
+    begin = iterators.beginning(
+        lambda _self, dataset, devices: made.append((dataset, devices)), lambda found: server
+    )
+    begin(object(), Data("data"), devices=2)
+    assert made == [(made_of, 2)]
 
 
 def test_a_thread_that_could_not_be_started_is_started_later(monkeypatch):

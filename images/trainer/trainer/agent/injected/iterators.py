@@ -12,12 +12,11 @@ program can notice of the end, such as closed files and freed buffers, comes bef
 wait.
 
 A coordinator deletes an iterator of each server, and all that it asks that server for after that
-waits in the same way: 9 of 15 times for 5 to 19 seconds after a `fit` of 15 (the period is as long
-as the iterator's life so far, at most a minute). So the last one of each server is kept until the
-program makes another one there, or ends; only its shuffle and prefetch buffers stay that long. One
-beside which another lives there, as that of a validation during `fit`, is deleted at once: it is
-young, and would have grown old until the next validation, which then waited for 41 seconds after a
-pause of 100. This file is loaded by its path (on_path/), so it imports nothing of this package.
+waits in the same way, where no thread of this process can help: up to a minute, 9 of 15 times after
+a `fit`. So the data set of an iterator on a server is not tuned: `num_parallel_calls=AUTOTUNE` then
+means one call for each thread, and a prefetch buffer still grows when it runs empty.
+
+This file is loaded by its path (on_path/), so it imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 PATIENCE_S = 1.0
 """The maximum seconds that a program waits for the end of an iterator."""
@@ -53,55 +53,59 @@ def end_in_threads() -> bool:
         here = resource.device.startswith(context.context().host_address_space())
         return "" if here else str(resource.device)
 
-    used, last = StillUsed(), LastOfServers()
+    used = StillUsed()
     for kind, name in (
         (OwnedIterator, "_iterator_resource"),
         (OwnedMultiDeviceIterator, "_multi_device_iterator_resource"),
     ):
-        kind.__init__ = beginning(kind.__init__, name, server_of, last)
-        kind.__del__ = ending(name, server_of, used, last)
+        kind.__init__ = beginning(kind.__init__, server_of)
+        kind.__del__ = ending(name, server_of, used)
     return True
 
 
 def beginning(
-    original: Callable[..., None],
-    name: str,
-    server_of: Callable[[object], str | None],
-    last: LastOfServers,
+    original: Callable[..., None], server_of: Callable[[object], str | None]
 ) -> Callable[..., None]:
-    """Return an `__init__` that ends what is kept for the server of the attribute `name`."""
+    """Return an `__init__` that does not tune a data set on a server."""
 
     @functools.wraps(original)
-    def __init__(self: object, *args: object, **options: object) -> None:
-        original(self, *args, **options)
+    def __init__(self: object, dataset: object = None, *args: object, **options: object) -> None:
         with contextlib.suppress(Exception):
-            last.made(server_of(vars(self).get(name)), id(self))
+            if dataset is not None and server_of(dataset._variant_tensor):
+                dataset = untuned(dataset)
+        original(self, dataset, *args, **options)
 
     return __init__
 
 
+def untuned(dataset: Any) -> Any:
+    """Return the data set without autotuning.
+
+    Autotuning would have added a prefetch to a pipeline that ends without one; so does this.
+    """
+    from tensorflow.python.data.ops.options import Options
+    from tensorflow.python.framework.ops import colocate_with
+
+    options = Options()
+    options.autotune.enabled = False
+    with colocate_with(dataset._variant_tensor):
+        fetched = dataset if "Prefetch" in type(dataset).__name__ else dataset.prefetch(1)
+        return fetched.with_options(options)
+
+
 def ending(
-    name: str,
-    server_of: Callable[[object], str | None],
-    used: StillUsed,
-    last: LastOfServers,
+    name: str, server_of: Callable[[object], str | None], used: StillUsed
 ) -> Callable[[object], None]:
-    """Return a `__del__` that deletes the attribute `name` in a thread, or keeps it if it is on a
-    server.
+    """Return a `__del__` that deletes the attribute `name` in a thread, if it is in this process.
 
     It can run at any moment, also while this thread holds locks of `threading`: it takes none.
     """
 
     def __del__(self: object) -> None:
         with contextlib.suppress(Exception):
-            last.ended(id(self))
-            server = None if sys.is_finalizing() else server_of(vars(self).get(name))
-            if server is None:
+            if sys.is_finalizing() or server_of(vars(self).get(name)) != "":
                 return
             resources = [vars(self).pop(name)]
-            if server:
-                last.keep(server, resources.pop())
-                return
             if is_only_owner(resources):
                 end(resources)
             else:
@@ -132,33 +136,6 @@ def end(resources: list[object]) -> None:
 
     _thread.start_new_thread(clear, ())
     over.acquire(timeout=PATIENCE_S)
-
-
-class LastOfServers:
-    """Keeps the last resource of each server if the program has deleted it.
-
-    Called at any moment, also by the garbage collector: it takes no locks.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[str, object] = {}
-        self._living: dict[int, str] = {}
-        """The server of each living iterator there, by the iterator's id."""
-
-    def made(self, server: str | None, iterator: int) -> None:
-        """Note an iterator, and delete what is kept for its server."""
-        if server:
-            self._living[iterator] = server
-            self._kept.pop(server, None)
-
-    def ended(self, iterator: int) -> None:
-        """Forget an iterator."""
-        self._living.pop(iterator, None)
-
-    def keep(self, server: str, resource: object) -> None:
-        """Keep a resource, if no other iterator lives on its server."""
-        if server not in list(self._living.values()):
-            self._kept[server] = resource
 
 
 class StillUsed:
