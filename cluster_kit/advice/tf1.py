@@ -426,7 +426,8 @@ def check_spelling(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     argparse takes for the beginning of a flag is left alone.
     """
     defined = {flag.name: flag for source in sources for flag in _flags(source)}
-    given = {argument: _flag_name(argument) for argument in manifest.args}
+    single = (one for one in manifest.args if not TWO_WORDS.fullmatch(one))
+    given = {argument: _flag_name(argument) for argument in single}
     set_flags = set(given.values())
     likely = [flag.name for flag in defined.values()
               if flag.argparse or flag.name not in set_flags]  # fmt: skip

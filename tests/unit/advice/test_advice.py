@@ -238,3 +238,8 @@ def test_a_flag_and_its_value_in_one_argument_lead_to_a_warning(argument: str, w
     written = ", ".join(f'"{word}"' for word in argument.split())
     assert [hint.fix for hint in found] == [f"write `{written}`"] * warns
     assert advise(None, manifest(args=["--v", argument])) == ()
+
+
+def test_a_flag_and_its_value_in_one_argument_lead_to_one_warning(tmp_path: Path) -> None:
+    program = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--epochs')\n"
+    assert len(hints(program, tmp_path, args=["--epochs 10"], worker=1)) == 1
