@@ -663,30 +663,79 @@ OF_KERAS = (".keras", ".h5", ".hdf5")
 
 
 def check_saves(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields a hint on a model that every task of an all-reduce certainly saves to one path."""
+    """Yields a hint on a model that every task of an all-reduce certainly saves to one path, or
+    that one task saves alone."""
     if not _certain(sources, ALL_REDUCE) or manifest.tf1:
         return
     if manifest.count(CHIEF.name) + manifest.count(WORKER.name) < 2:
         return
     if any(name == "os.chdir" for source in sources for name in _called(source)):
         return
+    first = "task_type == 'chief'" if manifest.count(CHIEF.name) else "task_id == 0"
     for source, node in executed(sources[0].file, sources):
         path = _saved_to(node, source) if isinstance(node, ast.Call) else ""
         if path and not path.startswith("/tmp/"):
-            first = "task_type == 'chief'" if manifest.count(CHIEF.name) else "task_id == 0"
-            other = f"/tmp/{path.strip('/').rpartition('/')[2]}"
             yield source.hint(
                 node,
                 f"every task saves its model to {path}, at the same time",
                 "/output is one directory for all tasks: what two write at once can be unreadable",
-                f"let the others than the first save below /tmp: `{path!r} if "
-                f"strategy.cluster_resolver.{first} else {other!r}`",
+                _fix_of_save(path, first),
             )
             return
+    fitted = any(last_name(node) == "fit" for source in sources for node in source.nodes)
+    alone = [(source, call) for source in sources for call in _saved_alone(source)]
+    if fitted and len(alone) == 1:  # without `fit` it may have no metrics, and be saved alone
+        source, call = alone[0]
+        yield source.hint(
+            call,
+            "one task saves its model alone",
+            "saving reads sums over all tasks: it fails, or waits, if the others do not save, too",
+            _fix_of_save(_saved_to(call, source) or "model.keras", first),
+        )
 
 
-def _saved_to(call: ast.Call, source: Source) -> str:
-    """The literal path that a call saves a model to; "" if it saves none, or it is not certain."""
+def _fix_of_save(path: str, first: str) -> str:
+    other = f"/tmp/{path.strip('/').rpartition('/')[2]}"
+    return (
+        "let each task save, and the others than the first below /tmp: "
+        f"`{path!r} if strategy.cluster_resolver.{first} else {other!r}`"
+    )
+
+
+_TELLS_TASKS = re.compile(r"(is_|_is_)?chief|(task|worker)_(id|index|type)|(task_)?index|rank")
+"""Names with which a program tells its tasks apart."""
+
+
+def _saved_alone(source: Source) -> Iterator[ast.Call]:
+    """Yields each call that saves a whole model, in a branch of a condition on the task, if the
+    other branch saves none."""
+    for node in source.nodes:
+        if isinstance(node, ast.If) and any(map(_tells_tasks, ast.walk(node.test))):
+            saved = [
+                [inner for one in branch for inner in ast.walk(one) if _saves_model(inner, source)]
+                for branch in (node.body, node.orelse)
+            ]
+            if all(saved) or not any(saved):
+                continue
+            yield from (one for branch in saved for one in branch if isinstance(one, ast.Call))
+
+
+def _tells_tasks(node: ast.AST) -> bool:
+    name = node.value if isinstance(node, ast.Constant) else last_name(node)
+    return isinstance(name, str) and _TELLS_TASKS.fullmatch(name) is not None
+
+
+def _saves_model(node: ast.AST, source: Source) -> bool:
+    """Whether a node is a call that saves a model, not only its weights."""
+    if not isinstance(node, ast.Call) or last_name(node.func) != "save":
+        return False
+    model, path = _save(node, source)
+    literal = path.value if isinstance(path, ast.Constant) else ""
+    return model or str(literal).endswith(OF_KERAS)
+
+
+def _save(call: ast.Call, source: Source) -> tuple[bool, ast.expr | None]:
+    """Whether a call certainly saves a model, and the path if it may save one."""
     arguments = call.args
     if any(map(SAVED_MODEL.fullmatch, source.meanings(call.func))):
         arguments, model = call.args[1:], True
@@ -694,8 +743,13 @@ def _saved_to(call: ast.Call, source: Source) -> str:
         name = last_name(call.func.value)
         model = name == "model" or name.endswith("_model")
     else:
-        return ""
-    given = arguments[0] if arguments else _keyword(call, "filepath")
+        return False, None
+    return model, arguments[0] if arguments else _keyword(call, "filepath")
+
+
+def _saved_to(call: ast.Call, source: Source) -> str:
+    """The literal path that a call saves a model to; "" if it saves none, or it is not certain."""
+    model, given = _save(call, source)
     path = _value(given, source) if given is not None else None
     return path if isinstance(path, str) and (model or path.endswith(OF_KERAS)) else ""
 

@@ -387,7 +387,7 @@ TRAINED = ALL_REDUCE + "with strategy.scope():\n    model = build()\nmodel.fit(d
         ("model.save('model.keras')\n", "model.keras"),
         ("D = '/output/m'\ndef main():\n    tf.saved_model.save(model, D)\nmain()\n", "/output/m"),
         ("net.save_weights(filepath='best.weights.h5')\n", "best.weights.h5"),
-        ("if strategy.cluster_resolver.task_id == 0:\n    model.save('model')\n", ""),
+        ("if strategy.flag:\n    model.save('model')\n", ""),
         ("model.save('/tmp/model')\n", ""),
         ("model.save('model' if leads else '/tmp/model')\n", ""),
         ("model.save(f'model-{index}.keras')\n", ""),
@@ -406,6 +406,28 @@ def test_tasks_that_save_to_one_path_lead_to_a_warning(
         f"every task saves its model to {path}, at the same time"
     ] * bool(path)
     assert hints(TRAINED + save, tmp_path, chief=0, ps=0, worker=1) == []
+
+
+IS_FIRST = "if strategy.cluster_resolver.task_id == 0:\n    "
+
+
+@pytest.mark.parametrize(
+    ("save", "warns"),
+    [
+        (f"{IS_FIRST}model.save('model.keras')\n", True),
+        (f"def end(path, is_chief):\n    {IS_FIRST}    model.save(path)\n", True),
+        ("if config['task']['index'] == 0:\n    tf.saved_model.save(model, 'm')\n", True),
+        (f"{IS_FIRST}model.save('m')\nelse:\n    model.save('/tmp/m')\n", False),
+        (f"{IS_FIRST}model.save('m')\nif task_id > 0:\n    model.save('/tmp/m')\n", False),
+        (f"{IS_FIRST}model.save_weights('m')\n", False),
+        (f"{IS_FIRST}picture.save('loss.png')\n", False),
+    ],
+)
+def test_a_task_that_saves_alone_leads_to_a_warning(save: str, warns: bool, tmp_path: Path) -> None:
+    found = hints(TRAINED + save, tmp_path, chief=0, ps=0)
+    assert [hint.what for hint in found] == ["one task saves its model alone"] * warns
+    own_loop = TRAINED.replace("model.fit(data)", "train(model)")
+    assert hints(own_loop + save, tmp_path, chief=0, ps=0) == []
 
 
 def test_the_task_that_keeps_its_model_is_the_first(tmp_path: Path) -> None:
