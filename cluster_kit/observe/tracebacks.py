@@ -351,6 +351,7 @@ _RELATIVE = re.compile(
 _COMMAND = re.compile(r"(?!.*data)[\w-]+", re.IGNORECASE)
 """A name that can be a program's, which was not found, either."""
 _PATTERN = re.compile(r"[^/]*[*?\[].*")
+_MISSING_FILE = re.compile(_MISSING + r"(/[\w./-]*\w)", re.MULTILINE)
 _MISSING_DATA = re.compile(_MISSING + r"/data(?=[/'\";:,) ]|$)", re.MULTILINE)
 
 
@@ -580,6 +581,14 @@ def relative_paths(words: str) -> list[str]:
     lines = "\n".join(line[:_LONGEST] for line in words[:_MOST].splitlines())
     found = (match[match.lastindex or 0].rstrip("./") for match in _RELATIVE.finditer(lines))
     return [path for path in found if path and "://" not in path]
+
+
+def missing_below(words: str, target: str) -> list[str]:
+    """The paths below a mount's target that an error reports as missing, relative to it."""
+    lines = "\n".join(line[:_LONGEST] for line in words[:_MOST].splitlines())
+    found = (PurePath(match[1]) for match in _MISSING_FILE.finditer(lines))
+    below = [path.relative_to(target) for path in found if path.is_relative_to(target)]
+    return [str(path) for path in below if path.name and ".." not in path.parts]
 
 
 def in_mount(path: str, mount: Mount) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from cluster_kit.observe.tracebacks import (
     in_mount,
     known_hint,
     last_words,
+    missing_below,
     on_host,
     relative_hint,
     relative_paths,
@@ -35,6 +36,8 @@ from cluster_kit.run.run_report import write_metrics, write_report
 from cluster_kit.run.verdict import CODES, Ending, Reason, Verdict, blamed, judge, sidecar_notes
 from cluster_kit.util import process, untrusted
 from cluster_kit.util.masking import Mask, masked, masker
+from cluster_kit.util.nearest import nearest_path
+from cluster_kit.util.paths import exists
 from cluster_kit.workspace import RunDirectory, withdraw
 
 T = TypeVar("T")
@@ -268,6 +271,16 @@ def _in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
     return ""
 
 
+def _near_in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
+    """The hint for a missing file of a mounted directory that has a similar one; else ""."""
+    for mount in mounts:
+        for path in missing_below(words, mount.target):
+            near = nearest_path(path, Path(mount.source), exists)
+            if near and not near.startswith(".."):
+                return f"did you mean `{mount.target}/{near}`?"
+    return ""
+
+
 @process.completing()
 def fail(run: Run, cluster: Cluster, seen: RunState, error: BaseException) -> None:
     """End a run that failed before a verdict: save its outcome and logs, remove its containers.
@@ -351,6 +364,7 @@ def _saved(
         "known hint",
         lambda: (
             _in_a_mount(known, mounts)
+            or _near_in_a_mount(known, mounts)
             or known_hint(known, mounts, run.caller)
             or relative_hint(known, mounts, run.caller)
         ),

@@ -91,6 +91,28 @@ def test_a_missing_relative_file_that_is_in_the_data_has_a_hint(
         )
 
 
+@pytest.mark.parametrize(
+    ("missing", "near"),
+    [
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/2025/laod.npy'", True),
+        ("FileNotFoundError: /data/2025/laod.npy not found.", True),
+        ("NotFoundError: /data/2025/laod.npy; No such file or directory", True),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/2025/other.csv'", False),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/../laod.npy'", False),
+        ("ValueError: /data/2025/laod.npy is broken", False),
+    ],
+)
+def test_a_missing_file_of_the_data_gets_the_most_similar_one(
+    missing: str, near: bool, stage: Stage, tmp_path: Path
+) -> None:
+    for file in ("ml/train.py", "sets/2025/load.npy", "load.npy"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    given = {"program": str(tmp_path / "ml/train.py"), "data": str(tmp_path / "sets"), "args": []}
+    outcome = stage.up({"chief-0": leader(ends(2.0, 1, "failed", missing))}, **given)
+    assert (outcome.cure == "did you mean `/data/2025/load.npy`?") == near
+
+
 def test_every_task_gets_as_far_as_its_story(stage: Stage) -> None:
     """A story in which the fake does nothing would prove nothing."""
     outcome = stage.up(STORIES["the program never ends"].acting)
