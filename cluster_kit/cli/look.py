@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -36,13 +37,13 @@ from cluster_kit.platforms.container import START
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
 from cluster_kit.run import lifecycle
 from cluster_kit.run.find import cluster_name, reach
-from cluster_kit.run.history import PastRun, merged, newest_run, saved_logs
+from cluster_kit.run.history import PastRun, merged, newest_run, run_named, saved_logs
 from cluster_kit.run.verdict import crashed
 from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
 from cluster_kit.util.masking import masked
-from cluster_kit.util.paths import command
+from cluster_kit.util.paths import command, is_file
 from cluster_kit.util.terminal import harmless, in_json
-from cluster_kit.workspace import here
+from cluster_kit.workspace import RunDirectory, here
 
 ENDED, BESIDE = "newest_runs", "sidecars_of"
 """The JSON keys for clusters that are not up, and for sidecars; no cluster can have these names."""
@@ -131,9 +132,20 @@ def _facts(task: TaskView) -> dict[str, Any]:
     return facts
 
 
+ClusterOrRun = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]",
+        help="A cluster's name or its manifest's path, also as `--name`; or a run: its directory, "
+        "or CLUSTER/RUN. Default: the only cluster of this directory that is up, else quickstart.",
+        autocompletion=manifest_options.clusters,
+    ),
+]
+
+
 @app.command()
 def logs(
-    name: manifest_options.ClusterName = None,
+    name: ClusterOrRun = None,
     tasks: manifest_options.Tasks = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Continue until the tasks end.")
@@ -143,11 +155,16 @@ def logs(
 ) -> None:
     """Print the logs of tasks, merged by time, each line with its task's name."""
     name, tasks = without_cluster(name, tasks or [])
-    engine = reach(current_host(), name, here(), on)
-    up = engine.clusters()
-    cluster = cluster_name(named(name, engine, up), here(), up)
-    containers = [*engine.containers(cluster), *engine.sidecars(cluster)]
-    if containers:
+    past = _past_run(name)
+    containers: list[Container] = []
+    if past is None:
+        engine = reach(current_host(), name, here(), on)
+        up = engine.clusters()
+        cluster = cluster_name(named(name, engine, up), here(), up)
+        containers = [*engine.containers(cluster), *engine.sidecars(cluster)]
+    if past is not None:
+        texts = _of_tasks(saved_logs(past), tasks)
+    elif containers:
         wanted = chosen([container.name for container in containers], tasks)
         containers = [container for container in containers if container.name in wanted]
         if follow:
@@ -192,15 +209,32 @@ def _end_after(threads: list[threading.Thread], said: queue.Queue[tuple[str, str
     said.put(None)
 
 
+def _past_run(name: str | None) -> RunDirectory | None:
+    """The run that a command line names by its directory or as CLUSTER/RUN; None for a cluster."""
+    if not name:
+        return None
+    places = [Path(name).expanduser()]
+    if "/" in name:
+        places.append(here().root / "runs" / name)
+    files = (place / file for place in places for file in ("run.json", "outcome.json"))
+    if any(map(is_file, files)):
+        return run_named(name, here())
+    return None
+
+
+def _of_tasks(logs: dict[str, Iterator[str]], tasks: list[str]) -> dict[str, Iterator[str]]:
+    return {task: logs[task] for task in chosen(list(logs), tasks)}
+
+
 def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, Iterator[str]]:
     """The logs of the newest run of a cluster that is not up, by task; {} if there is none."""
     newest = _print_newest_run(cluster)
     if newest is None:
         return {}
     logs = saved_logs(newest.run)
-    wanted = chosen(list(logs), tasks)
+    wanted = _of_tasks(logs, tasks)
     say("these are its logs" if logs else "no logs of it were saved")
-    return {task: logs[task] for task in wanted}
+    return wanted
 
 
 def _print_line(task: str, text: str) -> None:

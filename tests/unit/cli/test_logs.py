@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,6 +36,18 @@ def test_logs_of_an_ended_cluster_are_those_of_its_newest_run(cli: Cli, root: Pa
     found = json.loads(cli("logs", "demo", "ps-0", "--json").out)
     assert found == [{"time": "2025-03-01T10:00:03.0Z", "task": "ps-0", "text": "10%\r20%"}]
     assert "there are: chief-0, ps-0" in cli("logs", "demo", "worker-0").err
+
+
+def test_logs_of_a_run_are_named_by_its_directory_or_as_runs_lists_it(
+    cli: Cli, root: Path, engine: FakeEngine
+) -> None:
+    ran(root, success=True)
+    engine.up["demo"] = [container("chief-0", id="a")]
+    copied = shutil.copytree(root / "runs/demo/20250301-100000", root / "copied")
+    for name in (str(copied), "demo/20250301-100000"):
+        result = cli("logs", name, "ps-0")
+        assert (result.code, result.out.split(), result.err) == (0, ["ps-0", "10%20%"], "")
+    assert "there are: chief-0, ps-0" in cli("logs", "demo/20250301-100000", "worker-0").err
 
 
 def test_a_task_needs_no_cluster_name_before_it(cli: Cli, engine: FakeEngine) -> None:

@@ -20,7 +20,7 @@ __all__ = ["engine"]
     ("verb", "name"),
     [
         *((verb, name) for verb in ("status", "logs", "down") for name in ("dmo", "../compose")),
-        *(("logs", name) for name in ("", ".", "older/latest")),
+        *(("logs", name) for name in ("", ".", "older/2025")),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_known_ones(
