@@ -190,13 +190,23 @@ class Group(TyperGroup):
         if unknown and not ctx.resilient_parsing:  # as a shell completes a line
             if "list" in known and is_directory(here().runs(args[0])):
                 return super().resolve_command(ctx, ["list", *args])
-            near = "" if args[0] == "help" else did_you_mean(args[0], known)
+            near = "" if args[0] == "help" else _below(args[0]) or did_you_mean(args[0], known)
             raise UsageError(
                 f"no such verb: {args[0]}", f"{near}`{ctx.command_path} --help` lists all"
             )
         name, command, words = super().resolve_command(ctx, args)
         ctx.meta[PATH] = f"{ctx.command_path} {name}"
         return name, command, words
+
+
+def _below(name: str) -> str:
+    """``did you mean `runs diff`? `` for a verb that is below another word, else ""."""
+    load_all()
+    for group in app.registered_groups:
+        verbs = group.typer_instance.registered_commands if group.typer_instance else []
+        if any(verb.name == name for verb in verbs):
+            return f"did you mean `{group.name} {name}`? "
+    return ""
 
 
 class Verbs(Group):

@@ -172,6 +172,9 @@ MISTAKES: dict[str, CommandLine] = {
         "→ `cluster-kit up --help` shows",
     ),
     "an unknown verb": (("rendr", "demo"), "rendr", "no such verb", "did you mean `render`?"),
+    "a verb below another": (
+        ("diff", "a", "b"), "diff", "no such verb", "did you mean `runs diff`?"
+    ),
     "help as a verb": (("help",), "help", "no such verb", "help → `cluster-kit --help`"),
     "two manifests": (("render", "demo", "b"), "(b)", "unexpected extra argument", "--help"),
     "a CI that the kit does not know": (
