@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import TypeVar
 
@@ -36,8 +36,7 @@ from cluster_kit.run.run_report import write_metrics, write_report
 from cluster_kit.run.verdict import CODES, Ending, Reason, Verdict, blamed, judge, sidecar_notes
 from cluster_kit.util import process, untrusted
 from cluster_kit.util.masking import Mask, masked, masker
-from cluster_kit.util.nearest import nearest_path
-from cluster_kit.util.paths import exists
+from cluster_kit.util.nearest import nearest
 from cluster_kit.workspace import RunDirectory, withdraw
 
 T = TypeVar("T")
@@ -275,9 +274,10 @@ def _near_in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
     """The hint for a missing file of a mounted directory that has a similar one; else ""."""
     for mount in mounts:
         for path in missing_below(words, mount.target):
-            near = nearest_path(path, Path(mount.source), exists)
-            if near and not near.startswith(".."):
-                return f"did you mean `{mount.target}/{near}`?"
+            folder, _, name = path.rpartition("/")
+            beside = untrusted.files(Path(mount.source), folder, deepest=0)
+            if near := nearest(name, sorted(one.name.rpartition("/")[2] for one in beside)):
+                return f"did you mean `{PurePosixPath(mount.target, folder, near)}`?"
     return ""
 
 

@@ -99,6 +99,7 @@ def test_a_missing_relative_file_that_is_in_the_data_has_a_hint(
         ("NotFoundError: /data/2025/laod.npy; No such file or directory", True),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/2025/other.csv'", False),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/../laod.npy'", False),
+        ("FileNotFoundError: /data/link/laod.npy not found.", False),
         ("ValueError: /data/2025/laod.npy is broken", False),
     ],
 )
@@ -108,8 +109,10 @@ def test_a_missing_file_of_the_data_gets_the_most_similar_one(
     for file in ("ml/train.py", "sets/2025/load.npy", "load.npy"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
+    (tmp_path / "sets" / "link").symlink_to(tmp_path)  # a program can make one in a mount
     given = {"program": str(tmp_path / "ml/train.py"), "data": str(tmp_path / "sets"), "args": []}
     outcome = stage.up({"chief-0": leader(ends(2.0, 1, "failed", missing))}, **given)
+    assert outcome.cure.startswith("did you mean `/data/") == near
     assert (outcome.cure == "did you mean `/data/2025/load.npy`?") == near
 
 
