@@ -47,6 +47,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Engine:
         one.done.append(f"exec {command[-2]}")
         return 0
 
+    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
     machine.connects(lambda: one)
     machine.starts(hand_over=hand_over)
     return one
@@ -65,7 +66,6 @@ def test_a_cluster_of_this_directory_is_preferred_to_others(
 def test_down_names_the_owner_of_another_users_cluster(
     cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
     engine.runs("ours", root)
     (root / "runs" / "ours" / "20250301-100000" / "output").mkdir(parents=True)
     assert "ours: 1 container and its network removed" in cli("down").err
@@ -76,12 +76,8 @@ def test_down_names_the_owner_of_another_users_cluster(
 
 
 def test_a_manifest_of_this_directory_does_not_end_a_cluster_of_another(
-    cli: Cli,
-    engine: Engine,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path_factory: pytest.TempPathFactory,
+    cli: Cli, engine: Engine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
     other = tmp_path_factory.mktemp("elsewhere")
     engine.runs("demo", other)
     (other / "runs" / "demo" / "20250301-100000" / "output").mkdir(parents=True)
@@ -94,12 +90,8 @@ def test_a_manifest_of_this_directory_does_not_end_a_cluster_of_another(
 
 
 def test_down_names_the_output_of_a_cluster_that_compose_alone_has_started_with_another(
-    cli: Cli,
-    engine: Engine,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path_factory: pytest.TempPathFactory,
+    cli: Cli, engine: Engine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
     output = tmp_path_factory.mktemp("elsewhere") / "output"
     output.mkdir()
     engine.runs("plain", output.parent, str(output))
@@ -133,9 +125,8 @@ def test_a_cluster_of_another_directory_is_entered_without_a_name_but_not_ended(
 
 
 def test_the_rest_of_a_cluster_without_containers_belongs_to_the_directory_in_which_it_ran(
-    cli: Cli, engine: Engine, root: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, engine: Engine, root: Path
 ) -> None:
-    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
     engine.up["demo"] = []
     assert cli("down").code == 2
     (root / "runs" / "demo" / "20250301-100000" / "output").mkdir(parents=True)

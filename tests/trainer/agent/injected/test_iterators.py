@@ -51,12 +51,12 @@ def used() -> iterators.StillUsed:
 def iterator(used: iterators.StillUsed) -> Callable[..., object]:
     """Return a function that makes an iterator of a resource, here or on a server."""
 
-    def make(resource: object, server: str | None = "") -> object:
+    def make(resource: object, here: bool | None = True) -> object:
         class Owned:
             def __init__(self, given: object) -> None:
                 self._resource = given
 
-            __del__ = iterators.ending("_resource", lambda found: server, used)
+            __del__ = iterators.ending("_resource", lambda found: here, used)
 
         return Owned(resource)
 
@@ -123,18 +123,16 @@ def test_the_thread_does_not_wake_while_nothing_is_kept(monkeypatch):
     assert slept_with and all(slept_with)
 
 
-@pytest.mark.parametrize("server", ["/job:worker/task:0", None])
-def test_what_is_on_a_server_or_no_eager_tensor_is_deleted_as_before(resource, iterator, server):
+@pytest.mark.parametrize("here", [False, None])
+def test_what_is_on_a_server_or_no_eager_tensor_is_deleted_as_before(resource, iterator, here):
     resource.may_end.set()
-    owned = iterator(resource.made(), server)
+    owned = iterator(resource.made(), here)
     del owned
     assert resource.thread == threading.get_ident()
 
 
-@pytest.mark.parametrize(
-    ("server", "made_of"), [("/job:worker/task:0", "untuned"), ("", "data"), (None, "data")]
-)
-def test_a_data_set_on_a_server_is_not_tuned(server, made_of, monkeypatch):
+@pytest.mark.parametrize(("here", "made_of"), [(False, "untuned"), (True, "data"), (None, "data")])
+def test_a_data_set_on_a_server_is_not_tuned(here, made_of, monkeypatch):
     monkeypatch.setattr(iterators, "untuned", lambda dataset: "untuned")
 
     class Data(str):
@@ -142,7 +140,7 @@ def test_a_data_set_on_a_server_is_not_tuned(server, made_of, monkeypatch):
 
     made: list[object] = []
     begin = iterators.beginning(
-        lambda _self, dataset, devices: made.append((dataset, devices)), lambda found: server
+        lambda _self, dataset, devices: made.append((dataset, devices)), lambda found: here
     )
     begin(object(), Data("data"), devices=2)
     assert made == [(made_of, 2)]

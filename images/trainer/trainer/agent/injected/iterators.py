@@ -46,32 +46,31 @@ def end_in_threads() -> bool:
     except ImportError:
         return False
 
-    def server_of(resource: object) -> str | None:
-        """The device of a resource, "" in this process; None if it is no eager tensor."""
+    def is_here(resource: object) -> bool | None:
+        """Whether a resource is in this process, not on a server; None if it is no eager tensor."""
         if not isinstance(resource, EagerTensor):
             return None
-        here = resource.device.startswith(context.context().host_address_space())
-        return "" if here else str(resource.device)
+        return resource.device.startswith(context.context().host_address_space())
 
     used = StillUsed()
     for kind, name in (
         (OwnedIterator, "_iterator_resource"),
         (OwnedMultiDeviceIterator, "_multi_device_iterator_resource"),
     ):
-        kind.__init__ = beginning(kind.__init__, server_of)
-        kind.__del__ = ending(name, server_of, used)
+        kind.__init__ = beginning(kind.__init__, is_here)
+        kind.__del__ = ending(name, is_here, used)
     return True
 
 
 def beginning(
-    original: Callable[..., None], server_of: Callable[[object], str | None]
+    original: Callable[..., None], is_here: Callable[[object], bool | None]
 ) -> Callable[..., None]:
     """Return an `__init__` that does not tune a data set on a server."""
 
     @functools.wraps(original)
     def __init__(self: object, dataset: object = None, *args: object, **options: object) -> None:
         with contextlib.suppress(Exception):
-            if dataset is not None and server_of(dataset._variant_tensor):
+            if dataset is not None and is_here(dataset._variant_tensor) is False:
                 dataset = untuned(dataset)
         original(self, dataset, *args, **options)
 
@@ -94,7 +93,7 @@ def untuned(dataset: Any) -> Any:
 
 
 def ending(
-    name: str, server_of: Callable[[object], str | None], used: StillUsed
+    name: str, is_here: Callable[[object], bool | None], used: StillUsed
 ) -> Callable[[object], None]:
     """Return a `__del__` that deletes the attribute `name` in a thread, if it is in this process.
 
@@ -103,7 +102,7 @@ def ending(
 
     def __del__(self: object) -> None:
         with contextlib.suppress(Exception):
-            if sys.is_finalizing() or server_of(vars(self).get(name)) != "":
+            if sys.is_finalizing() or not is_here(vars(self).get(name)):
                 return
             resources = [vars(self).pop(name)]
             if is_only_owner(resources):
