@@ -3,11 +3,12 @@ reading the time of a file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster_kit.contract import heartbeat
 from cluster_kit.contract.events import End, Heard, Silent, Start, Unanswered, Waited, Waiting
+from cluster_kit.observe.lives import Lives
 from cluster_kit.observe.progress import FOLDER, Entry
 from cluster_kit.observe.state import RunState
 from cluster_kit.util import untrusted
@@ -17,7 +18,8 @@ from cluster_kit.util import untrusted
 class Silence:
     """A task that has been silent since `last_heard`, as another task reported at `time`.
 
-    `server`: its TensorFlow server does not answer; `gone`: its process has ended.
+    `server`: its TensorFlow server does not answer; `gone`: its process has ended; `ended`: how its
+    container had ended before the report, "" if it ran.
     """
 
     task: str
@@ -25,10 +27,14 @@ class Silence:
     last_heard: float
     server: bool = False
     gone: bool = False
+    ended: str = ""
 
     def __str__(self) -> str:
         """A sentence; the time of day is the host's."""
         seconds = self.time - self.last_heard
+        if self.ended:
+            had = f"its container had ended ({self.ended})"
+            return f"{self.task} did not answer for {seconds:.0f} s, since {had}"
         return heartbeat.sentence(
             self.task, seconds, self.last_heard, server=self.server, gone=self.gone
         )
@@ -54,9 +60,21 @@ def current(seen: RunState) -> dict[str, Silence]:
 
 
 def all_of(seen: RunState) -> list[Silence]:
-    """All silences of the run's tasks, oldest first."""
+    """All silences of the run's tasks, oldest first, and how their containers had ended."""
     silences = [silence(e.time, e.event) for e in seen.entries if isinstance(e.event, Silent)]
-    return [one for one in silences if one.task in seen.tasks]
+    return [
+        replace(one, ended=_end_before(one, seen.lives_of(one.task)))
+        for one in silences
+        if one.task in seen.tasks
+    ]
+
+
+def _end_before(silence: Silence, lives: Lives) -> str:
+    """How a task's container ended before a silence was reported; "" if it ran then."""
+    begun = [life for life in lives if (life.began or 0.0) <= silence.time]
+    if not begun or begun[-1].ended is None or begun[-1].ended > silence.time:
+        return ""
+    return "out of memory" if begun[-1].ooms else f"exit code {begun[-1].exit_code}"
 
 
 def heard_again(silence: Silence, seen: RunState) -> float | None:

@@ -304,6 +304,9 @@ def _judge_leader(seen: RunState) -> Verdict:
             message = _stopped(seen)
         if reason == Reason.JOB_DEADLINE:
             message = _with_quiet_end(seen, message)
+        if reason == Reason.SILENT:
+            told = [str(one) for one in heartbeats.all_of(seen) if one.task == blame and one.ended]
+            message = told[-1] if told else message
         starved = reason == Reason.START_DEADLINE and out_of_memory(seen, blame)
         if starved or (reason == Reason.SILENT and _ended_out_of_memory(seen, blame)):
             message = f"{blame} ran out of memory: raise its `memory` limit ({message})"

@@ -79,6 +79,13 @@ SCENARIOS = {
         .ends(40, "chief-0", 6, "silent", "worker-1's server has not answered", "worker-1"),
         "ended", 6, "silent", "worker-1", "worker-1 ran out of memory: raise its `memory` limit",
     ),
+    "a worker is killed from outside, and does not come back": (
+        Story.of().stopped_from_outside(9, "worker-1", 137)
+        .says(20, "chief-0", "silent", of="worker-1", last_heard=9.0)
+        .ends(40, "chief-0", 6, "silent", "worker-1 has been silent (frozen)", "worker-1"),
+        "ended", 6, "silent", "worker-1", "worker-1 did not answer for 11 s, since its container "
+        "had ended (exit code 137) (it was ended from outside",
+    ),
     "a worker runs out of memory until no restart is left": (
         Story.of().starves(9, "worker-1", times=4)
         .ends(40, "chief-0", 6, "silent", "worker-1's server has not answered", "worker-1"),
