@@ -89,6 +89,8 @@ def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> It
         if not run.outcome or run.outcome.get("reason") in STOPPED:
             style = ""
         verdict = harmless(run.verdict or up.get(run.name, "no verdict"))
+        if run.outcome.get("resumed"):
+            verdict = f"resumed, {verdict}"
         rows.append((run.name, took, _figure(run), verdict, style))
     names, times, figures = (max(cell_len(row[at]) for row in rows) for at in range(3))
     states = set(up.values())

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import TypeVar
@@ -378,7 +379,8 @@ def _saved(
     run_directory.release(directory)
     with failures:
         save_events(directory, seen.events)
-    notes = [f"{name}: the engine did not give its log" for name in lacking]
+    notes = [_resumed(run)] if run.resumed else []
+    notes += [f"{name}: the engine did not give its log" for name in lacking]
     notes += parts.make("sidecars", lambda: sidecar_notes(containers, verdict.blame), [])
     notes += companions.note_of(run, cluster) if kept else []
     least = replace(
@@ -396,6 +398,7 @@ def _saved(
         id=run.id,
         kept=kept,
         decided=verdict.decided,
+        resumed=run.resumed,
     )
 
     def whole() -> Outcome:
@@ -409,6 +412,7 @@ def _saved(
             kept=kept,
             hint=verdict.hint or hint,
             run_id=run.id,
+            resumed=run.resumed,
         )
         outcome = replace(outcome, notes=[*outcome.notes, *notes])
         return mask_outcome(outcome, secrets)
@@ -426,6 +430,11 @@ def _saved(
 
     parts.make("logs", save_all_logs, None)
     return replace(outcome, notes=[*noted, *parts.notes])
+
+
+def _resumed(run: Run) -> str:
+    at = f"{datetime.fromtimestamp(run.since):%Y-%m-%d %H:%M:%S}"
+    return f"resumed at {at}: times, tasks and notes are those since then"
 
 
 def _report(run: Run, secrets: set[str]) -> list[str]:

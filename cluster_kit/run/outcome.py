@@ -135,7 +135,8 @@ class Outcome:
     message; `cure` is the hint, or ""; `run` is the path of the run's directory, `id` the label of
     its containers, which still exist if `kept`. `program_exit_code` is the exit code of the program
     that decided the run, or None. `decided` is a sentence about who decided, "" if the leader did.
-    `format` is the version of outcome.json.
+    `resumed` is whether the run continued an earlier one in its directory; all else is about the
+    time since then. `format` is the version of outcome.json.
     """
 
     cluster: str
@@ -155,6 +156,7 @@ class Outcome:
     kept: bool = False
     program_exit_code: int | None = None
     decided: str = ""
+    resumed: bool = False
     format: int = FORMAT
 
     def as_json(self) -> dict[str, Any]:
@@ -190,6 +192,7 @@ def outcome_of(
     hint: str = "",
     run_id: str = "",
     kept: bool = False,
+    resumed: bool = False,
 ) -> Outcome:
     """The outcome of a run, with `timings_s` still empty.
 
@@ -216,6 +219,7 @@ def outcome_of(
         kept=kept,
         program_exit_code=_program_exit_code(verdict, seen, tasks),
         decided=verdict.decided,
+        resumed=resumed,
     )
 
 

@@ -178,6 +178,11 @@ class Run:
         """The cluster's name."""
         return self.cluster.name
 
+    @property
+    def resumed(self) -> bool:
+        """Whether it continues an earlier run, which has left progress files in its directory."""
+        return bool(self.sizes)
+
     def containers(self) -> list[Container]:
         """This run's containers, in task order; raises EngineError."""
         return self.engine.containers(self.name, self.id)

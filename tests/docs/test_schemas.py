@@ -24,7 +24,7 @@ OUTCOME: dict[str, Any] = {
     "cluster": "demo", "success": True, "exit_code": 0, "reason": "finished", "blame": None,
     "message": "", "last_words": "", "notes": [], "tasks": [TASK], "timings_s": {"total": 2.0},
     "metrics": {"loss": None}, "cure": "", "run": "/r", "id": "1", "kept": False,
-    "program_exit_code": 0, "decided": "", "format": FORMAT,
+    "program_exit_code": 0, "decided": "", "resumed": False, "format": FORMAT,
 }  # fmt: skip
 EVENT = {"time": 1.5, "action": "die", "task": "ps-0", "exit_code": 137}
 STEP = {"time": 1.5, "event": "step", "step": 3, "loss": 0.5}

@@ -45,7 +45,7 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     saved(root, 9, metrics={"test_accuracy": 0.95123})
     saved(root, 10, name="other", success=False, blame="ps-0", message="gone\nmore")
     saved(root, 8, metrics={"name": "x", "my_loss": 0.25})
-    saved(root, 7, metrics={"loss": None, "updates": 9})
+    saved(root, 7, metrics={"loss": None, "updates": 9}, resumed=True)
     new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
     lines = [line.split() for line in cli("runs").out.splitlines()]
     assert lines[1:] == [
@@ -53,7 +53,17 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
         ["other/20261122-100000", "9.5", "s", "failed,", "blame", "ps-0:", "gone"],
         ["demo/20261122-090000", "9.5", "s", "test", "accuracy", "0.9512", "success"],
         ["demo/20261122-080000", "9.5", "s", "my", "loss", "0.25", "success"],
-        ["demo/20261122-070000", "9.5", "s", "loss", "nan", "or", "infinite", "success"],
+        [
+            "demo/20261122-070000",
+            "9.5",
+            "s",
+            "loss",
+            "nan",
+            "or",
+            "infinite",
+            "resumed,",
+            "success",
+        ],
     ]
     found = json.loads(cli("runs", "list", "other", "--json").out)
     assert [(one["success"], one["verdict"], one["newest"]) for one in found] == [

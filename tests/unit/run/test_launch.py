@@ -222,6 +222,7 @@ def test_a_resumed_run_appends_to_its_files_and_shows_nothing_of_the_earlier_run
         {"chief-0": [Life((says(0.3, "start", attempt=1), ends(2.0, 0, "finished")))]}, resume=True
     )
     assert second.run == first.run
+    assert (first.resumed, second.resumed) == (False, True)
     assert "first_step" not in second.timings_s, "that step was the first run's"
     assert "test_accuracy" not in second.metrics
     assert stage.view.differences == []
