@@ -418,9 +418,11 @@ def _meaning(seen: RunState, task: str, code: int | None) -> str:
     """The meaning of an exit code, for the end of a message; "" if it has no special meaning."""
     if out_of_memory(seen, task):
         return OUT_OF_MEMORY
-    if code is not None and code > 128:
-        return f" (killed by signal {code - 128})"
-    return ""
+    return _of_signal(code)
+
+
+def _of_signal(code: int | None) -> str:
+    return f" (killed by signal {code - 128})" if code is not None and code > 128 else ""
 
 
 def out_of_memory(seen: RunState, task: str) -> bool:
@@ -486,7 +488,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     training waited for, for each period in which a task was a straggler, for each ps that held the
     job up, for a last loss that is not finite, for what the leader has left in /tmp, and for each
     task that was ended from outside, that was cut off, that failed without ending the job or after
-    the job's end, that ran out of memory and restarted, or that never made a step.
+    the job's end, that ran out of memory and restarted, or that never made a step; and one for a
+    leader that ended and was started again, if the job then succeeded.
     """
     notes = [_silence(silence, seen) for silence in heartbeats.all_of(seen)]
     notes += absences.node_notes(seen)
@@ -528,7 +531,30 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             program = seen.last(task.name, Start)
             is_back = max(seen.started_at(task.name), program[0] if program else 0.0) > last
             notes.append(f"{task.name} {STARVED}{CAME_BACK if is_back else ''}")
+    if succeeded and (ended := _ended_and_came_back(seen, seen.leader)):
+        notes.append(f"{seen.leader} {ended}{CAME_BACK}")
     return notes
+
+
+def _ended_and_came_back(seen: RunState, task: str) -> str:
+    """How a task's container ended that the engine started again; "" if none did, or only because
+    of something that other notes are about: a request, a lost node, a silence."""
+    silences = [silence.time for silence in heartbeats.all_of(seen)]
+    lives = [life for life in seen.lives_of(task) if life.began is not None]
+    told = [
+        life
+        for life in lives[:-1]
+        if life.ended is not None
+        and life.exit_code not in (None, *NOT_FAILED)
+        and not (life.ooms or life.lost or life.drained or life.removed)
+        and not absences.was_asked_for(seen, task, life.ended)
+        and not any((life.began or 0.0) <= at <= life.ended for at in silences)
+    ]
+    if not told:
+        return ""
+    last = told[-1]
+    times = f"{len(told)} times, last " if len(told) > 1 else ""
+    return f"ended {times}with exit code {last.exit_code}{_of_signal(last.exit_code)}"
 
 
 def _ended_early(seen: RunState, task: str) -> str:

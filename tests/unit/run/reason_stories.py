@@ -26,6 +26,7 @@ Acting = Mapping[str, Sequence[Life]]
 UNAVAILABLE = "UnavailableError: failed to connect to all addresses"
 TRAINING = (says(0.1, "start", attempt=1), says(0.4, "ready"), says(0.9, "step", step=1))
 AT = f"{datetime.fromtimestamp(BEGAN):%H:%M:%S}"
+KILLED = "chief-0 ended with exit code 137 (killed by signal 9), and was started again"
 ALL_TASKS = {"chief": 0, "ps": 0, "evaluator": 0, "style": "all-tasks"}
 
 
@@ -75,7 +76,7 @@ STORIES = {
     ),
     "the leader is killed, is started again, and ends well": Story(
         {"chief-0": [*leader(dies(1.0)), LEADS]},
-        Reason.FINISHED, 0, None, restarts={"chief-0": 1},
+        Reason.FINISHED, 0, None, restarts={"chief-0": 1}, notes=[KILLED],
     ),
     "the evaluator crashes after the training, comes back and scores": Story(
         {"evaluator-0": [Life((says(0.1, "start", attempt=1), dies(3.1, 1)), deaf=True), SCORES]},
@@ -245,7 +246,7 @@ STORIES = {
          "worker-0": [*leader(dies(4.0)), LEADS]},
         Reason.FINISHED, 0, None, restarts={"worker-0": 1},
         notes=["worker-1: failed 3 times (exit code 7), and the leader ended without it; its last "
-               "words: no file"],
+               "words: no file", KILLED.replace("chief", "worker")],
         overrides={**ALL_TASKS, "success": {"worker": 0.5}},
     ),
     "a worker runs out of memory twice before anybody has made a step": Story(
