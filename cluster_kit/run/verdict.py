@@ -76,6 +76,9 @@ SURVIVED_S = 30.0
 """Seconds: a failure this long before the leader's end did not cause it. A chief fails 2 s after a
 ps is lost, an all-reduce worker 9 s after another worker."""
 OUTPUT_LOST = "the output directory cannot be written any more"
+RESUME = (
+    "`--resume` (make: RESUME=1) continues from the last checkpoint, if the program has saved one"
+)
 KILLED = 128 + signal.SIGKILL
 SOON_S, HEARD_S = 60.0, 2.0
 """A program that ran out of memory after more than SOON_S seconds may have worked before.
@@ -107,7 +110,8 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     """The verdict on a run, from its observed state and from how watching it ended."""
     if ending == "interrupted":
         message = "interrupted by you: Ctrl-C or SIGTERM"
-        return Verdict(False, Interrupted.exit_code, Reason.INTERRUPTED, "", message)
+        hint = RESUME if any(map(is_work, seen.entries)) else ""
+        return Verdict(False, Interrupted.exit_code, Reason.INTERRUPTED, "", message, hint)
     if ending == "superseded":
         message = "stopped to run again: its files have changed (`--watch`)"
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", message)

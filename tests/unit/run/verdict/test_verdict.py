@@ -237,3 +237,10 @@ def test_an_evaluator_that_failed_until_its_grace_time_ended_is_reported_with_it
         "evaluator-0 was still running after its grace, after it had failed 3 times: "
         "InternalError: no such job"
     )
+
+
+def test_only_a_run_that_has_trained_can_continue_after_ctrl_c() -> None:
+    began = Story.of()
+    assert judge(CLUSTER, began.seen, "interrupted").hint == ""
+    trained = began.says(3.0, "chief-0", "step", step=7)
+    assert "`--resume`" in judge(CLUSTER, trained.seen, "interrupted").hint
