@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -150,6 +151,10 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Continue until the tasks end.")
     ] = False,
+    tail: Annotated[
+        int | None,
+        typer.Option("--tail", "-n", min=0, help="Begin with this many of each task's last lines."),
+    ] = None,
     on: manifest_options.OnEngine = None,
     json_: manifest_options.Json = False,
 ) -> None:
@@ -175,8 +180,10 @@ def logs(
             def tell(task: str, text: str) -> None:
                 said.put((task, text))
 
-            service_threads = follow_logs(engine, services, tell, times=json_)
-            threads = follow_logs(engine, tasks_only, tell, times=json_) or service_threads
+            service_threads = follow_logs(engine, services, tell, times=json_, tail=tail)
+            threads = (
+                follow_logs(engine, tasks_only, tell, times=json_, tail=tail) or service_threads
+            )
             threading.Thread(target=_end_after, args=(threads, said), daemon=True).start()
             # This thread prints, so that a reader who closes the pipe ends the command.
             for task, text in iter(said.get, None):
@@ -186,6 +193,8 @@ def logs(
         texts = {source.name: engine.lines(source.id) for source in containers}
     else:
         texts = _saved_logs(cluster, tasks)
+    if tail is not None:
+        texts = {task: iter(deque(text, tail)) for task, text in texts.items()}
     lines = merged(texts)
     if json_ and follow:
         for line in lines:

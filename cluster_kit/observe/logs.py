@@ -327,14 +327,28 @@ class Speaker(Protocol):
 
 
 def follow_logs(
-    engine: Engine, containers: Iterable[Speaker], line: Line, *, times: bool = False
+    engine: Engine,
+    containers: Iterable[Speaker],
+    line: Line,
+    *,
+    times: bool = False,
+    tail: int | None = None,
 ) -> list[threading.Thread]:
     """Start one thread per container, which calls `line(task, text)` until the container ends.
 
     Args:
         times: put the engine's time and a blank before each line.
+        tail: begin with this many of the lines so far; None for all.
     """
-    return [_start(engine, c, None, _each_once(c.name, line), times=times) for c in containers]
+    return [
+        _start(engine, c, None, _each_once(c.name, line, _before(engine, c, tail)), times=times)
+        for c in containers
+    ]
+
+
+def _before(engine: Engine, container: Speaker, tail: int | None) -> int:
+    """The number of lines so far before the last `tail`; 0 if that is None."""
+    return 0 if tail is None else max(0, sum(1 for _ in engine.lines(container.id)) - tail)
 
 
 class Followed:
@@ -399,9 +413,8 @@ def _follow(
                 return
 
 
-def _each_once(task: str, line: Line) -> Take:
-    """Shows each line that is not blank and was not shown before."""
-    read = 0
+def _each_once(task: str, line: Line, read: int) -> Take:
+    """Shows each line that is not blank and was not shown before, after the first `read`."""
 
     def take(number: int, text: str) -> None:
         nonlocal read

@@ -50,6 +50,21 @@ def test_logs_of_a_run_are_named_by_its_directory_or_as_runs_lists_it(
     assert "there are: chief-0, ps-0" in cli("logs", "demo/20250301-100000", "worker-0").err
 
 
+def test_the_last_lines_of_each_task(
+    cli: Cli, root: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(root, success=True)
+    shown = cli("logs", "demo", "--tail", "1").out
+    assert [line.split() for line in shown.splitlines()] == [["ps-0", "10%20%"], ["chief-0", "4"]]
+    assert cli("logs", "demo", "-n", "0").out == ""
+    engine.up["demo"] = [container("ps-0", id="b")]
+    two = ("2025-03-01T10:00:00.5Z one", "2025-03-01T10:00:01.5Z two")
+    monkeypatch.setattr(engine, "lines", lambda _: iter(two))
+    assert cli("logs", "demo", "--tail", "1").out.split() == ["ps-0", "two"]
+    assert cli("logs", "demo", "--tail", "1", "--follow", "--json").out.count("\n") == 1
+    assert "0" in cli("logs", "demo", "--tail", "-1").err
+
+
 def test_a_task_needs_no_cluster_name_before_it(cli: Cli, engine: FakeEngine) -> None:
     engine.up["demo"] = [container("chief-0", id="a"), container("ps-0", id="b")]
     assert {line.split()[0] for line in cli("logs", "ps-0").out.splitlines()} == {"ps-0"}
