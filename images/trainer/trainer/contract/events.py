@@ -251,7 +251,8 @@ class Worked(Event):
 
     needed = ("functions",)
     functions: Mapping[str, float] | None = _counts(
-        "how many each worker has finished since the leader's program started"
+        "how many each worker has finished since the leader's program started, without those of "
+        "Keras's `evaluate`"
     )
     per_s: Mapping[str, float] | None = _counts("how many it finishes each second")
 

@@ -52,9 +52,17 @@ for _ in range(2):
     coordinator.schedule(train, args=(batches, number))
 coordinator.join()
 assert Number.reads == 1, Number.reads  # it is on a ps
+def make_test_function():
+    def test_function(iterator):
+        return next(iterator)
+    return tf.function(test_function)
+score = make_test_function()
+for _ in range(9):
+    coordinator.schedule(score, args=(batches,))
+coordinator.join()
 counts, until = pathlib.Path(os.environ["CLUSTER_KIT_MAILBOX"], "closures"), time.time() + 20
 while time.time() < until:
-    if counts.exists() and sum(json.loads(counts.read_text())["finished"].values()) >= 61:
+    if counts.exists() and sum(json.loads(counts.read_text())["finished"].values()) >= 70:
         break
     time.sleep(0.05)
 print(counts.read_text())
@@ -75,8 +83,9 @@ def test_closures_or_their_steps_that_each_worker_has_finished(tmp_path):
     assert done.returncode == 0, done.stderr
     output = json.loads(done.stdout.splitlines()[-1])
     counts = output["finished"]
-    assert (output["scheduled"], output["joined"]) == (61, 61)
-    assert sum(counts.values()) == 61
+    assert (output["scheduled"], output["joined"]) == (70, 70)
+    assert sum(counts.values()) == 70
+    assert sum(output["scored"].values()) == 9
     assert counts.keys() <= {"worker-0", "worker-1"}
 
 
@@ -86,3 +95,4 @@ def test_the_function_of_keras_has_the_parameters_by_which_it_is_known():
     )
     source = inspect.getsource(keras.Model.make_train_function)
     assert "def train_function(iterator, steps_per_execution):" in source
+    assert "def test_function(iterator):" in inspect.getsource(keras.Model.make_test_function)

@@ -91,6 +91,18 @@ def test_each_workers_functions_are_written_and_count_as_steps(tmp_path, monkeyp
     assert [(one["step"], one["counted"]) for one in steps] == [(10, True)]
 
 
+def test_functions_that_only_score_are_no_steps(tmp_path, monkeypatch) -> None:
+    seen = [
+        {"scheduled": 90, "finished": {"worker-0": done}, "scored": {"worker-0": scored}}
+        for done, scored in ((3, 0), (9, 0), (12, 3), (20, 10))
+    ]
+    output = watched(tmp_path, monkeypatch, *seen)
+    worked = [one for one in output if one["event"] == "worked"]
+    assert [one["functions"]["worker-0"] for one in worked] == [3, 9, 9, 10]
+    assert worked[2]["per_s"]["worker-0"] < worked[1]["per_s"]["worker-0"]
+    assert [one["step"] for one in output if one["event"] == "step"] == [9, 10]
+
+
 def test_steps_that_the_program_reports_take_precedence(tmp_path, monkeypatch) -> None:
     seen = [{"scheduled": 90, "finished": {"worker-0": done}} for done in (3, 9)]
     own = json.dumps({"time": 1.0, "event": "step", "step": 70}) + "\n"

@@ -2,7 +2,8 @@
 
 A closure counts as one, or as the number of steps that its function says it makes: the attribute
 `cluster_kit_steps` of the `tf.function`, a number or a function of the closure's arguments. Keras's
-`fit` passes `steps_per_execution` to its function.
+`fit` passes `steps_per_execution` to its function. Functions of Keras's `evaluate`, which is also
+`fit`'s validation, are counted apart: they train nothing.
 TensorFlow does not report these. A thread writes the counts into the mailbox once a second, for the
 supervisor, and once more when the program ends.
 """
@@ -22,7 +23,7 @@ SAY_S, FIRST_S = 1.0, 0.2
 """Seconds between two looks at the counts, and until a first closure has finished."""
 READ_S = 2.0
 WRITES = threading.Lock()
-SCHEDULED, JOINED = "scheduled", "joined"
+SCHEDULED, JOINED, SCORED = "scheduled", "joined", "scored "
 
 
 def count(mailbox: ModuleType) -> bool:
@@ -43,12 +44,12 @@ def count(mailbox: ModuleType) -> bool:
     def execute_on(self: object, worker: object) -> None:
         execute(self, worker)
         if not isinstance(self, cluster_coordinator.ResourceClosure):
-            # Each worker has one thread and one key.
-            counts[f"worker-{worker.worker_index}"] += self.steps
+            # Each worker has one thread and two keys.
+            counts[f"{self.kind}worker-{worker.worker_index}"] += self.steps
 
     def make_one(self: object, fn: object, manager: object, args: object = None,
                  kwargs: object = None) -> None:  # fmt: skip
-        self.steps = steps_of(fn, args)
+        self.steps, self.kind = steps_of(fn, args), SCORED if scores(fn) else ""
         if not isinstance(self, cluster_coordinator.ResourceClosure):
             # Here, since a worker may have finished it before `schedule` returns.
             made.steps = self.steps
@@ -97,6 +98,12 @@ def of_keras(function: object) -> bool:
     return names == ("iterator", "steps_per_execution")
 
 
+def scores(function: object) -> bool:
+    """Whether `evaluate` of Keras has made this function."""
+    made_by = getattr(getattr(function, "python_function", function), "__qualname__", "")
+    return "make_test_function" in str(made_by)
+
+
 def steps_of_keras(function: object, variable: object) -> int:
     """Return Keras's `steps_per_execution`, read at most once in READ_S seconds: it is on a ps."""
     read_at, steps = getattr(function, "cluster_kit_read", (-math.inf, 1))
@@ -120,8 +127,10 @@ def say(counts: Counter[str], mailbox: ModuleType) -> None:
 
 def leave(counts: Counter[str], mailbox: ModuleType) -> None:
     """Write the counts; also called when the program ends."""
-    finished = dict(list(counts.items()))
-    all_of_them = {key: finished.pop(key, 0) for key in (SCHEDULED, JOINED)}
-    text = json.dumps({**all_of_them, "finished": finished})
+    now = dict(list(counts.items()))
+    all_of_them = {key: now.pop(key, 0) for key in (SCHEDULED, JOINED)}
+    finished = Counter({key: count for key, count in now.items() if not key.startswith(SCORED)})
+    scored = {key.removeprefix(SCORED): now[key] for key in now if key.startswith(SCORED)}
+    text = json.dumps({**all_of_them, "finished": finished + Counter(scored), "scored": scored})
     with WRITES, contextlib.suppress(OSError):
         mailbox.leave_last_words(text, mailbox.CLOSURES)

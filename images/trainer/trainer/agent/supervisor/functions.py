@@ -34,12 +34,14 @@ days."""
 class Functions:
     """The functions that a program scheduled since its start, and those each worker finished.
 
-    `joined` is the number of scheduled functions when the program last waited for all of them.
+    `joined` is the number of scheduled functions when the program last waited for all of them,
+    `scored` how many of `finished` were of Keras's `evaluate`.
     """
 
     scheduled: int = 0
     joined: int = 0
     finished: Mapping[str, int] = field(default_factory=dict)
+    scored: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> Functions:
@@ -50,6 +52,11 @@ class Functions:
     def done(self) -> int:
         """The number of functions that all workers together have finished."""
         return sum(self.finished.values())
+
+    @property
+    def trained(self) -> dict[str, int]:
+        """The functions that each worker has finished, without those that only scored."""
+        return {task: count - self.scored.get(task, 0) for task, count in self.finished.items()}
 
 
 class Waited:
@@ -139,14 +146,14 @@ class Work:
                 self._speeds.clear()  # a pause, or another attempt
             return None
         if first or (early and seconds < LOOK_S / 2):
-            return {"functions": dict(functions.finished)}
+            return {"functions": functions.trained}
         per_s = {
-            task: self._speeds.setdefault(task, Pace(seen_at, before.finished.get(task, 0))).of(
+            task: self._speeds.setdefault(task, Pace(seen_at, before.trained.get(task, 0))).of(
                 now, count
             )
-            for task, count in functions.finished.items()
+            for task, count in functions.trained.items()
         }
-        return {"functions": dict(functions.finished), "per_s": per_s}
+        return {"functions": functions.trained, "per_s": per_s}
 
 
 def watch(
@@ -159,7 +166,7 @@ def watch(
 ) -> None:
     """Write `functions` and `worked` events until `over` is set, and what is new then.
 
-    Finished functions also count as the leader's steps, unless its program reports steps.
+    Finished functions that train are also the leader's steps, unless its program reports steps.
 
     Args:
         folder: the directory of the tasks' progress files.
@@ -167,7 +174,7 @@ def watch(
         reports_steps: whether the program is known to report steps.
     """
     waited, work, reports = Waited(), Work(time.monotonic()), Reports(folder)
-    last, looked_at = False, time.monotonic()
+    last, looked_at, written = False, time.monotonic(), 0
     while not last:
         last = over.wait(LOOK_S if work.begun else LOOK_S / FIRST_LOOKS)
         now = functions()
@@ -182,8 +189,9 @@ def watch(
             name == leader and isinstance(event, Step) and not event.counted
             for name, event in reports.new()
         )
-        speeds = worked.get("per_s")
-        if reports_steps or not (speeds or last):
+        speeds, step = worked.get("per_s"), sum(worked["functions"].values())
+        if reports_steps or step == written or not (speeds or last):
             continue  # at the first functions, a program may not have reported its steps yet
         speed = {"steps_per_s": round(sum(speeds.values()), 3)} if speeds else {}
-        progress.write("step", step=now.done, **speed, counted=True)
+        progress.write("step", step=step, **speed, counted=True)
+        written = step
