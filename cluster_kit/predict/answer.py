@@ -459,6 +459,12 @@ def _sure(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
         count = f"{len(errors)} measured row{'s' if len(errors) > 1 else ''}"
         text = f"against {count} that did not calibrate"
         yield f"{text}: median error {middle:.1%}, worst {errors[-1]:.1%}"
+    fewest = min((row.workers for row in profile.calibrating), default=1)
+    if profile.step.mean is None and any(point.workers < fewest for point in known):
+        yield (
+            f"fewer than {fewest} workers can be much faster: what a step needs besides bytes "
+            "counts as computation; `cluster-kit measure MANIFEST.toml` tells them apart"
+        )
     most = max((row.workers for row in profile.measured), default=1)
     far = [point.workers for point in known if point.workers > FAR * most]
     if far:

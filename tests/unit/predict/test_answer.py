@@ -283,6 +283,17 @@ def test_if_two_workers_are_more_than_twice_as_fast_as_one_both_are_missed_by_as
     assert speeds == pytest.approx([110.0, 220.0, 880.0], rel=2e-3)
 
 
+def test_fewer_workers_than_were_measured_are_said_to_be_unsure() -> None:
+    rows = [{"workers": 2, "images_per_s": 100.0, "calibrate": True}]
+    found = profile(way="ring", step={"seconds": None, "spread": 0.0}, measured=rows)
+
+    def is_unsure(workers: int) -> bool:
+        sure = predict(found, Question((workers,), (1,))).sure
+        return any("fewer than 2 workers" in line for line in sure)
+
+    assert (is_unsure(1), is_unsure(2)) == (True, False)
+
+
 def test_a_row_that_the_links_cannot_move_is_refused() -> None:
     rows = [{"workers": 1, "ps": 1, "images_per_s": 10_000.0, "calibrate": True}]
     found = profile(measured=rows)
