@@ -602,13 +602,17 @@ def _why_no_profile(asked: ProfileAt, seen: RunState) -> str:
     return f"step {asked.at_step} was reached, but the run ended before the trace was saved"
 
 
+KILLED_S = 1.0
+"""A frozen task that is killed runs, and answers, for a moment; the engine reports the kill a bit
+later."""
+
+
 def _silence(silence: Silence, seen: RunState) -> str:
     """A text about a silence, and what happened after it."""
     start = min((at for at in seen.starts(silence.task) if at > silence.time), default=math.inf)
-    # A paused task that is killed runs, and answers, for a moment.
     kills = [at for life in seen.lives_of(silence.task) for at in life.kills if at > silence.time]
     heard = heartbeats.heard_again(silence, seen)
-    if heard is not None and heard < min([start, *kills]):
+    if heard is not None and heard < min([start, *(at - KILLED_S for at in kills)]):
         return f"{silence}; it answered again after {heard - silence.last_heard:.0f} s"
     return f"{silence}; it was started again" if start < math.inf else str(silence)
 
