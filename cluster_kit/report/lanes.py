@@ -152,6 +152,7 @@ def lanes_of(
     changes = {**task_entries, leader: _coordinating(leader, entries, servers)}
     states = {name: tuple(_states(happened[name], changes[name], end)) for name in changes}
     training = [span for span in states[leader] if span.state == State.TRAINING]
+    begun = [span for span in states[leader] if span.state not in (STARTING, State.READY)]
     lanes = {}
     for task in cluster.tasks:
         spans = states[task.name]
@@ -162,7 +163,8 @@ def lanes_of(
         if ROLES[task.role].evaluates:
             spans = _scoring(spans, task_entries[task.name])
         elif not task.runs_program:
-            spans = _served(spans, training, State.TRAINING if ROLES[task.role].leads else SERVING)
+            word = State.TRAINING if ROLES[task.role].leads else SERVING
+            spans = _served(_while(spans, begun), training, word)
         over = [*_silences(task, lives.get(task.name, ()), entries, end)]
         if task.name == leader:
             over += _waits(task_entries[leader], end)
@@ -212,6 +214,8 @@ def _heard(word: str, entry: Entry) -> str:
     its first ones before the start of its next life."""
     if not word and not isinstance(entry.event, Ready):
         return ""
+    if word == State.PAUSED:  # the leader reports the steps of its servers, which are those before
+        return word
     match entry.event:
         case Start() | Retry():
             return STARTING
@@ -256,6 +260,16 @@ def _without_steps(spans: Sequence[Span], events: Sequence[Event]) -> Iterator[S
     over = events[-1].action == Action.DIE
     for span in spans:
         yield replace(span, state=State.RUNNING) if over and span.state == State.READY else span
+
+
+def _while(spans: Sequence[Span], begun: Sequence[Span]) -> tuple[Span, ...]:
+    """A server's spans: it makes steps only while the leader's program has begun, else it is
+    ready."""
+    trains = [span for span in spans if span.state == State.TRAINING]
+    others = [span for span in spans if span.state != State.TRAINING]
+    ready = [replace(span, state=State.READY) for span in trains]
+    lane = [*others, *_served(ready, begun, State.TRAINING)]
+    return tuple(sorted(lane, key=lambda span: span.begin))
 
 
 def _served(spans: Sequence[Span], training: Sequence[Span], word: str) -> tuple[Span, ...]:

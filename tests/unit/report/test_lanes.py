@@ -116,6 +116,26 @@ def test_a_task_that_a_user_froze_continues_as_before() -> None:
     assert [(mark.at, mark.text) for mark in found.marks] == [(3, "frozen")]
 
 
+def test_steps_that_the_leader_reports_later_do_not_end_a_freeze() -> None:
+    frozen = [*started(), Event(4, "pause", "worker-0", None)]
+    steps = [told(at, "chief-0", "step", step=at) for at in (2, 6)]
+    counted = [told(at, "worker-0", "step", own_steps=at) for at in (3, 5)]
+    found = lane("worker-0", frozen, [told(1, "worker-0", "ready"), *steps, *counted])
+    assert shown(found.spans)[-1] == ("paused", 4, 10)
+
+
+def test_a_worker_is_ready_while_its_coordinator_begins_again() -> None:
+    entries = [
+        told(1, "worker-0", "ready"), told(1, "chief-0", "ready"),
+        told(2, "worker-0", "step", own_steps=1), told(2, "chief-0", "step", step=1),
+        told(4, "chief-0", "retry", attempt=2), told(4, "chief-0", "start", attempt=2),
+        told(6, "chief-0", "ready"), told(7, "chief-0", "step", step=1),
+        told(7, "worker-0", "step", own_steps=1),
+    ]  # fmt: skip
+    found = shown(lane("worker-0", started(), entries).spans)
+    assert [span for span in found if span[0] == "ready"] == [("ready", 1, 2), ("ready", 4, 7)]
+
+
 def test_a_silence_lasts_from_the_last_report_to_the_next() -> None:
     entries = [
         told(4, "chief-0", "silent", of="ps-0", last_heard=2),
