@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -17,8 +18,10 @@ from cluster_kit.observe.task_view import (
     Straggler,
     TaskView,
     at_its_speed,
+    begins_anew,
     code_of,
     figures,
+    idle,
     state_after,
 )
 from cluster_kit.observe.usage import of_samples, sample_of
@@ -39,9 +42,15 @@ def from_containers(
         usage: likewise of their usage files.
         requests: the users' requests since then.
     """
+    containers = list(containers)
+    leaders = {one.name for one in containers if one.leader}
+    begun = [e.time for e in entries if e.task in leaders and begins_anew(e.event)]
+    anew = max(begun, default=0.0)
     uses = of_samples(sample for entry in usage if (sample := sample_of(entry)))
     seen_at = {entry.task: entry.time for entry in usage}
     lag, devices = task_view.current(entries), task_view.by_task(entries)
+    # Servers, and leaders, are ready; what servers do is reported by their leader.
+    servers = {e.task for e in entries if isinstance(e.event, Ready)} - leaders
     wishes = [one for one in requests if one.what in ENDS]
     views = [
         _view(
@@ -51,6 +60,10 @@ def from_containers(
             sum(c.name in one.tasks and one.time < c.started for one in wishes),
         )
         for c in containers
+    ]
+    views = [
+        idle(view) if view.name in servers and (view.stepped_at or math.inf) < anew else view
+        for view in views
     ]
     views = [replace(view, **devices.get(view.name, {})) for view in views]
     return [
@@ -83,7 +96,7 @@ def _view(
             state = state_after(state, entry)
             if state is State.ENDED and exit_code in GOOD_CODES:
                 exit_code = code_of(entry.event, exit_code)
-        newest_figures |= figures(entry)
+        newest_figures |= figures(entry, newest_figures.get("stepped_at"))
     # The engine counts a restart before it happens, and does not count restarts by `up`.
     counted = container.restarts - (state is State.RESTARTING) + wished
     return TaskView(

@@ -16,17 +16,20 @@ from cluster_kit.observe.lives import Life, Lives
 from cluster_kit.observe.progress import Entry
 from cluster_kit.observe.task_view import (
     GOOD_CODES,
+    NO_SPEED,
     State,
     Straggler,
     TaskView,
     at_its_speed,
+    begins_anew,
     code_of,
     figures,
+    idle,
     is_work,
     state_after,
 )
 from cluster_kit.observe.usage import Use, after, sample_of
-from cluster_kit.observe.user_requests import Asked
+from cluster_kit.observe.user_requests import ENDS, Asked
 from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster
 
@@ -92,14 +95,16 @@ class Appended(Sequence[T]):
 class RunState:
     """Everything observed of a run so far. `tasks` by name, in task order; times are Unix seconds.
 
-    `evaluators` are the tasks that score the training. `retries` is how often the engine may
-    restart each task, `lives` are those of each task's container, made from `events`. `left_out`
-    counts lines of tasks that are not among `entries`, since they are invalid or exceed the limits.
+    `evaluators` are the tasks that score the training, `servers` those that run no program.
+    `retries` is how often the engine may restart each task, `lives` are those of each task's
+    container, made from `events`. `left_out` counts lines of tasks that are not among `entries`,
+    since they are invalid or exceed the limits.
     """
 
     tasks: dict[str, TaskView]
     leader: str
     evaluators: frozenset[str] = frozenset()
+    servers: frozenset[str] = frozenset()
     retries: Mapping[str, int] = field(default_factory=dict)
     events: Appended[Event] = field(default_factory=lambda: Appended())
     entries: Appended[Entry] = field(default_factory=lambda: Appended())
@@ -117,6 +122,7 @@ class RunState:
             {t.name: TaskView(t.name, t.role, cluster.fixed_ip(t), t.gpus) for t in cluster.tasks},
             cluster.leader.name,
             frozenset(task.name for task in cluster.evaluators),
+            frozenset(task.name for task in cluster.tasks if not task.runs_program),
             {t.name: cluster.restarts(t) for t in cluster.tasks},
             loads=Loads.of(cluster),
         )
@@ -133,6 +139,8 @@ class RunState:
             restarts, state = lives.restarts(lives_of_task), now._reported_state(task.name)
             code = code_of(now.end_of(task.name))
             task = replace(task, state=state, exit_code=code, restarts=restarts)
+            if task.stepped_at and not now.is_of_last_life(task.name, task.stepped_at):
+                task = replace(task, **NO_SPEED)
         elif event.action == Action.DIE:
             state = State.RESTARTING if self._comes_back(event) else State.ENDED
             code = event.exit_code
@@ -190,13 +198,18 @@ class RunState:
             tasks = {**tasks, about[0]: replace(tasks[about[0]], **about[1])}
         task = tasks.get(entry.task)
         if task is not None:
-            state = state_after(task.state, entry) if self._is_current(entry) else task.state
-            task = replace(task, state=state, **figures(entry))
-            if isinstance(entry.event, End) and entry.event.stays and self._is_current(entry):
+            is_current, shown = self._is_current(entry), figures(entry, task.stepped_at)
+            state = state_after(task.state, entry) if is_current else task.state
+            task = replace(task, state=state, **{**shown, **({} if is_current else NO_SPEED)})
+            if isinstance(entry.event, End) and entry.event.stays and is_current:
                 code = task.exit_code
                 code = code_of(entry.event) if code in GOOD_CODES else code
                 task = replace(task, exit_code=code, usage=None)
             tasks = {**tasks, task.name: task}
+        if entry.task == self.leader and begins_anew(entry.event):
+            tasks = {
+                name: idle(one) if name in self.servers else one for name, one in tasks.items()
+            }
         loads = self.loads.with_entry(entry)
         return replace(self, tasks=tasks, entries=entries, stragglers=lag, loads=loads)
 
@@ -221,8 +234,8 @@ class RunState:
         return restarts_left > 0 and bool(death.exit_code) and not by_hand
 
     def own_restarts(self, task: str) -> int:
-        """How often the engine restarted a task since the user's last request for it."""
-        times = [one.time for one in self.requests if task in one.tasks]
+        """How often the engine restarted a task since a user last requested its restart."""
+        times = [one.time for one in self.requests if task in one.tasks and one.what in ENDS]
         if not times:
             return self.tasks[task].restarts
         return max(0, sum(start > times[-1] for start in self.starts(task)) - 1)

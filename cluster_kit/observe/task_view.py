@@ -17,7 +17,9 @@ from cluster_kit.contract.events import (
     Epoch,
     Evaluation,
     Event,
+    Failure,
     Ready,
+    Retry,
     Start,
     Step,
     Straggled,
@@ -181,8 +183,9 @@ class TaskView:
     `gpus` are what the engine was asked for, `gpus_seen` what TensorFlow found (None if it was not
     asked), `gpu_problem` how they differ, "" if they do not. `exit_code` is that of its last end,
     None while it runs. `step` is the global one, `own_steps` are those that the task itself has
-    made since its leader's program started. `counted_at` is when the kit has last counted them,
-    None if the program reports its steps. `checkpoint` is the last one that an evaluator has
+    made since its leader's program started. `stepped_at` is when they were last reported, `every_s`
+    the seconds between the last two reports, `counted` whether the kit counts them, since the
+    program reports none. `checkpoint` is the last one that an evaluator has
     scored; `straggler` is None unless the task is one now, `hot` unless it is a ps that holds the
     job up now. `usage` is what it uses now, None if it does not run. `out_of_memory` is whether a
     process of it was killed because its memory limit was reached.
@@ -198,7 +201,9 @@ class TaskView:
     step: int | None = None
     own_steps: int | None = None
     steps_per_s: float | None = None
-    counted_at: float | None = None
+    stepped_at: float | None = None
+    every_s: float | None = None
+    counted: bool = False
     loss: float | None = None
     accuracy: float | None = None
     map_50: float | None = None
@@ -238,6 +243,12 @@ class TaskView:
         return None if self.state in _STANDING or has_failed else self.steps_per_s
 
     @property
+    def shown_usage(self) -> Usage | None:
+        """What the task uses now: a frozen one only its memory."""
+        frozen = self.usage is not None and self.state is State.PAUSED
+        return Usage(self.usage.memory) if self.usage and frozen else self.usage
+
+    @property
     def lags(self) -> bool:
         """Whether the task works, and is a straggler."""
         return self.straggler is not None and self.state in _ALIVE
@@ -248,18 +259,24 @@ class TaskView:
         return self.hot is not None and self.state in _ALIVE
 
 
-STANDS_S = 60.0
+NO_SPEED: Mapping[str, Any] = dict.fromkeys(("steps_per_s", "stepped_at", "every_s"))
+"""The fields of a task that has reported no step since it began."""
+STANDS_S, STILL_S = 60.0, 5.0
 STANDS_STEPS = 5
-"""The kit counts steps every few seconds: none are made if it has counted none for STANDS_S, and
-for the time of STANDS_STEPS steps."""
+"""Steps are reported at about equal intervals: none are made if none is reported for STILL_S, and
+for the time of STANDS_STEPS steps and of as many intervals. While the interval is not known, the
+kit reports each step that it counts within STANDS_S."""
 
 
 def at_its_speed(view: TaskView, now: float) -> TaskView:
-    """The view with the speed 0 if the kit has long counted no step; `now` in Unix seconds."""
-    if view.counted_at is None or not view.steps_per_s:
+    """The view with the speed 0 if no step was reported for long; `now` in Unix seconds."""
+    if view.stepped_at is None or not view.steps_per_s:
         return view
-    stands_s = max(STANDS_S, STANDS_STEPS / view.steps_per_s)
-    return replace(view, steps_per_s=0.0) if now - view.counted_at > stands_s else view
+    if view.every_s is None and not view.counted:
+        return view  # a program that reports steps itself may do so at long intervals
+    still_s = STANDS_S if view.every_s is None else max(STILL_S, STANDS_STEPS * view.every_s)
+    stands_s = max(still_s, STANDS_STEPS / view.steps_per_s)
+    return replace(view, steps_per_s=0.0) if now - view.stepped_at > stands_s else view
 
 
 def is_work(entry: Entry) -> bool:
@@ -277,9 +294,23 @@ def state_after(state: State, entry: Entry) -> State:
         return state
     if isinstance(entry.event, End) and entry.event.stays:
         return State.ENDED
+    if begins_anew(entry.event):
+        return State.RUNNING
     if isinstance(entry.event, Ready):
         return State.READY if state is State.RUNNING else state
     return _REPORTED.get(type(entry.event), state)
+
+
+def begins_anew(event: Event) -> bool:
+    """Whether a program begins, or has failed and will begin again: it has made no step yet."""
+    return isinstance(event, Start | Failure | Retry)
+
+
+def idle(view: TaskView) -> TaskView:
+    """The view of a server whose leader's program begins: it has nothing to do yet."""
+    if view.state is not State.TRAINING:
+        return view
+    return replace(view, state=State.READY, **NO_SPEED)
 
 
 def code_of(event: Event | None, otherwise: int | None = None) -> int | None:
@@ -290,8 +321,10 @@ def code_of(event: Event | None, otherwise: int | None = None) -> int | None:
     return otherwise
 
 
-def figures(entry: Entry) -> dict[str, Any]:
+def figures(entry: Entry, stepped_at: float | None = None) -> dict[str, Any]:
     """The values of an entry that a table shows, by field of TaskView; {} if there are none.
+
+    `stepped_at` is when the task has last reported its speed before.
 
     A loss that is not finite is shown: the training has diverged.
     """
@@ -310,8 +343,11 @@ def figures(entry: Entry) -> dict[str, Any]:
     if loss is not None and (abs(loss) < HUGE or not math.isfinite(loss)):
         shown["loss"] = loss
     if "steps_per_s" in shown:
-        counted = isinstance(event, Step) and event.counted
-        shown["counted_at"] = entry.time if counted else None
+        shown["counted"] = isinstance(event, Step) and bool(event.counted)
+        shown["stepped_at"] = entry.time
+        shown["every_s"] = None if stepped_at is None else entry.time - stepped_at
+    elif begins_anew(event) or isinstance(event, Ready):
+        shown |= NO_SPEED
     scored = event.checkpoint if isinstance(event, Evaluation) else None
     if scored is not None and len(scored) <= _LONG:
         shown["checkpoint"] = scored

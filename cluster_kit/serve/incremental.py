@@ -14,11 +14,13 @@ from typing import Any
 
 from cluster_kit.contract.events import Step
 from cluster_kit.errors import EngineError, HostError
+from cluster_kit.observe import user_requests
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, fields_of, without_values
 from cluster_kit.observe.reconcile import is_told
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import TaskView
 from cluster_kit.observe.usage import sample_of
+from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.engine import Event, Subscription
 from cluster_kit.report.facts import (
     FIGURES,
@@ -68,6 +70,8 @@ class Growing:
         """Tasks whose last entry was a step: they can write many steps a second, and the first of
         several in a row is enough for lanes and marks."""
         self._repeats: dict[str, Entry] = {}
+        self._before: dict[str, float] = {}
+        """When each task reported the step before its last one."""
         self._began, self._until = float("inf"), 0.0
         self.checkpoints: Sequence[tuple[float, str]] = ()
         self._told: dict[tuple[str, str], int] = {}
@@ -109,6 +113,8 @@ class Growing:
         self._curves.told(entry)
         if isinstance(entry.event, Step) and entry.task in self._steps:
             before = self._repeats.get(entry.task)
+            if before is not None:
+                self._before[entry.task] = before.time
             event = replace(before.event, **fields_of(entry.event)) if before else entry.event
             self._repeats[entry.task] = replace(entry, event=event)
             return
@@ -122,12 +128,22 @@ class Growing:
 
     def _catch_up(self, task: str) -> None:
         if entry := self._repeats.pop(task, None):
-            self.seen = replace(self.seen.with_entry(entry), entries=self.seen.entries)
+            seen = self.seen.with_entry(entry)
+            view, before = seen.tasks[task], self._before.pop(task, None)
+            if before is not None:
+                view = replace(view, every_s=entry.time - before)
+            tasks = {**seen.tasks, task: view}
+            self.seen = replace(seen, tasks=tasks, entries=self.seen.entries)
 
     def note_checkpoints(self, checkpoints: Sequence[tuple[float, str]]) -> None:
         """Set the checkpoints that exist now."""
         self._changed |= list(checkpoints) != list(self.checkpoints)
         self.checkpoints = checkpoints
+
+    def note_requests(self, requests: Sequence[Asked]) -> None:
+        """Set the users' requests of this run."""
+        self._changed |= tuple(requests) != self.seen.requests
+        self.seen = replace(self.seen, requests=tuple(requests))
 
     def whole(self) -> Facts:
         """All facts, and `now`: the current state of each task."""
@@ -223,7 +239,7 @@ def share_of(task: TaskView, own_steps: int) -> float | None:
 
 def now_of(task: TaskView) -> Facts:
     """A task's current state, as a page shows it."""
-    use = task.usage
+    use = task.shown_usage
     return {
         "state": str(task.state),
         "straggler": task.lags,
@@ -333,6 +349,8 @@ class Reading:
         entries = self._progress.poll()
         if not self._known.are_all:
             entries = [without_values(entry, self._known.mask) for entry in entries]
+        asked = user_requests.read(self._run.path)
+        self._growing.note_requests([one for one in asked if one.time >= self._record.since])
         self._growing.add(self._happened.poll(), entries, self._usage.poll())
         began = time.monotonic()
         if began >= self._checkpoints_at:

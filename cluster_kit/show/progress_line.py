@@ -20,7 +20,8 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Progress:
-    """`step` of `steps` (None if the last step is unknown), and the rate of the last reports.
+    """`step` of `steps` (None if the last step is unknown), and the rate of the last reports; it is
+    None and the job `stands` if no step is made now.
 
     `epoch` is the last finished one. The rate is `settled` if it is the speed of the training: a
     program's first report includes the time to build graphs.
@@ -32,6 +33,7 @@ class Progress:
     images_per_step: float | None
     epoch: int | None
     settled: bool
+    stands: bool = False
 
     @property
     def share(self) -> float | None:
@@ -49,6 +51,8 @@ class Progress:
     def words(self) -> str:
         """`step 240 of 360, 2 s left, 66 steps/s, 2,112 images/s`: the end can be cut off."""
         parts = [f"step {self.step:,}" + (f" of {self.steps:,}" if self.steps else "")]
+        if self.stands:
+            parts.append("no steps now")
         if self.left_s:
             parts.append(f"{duration(self.left_s, digits=0)} left")
         if self.steps_per_s:
@@ -84,13 +88,15 @@ def progress_of(seen: RunState) -> Progress | None:
             case Start():
                 break
     later = rates[:-1] if len(rates) < RECENT else rates  # without the first report of this start
+    stands = bool(rates) and leader.steps_per_s == 0
     return Progress(
         step=leader.step,
         steps=None if steps is None else int(steps),
-        steps_per_s=statistics.median(later or rates) if rates else None,
+        steps_per_s=statistics.median(later or rates) if rates and not stands else None,
         images_per_step=images_per_step,
         epoch=epoch,
         settled=len(later) >= SETTLED or (len(later) > 1 and max(later) <= 2 * min(later)),
+        stands=stands,
     )
 
 

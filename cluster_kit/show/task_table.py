@@ -61,7 +61,7 @@ class Group:
     @property
     def usage(self) -> Usage | None:
         """The sum over all tasks; None if no task reports its usage."""
-        usages = [task.usage for task in self.tasks if task.usage]
+        usages = [usage for task in self.tasks if (usage := task.shown_usage)]
         if not usages:
             return None
         return Usage(
@@ -173,7 +173,7 @@ def _of_task(task: TaskView) -> dict[str, Cell]:
         "steps/s": _figure(task.shown_speed, ".1f"),
         "loss": _figure(task.loss, ".4f"),
         **{name: _figure(getattr(task, score), ".4f") for score, name in _SCORES.items()},
-        **_used(task.usage),
+        **_used(task.shown_usage),
     }
 
 
@@ -212,7 +212,7 @@ def _gpus(task: TaskView) -> str:
     requested = ",".join(map(without_kind, task.gpus)) or "-"
     if task.gpu_problem:
         return f"{requested} (sees {len(task.gpus_seen or ())})"
-    busy = task.usage.gpu_busy if task.usage else None
+    busy = task.shown_usage.gpu_busy if task.shown_usage else None
     return requested if busy is None else f"{requested} ({busy:.0%})"
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.observe.state import RunState
+from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.docker.docker_engine import Event
-from tests.unit.stories import CLUSTER, Story
+from tests.entries import as_entry
+from tests.unit.stories import CLUSTER, Story, container
 
 
 def test_an_event_of_an_unknown_task_changes_nothing() -> None:
@@ -38,6 +44,47 @@ def test_a_task_goes_through_its_states_and_counts_its_restarts() -> None:
     ]  # fmt: skip
     task = story.seen.tasks["ps-0"]
     assert (task.restarts, task.exit_code, task.step) == (1, None, 10)
+
+
+def test_a_program_that_begins_again_trains_no_more_and_neither_do_its_servers() -> None:
+    story = Story.of()
+    steps: list[tuple[str, dict[str, Any]]] = [("chief-0", {"step": 40, "steps_per_s": 50.0})]
+    steps += [(name, {"own_steps": 20, "steps_per_s": 25.0}) for name in ("worker-0", "worker-1")]
+    reports: list[tuple[float, str, str, dict[str, Any]]] = [
+        (1.0, name, "ready", {}) for name in ("worker-0", "worker-1", "chief-0")
+    ]
+    reports += [(2.0, name, "step", about) for name, about in steps]
+    reports += [(3.0, "chief-0", "failure", {"exit_code": 1}), (4.0, "chief-0", "retry", {})]
+    for time, name, event, about in reports:
+        story = story.says(time, name, event, **about)
+        if event == "step":
+            assert story.seen.tasks[name].state == "training"
+    states = {name: story.seen.tasks[name] for name in ("chief-0", "worker-0", "worker-1")}
+    boxes = [container(name, state="running", exit_code=None, oom=False) for name in states]
+    entries = [as_entry(name, time, event, about) for time, name, event, about in reports]
+    for views in (list(states.values()), from_containers(boxes, entries)):
+        assert [view.state for view in views] == ["running", "ready", "ready"]
+        assert [view.shown_speed for view in views] == [None] * 3
+        assert [view.shown_step for view in views] == [40, 20, 20]
+
+
+def test_a_task_that_starts_again_has_no_speed() -> None:
+    story = Story.of().says(2, "worker-0", "step", own_steps=9, steps_per_s=9.0)
+    again = story.dies(3, "worker-0", 137).start(4, "worker-0")
+    assert again.seen.tasks["worker-0"].shown_speed is None
+    late = again.says(2.9, "worker-0", "step", own_steps=9, steps_per_s=9.0)
+    assert late.seen.tasks["worker-0"].shown_speed is None
+
+
+@pytest.mark.parametrize(("what", "state"), [("kill", "ended"), ("restart", "restarting")])
+def test_only_a_requested_restart_renews_the_retries(what: str, state: str) -> None:
+    """The engine counts a kill from the page like a crash."""
+    story, asked = Story.of(), []
+    for time in (10.0, 20.0, 30.0, 40.0):
+        asked.append(Asked(time, what, ("worker-0",), from_page=True))
+        story = Story(replace(story.seen, requests=tuple(asked))).dies(time + 0.1, "worker-0", 137)
+        before, story = story, story.start(time + 1, "worker-0")
+    assert before.seen.tasks["worker-0"].state == state
 
 
 def test_a_report_that_comes_before_the_engines_start_counts() -> None:

@@ -126,6 +126,28 @@ def test_a_job_that_hangs_has_no_speed(
     assert from_containers([running], steps, usage)[0].shown_speed == shown
 
 
+@pytest.mark.parametrize(("later", "shown"), [(7.5, 26.0), (9, 0.0)])
+def test_a_program_that_reported_steps_and_stands_has_no_speed(later: float, shown: float) -> None:
+    steps = [as_entry("chief-0", at, "step", {"step": at, "steps_per_s": 26}) for at in (1, 2, 3)]
+    story = Story.of().start(0, "chief-0")
+    for step in steps:
+        story = Story(story.seen.with_entry(step))
+    assert story.uses(later, "chief-0", 1, 1, 0).seen.tasks["chief-0"].shown_speed == shown
+    usage = [replace(entry(later), task="chief-0")]
+    running = container("chief-0", state="running")
+    assert from_containers([running], steps, usage)[0].shown_speed == shown
+
+
+def test_a_frozen_task_uses_only_memory() -> None:
+    story = Story.of().uses(1, "ps-0", 1, 5, 0).uses(2, "ps-0", 2, 5, 9)
+    running = story.seen.tasks["ps-0"]
+    assert running.shown_usage == running.usage == Usage(5, cpus=1, rx_bps=0, tx_bps=9)
+    frozen = Story(story.seen.with_event(Event(3, "pause", "ps-0", None))).uses(
+        2.9, "ps-0", 3, 5, 9
+    )
+    assert frozen.seen.tasks["ps-0"].shown_usage == Usage(5)
+
+
 def test_usage_files_are_next_to_progress_files_and_read_separately(tmp_path: Path) -> None:
     folder = tmp_path / "progress"
     folder.mkdir()

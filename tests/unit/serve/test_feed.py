@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from cluster_kit.observe import user_requests
 from cluster_kit.serve import incremental, pages
 from cluster_kit.serve.pages import Feed
 from cluster_kit.util.untrusted import Folder
 from tests.make import cluster
-from tests.unit.serve.made_up import MadeUp
+from tests.unit.serve.made_up import BEGAN, MadeUp
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +90,16 @@ def test_only_new_data_is_read(made: MadeUp, monkeypatch: pytest.MonkeyPatch) ->
     opened.clear()
     one.look()
     assert opened == ["worker-1.jsonl"]
+
+
+def test_what_a_user_requested_is_no_fault(made: MadeUp) -> None:
+    user_requests.write(made.run.path, "kill", ["ps-0"], BEGAN + 5, from_page=True)
+    made.happens("ps-0", 5.1, "die", 137)
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    tasks = messages(one.whole())["run"]["run"]["tasks"]
+    (facts,) = [task for task in tasks if task["name"] == "ps-0"]
+    assert [mark["kind"] for mark in facts["marks"]] == ["asked"]
 
 
 def test_the_end_equals_the_report_of_the_run(made: MadeUp) -> None:

@@ -55,6 +55,16 @@ class Page:
         return next(one for one in curves if one["name"] == name)
 
 
+def test_a_page_that_is_opened_later_shows_that_a_job_stands() -> None:
+    steps = [told(at, "chief-0", "step", step=at, steps_per_s=10.0) for at in range(2, 60)]
+    used = as_entry("chief-0", 70, "usage", {
+        "cpu_s": 1, "memory": 1, "rx_bytes": 0, "tx_bytes": 0,
+    })  # fmt: skip
+    growing = Growing(CLUSTER, About("run"))
+    growing.add(started(), steps, [used])
+    assert growing.whole()["now"]["chief-0"]["steps_per_s"] == 0
+
+
 def usage_of(run: Evidence) -> list[Entry]:
     return [
         as_entry(one.task, one.time, "usage", {

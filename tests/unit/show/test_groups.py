@@ -94,6 +94,12 @@ def test_unknown_figures_are_not_shown() -> None:
     assert progress_of(ended) is None
 
 
+def test_a_job_that_stands_has_neither_speed_nor_remaining_time() -> None:
+    of = as_entry("chief-0", 1.0, "training", {"steps": 1000})
+    found = progress_of(training(of, *(step(1 + n, n) for n in (1, 2, 3)), step(9, 3, 0.0)))
+    assert found is not None and found.words == "step 3 of 1,000, no steps now"
+
+
 def test_a_restarted_program_has_the_rate_since_its_start() -> None:
     again = as_entry("chief-0", 5.0, "start", {"attempt": 2})
     found = progress_of(training(step(2, 100, 90.0), again, step(6, 50, 10.0)))
@@ -177,4 +183,4 @@ def test_functions_that_a_coordinator_waits_for_are_counted() -> None:
     ids=["a step", "all done", "another attempt", "what a program of the user's wrote"],
 )
 def test_functions_that_are_finished_or_of_earlier_attempts_are_not_waited_for(over: Entry) -> None:
-    assert waited_for(training(step(1, 7), functions(2, 31, 40), over)) == ""
+    assert "functions" not in waited_for(training(step(1, 7), functions(2, 31, 40), over))
