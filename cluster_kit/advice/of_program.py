@@ -16,6 +16,7 @@ from cluster_kit.advice.sources import Hint, Source, read
 from cluster_kit.advice.strategies import (
     always,
     check_alone,
+    check_class_weights,
     check_cluster_specs,
     check_coordinator,
     check_generators,
@@ -378,6 +379,7 @@ def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tup
         check_generators,
         check_tf_config,
         check_sharding,
+        check_class_weights,
         check_python2,
     ):
         hints += rule_of_text(sources)

@@ -858,8 +858,7 @@ def check_sharding(sources: list[Source]) -> Iterator[Hint]:
     """Yields hints on `shard` with `input_pipeline_id` if ParameterServerStrategy is the only
     strategy.
     """
-    names = {last_name(node) for source in sources for node in source.nodes}
-    if STRATEGY not in names or names & OTHERS:
+    if not _only_coordinates(sources):
         return
     for source in sources:
         for node in source.nodes:
@@ -871,6 +870,31 @@ def check_sharding(sources: list[Source]) -> Iterator[Hint]:
                     "the data",
                     "write `from cluster_kit_input import shard`, and `shard(dataset)`",
                 )
+
+
+def check_class_weights(sources: list[Source]) -> Iterator[Hint]:
+    """Yields hints on `fit` with `class_weight` if ParameterServerStrategy is the only strategy."""
+    if not _only_coordinates(sources):
+        return
+    for source in sources:
+        for node in source.nodes:
+            if not isinstance(node, ast.Call) or last_name(node.func) != "fit":
+                continue
+            weights = _keyword(node, "class_weight")
+            if weights and not (isinstance(weights, ast.Constant) and weights.value is None):
+                yield source.hint(
+                    node,
+                    "`fit` gets `class_weight`",
+                    f"under {STRATEGY} Keras ignores it without a word: all examples count alike",
+                    "let the dataset have the weights, as the third part of each example: "
+                    "`dataset.map(lambda x, y: (x, y, tf.where(y > 0.5, 3.0, 1.0)))`",
+                )
+
+
+def _only_coordinates(sources: list[Source]) -> bool:
+    """Whether ParameterServerStrategy is the only strategy."""
+    names = {last_name(node) for source in sources for node in source.nodes}
+    return STRATEGY in names and not names & OTHERS
 
 
 def _by_id(call: ast.Call) -> bool:

@@ -1,5 +1,5 @@
-"""Sharding by `input_pipeline_id` under ParameterServerStrategy is detected; elsewhere it is
-correct."""
+"""Sharding by `input_pipeline_id`, and class weights, under ParameterServerStrategy are detected;
+elsewhere they are correct."""
 
 from __future__ import annotations
 
@@ -51,3 +51,25 @@ def test_a_tutorials_program_gets_the_warning() -> None:
     path = ROOT / "tests" / "e2e" / "programs" / "keras_fit.py"
     (hint,) = advise(path, manifest(program=str(path), style="all-tasks"))
     assert (hint.location, "input_pipeline_id" in hint.what) == ("keras_fit.py:26", True)
+
+
+FIT = "model.fit(data, epochs=2, class_weight={0: 1.0, 1: 3.0})\n"
+
+
+def test_class_weights_under_a_coordinator_are_named(tmp_path: Path) -> None:
+    found = [h for h in hints(COORDINATED + FIT, tmp_path) if "class_weight" in h.what]
+    assert [(h.location, "Keras ignores it" in h.rule) for h in found] == [("train.py:3", True)]
+    assert "tf.where(" in found[0].fix
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COORDINATED.replace("ParameterServer", "MultiWorkerMirrored") + FIT,
+        COORDINATED + "if many:\n    s = tf.distribute.MultiWorkerMirroredStrategy()\n" + FIT,
+        COORDINATED + FIT.replace("{0: 1.0, 1: 3.0}", "None"),
+        COORDINATED + FIT.replace(", class_weight={0: 1.0, 1: 3.0}", ""),
+    ],
+)
+def test_class_weights_elsewhere_are_accepted(text: str, tmp_path: Path) -> None:
+    assert not [h for h in hints(text, tmp_path) if "class_weight" in h.what]
