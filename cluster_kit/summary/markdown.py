@@ -123,8 +123,8 @@ def _file(reference: str, workspace: Workspace) -> Path:
 
 def _newest(workspace: Workspace) -> RunDirectory:
     """The run that ended last; raises UsageError if there is none."""
-    outcomes = [run / "outcome.json" for run in workspace.latest_runs().values()]
-    outcomes = [file for file in outcomes if file.is_file()]
+    files = (workspace.root / "runs").glob("*/*/outcome.json")
+    outcomes = [file for file in files if file.is_file() and not file.parent.is_symlink()]
     if not outcomes:
         raise UsageError(
             f"no run in {workspace.root / 'runs'} has ended yet",

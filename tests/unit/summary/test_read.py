@@ -90,6 +90,14 @@ def test_without_its_newest_run_a_cluster_has_the_one_before(workspace: Workspac
     assert [past.newest for past in runs_of(workspace)] == [True]
 
 
+def test_while_the_newest_run_goes_on_the_one_before_has_ended_last(workspace: Workspace) -> None:
+    run = saved(workspace.root, outcome())
+    (run.parent / "20990302-100000" / "output").mkdir(parents=True)
+    (run.parent / "latest").unlink()
+    (run.parent / "latest").symlink_to("20990302-100000")
+    assert read("", workspace).outcome.run == str(run)
+
+
 @pytest.mark.parametrize(("code", "reason"), [(2, "manifest"), (3, "host"), (4, "engine"),
                                               (130, "interrupted"), (1, "internal")])  # fmt: skip
 def test_a_run_that_never_started_has_its_error(
