@@ -300,6 +300,9 @@ class EventView:
     def phase(self, text: str) -> None:
         self._on_event(RunEvent("phase", text))
 
+    def note(self, text: str) -> None:
+        self._on_event(RunEvent("phase", text))
+
     def warn(self, text: str) -> None:
         self._on_event(RunEvent("warning", text))
 

@@ -48,7 +48,7 @@ from cluster_kit.run.run import (
 from cluster_kit.run.run_directory import read_events, save_events
 from cluster_kit.run.start import refuse_if_not_shared
 from cluster_kit.run.verdict import Ending, unready
-from cluster_kit.run.watch import Watch
+from cluster_kit.run.watch import Watch, goes_on
 from cluster_kit.show.view import View
 from cluster_kit.util.changes import Watched
 from cluster_kit.util.debug_log import Recording
@@ -149,7 +149,7 @@ def _attend(run: Run, start: Start, listener: Listener, *, leaves: bool = False)
         cluster = start()
         watch = _watch(run, cluster, listener)
         places = f"{_published(cluster)}{companions.begin(run, cluster)}"
-        run.view.phase(f"running {cluster.name} on {run.platform.place(cluster)}{places}")
+        run.view.phase(f"{goes_on(run, cluster)}{places}")
         if waiting := task_of(cluster):
             run.view.phase(words(waiting))
         _follow(run, joined_at)

@@ -26,6 +26,7 @@ from cluster_kit.run.recovery import Absence, EndedByEngine, Recovery
 from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import read_events, save_events
 from cluster_kit.run.verdict import Ending, awaited_in_vain, starved
+from cluster_kit.show.view import View
 from cluster_kit.util.masking import masker
 
 FOLLOW_S = 15.0
@@ -97,12 +98,15 @@ class Requests:
     """Reports new requests and restarts in the state of one run, and tasks ended from outside.
 
     Args:
-        tell: called with a sentence.
+        view: it shows what happens, and what the run waits for.
+        running: the run's step while it waits for nothing.
         follow: called when tasks run again, to follow their logs again.
     """
 
-    def __init__(self, tell: Callable[[str], None], follow: Callable[[], None]) -> None:
-        self._tell = tell
+    def __init__(self, view: View, running: str, follow: Callable[[], None]) -> None:
+        self._view = view
+        self._running = running
+        self._waits = False
         self._follow = follow
         self._told: set[Asked] = set()
         self._pending: Asked | None = None
@@ -112,27 +116,36 @@ class Requests:
         """Report new requests of users, that a stopped cluster continues, and what starts a task
         again that was ended from outside."""
         for one in seen.requests:
-            told_by_drill = one.what == user_requests.AWAY
-            if one not in self._told and one.what in user_requests.ENDS and not told_by_drill:
-                self._tell(_beginning(one, seen))
+            if one not in self._told and one.tasks:
+                self._begins(one, seen)
             self._told.add(one)
         pending, before = absences.pending_request(seen), self._pending
         self._pending = pending
         if before is not None and pending is None and seen.started_at(seen.leader) > before.time:
             if before.what == user_requests.STOP:
-                self._tell("the cluster was started again: the watch continues")
+                self._view.note("the cluster was started again: the watch continues")
             self._follow()
-        for task, ended in absences.ended_by_hand(seen).items():
+        ended_by_hand = absences.ended_by_hand(seen)
+        for task, ended in ended_by_hand.items():
             if now - ended > RESTARTED_S and (task, ended) not in self._told_ends:
                 self._told_ends.add((task, ended))
-                self._tell(f"{task} was ended: `cluster-kit restart {task}` starts it")
+                self._waits = True
+                self._view.phase(f"{task} was ended: `cluster-kit restart {task}` starts it")
+        if self._waits and pending is None and not self._told_ends & {*ended_by_hand.items()}:
+            self._waits = False
+            self._view.phase(self._running)
 
-
-def _beginning(one: Asked, seen: RunState) -> str:
-    """A text about the request, short enough for a terminal with 80 columns."""
-    if one.what == user_requests.STOP:
-        return f"stopped on request at {one.at}: `cluster-kit start` continues it"
-    return f"{absences.restarted(one, seen)} at {one.at}: a user requested it"
+    def _begins(self, one: Asked, seen: RunState) -> None:
+        """Report a request, in a text that fits a terminal with 80 columns."""
+        if one.what == user_requests.STOP:
+            self._waits = True
+            self._view.phase(f"stopped on request at {one.at}: `cluster-kit start` continues it")
+        elif one.what == user_requests.RESTART:
+            how = absences.restarted(one, seen)
+            self._view.note(f"{how} at {one.at}: a user requested it")
+        elif one.what in absences.FROM_PAGE:
+            how = absences.FROM_PAGE[one.what]
+            self._view.note(f"{one.tasks[0]} was {how} at {one.at} from the page")
 
 
 POLL_S = 0.2
@@ -143,6 +156,11 @@ START_S = 30.0
 """Seconds: after an `up` was killed, the engine may still start containers, at 0.2 s each."""
 
 Show = Callable[[RunState], None]
+
+
+def goes_on(run: Run, cluster: Cluster) -> str:
+    """The run's step from its start to its end, in a few words."""
+    return f"running {cluster.name} on {run.platform.place(cluster)}"
 
 
 class Watch:
@@ -178,7 +196,7 @@ class Watch:
         self._recovery = Recovery(run, cluster, self._timeline)
         self._listener = listener
         self._absence = absence
-        self._requests = Requests(run.view.phase, follow)
+        self._requests = Requests(run.view, goes_on(run, cluster), follow)
         self._joins = listener.is_behind
         if self._joins:
             self._add(read_events(run.directory, run.since))

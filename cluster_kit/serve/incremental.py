@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster_kit.contract.events import Step
 from cluster_kit.errors import EngineError, HostError
-from cluster_kit.observe import user_requests
+from cluster_kit.observe import absences, user_requests
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, fields_of, without_values
 from cluster_kit.observe.reconcile import is_told
 from cluster_kit.observe.state import RunState
@@ -155,18 +155,20 @@ class Growing:
             ]}
             for chart in self._curves.charts()
         ]  # fmt: skip
-        return {"run": facts, "now": self._now(self.seen.tasks.values()), "figures": HEADINGS}
+        now = self._now(self.seen.tasks.values())
+        return {"run": facts, "now": now, "figures": HEADINGS, "stopped": self._is_stopped}
 
     def news(self) -> Facts | None:
         """The changes since the last call; None if there are none.
 
-        `run`: all facts except the curves, if one of these facts has changed. `points`: the points
-        to add to curves; they replace all points from number `at` on.
+        `run`: all facts except the curves, and `stopped`, if one of these has changed. `points`:
+        the points to add to curves; they replace all points from number `at` on.
         """
         new: Facts = {}
         if self._changed or self._began != self._told_began:
             new["run"] = self._facts()
             del new["run"]["charts"]
+            new["stopped"] = self._is_stopped
             self._changed, self._told_began = False, self._began
         if self._sent_more:
             new["traffic"] = traffic_facts(self._traffic.edges())
@@ -205,6 +207,12 @@ class Growing:
         )  # fmt: skip
         facts = facts_with(run, (), self._traffic.edges(), self._until + TICK_S)
         return _open(facts, self._seconds)
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether all tasks were stopped on request, until `start`."""
+        request = absences.pending_request(self.seen)
+        return request is not None and request.what == user_requests.STOP
 
     def _now(self, tasks: Iterable[TaskView]) -> dict[str, Facts]:
         own_steps = sum(one.own_steps or 0 for one in self.seen.tasks.values())

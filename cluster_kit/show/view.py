@@ -85,6 +85,9 @@ class PlainView:
     def phase(self, text: str) -> None:
         self._line(text)
 
+    def note(self, text: str) -> None:
+        self._line(text)
+
     def warn(self, text: str) -> None:
         self._line(f"warning: {text}")
 
@@ -138,6 +141,9 @@ class LiveView:
     def phase(self, text: str) -> None:
         self._phase = text
         self._open()
+
+    def note(self, text: str) -> None:
+        self._console.print(Text(text, "yellow"), soft_wrap=True)
 
     def warn(self, text: str) -> None:
         self._console.print(Text.assemble(("warning: ", "bold yellow"), text), soft_wrap=True)
@@ -230,6 +236,10 @@ class View(Protocol):
         """Show the run's current step, in a few words."""
         ...
 
+    def note(self, text: str) -> None:
+        """Show something that has happened, which is not the run's step."""
+        ...
+
     def warn(self, text: str) -> None:
         """Show a warning."""
         ...
@@ -264,6 +274,9 @@ class QuietView:
         pass
 
     def phase(self, text: str) -> None:
+        pass
+
+    def note(self, text: str) -> None:
         pass
 
     def warn(self, text: str) -> None:

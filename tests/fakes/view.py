@@ -34,6 +34,9 @@ class RecordingView:
     def phase(self, text: str) -> None:
         self.phases.append(text)
 
+    def note(self, text: str) -> None:
+        self.phases.append(text)
+
     def warn(self, text: str) -> None:
         self.warnings.append(text)
 

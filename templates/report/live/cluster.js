@@ -13,7 +13,7 @@ function showRun(told) {
     return log.anew("");
   }
   const same = live.run && live.run.run === told.run.run, view = [zoom.now, zoom.whole];
-  Object.assign(live, { run: linkLogs(told.run), now: told.now, figures: told.figures || [], other: false });
+  Object.assign(live, { run: linkLogs(told.run), now: told.now, figures: told.figures || [], stopped: told.stopped, other: false });
   live.pictures = show([live.run], body);
   if (same && !(view[0][0] === view[1][0] && view[0][1] === view[1][1])) zoom.set(...view[0]);
   live.table = Object.keys(told.now).length ? nowSection(cluster, live.run.tasks, controls) : null;
@@ -30,6 +30,7 @@ function showTrouble(words) {
 function showNews(news) {
   if (!live.run) return;
   live.other = addNews(live, news) || live.other;
+  live.stopped = news.stopped ?? live.stopped;
   live.anew = live.anew || Boolean(news.run);
   live.sent = live.sent || Boolean(news.run || news.traffic);
   if (news.now) live.table?.update(news.now);
@@ -56,7 +57,7 @@ function redraw() {
   if (took > REDRAW_MS / 10) live.due = setTimeout(redraw, took * 10);
 }
 
-const running = () => { if (live.table) body.querySelector(".badge").textContent = live.table.runs() ? "running" : "not running"; };
+const running = () => { if (live.table) body.querySelector(".badge").textContent = live.table.runs() ? "running" : live.stopped ? "stopped" : "not running"; };
 
 function redrawFigures(run) {
   zoom.followers = zoom.followers.filter((follow) => follow !== live.pictures.follow);

@@ -8,16 +8,22 @@ const ALIVE = ["running", "ready", "training", "scoring"];
 const VERBS = { stop: (state) => ALIVE.includes(state), kill: (state) => ALIVE.includes(state), freeze: (state) => ALIVE.includes(state), thaw: (state) => state === "paused", restart: () => true };
 const said = element("span", { class: "soft", id: "said", role: "status" });
 
+// What was done is soon no longer so: a frozen task is started again.
+const SAID_MS = 10000;
+let saidUntil = 0;
+
 // What ends work is asked once, as by the verb in a terminal.
 const ASKED = { stop: (whom) => `Stop ${whom}?`, kill: (whom) => `Kill ${whom}, as if it had crashed?` };
 
 async function control(path, what, whom) {
   if (ASKED[what] && !confirm(ASKED[what](whom))) return;
+  clearTimeout(saidUntil);
   said.textContent = "…";
   try {
     const response = await fetch(`/control/${path}`, { method: "POST", headers: bearer });
     said.textContent = (await response.text()).trim().replace(/^\d+: /, "").replaceAll("\n", " → ");
   } catch { said.textContent = "the connection is lost"; }
+  saidUntil = setTimeout(() => { said.textContent = ""; }, SAID_MS);
 }
 
 const button = (cluster, what, path, whom = `all tasks of ${cluster}`) => element("button", { type: "button", "data-verb": what, onclick: () => control(`${encodeURIComponent(cluster)}/${path}`, what, whom) }, what);

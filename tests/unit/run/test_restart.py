@@ -35,6 +35,17 @@ def test_a_restarted_worker_is_not_reported_as_a_crash(stage: Stage) -> None:
     assert stage.is_clean()
 
 
+def test_what_was_done_from_the_page_is_shown_where_the_run_is_watched(stage: Stage) -> None:
+    def kill() -> None:
+        lifecycle.note(
+            stage.host, [box(stage, "worker-1").shown()], "kill", ["worker-1"], from_page=True
+        )
+
+    do(stage, 2.0, kill)
+    (note,) = stage.up().notes
+    assert note.removesuffix(": a person did it") in stage.view.phases
+
+
 def test_with_the_leader_all_tasks_are_restarted_and_the_run_is_watched_further(
     stage: Stage,
 ) -> None:

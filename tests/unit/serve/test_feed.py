@@ -102,6 +102,17 @@ def test_what_a_user_requested_is_no_fault(made: MadeUp) -> None:
     assert [mark["kind"] for mark in facts["marks"]] == ["asked"]
 
 
+def test_a_stopped_cluster_is_told_apart_from_one_that_has_ended(made: MadeUp) -> None:
+    one = Feed(made.site, "demo")
+    settled(one, made)
+    assert messages(one.whole())["run"]["stopped"] is False
+    tasks = [task.name for task in made.cluster.tasks]
+    user_requests.write(made.run.path, "stop", tasks, BEGAN + 5)
+    for name in tasks:
+        made.happens(name, 6.0, "die", 143)
+    assert settled(one, made)["news"]["stopped"] is True
+
+
 def test_the_end_equals_the_report_of_the_run(made: MadeUp) -> None:
     one = Feed(made.site, "demo")
     settled(one, made)

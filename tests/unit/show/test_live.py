@@ -44,6 +44,16 @@ def test_the_live_table_stops_at_a_screenful_and_says_so(height: int, hidden: in
         assert (f"and {hidden} more tasks" if hidden else f"worker {TIMES}60") in shown(on)
 
 
+def test_what_has_happened_is_not_the_runs_step() -> None:
+    on = console(80, 24, terminal=True)
+    view = LiveView(on)
+    view.phase("running")
+    view.note("worker-1 was restarted")
+    view.close()
+    lines = CONTROL.sub("", shown(on)).splitlines()
+    assert lines[0] == "worker-1 was restarted" and "running" in lines[1]
+
+
 def test_the_time_is_the_runs_own_also_after_attach() -> None:
     on = console(80, 24, terminal=True)
     view = LiveView(on)
