@@ -203,6 +203,7 @@ LONGEST_STEM = 28
 limit."""
 ACTION = Path(".github", "actions", "cluster-kit")
 GITLAB = Path(".gitlab")
+_TOGETHER = "them with what the manifest names (program, data, requirements)"
 
 
 def ci_files(system: str, name: str, workspace: Workspace, kit: Source) -> Addition:
@@ -232,7 +233,7 @@ def _github(name: str, folder: Path, kit: Source) -> Addition:
     content = (paths.FILES / "action.yml").read_bytes()
     _add(action, content, "what the workflow does, step by step", files, about)
     _add_wheel(root / ACTION, kit, files, about)
-    return Addition(files, about, ("commit them, and push: the workflow runs",))
+    return Addition(files, about, (f"commit {_TOGETHER}, and push: the workflow runs",))
 
 
 def _gitlab(name: str, folder: Path, kit: Source) -> Addition:
@@ -242,7 +243,7 @@ def _gitlab(name: str, folder: Path, kit: Source) -> Addition:
     local = job.relative_to(root).as_posix()
     files: dict[Path, str | bytes] = {job: _rendered("gitlab", name, folder, root, kit, GITLAB)}
     about = {job: "the job: runs the cluster in each pipeline"}
-    lines = ["commit them, and push: the pipeline has the job"]
+    lines = [f"commit {_TOGETHER}, and push: the pipeline has the job"]
     if main.exists():
         lines.insert(0, f"write `- local: {local}` below `include:` in .gitlab-ci.yml")
     else:

@@ -119,6 +119,7 @@ def test_files_for_gitlab_do_not_change_an_existing_pipeline(
     assert yaml.safe_load(pipeline) == {"include": [{"local": ".gitlab/cluster-one.yml"}]}
     result = cli("new", "two", "--ci", "gitlab", "--kit", "cluster-kit==1.2")
     assert "write `- local: .gitlab/cluster-two.yml` below `include:`" in result.out
+    assert "commit them with what the manifest names (program, data" in result.out
     assert (root / ".gitlab-ci.yml").read_text() == pipeline
     read = yaml.safe_load((root / ".gitlab" / "cluster-two.yml").read_text())
     assert read["cluster two"]["timeout"] == "1h 30m", "the starter's deadline, 1 h, ends it first"
