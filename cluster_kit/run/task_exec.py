@@ -205,7 +205,7 @@ def profile(
     Args:
         say: called with a sentence when the trace begins.
     Raises:
-        HostError: the cluster is not up, or no task could be traced.
+        HostError: the cluster is not up, no task could be traced, or the asked one has ended.
         UsageError: the seconds or a task are invalid.
         EngineError: the container did not answer.
     """
@@ -218,23 +218,28 @@ def profile(
     output = reaching(engine).ask(profiler.id, command, round(seconds) + SAVES_S)
     facts = _facts(output)
     if facts is None:
+        if not any(one.id == profiler.id and _runs(one) for one in engine.containers(cluster)):
+            raise HostError(
+                f"{profiler.name} ended while it was traced",
+                "trace a run earlier, or for a shorter time: `--seconds`",
+            )
         raise _refusal(profiler, output)
     return Profile(facts, Path(profiler.output) / str(facts["folder"]))
 
 
 def _who_is_asked(containers: Sequence[Container], cluster: str) -> Container:
     """The task to send the request to: the leader if it runs, else another running task."""
-    running = [
-        one
-        for one in containers
-        if State.of_engine(one.state) is State.RUNNING and ROLES[one.role].trains
-    ]
+    running = [one for one in containers if _runs(one) and ROLES[one.role].trains]
     if not running:
         raise HostError(
             f"no task of {cluster} is running: nothing can be traced",
             f"`cluster-kit status {cluster}` shows what its tasks do",
         )
     return next((one for one in running if one.leader), running[0])
+
+
+def _runs(container: Container) -> bool:
+    return State.of_engine(container.state) is State.RUNNING
 
 
 def _facts(output: str) -> dict[str, Any] | None:
@@ -257,8 +262,9 @@ def _refusal(container: Container, output: str) -> HostError | EngineError:
             f"`cluster-kit status {container.cluster}` shows whether they train; a program that "
             "has not begun has no server yet: try again when it makes steps",
         )
-    tail = "\n".join(output.splitlines()[-5:]) or "nothing in time"
+    tail = "\n".join(output.splitlines()[-5:])
+    returned = f", but:\n{tail}" if tail else " in time"
     return EngineError(
-        f"{container.name} did not return a profile, but:\n{tail}",
+        f"{container.name} did not return a profile{returned}",
         f"`cluster-kit logs {container.cluster} {container.name}` shows what it does",
     )

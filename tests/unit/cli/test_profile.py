@@ -138,6 +138,24 @@ def test_a_trace_without_any_task_is_an_error(cli: Cli, engine: FakeEngine) -> N
     assert "`cluster-kit status demo`" in result.err
 
 
+def test_a_task_that_ends_while_it_is_traced_is_named(
+    cli: Cli, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(container_id: str, command: Sequence[str], within_s: int) -> str:
+        engine.up["demo"] = [replace(one, state="exited") for one in engine.up["demo"]]
+        return ""
+
+    monkeypatch.setattr(engine, "ask", ask)
+    result = cli("profile", "demo")
+    assert result.code == 3
+    assert "error: chief-0 ended while it was traced" in result.err and "--seconds" in result.err
+
+
+def test_no_answer_at_all_is_an_error(cli: Cli, engine: FakeEngine, monkeypatch) -> None:
+    monkeypatch.setattr(engine, "ask", lambda *_: "")
+    assert "error: chief-0 did not return a profile in time" in cli("profile", "demo").err
+
+
 @pytest.mark.parametrize("answer", ["", "usage: python3 -m trainer serve", "{broken", "{}"])
 def test_an_invalid_answer_is_an_error(cli: Cli, engine: FakeEngine, answer: str) -> None:
     engine.says = answer
