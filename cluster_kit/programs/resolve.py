@@ -233,8 +233,12 @@ EXTRA = "-with-"
 FILES = re.compile(
     r"(-r|-c|-e|--requirement|--constraint|--editable)\b|--find-links[= ](?!https?:)"
 )
+OWN = re.compile(r"(-e|--editable)\b|\.{1,2}(/[^.]*$|\[|$)")
+"""A package's directory, which is mostly the project's own."""
 VCS = re.compile(r"([^:]*@\s*)?(git|hg|svn|bzr)\+")
-PATHS = re.compile(r"\.{0,2}/|~|file:|[^:]*@\s*file:|(?!.*://).*\.(whl|zip|tar\.gz)\b")
+PATHS = re.compile(
+    r"\.{0,2}/|\.{1,2}(\[|$)|~|file:|[^:]*@\s*file:|(?!.*://).*\.(whl|zip|tar\.gz)\b"
+)
 
 
 def lines_of(text: str) -> dict[int, str]:
@@ -294,12 +298,13 @@ def read_requirements(name: str, folder: Path) -> Requirements:
     hint = "write packages as `name` or `name==version`, one a line"
     places = tuple(f"{path.name}:{number}" for number in lines)
     archive = "name an archive in its place: `NAME @ https://HOST/…/REF.tar.gz`"
+    beside = "remove the line: a program beside the package's directory can import it"
     problems = [
         Problem(
             "requirements",
             f"`{without_url_passwords(line)}`",
             rule,
-            archive if VCS.match(line) else hint,
+            archive if VCS.match(line) else beside if OWN.match(line) else hint,
             line=place,
         )
         for place, line in zip(places, lines.values(), strict=True)

@@ -14,6 +14,7 @@ WITH = f'{TRAIN}\nrequirements = "needs.txt"'
 PHOTOS = 'data = "photos"'
 MEND = "fix the line, or the one before it"
 PACKAGES = "write packages as `name` or `name==version`"
+BESIDE = "a program beside the package's directory can import it"
 CLASSES = "needs a folder of images for each class"
 
 
@@ -26,9 +27,9 @@ def needs(text: bytes, rule: str, hint: str = PACKAGES) -> Mistake:
     return files, WITH, "requirements", '"needs.txt"', rule, hint
 
 
-def needs_also(line: str, rule: str) -> Mistake:
+def needs_also(line: str, rule: str, hint: str = PACKAGES) -> Mistake:
     files = {"train.py": b"x = 1\n", "needs.txt": f"numpy\n{line}\n".encode()}
-    return files, WITH, "needs.txt:2", f"`{line}`", rule, PACKAGES
+    return files, WITH, "needs.txt:2", f"`{line}`", rule, hint
 
 
 def photos(rule: str, *names: str) -> Mistake:
@@ -79,7 +80,9 @@ MISTAKES: dict[str, Mistake] = {
     "requirements of nothing": needs(b"# later\n\n", "it names no package"),
     "a wheel of this host": needs_also("./dist/x.whl", "no path of this host"),
     "requirements of requirements": needs_also("-r more.txt", "this one file"),
-    "an editable package": needs_also("-e .", "this one file"),
+    "an editable package": needs_also("-e .", "this one file", BESIDE),
+    "the project's own package": needs_also(".[dev]", "no path of this host", BESIDE),
+    "a package next to the project": needs_also("../lib", "no path of this host", BESIDE),
     "no photos": photos("there are 0 folders", ""),
     "photos of one class": photos("there is 1 folder", "cat/1.jpg"),
     "a class without photos": photos("there is 1 folder", "cat/1.jpg", "dog/readme.md"),
