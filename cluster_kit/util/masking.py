@@ -31,6 +31,7 @@ is masked.
 Mask = Callable[[str], str]
 """Returns a text with MASK in place of each secret."""
 _PLAIN = frozenset(("true", "false", "none", "null", "auto", "basic", "default", "disabled"))
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?")
 _SECRET = re.compile(
     r"(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKEN|CREDENTIALS?|AUTH|APIKEY|KEY|PAT"
     r"|AUTHORIZATION|BEARER|JWT|COOKIE|WEBHOOK|CONNECTION_STRING)(_|[0-9]*$)"
@@ -237,8 +238,8 @@ def _texts(value: object) -> Iterator[str]:
 
 def _tells_nothing(value: str) -> bool:
     """Whether a value occurs in too many texts to be masked."""
-    plain = value.strip().lower() in _PLAIN or (value.isdecimal() and len(value) < LEAST_DIGITS)
-    return plain or len(value.strip(" \t\r\n*")) < SHORTEST
+    is_number = bool(_NUMBER.fullmatch(value)) and sum(map(str.isdigit, value)) < LEAST_DIGITS
+    return value.strip().lower() in _PLAIN or is_number or len(value.strip(" \t\r\n*")) < SHORTEST
 
 
 def masker(values: Iterable[str]) -> Mask:

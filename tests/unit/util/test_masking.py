@@ -35,6 +35,14 @@ LINES = st.lists(PIECES, max_size=4).map("\n".join)
 VALUES = st.one_of(PIECES, LINES, st.sampled_from([PEM, ACCOUNT]))
 
 
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def telling(value: str) -> set[str]:
     """Returns the parts of a value that no text may have: the whole, and its lines if they are long
     enough."""
@@ -44,7 +52,7 @@ def telling(value: str) -> set[str]:
         for one in found
         if len(one.strip(" \t\r\n*")) >= 4
         and one.strip().lower() not in PLAIN
-        and not (one.isdecimal() and len(one) < 8)
+        and not (is_number(one) and sum(map(str.isdigit, one)) < 8)
     }
 
 
@@ -74,6 +82,9 @@ def test_longer_values_are_masked_first_and_short_or_plain_ones_stay() -> None:
     kept = "true 1234 abc None 12345678"
     assert masked(kept, {"true", "1234", "abc", "None", ""}) == kept
     assert masked(kept, {"12345678"}) == "true 1234 abc None ***"
+    numbers = "lr=0.005 -0.25 1e-4 1.5e-10 .125"
+    assert masked(numbers, set(numbers.removeprefix("lr=").split())) == numbers
+    assert masked("0.1234567 1.5e-1000 5e-4x", {"0.1234567", "1.5e-1000", "5e-4x"}) == "*** *** ***"
 
 
 @st.composite
