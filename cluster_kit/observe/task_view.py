@@ -307,10 +307,9 @@ def begins_anew(event: Event) -> bool:
 
 
 def idle(view: TaskView) -> TaskView:
-    """The view of a server whose leader's program begins: it has nothing to do yet."""
-    if view.state is not State.TRAINING:
-        return view
-    return replace(view, state=State.READY, **NO_SPEED)
+    """The view of a server whose leader's program begins: it has done nothing yet."""
+    state = State.READY if view.state is State.TRAINING else view.state
+    return replace(view, state=state, own_steps=None, **NO_SPEED)
 
 
 def code_of(event: Event | None, otherwise: int | None = None) -> int | None:

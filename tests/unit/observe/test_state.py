@@ -65,7 +65,7 @@ def test_a_program_that_begins_again_trains_no_more_and_neither_do_its_servers()
     for views in (list(states.values()), from_containers(boxes, entries)):
         assert [view.state for view in views] == ["running", "ready", "ready"]
         assert [view.shown_speed for view in views] == [None] * 3
-        assert [view.shown_step for view in views] == [40, 20, 20]
+        assert [view.shown_step for view in views] == [40, None, None]
 
 
 def test_a_task_that_starts_again_has_no_speed() -> None:
