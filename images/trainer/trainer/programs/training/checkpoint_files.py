@@ -64,6 +64,17 @@ DAMAGED = (tf.errors.OpError, IndexError)
 """Errors of reading a file that is truncated, or is being replaced by a newer one."""
 
 
+PART = "/part_"
+
+
+def _parts_of(name: str, names: Iterable[str]) -> str:
+    """How many parts the variable has that `name` is or is a part of: `one piece`, `2 parts`, or
+    "" if `names` has none of it."""
+    whole = name.partition(PART)[0]
+    count = sum(one.startswith(whole + PART) for one in names)
+    return f"{count} parts" if count else "one piece" if whole in names else ""
+
+
 class Snapshot:
     """Writes and reads `variables`, which may be on any task, in this task.
 
@@ -113,6 +124,12 @@ class Snapshot:
         shapes = reader.get_variable_to_shape_map()
         for name, variable in self._variables.items():
             if shapes.get(name) != variable.shape.as_list():
+                there, here = _parts_of(name, shapes), _parts_of(name, self._variables)
+                if there and there != here:
+                    raise CheckpointError(
+                        f"{path} was saved with another number of ps: {name.partition(PART)[0]} is"
+                        f" in {there} there, and in {here} here"
+                    )
                 raise CheckpointError(
                     f"{path} belongs to another model: the shape of {name} is"
                     f" {shapes.get(name, 'missing')}, and should be {variable.shape.as_list()};"

@@ -85,6 +85,25 @@ def test_a_stop_within_an_epoch_loses_no_step(
     assert not (output / "interrupted").exists()
 
 
+@pytest.mark.parametrize(("before", "now"), [((4,), (2, 2)), ((2, 2), (4,)), ((2, 2), (1, 1, 2))])
+def test_a_state_of_another_number_of_ps_is_not_said_to_be_another_models(
+    tmp_path: Path, before: tuple[int, ...], now: tuple[int, ...]
+) -> None:
+    from trainer.programs.training.checkpoint_files import Snapshot
+    from trainer.programs.training.program import CheckpointError
+
+    def snapshot(sizes: tuple[int, ...]) -> Snapshot:
+        names = [f"w/part_{at}" for at in range(len(sizes))] if len(sizes) > 1 else ["w"]
+        variables = {
+            name: tf.Variable(tf.zeros(size)) for name, size in zip(names, sizes, strict=True)
+        }
+        return Snapshot(variables, tf.distribute.get_strategy(), "/device:CPU:0")
+
+    snapshot(before).write(str(tmp_path / "state"))
+    with pytest.raises(CheckpointError, match="was saved with another number of ps: w is in"):
+        snapshot(now).read(str(tmp_path / "state"))
+
+
 def within_an_epoch(leader: subprocess.Popen, read) -> int:
     """Wait until a step of the first epoch was reported; returns the step."""
     until = time.monotonic() + 90

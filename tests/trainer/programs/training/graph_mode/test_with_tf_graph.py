@@ -33,6 +33,7 @@ from trainer.programs.training.graph_mode import checkpoint_saver, counters  # n
 from trainer.programs.training.graph_mode.job import ModelLoss  # noqa: E402
 from trainer.programs.training.graph_mode.replica_graph import updates_of  # noqa: E402
 from trainer.programs.training.graph_mode.run import run  # noqa: E402
+from trainer.programs.training.graph_mode.session_start import RoundsThread  # noqa: E402
 from trainer.programs.training.program import CheckpointError, Diverged  # noqa: E402
 
 tf1 = tf.compat.v1
@@ -100,6 +101,32 @@ def test_another_models_checkpoint_is_refused(alone):
 
     with pytest.raises(CheckpointError, match=r"belongs to another model.*more"):
         run(alone, small_job(build=more), QUICK, None)
+
+
+def test_rounds_end_quietly_if_their_session_was_closed_meanwhile():
+    def closed(*_given):
+        raise RuntimeError("Attempted to use a closed Session.")
+
+    lost = tf.errors.UnavailableError(None, None, "Socket closed")
+    controls = SimpleNamespace(end=None, new_end=None)
+    graph = SimpleNamespace(
+        rounds=SimpleNamespace(apply=None), controls=controls,
+        counters=SimpleNamespace(global_step=None),
+    )  # fmt: skip
+    steps = iter([0])
+
+    def run_once(*_given):
+        for step in steps:
+            return step
+        return closed()
+
+    def apply():
+        raise lost
+
+    session = SimpleNamespace(run=run_once, make_callable=lambda _apply: apply)
+    thread = RoundsThread(session, graph, SimpleNamespace(), 10)
+    thread.run()
+    assert thread.failure is lost
 
 
 def test_the_counters_of_all_replicas_are_restored_in_one_run():
