@@ -65,6 +65,9 @@ class Use:
     memory_peak: float = 0.0
     bps_peak: float | None = None
     gpu_memory_peak: float | None = None
+    rx_before: float = 0.0
+    """Bytes received before the container's last start, when the count began at zero again."""
+    tx_before: float = 0.0
 
     @property
     def cpus_mean(self) -> float | None:
@@ -123,6 +126,10 @@ def after(use: Use | None, new: Sample) -> Use:
         now = Usage(new.memory, gpu_busy=new.gpu_busy)
         return Use(new, now, memory_peak=new.memory, gpu_memory_peak=new.gpu_memory)
     rates = rates_between(use.last, new)
+    last = use.last
+    if new.rx_bytes < last.rx_bytes or new.tx_bytes < last.tx_bytes or new.cpu_s < last.cpu_s / 2:
+        rx, tx = use.rx_before + last.rx_bytes, use.tx_before + last.tx_bytes
+        use = replace(use, rx_before=rx, tx_before=tx)
     now = Usage(new.memory, gpu_busy=new.gpu_busy)
     if rates is not None and rates.seconds < SHORTEST_S:
         now = replace(use.now, memory=new.memory, gpu_busy=new.gpu_busy)

@@ -58,7 +58,7 @@ class TaskOutcome:
 
 
 def task_outcome(name: str, seen: RunState, container: Container | None) -> TaskOutcome:
-    view, end = seen.tasks[name], seen.end_of(name) or End()
+    view, end, use = seen.tasks[name], seen.end_of(name) or End(), seen.uses.get(name)
     return TaskOutcome(
         name=name,
         role=view.role,
@@ -69,15 +69,16 @@ def task_outcome(name: str, seen: RunState, container: Container | None) -> Task
         exit_code=_exit_code(view, seen.final_failures(name), container, end),
         restarts=view.restarts,
         oom=out_of_memory(seen, name) or bool(container and container.oom),
-        rx_bytes=_count(end.rx_bytes),
-        tx_bytes=_count(end.tx_bytes),
-        usage=_usage(seen.uses.get(name)),
+        rx_bytes=_count(end.rx_bytes, use.rx_before if use else 0.0),
+        tx_bytes=_count(end.tx_bytes, use.tx_before if use else 0.0),
+        usage=_usage(use),
     )
 
 
-def _count(value: float | None) -> int | None:
-    """Returns the value as a count; None if it is not one, whatever a task has written."""
-    return int(value) if value is not None and value >= 0 else None
+def _count(value: float | None, before: float) -> int | None:
+    """Returns the value, and what was counted before, as a count; None if it is not one, whatever a
+    task has written."""
+    return int(value + before) if value is not None and value >= 0 else None
 
 
 def _usage(use: Use | None) -> TaskUsage | None:

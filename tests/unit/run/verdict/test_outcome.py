@@ -10,7 +10,7 @@ import pytest
 
 from cluster_kit.platforms.engine import Container
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.outcome import metrics, outcome_of
+from cluster_kit.run.outcome import metrics, outcome_of, task_outcome
 from cluster_kit.run.run import training_times
 from cluster_kit.run.verdict import LONGEST_NOTE, Ending, judge
 from cluster_kit.util.masking import LEFT_OUT
@@ -26,6 +26,14 @@ def told(
     """Returns the outcome.json of a run with these events."""
     verdict = judge(of, story.seen, ending)
     return outcome_of(of, verdict, story.seen, containers, RUN, last_words=words).as_json()
+
+
+def test_bytes_from_before_a_restart_count() -> None:
+    story = Story.of().uses(2, "ps-0", 2, 1, 700).uses(3, "ps-0", 3, 1, 900)
+    story = story.dies(4, "ps-0", 137).start(5, "ps-0").uses(6, "ps-0", 1, 1, 50)
+    story = story.says(9, "ps-0", "end", exit_code=0, rx_bytes=10, tx_bytes=80)
+    task = task_outcome("ps-0", story.seen, None)
+    assert (task.rx_bytes, task.tx_bytes) == (10, 980)
 
 
 def test_traffic_is_the_tasks_own_count_at_their_end() -> None:
