@@ -21,6 +21,7 @@ from cluster_kit.advice.strategies import (
     check_coordinator,
     check_generators,
     check_own_cluster,
+    check_removed_tf_config,
     check_saves,
     check_scope,
     check_servers,
@@ -362,6 +363,7 @@ def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tup
     hints = [*check_arguments(manifest), *check_secrets(manifest), *unread]
     for rule in (
         check_own_cluster,
+        check_removed_tf_config,
         check_cluster_specs,
         check_strategies,
         check_coordinator,

@@ -142,6 +142,34 @@ def check_own_cluster(sources: list[Source], manifest: Manifest) -> Iterator[Hin
         yield Hint("program", fixed.what, rule, KEEP_TF_CONFIG, fixed.location)
 
 
+def check_removed_tf_config(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
+    """Yields the statement with which a program always removes TF_CONFIG, as notebooks begin,
+    unless the program has read it before, or writes one."""
+    if manifest.tf1 or not any(strategies(sources)):
+        return
+    nodes = [node for source in sources for node in source.nodes]
+    removals = [
+        (source, node)
+        for source in sources
+        for node in always(source)
+        if isinstance(node, ast.Expr | ast.Delete) and _removes_tf_config(node)
+    ]
+    removing = {inner for _, node in removals for inner in ast.walk(node)}
+    used = any(
+        writes_tf_config(node) or (isinstance(node, ast.expr) and _reads_tf_config(node))
+        for node in nodes
+        if node not in removing
+    )
+    if removals and not used and not any(map(_reads_another_cluster, sources)):
+        source, node = removals[0]
+        yield source.hint(
+            node,
+            "the program removes TF_CONFIG",
+            "a strategy then knows of no other task: each task that runs the program trains alone",
+            "leave it: each task has the one of this cluster",
+        )
+
+
 def check_cluster_specs(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields hints on a ClusterSpec that does not name this cluster's tasks, and on servers that a
     program starts as a cluster of its own.
@@ -322,6 +350,16 @@ def writes_tf_config(node: ast.AST) -> bool:
             return any(keyword.arg == "TF_CONFIG" for keyword in node.keywords) or (
                 isinstance(first, ast.Dict) and any(k and _is_tf_config(k) for k in first.keys)
             )
+    return False
+
+
+def _removes_tf_config(node: ast.Expr | ast.Delete) -> bool:
+    """Whether this is `del os.environ["TF_CONFIG"]`, or a `pop` whose value is not used."""
+    match node:
+        case ast.Delete(targets=targets):
+            return any(isinstance(t, ast.Subscript) and _is_tf_config(t.slice) for t in targets)
+        case ast.Expr(value=ast.Call(func=function, args=[first, *_])):
+            return last_name(function) in ("pop", "unsetenv") and _is_tf_config(first)
     return False
 
 

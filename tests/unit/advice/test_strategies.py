@@ -262,6 +262,27 @@ def test_a_tf_config_for_runs_without_a_cluster_changes_nothing(
     assert found.problems == ()
 
 
+POP = "os.environ.pop('TF_CONFIG', None)\n"
+
+
+@pytest.mark.parametrize("removal", [POP, "del os.environ['TF_CONFIG']\n"])
+def test_a_program_that_removes_its_tf_config_is_named(removal: str, tmp_path: Path) -> None:
+    def removed(text: str) -> list[str]:
+        hints = fitted(MODULES + text, tmp_path, program="t.py").hints
+        return [str(hint) for hint in hints if "removes" in hint.what]
+
+    (hint,) = removed(removal + ALL_REDUCE)
+    assert hint.startswith("train.py:2: the program removes TF_CONFIG")
+    for accepted in (
+        f"if 'LOCAL' in os.environ:\n    {removal}{ALL_REDUCE}",
+        f"config = json.loads(os.environ['TF_CONFIG'])\n{removal}{ALL_REDUCE}",
+        f"{removal}os.environ['TF_CONFIG'] = make()\n{ALL_REDUCE}",
+        removal,
+        f"config = {POP}{ALL_REDUCE}",
+    ):
+        assert removed(accepted) == []
+
+
 @pytest.mark.parametrize("strategy", [ALL_REDUCE, COORDINATED])
 @pytest.mark.parametrize(
     "own", [OWN, "os.environ['TF_CONFIG'] = " + repr(json.dumps(LOCAL_CONFIG)) + "\n"]
