@@ -469,6 +469,10 @@ LONGEST, LONGEST_NOTE = 200, 1_000
 
 
 LEFT_IN_TMP = "has saved below /tmp, which is not kept (/output is)"
+FORGOTTEN = (
+    "ended before the workers had finished {:,.0f} of the functions that it had scheduled: "
+    "`coordinator.join()` waits for them"
+)
 
 
 def notes_of(cluster: Cluster, seen: RunState) -> list[str]:
@@ -490,10 +494,11 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     """One line for each silence, for each node that went down, for each further attempt of the
     leader's program, for each restart and stop on request, for each cut between two tasks, for what
     training waited for, for each period in which a task was a straggler, for each ps that held the
-    job up, for a last loss that is not finite, for what the leader has left in /tmp, and for each
-    task that was ended from outside, that was cut off, that failed without ending the job or after
-    the job's end, that ran out of memory and restarted, or that never made a step; and one for a
-    leader that ended and was started again, if the job then succeeded.
+    job up, for a last loss that is not finite, for what the leader has left in /tmp, for functions
+    that it did not wait for, and for each task that was ended from outside, that was cut off, that
+    failed without ending the job or after the job's end, that ran out of memory and restarted, or
+    that never made a step; and one for a leader that ended and was started again, if the job then
+    succeeded.
     """
     notes = [_silence(silence, seen) for silence in heartbeats.all_of(seen)]
     notes += absences.node_notes(seen)
@@ -520,6 +525,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
         end, failures = seen.end_of(task.name), seen.final_failures(task.name)
         if end is not None and end.in_tmp:
             notes.append(f"{task.name} {LEFT_IN_TMP}: {', '.join(end.in_tmp)}")
+        if end is not None and end.forgotten:
+            notes.append(f"{task.name} {FORGOTTEN.format(end.forgotten)}")
         if end is not None and end.reason == CUT_OFF:
             before = f"; it {_left_out(failures, cluster)}" if failures else ""
             notes.append(f"{task.name}: {end.message or ''}{before}")

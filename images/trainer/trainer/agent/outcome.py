@@ -36,6 +36,8 @@ class Outcome:
     """Whether the program has ended for good, and the container ends with the job."""
     in_tmp: tuple[str, ...] = ()
     """Models and checkpoints that the program has left in /tmp."""
+    forgotten: int = 0
+    """Functions of a coordinator that no worker had finished when the program ended."""
 
     @property
     def headline(self) -> str:
@@ -60,6 +62,7 @@ class Outcome:
             decided=self.decided,
             stays=self.stays,
             in_tmp=list(self.in_tmp),
+            forgotten=self.forgotten,
             **traffic(),
         )
 

@@ -340,6 +340,9 @@ class End(Event):
     in_tmp: tuple[str, ...] | None = _names(
         "models and checkpoints that the leader's program has left in `/tmp`, which is not kept"
     )
+    forgotten: float | None = _number(
+        "functions of a coordinator that no worker had finished when its program ended"
+    )
 
 
 EVENTS: Mapping[str, type[Event]] = {one.__name__.lower(): one for one in Event.__subclasses__()}

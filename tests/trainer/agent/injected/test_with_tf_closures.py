@@ -66,6 +66,18 @@ while time.time() < until:
         break
     time.sleep(0.05)
 print(counts.read_text())
+@tf.function
+def wrong():
+    tf.debugging.assert_equal(tf.random.uniform(()), 2.0)
+coordinator.schedule(wrong)
+try:
+    coordinator.join()
+except tf.errors.InvalidArgumentError:
+    pass
+until = time.time() + 20
+while not json.loads(counts.read_text())["failed"] and time.time() < until:
+    time.sleep(0.05)
+print(counts.read_text())
 os._exit(0)
 """
 
@@ -81,12 +93,13 @@ def test_closures_or_their_steps_that_each_worker_has_finished(tmp_path):
         env=environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    output = json.loads(done.stdout.splitlines()[-1])
+    output, with_failure = map(json.loads, done.stdout.splitlines()[-2:])
     counts = output["finished"]
     assert (output["scheduled"], output["joined"]) == (70, 70)
     assert sum(counts.values()) == 70
     assert sum(output["scored"].values()) == 9
     assert counts.keys() <= {"worker-0", "worker-1"}
+    assert (output["failed"], with_failure["failed"]) == (0, 1)
 
 
 def test_the_function_of_keras_has_the_parameters_by_which_it_is_known():

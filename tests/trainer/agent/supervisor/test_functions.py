@@ -37,6 +37,11 @@ def test_each_wait_begins_at_the_last_one() -> None:
     assert looked(*again, of(100, 100, joined=100)) == [None, (20, 60), (60, 60), None]
 
 
+def test_functions_are_forgotten_if_the_program_ends_before_they_do_and_none_has_failed() -> None:
+    assert [of(40, 9, 7).forgotten, of(40, 20, 20, joined=40).forgotten] == [24, 0]
+    assert Functions(40, 0, {"worker-0": 9}, failed=1).forgotten == 0
+
+
 def test_functions_finished_before_the_first_look_were_not_waited_for() -> None:
     assert looked(of(40, 40), of(80, 80)) == [None, None]
 

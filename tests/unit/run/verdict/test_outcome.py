@@ -252,6 +252,15 @@ def test_a_model_that_the_leader_left_in_tmp_is_noted() -> None:
     assert note == "worker-0 has saved below /tmp, which is not kept (/output is): /tmp/a, /tmp/b"
 
 
+def test_functions_that_a_coordinator_did_not_wait_for_are_noted() -> None:
+    end = {"exit_code": 0, "reason": "finished", "forgotten": 1201}
+    story = Story.of(WITHOUT_CHIEF).says(60, "worker-0", "end", **end).dies(60, "worker-0", 0)
+    assert told_after(story)[0] == [
+        "worker-0 ended before the workers had finished 1,201 of the functions that it had "
+        "scheduled: `coordinator.join()` waits for them"
+    ]
+
+
 def test_the_outcome_has_every_task_with_the_engines_facts() -> None:
     story = Story.of().dies(9, "ps-1", 137).start(9.4, "ps-1").dies(10, "ps-1", 137)
     story = story.ends(11, "chief-0", 1, "failed", "ValueError: no")

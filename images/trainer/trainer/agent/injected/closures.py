@@ -23,7 +23,8 @@ SAY_S, FIRST_S = 1.0, 0.2
 """Seconds between two looks at the counts, and until a first closure has finished."""
 READ_S = 2.0
 WRITES = threading.Lock()
-SCHEDULED, JOINED, SCORED = "scheduled", "joined", "scored "
+SCHEDULED, JOINED, FAILED = NOT_FINISHED = ("scheduled", "joined", "failed")
+SCORED = "scored "
 
 
 def count(mailbox: ModuleType) -> bool:
@@ -42,7 +43,11 @@ def count(mailbox: ModuleType) -> bool:
     make, made = closures.__init__, threading.local()
 
     def execute_on(self: object, worker: object) -> None:
-        execute(self, worker)
+        try:
+            execute(self, worker)
+        except BaseException:
+            counts[FAILED] += 1
+            raise
         if not isinstance(self, cluster_coordinator.ResourceClosure):
             # Each worker has one thread and two keys.
             counts[f"{self.kind}worker-{worker.worker_index}"] += self.steps
@@ -117,7 +122,7 @@ def say(counts: Counter[str], mailbox: ModuleType) -> None:
     """Write the counts whenever they have changed; never returns."""
     counted = 0
     while True:
-        finished = counts.total() - counts[SCHEDULED] - counts[JOINED]
+        finished = counts.total() - sum(counts[key] for key in NOT_FINISHED)
         time.sleep(SAY_S if finished else FIRST_S)
         # Counts only grow, so the same sum means the same counts.
         if (now := counts.total()) != counted:
@@ -128,7 +133,7 @@ def say(counts: Counter[str], mailbox: ModuleType) -> None:
 def leave(counts: Counter[str], mailbox: ModuleType) -> None:
     """Write the counts; also called when the program ends."""
     now = dict(list(counts.items()))
-    all_of_them = {key: now.pop(key, 0) for key in (SCHEDULED, JOINED)}
+    all_of_them = {key: now.pop(key, 0) for key in NOT_FINISHED}
     finished = Counter({key: count for key, count in now.items() if not key.startswith(SCORED)})
     scored = {key.removeprefix(SCORED): now[key] for key in now if key.startswith(SCORED)}
     text = json.dumps({**all_of_them, "finished": finished + Counter(scored), "scored": scored})

@@ -35,13 +35,15 @@ class Functions:
     """The functions that a program scheduled since its start, and those each worker finished.
 
     `joined` is the number of scheduled functions when the program last waited for all of them,
-    `scored` how many of `finished` were of Keras's `evaluate`.
+    `scored` how many of `finished` were of Keras's `evaluate`, and `failed` how often a worker has
+    failed to execute one: a program may end because of it.
     """
 
     scheduled: int = 0
     joined: int = 0
     finished: Mapping[str, int] = field(default_factory=dict)
     scored: Mapping[str, int] = field(default_factory=dict)
+    failed: int = 0
 
     @classmethod
     def parse(cls, text: str) -> Functions:
@@ -57,6 +59,12 @@ class Functions:
     def trained(self) -> dict[str, int]:
         """The functions that each worker has finished, without those that only scored."""
         return {task: count - self.scored.get(task, 0) for task, count in self.finished.items()}
+
+    @property
+    def forgotten(self) -> int:
+        """The number of functions that no worker has finished, when the program has ended; 0 if
+        one has failed."""
+        return 0 if self.failed else max(0, self.scheduled - self.done)
 
 
 class Waited:

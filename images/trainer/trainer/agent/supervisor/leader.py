@@ -217,7 +217,8 @@ class Leader:
     def _finished(self, ended: Outcome) -> Outcome:
         """Return the outcome after the leader's program has ended well."""
         if not self._program.builtin:
-            ended = replace(ended, in_tmp=outcome.models_in("/tmp"))
+            forgotten = self._child.functions().forgotten
+            ended = replace(ended, in_tmp=outcome.models_in("/tmp"), forgotten=forgotten)
         if self._success is None:
             return ended
         self._success.ended_well(self._task.name)
