@@ -22,10 +22,11 @@ form, if a program configures `logging` or runs by `absl.app`."""
 HEADER = re.compile(r"\d\d:\d\d|tensorflow|DEBUG|INFO|WARN|ERROR|CRITICAL")
 """What a formatter of `logging` writes before a message: the time, a name, or the level."""
 STACK = re.compile(
-    r'^\s*File "[^"]*", line \d+|^Detected at node |^\s*\[\[|^Additional GRPC error information'
+    r'^\s*File "[^"]*", line \d+|^Detected at node |^Additional GRPC error information'
     r"|^:[A-Z_]+:Error received|^Traceback \(most recent|^Original stack trace for "
     r"|^During handling of |^The above exception |^Stack trace for op definition"
     r"|^\d+ root error\(s\) found|^  \(\d+\) "
+    r"|^\s*\[\[(\{\{|[A-Za-z][\w./]*\]\]\s*$)"  # of a node, not a matrix that a program prints
 )
 """A line of a stack trace, or of the text that TensorFlow prints with a trace."""
 ERRORS = re.compile(r"^(ERROR:tensorflow:|ERROR:absl:|[EF]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [EF] )")

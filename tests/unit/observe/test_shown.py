@@ -257,6 +257,14 @@ def test_of_a_long_tensorflow_error_the_beginning_is_shown(clock: Clock) -> None
     assert len(screen.lines) <= 15 and "lines of errors left out" in screen.lines[-1]
 
 
+def test_a_matrix_that_a_program_prints_is_not_an_error(clock: Clock) -> None:
+    matrix = ["[[[1.]", *(f"  [{i % 2}.]" for i in range(9)), " [[1.]", *["  [1.]"] * 9, "  [1.]]]"]
+    screen = Screen(clock)
+    screen.takes(*matrix)
+    screen.shown.finish(())
+    assert screen.lines == matrix
+
+
 def test_later_indented_lines_are_the_programs(clock: Clock) -> None:
     screen = Screen(clock)
     screen.takes("ERROR:tensorflow:gone")
