@@ -205,7 +205,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "create the strategy first, before other code creates a tensor",
         ),
         (
-            r"was not created in the distribution strategy scope",
+            r"was not created in the distribution strategy scope"
+            r"|which is different from the scope used for the original variable",
             "create the model, its optimizer and its metrics inside `with strategy.scope():`",
         ),
         (
@@ -271,6 +272,21 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             r"^TypeError: .*\bRemoteValueImpl\b|^AttributeError: 'RemoteValueImpl'",
             "a RemoteValue is a value that a worker still computes: read it with the "
             "coordinator's `fetch(value)`, or in a Keras callback in on_epoch_end",
+        ),
+        (
+            r"^TypeError: .*\bPerReplica\b|^AttributeError: 'PerReplica'",
+            "a PerReplica has one value for each replica: `strategy.reduce('SUM', value, "
+            "axis=None)` adds them, `strategy.experimental_local_results(value)` returns those of "
+            "this task",
+        ),
+        (
+            r"devices cannot be modified after being initialized",
+            "set devices first, before a strategy or a tensor is created: both initialize them",
+        ),
+        (
+            r"has no attribute '_training_state'",
+            "tf_keras's BackupAndRestore removes this attribute at the end of `fit`: give the "
+            "callback to each `fit` of the model",
         ),
         (
             r"Unrecognized keyword arguments passed to \w+: \{.*'batch_input_shape'",

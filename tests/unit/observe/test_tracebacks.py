@@ -419,6 +419,20 @@ KNOWN_ERRORS = [
     ),
     ("TypeError: 'RemoteValueImpl' object is not subscriptable", "`fetch(value)`"),
     (
+        "TypeError: unsupported format string passed to PerReplica.__format__",
+        "`strategy.reduce('SUM', value, axis=None)`",
+    ),
+    ("AttributeError: 'PerReplica' object has no attribute 'numpy'", "experimental_local_results"),
+    ("RuntimeError: Virtual devices cannot be modified after being initialized", "set devices"),
+    ("RuntimeError: Visible devices cannot be modified after being initialized", "set devices"),
+    ("AttributeError: 'Sequential' object has no attribute '_training_state'", "each `fit`"),
+    (
+        "ValueError: Trying to create optimizer slot variable under the scope for "
+        "tf.distribute.Strategy (<S>), which is different from the scope used for the original "
+        "variable (<tf.Variable 'w:0'>).",
+        "inside `with strategy.scope():`",
+    ),
+    (
         "TypeError: unsupported operand type(s) for +: 'RemoteValueImpl' and 'float'",
         "`fetch(value)`",
     ),
