@@ -66,10 +66,10 @@ def clicked(one: Opened) -> None:
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_label("kill worker-0").click()
     sees(one, "#said", "worker-0: killed")
-    mark = page.locator('.lane[data-task="worker-0"] .mark.restart')
-    mark.first.wait_for(timeout=PATIENCE_MS)
+    marks = page.locator('.lane[data-task="worker-0"] .mark.asked')  # its end, and its next start
+    marks.nth(1).wait_for(timeout=PATIENCE_MS)
     page.reload()
-    mark.first.wait_for(timeout=PATIENCE_MS)
+    marks.nth(1).wait_for(timeout=PATIENCE_MS)
     sees(one, 'tr[data-now="worker-0"]', "ready")
     page.locator("#logs").scroll_into_view_if_needed()
     page.get_by_label("Task", exact=True).select_option("worker-0")
