@@ -322,8 +322,13 @@ def test_which_programs_are_watched(run_task, program):
         output = task.communicate(timeout=60)[0]
         assert task.returncode == 0, output
         words = next(line for line in output.splitlines() if "hooks " in line).split("hooks ")[1]
-        return {"steps", "epochs"} & set(words.split(","))
+        return {"steps", "epochs", "closures"} & set(words.split(","))
 
     assert hooks("worker-0", workers) == {"steps", "epochs"}
     assert hooks("worker-0", workers, CLUSTER_KIT_COUNT_STEPS="off") == set()
     assert hooks("worker-0", workers, CLUSTER_KIT_OLD_API="on") == set()
+    with_ps = {"chief": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"], **workers}
+    assert hooks("chief-0", with_ps) == {"epochs", "closures"}
+    programs = {"CLUSTER_KIT_SERVERS": ""}  # each task runs the program, and may start its server
+    assert hooks("chief-0", with_ps, **programs) == {"steps", "epochs", "closures"}
+    assert hooks("chief-0", with_ps, CLUSTER_KIT_OLD_API="on", **programs) == set()

@@ -212,8 +212,9 @@ class Child:
         if not program.builtin and task.role == EVALUATOR and has_estimators():
             hooks.append("estimator")
         coordinates = task.is_leader and any(name.startswith("worker-") for name in task.servers)
-        if coordinates:
-            hooks.append("closures")
+        may_coordinate = task.role == "chief" and "ps" in task.cluster and task.is_leader
+        if coordinates or (may_coordinate and not program.builtin and not task.tf1):
+            hooks.append("closures")  # workers that run the program may start their servers
         if not program.builtin and not task.tf1 and task.role != EVALUATOR and counts_steps():
             hooks += [] if coordinates else ["steps"]  # it counts functions instead
             hooks += ["epochs"] if task.is_leader else []
