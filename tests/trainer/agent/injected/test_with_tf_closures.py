@@ -82,11 +82,17 @@ os._exit(0)
 """
 
 
-def test_closures_or_their_steps_that_each_worker_has_finished(tmp_path):
+@pytest.mark.parametrize(
+    ("hooks", "tasks"),
+    [("closures", {"worker-0", "worker-1"}), ("closures,refuse", {"chief-0"})],
+    ids=["servers of other tasks", "servers in the program"],
+)
+def test_closures_or_their_steps_that_each_worker_has_finished(tmp_path, hooks, tasks):
     environment = os.environ | {
         "PYTHONPATH": str(HOOKS),
-        "CLUSTER_KIT_AFTER_IMPORT": "closures",
+        "CLUSTER_KIT_AFTER_IMPORT": hooks,
         "CLUSTER_KIT_MAILBOX": str(tmp_path),
+        "CLUSTER_KIT_TASK": "chief-0",
     }
     done = subprocess.run(
         [PYTHON, "-c", PROGRAM],
@@ -98,7 +104,7 @@ def test_closures_or_their_steps_that_each_worker_has_finished(tmp_path):
     assert (output["scheduled"], output["joined"]) == (70, 70)
     assert sum(counts.values()) == 70
     assert sum(output["scored"].values()) == 9
-    assert counts.keys() <= {"worker-0", "worker-1"}
+    assert counts.keys() <= tasks and output["scored"].keys() <= tasks
     assert (output["failed"], with_failure["failed"]) == (0, 1)
 
 

@@ -3,7 +3,9 @@
 A closure counts as one, or as the number of steps that its function says it makes: the attribute
 `cluster_kit_steps` of the `tf.function`, a number or a function of the closure's arguments. Keras's
 `fit` passes `steps_per_execution` to its function. Functions of Keras's `evaluate`, which is also
-`fit`'s validation, are counted apart: they train nothing.
+`fit`'s validation, are counted apart: they train nothing. If the program has started the servers
+itself, in its process, it has made all steps itself.
+
 TensorFlow does not report these. A thread writes the counts into the mailbox once a second, for the
 supervisor, and once more when the program ends.
 """
@@ -14,6 +16,7 @@ import atexit
 import contextlib
 import json
 import math
+import os
 import threading
 import time
 from collections import Counter
@@ -24,7 +27,7 @@ SAY_S, FIRST_S = 1.0, 0.2
 READ_S = 2.0
 WRITES = threading.Lock()
 SCHEDULED, JOINED, FAILED = NOT_FINISHED = ("scheduled", "joined", "failed")
-SCORED = "scored "
+SCORED, OF_TASKS, OF_PROGRAM = "scored ", "worker-", "in the program "
 
 
 def count(mailbox: ModuleType) -> bool:
@@ -50,11 +53,12 @@ def count(mailbox: ModuleType) -> bool:
             raise
         if not isinstance(self, cluster_coordinator.ResourceClosure):
             # Each worker has one thread and two keys.
-            counts[f"{self.kind}worker-{worker.worker_index}"] += self.steps
+            counts[f"{self.kind}{self.workers}{worker.worker_index}"] += self.steps
 
     def make_one(self: object, fn: object, manager: object, args: object = None,
                  kwargs: object = None) -> None:  # fmt: skip
         self.steps, self.kind = steps_of(fn, args), SCORED if scores(fn) else ""
+        self.workers = getattr(made, "workers", OF_TASKS)
         if not isinstance(self, cluster_coordinator.ResourceClosure):
             # Here, since a worker may have finished it before `schedule` returns.
             made.steps = self.steps
@@ -64,7 +68,8 @@ def count(mailbox: ModuleType) -> bool:
     def schedule_one(
         self: object, fn: object, args: object = None, kwargs: object = None
     ) -> object:
-        made.steps = 0
+        elsewhere = getattr(self.strategy, "cluster_kit_elsewhere", False)
+        made.steps, made.workers = 0, OF_PROGRAM if elsewhere else OF_TASKS
         try:
             return schedule(self, fn, args=args, kwargs=kwargs)
         except BaseException:
@@ -134,8 +139,12 @@ def leave(counts: Counter[str], mailbox: ModuleType) -> None:
     """Write the counts; also called when the program ends."""
     now = dict(list(counts.items()))
     all_of_them = {key: now.pop(key, 0) for key in NOT_FINISHED}
-    finished = Counter({key: count for key, count in now.items() if not key.startswith(SCORED)})
-    scored = {key.removeprefix(SCORED): now[key] for key in now if key.startswith(SCORED)}
-    text = json.dumps({**all_of_them, "finished": finished + Counter(scored), "scored": scored})
+    finished, scored = Counter(), Counter()
+    for key, count in now.items():
+        worker = key.removeprefix(SCORED)
+        task = os.environ["CLUSTER_KIT_TASK"] if worker.startswith(OF_PROGRAM) else worker
+        finished[task] += count
+        scored[task] += count * (worker != key)
+    text = json.dumps({**all_of_them, "finished": finished, "scored": +scored})
     with WRITES, contextlib.suppress(OSError):
         mailbox.leave_last_words(text, mailbox.CLOSURES)

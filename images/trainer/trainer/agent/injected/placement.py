@@ -81,7 +81,8 @@ def in_strategy(noted: dict[tuple[str, str], int]) -> bool:
     @functools.wraps(create)
     def create_and_note(self: object, *arguments: object, **keys: object) -> object:
         made = create(self, *arguments, **keys)
-        add(noted, [made])
+        if not getattr(self._container_strategy(), "cluster_kit_elsewhere", False):
+            add(noted, [made])
         return made
 
     extended._create_variable_round_robin = create_and_note

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import threading
 from collections.abc import Callable
 from types import ModuleType
@@ -116,7 +117,11 @@ def without_ps(init: Callable, refuse: Refuse) -> Callable:
 
 
 def on_the_chief(init: Callable, refuse: Refuse) -> Callable:
-    """ParameterServerStrategy's `init` that first checks that its resolver is not a worker's."""
+    """ParameterServerStrategy's `init` that first checks that its resolver is not a worker's.
+
+    It also marks a strategy whose servers the program has started itself, for `closures` and
+    `placement`: their names are not those of this cluster's tasks.
+    """
 
     @functools.wraps(init)
     def checked(self: object, *arguments: object, **keys: object) -> None:
@@ -124,9 +129,25 @@ def on_the_chief(init: Callable, refuse: Refuse) -> Callable:
         job = getattr(resolver, "task_type", None)
         if job in ("worker", "ps"):
             refuse(PS_ON_A_WORKER.format(task=f"{job}-{resolver.task_id or 0}"))
+        self.cluster_kit_elsewhere = is_elsewhere(resolver)
         init(self, *arguments, **keys)
 
     return checked
+
+
+LOOPBACK = re.compile(r"(\w+://)?(localhost|127\.[\d.]+|\[::1\]):\d+")
+
+
+def is_elsewhere(resolver: object) -> bool:
+    """Whether all servers of a resolver are in this task's container, and its cluster's are not."""
+    if resolver is None:
+        return False
+    own = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
+    if any(LOOPBACK.fullmatch(address) for job in own.values() for address in job):
+        return False
+    jobs = getattr(resolver.cluster_spec(), "as_dict", dict)()
+    addresses = [address for job in jobs.values() for address in job]
+    return bool(addresses) and all(map(LOOPBACK.fullmatch, map(str, addresses)))
 
 
 def evaluates(jobs: dict[str, int]) -> bool:
