@@ -200,10 +200,14 @@ def restarted(one: Asked, seen: RunState) -> str:
     return f"{'all tasks were' if every else f'{one.tasks[0]} was'} restarted"
 
 
-def request_notes(seen: RunState) -> list[str]:
-    """A sentence for each restart and stop, and for each request from a page, oldest first."""
+def request_notes(seen: RunState) -> list[tuple[float, str]]:
+    """The time of each restart and stop, and of each request from a page, and a sentence."""
     noted = (*user_requests.ENDS, *FROM_PAGE)
-    return [request_text(one, seen) for one in seen.requests if one.what in noted and one.tasks]
+    return [
+        (one.time, request_text(one, seen))
+        for one in seen.requests
+        if one.what in noted and one.tasks
+    ]
 
 
 def request_before_blame(seen: RunState, blame: str) -> str:

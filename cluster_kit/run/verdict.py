@@ -491,21 +491,21 @@ def _shortened(note: str) -> str:
 
 
 def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
-    """One line for each silence, for each node that went down, for each further attempt of the
-    leader's program, for each restart and stop on request, for each cut between two tasks, for what
-    training waited for, for each period in which a task was a straggler, for each ps that held the
-    job up, for a last loss that is not finite, for what the leader has left in /tmp, for functions
-    that it did not wait for, and for each task that was ended from outside, that was cut off, that
-    failed without ending the job or after the job's end, that ran out of memory and restarted, or
-    that never made a step; and one for a leader that ended and was started again, if the job then
-    succeeded.
+    """One line for each silence, each further attempt of the leader's program, and each restart and
+    stop on request, in the order of time; for each node that went down, for each cut between two
+    tasks, for what training waited for, for each period in which a task was a straggler, for each
+    ps that held the job up, for a last loss that is not finite, for what the leader has left in
+    /tmp, for functions that it did not wait for, and for each task that was ended from outside,
+    that was cut off, that failed without ending the job or after the job's end, that ran out of
+    memory and restarted, or that never made a step; and one for a leader that ended and was started
+    again, if the job then succeeded.
     """
-    notes = [_silence(silence, seen) for silence in heartbeats.all_of(seen)]
+    happened = [(silence.time, _silence(silence, seen)) for silence in heartbeats.all_of(seen)]
+    happened += [*retry_notes(seen), *absences.request_notes(seen)]
+    notes = [note for _, note in sorted(happened, key=lambda pair: pair[0])]
     notes += absences.node_notes(seen)
     notes += heartbeats.cuts(seen)
     notes += heartbeats.waits(seen)
-    notes += retry_notes(seen)
-    notes += absences.request_notes(seen)
     notes += profile_notes(cluster.profile, seen)
     if seen.left_out:
         lines = "line" if seen.left_out == 1 else "lines"
@@ -576,12 +576,12 @@ def _ended_early(seen: RunState, task: str) -> str:
     return f"ended with exit code {code}{_meaning(seen, task, code)}"
 
 
-def retry_notes(seen: RunState) -> Iterator[str]:
-    """A line for each further attempt of the leader's program, with its reason."""
+def retry_notes(seen: RunState) -> Iterator[tuple[float, str]]:
+    """The time of each further attempt of the leader's program, and a line with its reason."""
     for entry in seen.entries:
         if isinstance(entry.event, Retry) and entry.task == seen.leader:
             reason = entry.event.reason or "the reason is not known"
-            yield f"the program of {seen.leader} was started again: {reason}"
+            yield entry.time, f"the program of {seen.leader} was started again: {reason}"
 
 
 def profile_notes(asked: ProfileAt | None, seen: RunState) -> Iterator[str]:

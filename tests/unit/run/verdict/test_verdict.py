@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from cluster_kit.run.verdict import judge
+from cluster_kit.observe.user_requests import Asked
+from cluster_kit.run.verdict import all_notes, judge
 from tests.unit.stories import (
     CLUSTER,
     UNAVAILABLE,
@@ -244,3 +247,15 @@ def test_only_a_run_that_has_trained_can_continue_after_ctrl_c() -> None:
     assert judge(CLUSTER, began.seen, "interrupted").hint == ""
     trained = began.says(3.0, "chief-0", "step", step=7)
     assert "`--resume`" in judge(CLUSTER, trained.seen, "interrupted").hint
+
+
+def test_notes_on_what_happened_are_in_the_order_of_time() -> None:
+    story = Story.of().says(20, "chief-0", "silent", of="ps-0", last_heard=9)
+    story = story.says(30, "chief-0", "retry", attempt=2, reason="ps-0 is silent")
+    requests = [Asked(at, "kill", ("ps-0",), from_page=True) for at in (10.0, 25.0, 40.0)]
+    told = all_notes(CLUSTER, replace(story.seen, requests=tuple(requests)))
+    kinds = [note.partition(" at ")[0].partition(" for ")[0] for note in told[:5]]
+    assert kinds == [
+        "ps-0 was killed", "ps-0 has been silent", "ps-0 was killed",
+        "the program of chief-0 was started again: ps-0 is silent", "ps-0 was killed",
+    ]  # fmt: skip
