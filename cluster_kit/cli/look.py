@@ -129,7 +129,7 @@ def _facts(task: TaskView) -> dict[str, Any]:
     seen = None if task.gpus_seen is None else list(task.gpus_seen)
     loss = None if task.diverged else task.loss  # JSON has no NaN
     facts = {**asdict(task), "gpus": list(task.gpus), "gpus_seen": seen, "loss": loss}
-    for name in ("stepped_at", "every_s", "counted"):  # they only decide about `steps_per_s`
+    for name in ("steps_before", "stepped_at", "every_s", "counted"):  # of no use by themselves
         del facts[name]
     return facts
 

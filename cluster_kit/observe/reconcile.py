@@ -58,6 +58,7 @@ def from_containers(
             [entry for entry in entries if entry.task == c.name],
             lag.get(c.name),
             sum(c.name in one.tasks and one.time < c.started for one in wishes),
+            anew if c.name in servers else math.inf,
         )
         for c in containers
     ]
@@ -85,18 +86,25 @@ def births(entries: Iterable[Entry]) -> list[float]:
 
 
 def _view(
-    container: Container, entries: Sequence[Entry], straggler: Straggler | None, wished: int
+    container: Container,
+    entries: Sequence[Entry],
+    straggler: Straggler | None,
+    wished: int,
+    anew: float,
 ) -> TaskView:
     """A task's view; `wished` is how often a user requested its restart, which the engine
-    forgets."""
+    forgets, `anew` when the leader's program began whose steps a server makes."""
     state, exit_code = State.of_engine(container.state), container.exit_code
     newest_figures: dict[str, Any] = {}
     for entry in entries:
+        if entry.time >= anew and "own_steps" in newest_figures:
+            anew, newest_figures = math.inf, {**newest_figures, "own_steps": None}
+            newest_figures.pop("steps_before", None)
         if entry.time >= container.started - CLOCK_SLACK_S:
             state = state_after(state, entry)
             if state is State.ENDED and exit_code in GOOD_CODES:
                 exit_code = code_of(entry.event, exit_code)
-        newest_figures |= figures(entry, newest_figures.get("stepped_at"))
+        newest_figures |= figures(entry, newest_figures)
     # The engine counts a restart before it happens, and does not count restarts by `up`.
     counted = container.restarts - (state is State.RESTARTING) + wished
     return TaskView(

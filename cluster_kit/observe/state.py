@@ -198,7 +198,7 @@ class RunState:
             tasks = {**tasks, about[0]: replace(tasks[about[0]], **about[1])}
         task = tasks.get(entry.task)
         if task is not None:
-            is_current, shown = self._is_current(entry), figures(entry, task.stepped_at)
+            is_current, shown = self._is_current(entry), figures(entry, vars(task))
             state = state_after(task.state, entry) if is_current else task.state
             task = replace(task, state=state, **{**shown, **({} if is_current else NO_SPEED)})
             if isinstance(entry.event, End) and entry.event.stays and is_current:

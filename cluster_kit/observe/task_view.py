@@ -183,7 +183,8 @@ class TaskView:
     `gpus` are what the engine was asked for, `gpus_seen` what TensorFlow found (None if it was not
     asked), `gpu_problem` how they differ, "" if they do not. `exit_code` is that of its last end,
     None while it runs. `step` is the global one, `own_steps` are those that the task itself has
-    made since its leader's program started. `stepped_at` is when they were last reported, `every_s`
+    made since its program started (a server: its leader's), `steps_before` those before that.
+    `stepped_at` is when they were last reported, `every_s`
     the seconds between the last two reports, `counted` whether the kit counts them, since the
     program reports none. `checkpoint` is the last one that an evaluator has
     scored; `straggler` is None unless the task is one now, `hot` unless it is a ps that holds the
@@ -200,6 +201,7 @@ class TaskView:
     restarts: int = 0
     step: int | None = None
     own_steps: int | None = None
+    steps_before: int = 0
     steps_per_s: float | None = None
     stepped_at: float | None = None
     every_s: float | None = None
@@ -234,6 +236,11 @@ class TaskView:
     def shown_step(self) -> int | None:
         """The global step; if the task has none, as a coordinator's worker, its own steps."""
         return self.own_steps if self.step is None else self.step
+
+    @property
+    def all_own_steps(self) -> int:
+        """The steps that the task has made, those before a restart included."""
+        return self.steps_before + (self.own_steps or 0)
 
     @property
     def shown_speed(self) -> float | None:
@@ -309,7 +316,7 @@ def begins_anew(event: Event) -> bool:
 def idle(view: TaskView) -> TaskView:
     """The view of a server whose leader's program begins: it has done nothing yet."""
     state = State.READY if view.state is State.TRAINING else view.state
-    return replace(view, state=state, own_steps=None, **NO_SPEED)
+    return replace(view, state=state, own_steps=None, steps_before=0, **NO_SPEED)
 
 
 def code_of(event: Event | None, otherwise: int | None = None) -> int | None:
@@ -320,10 +327,10 @@ def code_of(event: Event | None, otherwise: int | None = None) -> int | None:
     return otherwise
 
 
-def figures(entry: Entry, stepped_at: float | None = None) -> dict[str, Any]:
+def figures(entry: Entry, before: Mapping[str, Any]) -> dict[str, Any]:
     """The values of an entry that a table shows, by field of TaskView; {} if there are none.
 
-    `stepped_at` is when the task has last reported its speed before.
+    `before` are the fields as of the task's earlier entries.
 
     A loss that is not finite is shown: the training has diverged.
     """
@@ -341,7 +348,11 @@ def figures(entry: Entry, stepped_at: float | None = None) -> dict[str, Any]:
     loss = reported_figures.loss
     if loss is not None and (abs(loss) < HUGE or not math.isfinite(loss)):
         shown["loss"] = loss
+    own_steps, last = shown.get("own_steps"), before.get("own_steps")
+    if own_steps is not None and last is not None and own_steps < last:
+        shown["steps_before"] = before.get("steps_before", 0) + last
     if "steps_per_s" in shown:
+        stepped_at = before.get("stepped_at")
         shown["counted"] = isinstance(event, Step) and bool(event.counted)
         shown["stepped_at"] = entry.time
         shown["every_s"] = None if stepped_at is None else entry.time - stepped_at

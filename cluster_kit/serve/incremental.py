@@ -215,7 +215,7 @@ class Growing:
         return request is not None and request.what == user_requests.STOP
 
     def _now(self, tasks: Iterable[TaskView]) -> dict[str, Facts]:
-        own_steps = sum(one.own_steps or 0 for one in self.seen.tasks.values())
+        own_steps = sum(one.all_own_steps for one in self.seen.tasks.values())
         return {one.name: {**now_of(one), "share": share_of(one, own_steps)} for one in tasks}
 
     def _note(self, times: Sequence[float]) -> None:
@@ -242,7 +242,7 @@ def _open(facts: Facts, seconds: float) -> Facts:
 
 def share_of(task: TaskView, own_steps: int) -> float | None:
     """The task's share of all tasks' own steps, 0 to 1; None if it has made none."""
-    return task.own_steps / own_steps if task.own_steps and own_steps else None
+    return task.all_own_steps / own_steps if task.all_own_steps and own_steps else None
 
 
 def now_of(task: TaskView) -> Facts:

@@ -158,7 +158,7 @@ def status_table(tasks: Iterable[TaskView | Group], title: str = "", width: int 
 def _own_steps(task: TaskView | Group) -> int:
     """The own steps of a task, or of all tasks of a group together."""
     tasks = task.tasks if isinstance(task, Group) else (task,)
-    return sum(task.own_steps or 0 for task in tasks)
+    return sum(task.all_own_steps for task in tasks)
 
 
 def _of_task(task: TaskView) -> dict[str, Cell]:

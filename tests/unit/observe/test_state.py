@@ -12,7 +12,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.user_requests import Asked
 from cluster_kit.platforms.docker.docker_engine import Event
 from tests.entries import as_entry
-from tests.unit.stories import CLUSTER, Story, container
+from tests.unit.stories import CLUSTER, WITHOUT_CHIEF, Story, container
 
 
 def test_an_event_of_an_unknown_task_changes_nothing() -> None:
@@ -66,6 +66,11 @@ def test_a_program_that_begins_again_trains_no_more_and_neither_do_its_servers()
         assert [view.state for view in views] == ["running", "ready", "ready"]
         assert [view.shown_speed for view in views] == [None] * 3
         assert [view.shown_step for view in views] == [40, None, None]
+    reports.append((5.0, "worker-0", "step", {"own_steps": 2, "steps_per_s": 9.0}))
+    story = story.says(*reports[-1][:3], **reports[-1][3])
+    entries = [as_entry(name, time, event, about) for time, name, event, about in reports]
+    again = [story.seen.tasks["worker-0"], from_containers(boxes, entries)[1]]
+    assert [(view.state, view.all_own_steps) for view in again] == [("training", 2)] * 2
 
 
 def test_a_task_that_starts_again_has_no_speed() -> None:
@@ -74,6 +79,22 @@ def test_a_task_that_starts_again_has_no_speed() -> None:
     assert again.seen.tasks["worker-0"].shown_speed is None
     late = again.says(2.9, "worker-0", "step", own_steps=9, steps_per_s=9.0)
     assert late.seen.tasks["worker-0"].shown_speed is None
+
+
+def test_the_share_of_a_program_that_began_again_has_its_steps_from_before() -> None:
+    reports = [("worker-0", 9), ("worker-1", 9), ("worker-1", 1), ("worker-0", 11), ("worker-1", 2)]
+    reports = [("worker-0", 8), *reports]
+    entries = [
+        as_entry(name, at, "step", {"own_steps": steps, "steps_per_s": 1.0})
+        for at, (name, steps) in enumerate(reports, 1)
+    ]
+    story = Story.of(WITHOUT_CHIEF)
+    for entry in entries:
+        story = Story(story.seen.with_entry(entry))
+    boxes = [container(name, state="running", exit_code=None, oom=False, leader=False)
+             for name in story.seen.tasks]  # fmt: skip
+    for views in (list(story.seen.tasks.values()), from_containers(boxes, entries)):
+        assert [view.all_own_steps for view in views] == [11, 11]
 
 
 @pytest.mark.parametrize(("what", "state"), [("kill", "ended"), ("restart", "restarting")])
