@@ -418,13 +418,22 @@ def _frames_of(
     lines: Sequence[str], starts: Sequence[int], error: str, limit: int
 ) -> Sequence[str]:
     """The last frames of the last traceback that ends with this error; [] if there is none."""
-    kind = _kind_of(error.partition("\n")[0])
     for start in list(reversed(starts))[:_LAST_TRACEBACKS]:
         traceback = lines[start:]
         end = _end_of_traceback(traceback)
-        if traceback[end:] and _kind_of(traceback[end]) == kind:
+        if traceback[end:] and _is_error(traceback[end:], error.partition("\n")[0]):
             return _last_frames(traceback[:end], limit)
     return []
+
+
+def _is_error(lines: Sequence[str], first: str) -> bool:
+    """Whether these lines are the error with this first line.
+
+    What the kit refuses has no kind there, and AutoGraph writes another traceback before it.
+    """
+    return _kind_of(lines[0]) == _kind_of(first) or any(
+        line.endswith(f": {first}") for line in lines
+    )
 
 
 def _kind_of(line: str) -> str:
