@@ -268,18 +268,22 @@ def portable_hints(manifest: Manifest, cluster: Cluster) -> list[Hint]:
     return hints
 
 
-def check_secrets(manifest: Manifest) -> list[Hint]:
-    """Warnings about values in `environment` whose names look like secrets."""
-    return [
-        Hint(
-            f"{table}.environment.{key}",
-            "its name looks like a secret's",
-            "its value is readable in the manifest",
-            f'write `secrets = ["{key}"]` there instead, and export the variable',
-        )
-        for table, limits in manifest.limits_by_table()
-        for key in filter(looks_secret, limits.environment)
-    ]
+def check_environment(manifest: Manifest) -> list[Hint]:
+    """Warnings about values in `environment` that are meant to come from the shell, or whose names
+    look like secrets."""
+    hints = []
+    for table, limits in manifest.limits_by_table():
+        for key, value in limits.environment.items():
+            if value in (f"${key}", f"${{{key}}}"):
+                what, rule = f"`{value}` stays as it is", "no shell reads the manifest"
+            elif looks_secret(key):
+                what = "its name looks like a secret's"
+                rule = "its value is readable in the manifest"
+            else:
+                continue
+            fix = f'write `secrets = ["{key}"]` there instead, and export the variable'
+            hints.append(Hint(f"{table}.environment.{key}", what, rule, fix))
+    return hints
 
 
 def check_secret_roles(program: Path | None, manifest: Manifest, folder: Path) -> list[Hint]:
@@ -360,7 +364,7 @@ def advise(program: Path | None, manifest: Manifest) -> tuple[Hint, ...]:
 
 
 def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tuple[Hint, ...]:
-    hints = [*check_arguments(manifest), *check_secrets(manifest), *unread]
+    hints = [*check_arguments(manifest), *check_environment(manifest), *unread]
     for rule in (
         check_own_cluster,
         check_removed_tf_config,

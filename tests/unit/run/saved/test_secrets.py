@@ -313,6 +313,11 @@ def test_render_warns_about_a_secret_in_clear_and_refuses_it_in_a_portable_file(
     assert result.code == 0
     assert "role.chief.environment.API_TOKEN: its name looks like a secret's" in result.err
     assert 'write `secrets = ["API_TOKEN"]`' in result.err and "in-clear" not in result.err
+    for value in ("$LR", "${LR}", "${lr}"):
+        more = f'[role.chief.environment]\nLR = "{value}"\n'
+        (root / "compose" / "other.toml").write_text(MANIFEST.replace("demo", "other") + more)
+        warning = f"role.chief.environment.LR: `{value}` stays as it is"
+        assert (warning in cli("render", "other").err) == (value != "${lr}")
     result = cli("render", "demo", "--portable")
     assert result.code == 2
     assert "role.chief.environment.API_TOKEN" in result.err and "in-clear" not in result.err
