@@ -216,7 +216,7 @@ class Leader:
 
     def _finished(self, ended: Outcome) -> Outcome:
         """Return the outcome after the leader's program has ended well."""
-        if not self._program.builtin:
+        if self._child and not self._program.builtin:
             forgotten = self._child.functions().forgotten
             ended = replace(ended, in_tmp=outcome.models_in("/tmp"), forgotten=forgotten)
         if self._success is None:
