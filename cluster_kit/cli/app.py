@@ -290,10 +290,24 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
         near = f"did you mean `{similar}`? " if similar else ""
         if "--set" in known and not near and (key := _key_of(name)):
             near = f"`--set {key}=…` sets a key of the manifest; "
+        # With `--args` it is more likely an option of the program.
+        if not near and "--args" not in known and (verbs := _verbs_with(name)):
+            near = f"{', '.join(verbs)} {'has' if len(verbs) == 1 else 'have'} it; "
         hint = f"{near}`{command} --help` lists all"
         if "--args" in known and name.startswith("--"):
             hint += f"; the program's own are one word: `--args '{name} …'`"
         raise UsageError(f"no such option: {name}", hint) from None
+
+
+def _verbs_with(option: str) -> list[str]:
+    """The verbs that have this option, as in `` `cluster-kit serve` ``; at most three."""
+    load_all()
+    root: Any = typer.main.get_command(app)
+    return [
+        f"`cluster-kit {name}`"
+        for name, command in root.commands.items()
+        if not VERBS[name].hidden and any(option in one.opts for one in command.params)
+    ][:3]
 
 
 def _key_of(option: str) -> str:

@@ -248,6 +248,7 @@ def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, Iterator[str]]:
 
 
 def _print_line(task: str, text: str) -> None:
+    text = text.removeprefix(f"{task}: ")  # so that Compose's logs name it, too
     out.print(Text.assemble((f"{task:>12} ", "cyan"), harmless(text)), soft_wrap=True)
 
 

@@ -58,7 +58,7 @@ def test_the_last_lines_of_each_task(
     assert [line.split() for line in shown.splitlines()] == [["ps-0", "10%20%"], ["chief-0", "4"]]
     assert cli("logs", "demo", "-n", "0").out == ""
     engine.up["demo"] = [container("ps-0", id="b")]
-    two = ("2025-03-01T10:00:00.5Z one", "2025-03-01T10:00:01.5Z two")
+    two = ("2025-03-01T10:00:00.5Z one", "2025-03-01T10:00:01.5Z ps-0: two")
     monkeypatch.setattr(engine, "lines", lambda _: iter(two))
     assert cli("logs", "demo", "--tail", "1").out.split() == ["ps-0", "two"]
     assert cli("logs", "demo", "--tail", "1", "--follow", "--json").out.count("\n") == 1

@@ -139,6 +139,9 @@ MISTAKES: dict[str, CommandLine] = {
         ("logs", "--task", "chief-0"), "--task", "no such option",
         "→ `cluster-kit logs --help` lists all",
     ),
+    "an option of another verb": (
+        ("status", "--follow"), "--follow", "no such option", "`cluster-kit logs` has it",
+    ),
     "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "no such option", "--help"),
     "an argument of the program as an option": (
         (*RENDER, "--epochs", "3"), "--epochs", "no such option", "one word: `--args '--epochs …'`",
