@@ -252,7 +252,8 @@ def _unwatched(containers: Sequence[Container]) -> str:
 
 
 def _figure(run: Run) -> str:
-    for name in (*_SHOWN, *run.metrics):
+    diverged = [name for name, value in run.metrics.items() if value is None]
+    for name in (*diverged, *_SHOWN, *run.metrics):
         if isinstance(value := run.metrics.get(name, ""), int | float | None):
             shown = figure(value if value is None else float(value))
             return harmless(f"{name.replace('_', ' ')} {shown}")

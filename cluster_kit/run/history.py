@@ -18,6 +18,7 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.util.nearest import did_you_mean_path, proposal
 from cluster_kit.util.paths import is_directory as is_folder
+from cluster_kit.util.terminal import figure
 from cluster_kit.util.toml_text import dotted, to_toml
 from cluster_kit.util.untrusted import files, is_directory
 from cluster_kit.workspace import RunDirectory, Workspace, newest_run_directory
@@ -318,10 +319,14 @@ def _shown(file: Path) -> str:
 
 
 def _metrics(run: Run) -> dict[str, Any]:
-    """The run's metrics; of loss, step and speed those of the leader's steps, if it lacks them."""
-    if {"loss", "steps_per_second"} <= run.metrics.keys():
-        return dict(run.metrics)
-    return {**_of_steps(run), **run.metrics}
+    """The run's metrics; of loss, step and speed those of the leader's steps, if it lacks them.
+
+    One that is not finite is a text, since None stands for one that the run does not have.
+    """
+    own = {name: figure(None) if value is None else value for name, value in run.metrics.items()}
+    if {"loss", "steps_per_second"} <= own.keys():
+        return own
+    return {**_of_steps(run), **own}
 
 
 def _of_steps(run: Run) -> dict[str, float]:

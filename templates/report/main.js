@@ -39,7 +39,12 @@ function compared(runs) {
   const of = (run) => (run.verdict.success ? "success" : run.verdict.reason || "no verdict");
   return table(["", ...runs.map((run) => `${run.cluster} ${run.run}`)], [
     ...asked, ["verdict", ...runs.map(of)], ["time", ...runs.map((run) => right(took(run)))],
-    ...names.map((name) => [name.replaceAll("_", " "), ...runs.map((run) => right(figure(run.metrics[name])))])]);
+    ...names.map((name) => [name.replaceAll("_", " "), ...runs.map((run) => right(metric(run.metrics[name])))])]);
+}
+
+// JSON has no NaN: null is a figure that is not finite, undefined one that the run does not have.
+function metric(value) {
+  return value === null ? "nan or infinite" : figure(value);
 }
 
 function placement(run) {
@@ -64,10 +69,10 @@ function scaling(run) {
 }
 
 function howItWasRun(run) {
-  const pairs = (found, unit) => table(["", ""], Object.entries(found).map(([name, value]) => [name.replaceAll("_", " "), right(figure(value, unit))]));
+  const pairs = (found, shown) => table(["", ""], Object.entries(found).map(([name, value]) => [name.replaceAll("_", " "), right(shown(value))]));
   return element("div", {}, element("h3", {}, "Again"), element("pre", {}, run.command || `cluster-kit up ${run.source}`),
-    Object.keys(run.metrics).length ? element("div", {}, element("h3", {}, "Metrics"), pairs(run.metrics, "")) : null,
-    Object.keys(run.timings_s).length ? element("div", {}, element("h3", {}, "Where the time went"), pairs(run.timings_s, "s")) : null,
+    Object.keys(run.metrics).length ? element("div", {}, element("h3", {}, "Metrics"), pairs(run.metrics, metric)) : null,
+    Object.keys(run.timings_s).length ? element("div", {}, element("h3", {}, "Where the time went"), pairs(run.timings_s, (value) => figure(value, "s"))) : null,
     element("h3", {}, "Versions"), table(["", ""], [["cluster-kit", run.kit], ["image", run.image], ["style", run.style], ["data", run.data || "–"], ["subnet", run.subnet]]),
     run.manifest ? element("details", {}, element("summary", {}, `Manifest ${run.source}`), element("pre", {}, run.manifest)) : null);
 }

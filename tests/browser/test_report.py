@@ -143,11 +143,12 @@ def test_several_runs_are_shown_side_by_side(browser: Any, tmp_path: Path) -> No
     asked = replace(
         cluster, origin=replace(cluster.origin, command="cluster-kit render x --args 2")
     )
-    outcome = {**trained().outcome, "success": False}
+    outcome = {**trained().outcome, "success": False, "metrics": {"loss": None}}
     other = changed(name="20261122-111500", cluster=asked, outcome=outcome)
     with opened(browser, written(tmp_path, trained(), other)) as one:
         assert one.complaints == []
         assert "cluster-kit up x --args 2" in one.page.locator("#compared").inner_text()
+        assert "nan or infinite" in one.page.locator("#compared").inner_text()
         assert one.page.locator(".lane").count() == 2 * len(trained().cluster.tasks)
         table = one.page.locator("#compared").inner_text()
         assert "test accuracy" in table and "20261122-111500" in table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tarfile
 from datetime import datetime
@@ -45,7 +46,7 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     saved(root, 9, metrics={"test_accuracy": 0.95123})
     saved(root, 10, name="other", success=False, blame="ps-0", message="gone\nmore")
     saved(root, 8, metrics={"name": "x", "my_loss": 0.25})
-    saved(root, 7, metrics={"loss": None, "updates": 9}, resumed=True)
+    saved(root, 7, metrics={"accuracy": 0.6, "loss": None, "updates": 9}, resumed=True)
     new_run(root / "runs" / "demo", datetime(2026, 11, 22, 11))
     lines = [line.split() for line in cli("runs").out.splitlines()]
     assert lines[1:] == [
@@ -158,8 +159,11 @@ def test_a_run_with_containers_shows_their_state(
 
 
 def test_diff_shows_changes_of_the_manifest_and_the_results(cli: Cli, root: Path) -> None:
+    saved(root, 8, metrics={"loss": None})
     saved(root, 9, metrics={"loss": 0.5}, timings_s={"total": 10.0})
     saved(root, 10, worker=4, metrics={"loss": 0.25}, timings_s={"total": 20.0})
+    diverged = cli("runs", "diff", "demo/20261122-100000", "demo/20261122-080000").out
+    assert re.search(r"loss +0.25 +nan or infinite", diverged)
     facts = json.loads(cli("runs", "diff", "demo/20261122-090000", "demo", "--json").out)
     changes = {one["name"]: (one["before"], one["after"], one["ratio"]) for one in facts["changes"]}
     assert changes == {
