@@ -197,16 +197,18 @@ def figures_of(
         )
     if way in PS_WAYS and not servers:
         raise UsageError(f"--way {way}: {name} has no ps", "leave --way out")
+    attempts = sum(e.task == leader.name and isinstance(e.event, Start) for e in entries)
+    part = f"{name}, since {leader.name} was started again," if attempts > 1 else name
     entries = _last_attempt(entries, leader.name)
     _refuse_restarted(name, entries, [task.name for task in trainers])
     series, together = _series(entries, [t.name for t in trainers], leader.name, coordinated)
     spans = _spans(entries, leader.name)
     stretches = {task: list(_stretches(points, spans)) for task, points in series.items()}
-    _refuse_without_steps(name, stretches)
-    begin, end = _window(name, stretches, together)
+    _refuse_without_steps(part, stretches)
+    begin, end = _window(part, stretches, together)
     parts = [(max(a, begin), min(b, end)) for a, b in spans if min(b, end) > max(a, begin)]
     if not parts:  # times that run backwards
-        raise _too_short(name, 0, 0.0)
+        raise _too_short(part, 0, 0.0)
     by_worker = {task: _steps_in(points, parts) for task, points in series.items()}
     if together:  # the leader counts rounds in which each worker makes a step
         rounds = by_worker[leader.name if leader.name in by_worker else next(iter(by_worker))]
@@ -214,7 +216,7 @@ def figures_of(
     seconds = sum(b - a for a, b in parts)
     steps = sum(by_worker.values())
     if steps < LEAST_STEPS or seconds < LEAST_S:
-        raise _too_short(name, steps, seconds)
+        raise _too_short(part, steps, seconds)
     known = _batch_of(entries, leader.name)
     found_way = way or _way_of(cluster, series, entries, len(trainers))
     images = batch or _of_one_worker(known, found_way, len(trainers)) or 1

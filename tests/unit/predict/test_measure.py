@@ -298,6 +298,13 @@ def test_a_run_that_is_too_short(seconds: int, step_s: float, message: str) -> N
     assert "train" in error.value.hint
 
 
+def test_what_a_restart_left_of_a_run_is_too_short() -> None:
+    made, entries, samples = recorded(limited(), 0.1, 60)
+    began = as_entry("chief-0", 57.0, "start", {"attempt": 2})
+    with pytest.raises(UsageError, match=r"^demo, since chief-0 was started again, is too short"):
+        profile_of_run(made, sorted([*entries, began], key=lambda e: e.time), samples, name="demo")
+
+
 def test_hostile_names_and_sizes_make_no_invalid_profile() -> None:
     variables = [
         {"name": 'a"\n[step]\nseconds = 9', "on": "ps-0", "bytes": 5000, "order": 0},
