@@ -233,6 +233,7 @@ EXTRA = "-with-"
 FILES = re.compile(
     r"(-r|-c|-e|--requirement|--constraint|--editable)\b|--find-links[= ](?!https?:)"
 )
+OTHER_FILES = (".toml", ".yaml", ".yml", ".cfg", ".py")
 OWN = re.compile(r"(-e|--editable)\b|\.{1,2}(/[^.]*$|\[|$)")
 """A package's directory, which is mostly the project's own."""
 VCS = re.compile(r"([^:]*@\s*)?(git|hg|svn|bzr)\+")
@@ -286,6 +287,10 @@ def read_requirements(name: str, folder: Path) -> Requirements:
     if not name:
         return Requirements()
     path, value = seen_from(folder, name), f'"{name}"'
+    if path.suffix in OTHER_FILES and path.is_file():
+        rule = f"a {path.suffix} file is not a file of pip requirements"
+        problem = Problem("requirements", value, rule, "list the packages in a file, one a line")
+        return Requirements(problems=(problem,))
     try:
         lines = lines_of(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

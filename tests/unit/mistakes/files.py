@@ -78,6 +78,11 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "requirements that are binary": needs(b"\xff\xfe\0", "not UTF-8", "save the file as UTF-8"),
     "requirements of nothing": needs(b"# later\n\n", "it names no package"),
+    "a project's description for requirements": (
+        {"train.py": b"x = 1\n", "pyproject.toml": b'[project]\nname = "mine"\n'},
+        f'{TRAIN}\nrequirements = "pyproject.toml"', "requirements", '"pyproject.toml"',
+        "not a file of pip requirements", "one a line",
+    ),
     "a wheel of this host": needs_also("./dist/x.whl", "no path of this host"),
     "requirements of requirements": needs_also("-r more.txt", "this one file"),
     "an editable package": needs_also("-e .", "this one file", BESIDE),
