@@ -7,7 +7,7 @@ import contextlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -553,7 +553,9 @@ def check_alone(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     trainers = workers + manifest.count(CHIEF.name)
     if not sources or manifest.tf1 or len(sources) >= MOST_FILES or workers + ps < 2:
         return
-    if any(map(_may_distribute, sources)) or not _imports_only_known(sources):
+    nodes = (node for source in sources for node in source.nodes)
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    if any(_may_distribute(source, own) for source in sources) or not _imports_only_known(sources):
         return
     if not coordinated and (trainers < 2 or _tells_tasks_apart(sources, manifest)):
         return
@@ -594,8 +596,12 @@ def _imports_only_known(sources: list[Source]) -> bool:
     )
 
 
-def _may_distribute(source: Source) -> bool:
-    """Whether a file may train in several tasks."""
+def _may_distribute(source: Source, own: Set[str]) -> bool:
+    """Whether a file may train in several tasks.
+
+    Args:
+        own: the names of the program's functions, which say nothing: their statements do.
+    """
     for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if node.value == "TF_CONFIG" or re.fullmatch(r"\w*Strategy|grpc:.*", node.value):
@@ -603,7 +609,9 @@ def _may_distribute(source: Source) -> bool:
         elif isinstance(node, ast.Attribute | ast.Name):
             names = source.meanings(node)
             lasts = {name.rpartition(".")[2] for name in names} - ONE_TASK
-            if any(map(COORDINATES.fullmatch, lasts)) or DISTRIBUTES.fullmatch(last_name(node)):
+            is_own = isinstance(node, ast.Name) and node.id in own
+            distributes = not is_own and DISTRIBUTES.fullmatch(last_name(node))
+            if distributes or any(map(COORDINATES.fullmatch, lasts)):
                 return True
             if any(name.startswith(STARTS_OTHERS) for name in names):
                 return True

@@ -369,6 +369,7 @@ def test_a_coordinator_that_every_task_runs_leads_to_a_warning(tmp_path: Path) -
 
 ALONE = "import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n"
 MIRRORED = f"{ALONE}strategy = tf.distribute.MirroredStrategy()\n"
+MIRRORED += "def distributed_step(x):\n    strategy.run(step, (x,))\ndistributed_step(x)\n"
 KNOWN = f"{ALONE}import os, numpy as np\nfrom sklearn import svm\n"
 
 
