@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar, overload
 
-from cluster_kit.contract.endings import FAILED, FINISHED
+from cluster_kit.contract.endings import EVALUATOR_GRACE, FAILED, FINISHED
 from cluster_kit.contract.events import End, Metrics
 from cluster_kit.observe import lives, task_view
 from cluster_kit.observe.hot_ps import Loads
@@ -317,17 +317,24 @@ class RunState:
                 works = works or _is_success(entry)
         return [] if works else failures
 
+    def late_end(self, evaluator: str) -> End | None:
+        """The last `end` event of an evaluator if its grace was over then; the engine may have
+        started it again since."""
+        end = self.last(evaluator, End)
+        return end[1] if end is not None and end[1].reason == EVALUATOR_GRACE else None
+
     def is_done(self, task: str) -> bool:
         """Whether a task has nothing left to do after the leader's end.
 
         It has ended, too, or was restarted too late. An evaluator may still have to score the
-        model of a successful training.
+        model of a successful training, until its grace is over: the engine then starts it once
+        more.
         """
         state = self.tasks[task].state
         if state is State.ENDED:
             return True
         if task in self.evaluators and self.tasks[self.leader].exit_code == 0:
-            return False
+            return self.late_end(task) is not None
         ended = max(self.ends(self.leader), default=0.0)
         return state is State.RESTARTING or self.started_at(task) > ended
 

@@ -356,10 +356,10 @@ def _judge_evaluators(cluster: Cluster, seen: RunState) -> Verdict:
             continue
         reason, message, _ = _end_report(seen.end_of(name))
         if code is None:
-            message = message or f"{name} was still running after its grace"
+            late, end = Reason.EVALUATOR_GRACE, seen.late_end(name)
+            message = message or (end.message if end else None) or STILL_RUNNING.format(name)
             if failures := seen.final_failures(name):
                 message += f", after it had failed {_times(failures)}: {failures[-1].message or ''}"
-            late = Reason.EVALUATOR_GRACE
             return Verdict(False, CODES[late], late, name, message)
         if reason in CODES:
             return Verdict(False, CODES[Reason(reason)], reason, name, message)
@@ -469,6 +469,7 @@ LONGEST, LONGEST_NOTE = 200, 1_000
 
 
 LEFT_IN_TMP = "has saved below /tmp, which is not kept (/output is)"
+STILL_RUNNING = "{} was still running after its grace"
 FORGOTTEN = (
     "ended before the workers had finished {:,.0f} of the functions that it had scheduled: "
     "`coordinator.join()` waits for them"

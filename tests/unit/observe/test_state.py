@@ -125,6 +125,14 @@ def test_invalid_figures_are_left_out() -> None:
     assert (task.step, task.loss, task.accuracy) == (None, None, None)
 
 
+def test_an_evaluator_whose_grace_is_over_is_not_waited_for_again() -> None:
+    story = Story.of().ends(10, "chief-0", 0, "finished")
+    assert not story.ends(11, "evaluator-0", 1, "failed").seen.is_done("evaluator-0")
+    late = story.ends(130, "evaluator-0", 6, "evaluator-grace")
+    assert late.seen.is_done("evaluator-0")
+    assert late.start(130.5, "evaluator-0").seen.is_done("evaluator-0")
+
+
 @pytest.mark.parametrize(
     ("leaders_code", "task", "died", "over"),
     [

@@ -125,6 +125,12 @@ SCENARIOS = {
         .ends(180, "evaluator-0", 6, "evaluator-grace", "ckpt-8 not scored"),
         "ended", 6, "evaluator-grace", "evaluator-0", "ckpt-8 not scored",
     ),
+    "the evaluator does not end within its grace, and is started again": (
+        chief_succeeds(Story.of())
+        .ends(180, "evaluator-0", 6, "evaluator-grace", "ckpt-8 not scored")
+        .start(180.5, "evaluator-0"),
+        "ended", 6, "evaluator-grace", "evaluator-0", "ckpt-8 not scored",
+    ),
     "the evaluator never ends": (
         chief_succeeds(Story.of()),
         "ended", 6, "evaluator-grace", "evaluator-0", "still running after its grace",
