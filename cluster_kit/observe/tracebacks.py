@@ -347,6 +347,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             (
                 "if it needs longer, raise `deadline.evaluator_grace`: ",
                 Setting("deadline.evaluator_grace", "5m", for_once=True),
+                "; if it still waits for a checkpoint, it may look in another directory than below "
+                "/output, or never end",
             ),
         ),
     )

@@ -19,7 +19,9 @@ so the functions need not be removed.
 
 An Estimator's evaluator sleeps before its first evaluation and after each one, the last one as
 well: 120 and 600 seconds, if its EvalSpec does not say otherwise. Patched, it sleeps until the job
-has ended, and then scores the last checkpoint.
+has ended, and then scores the last checkpoint. Another one that takes its checkpoints from
+`checkpoints_iterator`, as Keras's SidecarEvaluator does, waits for the next one forever. Patched,
+the iterator ends after the last checkpoint.
 
 Also loaded by its path (on_path/): imports nothing of this package.
 """
@@ -28,9 +30,10 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 
@@ -144,6 +147,9 @@ AFTER_JOB_S = 1
 looks for a checkpoint again."""
 
 
+CHECKPOINT_LOOK_S = 1.0
+
+
 class UntilJobsEnd:
     """Replaces the module `time`; `sleep` ends at most AFTER_JOB_S after the end of the job."""
 
@@ -166,6 +172,52 @@ class UntilJobsEnd:
 def end_sleeps_with_job(training: ModuleType, mailbox: ModuleType) -> None:
     """Make an Estimator's `training` module sleep no longer than the job lasts."""
     training.time = UntilJobsEnd(mailbox)
+
+
+def end_checkpoints_with_job(tensorflow: ModuleType, mailbox: ModuleType) -> bool:
+    """Make `checkpoints_iterator` end when the job has ended, if it has found a checkpoint; returns
+    False if this TensorFlow does not have the function any more.
+
+    Without any checkpoint, an evaluator may look in the wrong directory: it must not end well.
+    """
+    plain = getattr(getattr(tensorflow, "train", None), "checkpoints_iterator", None)
+    if plain is None:
+        return False
+
+    @functools.wraps(plain)
+    def until_jobs_end(
+        checkpoint_dir: str,
+        min_interval_secs: float = 0,
+        timeout: float | None = None,
+        timeout_fn: Callable[[], bool] | None = None,
+    ) -> Iterator[str]:
+        last, wait_s = None, math.inf if timeout is None else timeout
+        until = time.monotonic() + wait_s
+        while True:
+            last_look = last is not None and mailbox.job_has_ended()
+            found = tensorflow.train.latest_checkpoint(checkpoint_dir)
+            now = time.monotonic()
+            if found not in (None, last):
+                last = found
+                yield found
+                while time.monotonic() < now + min_interval_secs and not mailbox.job_has_ended():
+                    time.sleep(JOIN_LOOK_S)
+                if timeout_fn is not None and timeout_fn():
+                    return
+                until = time.monotonic() + wait_s
+            elif last_look:
+                return
+            elif now + CHECKPOINT_LOOK_S <= until:
+                time.sleep(CHECKPOINT_LOOK_S)
+            elif timeout_fn is None or timeout_fn():
+                return
+            else:
+                until = now + wait_s
+
+    old = getattr(getattr(tensorflow, "compat", None), "v1", None)
+    for api in filter(None, (tensorflow, old)):
+        api.train.checkpoints_iterator = until_jobs_end
+    return True
 
 
 def keep_sigterm_handler() -> bool:

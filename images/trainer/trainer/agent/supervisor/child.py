@@ -209,8 +209,8 @@ class Child:
             hooks += ["filters"] if os.environ.get(DEVICE_FILTERS) == "own" else []
         if not program.builtin and not task.is_leader:
             hooks += ["join", "imported"]
-        if not program.builtin and task.role == EVALUATOR and has_estimators():
-            hooks.append("estimator")
+        if not program.builtin and task.role == EVALUATOR:
+            hooks += ["checkpoints", "estimator"] if has_estimators() else ["checkpoints"]
         coordinates = task.is_leader and any(name.startswith("worker-") for name in task.servers)
         may_coordinate = task.role == "chief" and "ps" in task.cluster and task.is_leader
         if coordinates or (may_coordinate and not program.builtin and not task.tf1):

@@ -8,12 +8,13 @@ threads), `tf1` (give the program TensorFlow 1's API), `closures` (count the clo
 worker has finished), `placement` (record the ps of each variable), `refuse` (refuse calls that
 would hang; also after `import keras`), `join` (end a server's `join` with the job), `filters` (give
 sessions device filters), `estimator` (end the sleeps of an Estimator's evaluator with the job),
-`own-server` (start a server in this process, for a program that only connects to one), `imported`
-(notify the leader), `sessions` (let old-style sessions look for the chief every second), `sigterm`
-(keep the program's handler of SIGTERM when TensorFlow sets its own), `steps` and `epochs` (report
-Keras's steps and epochs; after `import keras` and `import tf_keras`), `servers` (wait until every
-server answers: a strategy must not ask them earlier). No module of the trainer is imported under
-its own name, since users' packages are often called `trainer`, too.
+`checkpoints` (end an evaluator's wait for the next checkpoint with the job), `own-server` (start a
+server in this process, for a program that only connects to one), `imported` (notify the leader),
+`sessions` (let old-style sessions look for the chief every second), `sigterm` (keep the program's
+handler of SIGTERM when TensorFlow sets its own), `steps` and `epochs` (report Keras's steps and
+epochs; after `import keras` and `import tf_keras`), `servers` (wait until every server answers: a
+strategy must not ask them earlier). No module of the trainer is imported under its own name, since
+users' packages are often called `trainer`, too.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         until_jobs_end = load_file("tensorflow_patches.py").end_sleeps_with_job
         prepare = AfterImport(ESTIMATOR, lambda training: until_jobs_end(training, mailbox))
         sys.meta_path.insert(0, prepare)
+    if "checkpoints" in wanted:
+        load_file("tensorflow_patches.py").end_checkpoints_with_job(tensorflow, mailbox)
     if "imported" in wanted:
         mailbox.has_imported()
     if "sessions" in wanted:
