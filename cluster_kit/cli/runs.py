@@ -40,7 +40,15 @@ runs = typer.Typer(cls=Group, help="Past runs: list, compare, prune.", invoke_wi
 app.add_typer(runs, name="runs")
 
 Cluster = Annotated[str, typer.Argument(help="Only the runs of this cluster.")]
-_SHOWN = ("test_accuracy", "validation_accuracy", "map_50", "accuracy", "loss", "updates")
+_SHOWN = (
+    "test_accuracy",
+    "validation_accuracy",
+    "map_50",
+    "accuracy",
+    "validation_loss",
+    "loss",
+    "updates",
+)
 """Metrics; the list shows the first of these that a run has, else the first of its own."""
 LEAST = 12
 """Minimum number of columns for a verdict: `failed, bla…`."""

@@ -160,6 +160,8 @@ class Figures:
     own_steps: float | None = None
     epoch: float | None = None
     accuracy: float | None = None
+    val_loss: float | None = None
+    val_accuracy: float | None = None
     map_50: float | None = None
     staleness: float | None = None
 

@@ -85,7 +85,7 @@ class Curves:
         self.points: dict[tuple[str, str], list[Point]] = {}
 
     def told(self, entry: Entry) -> None:
-        """Add a task's report; a task that trains and scores has two curves."""
+        """Add a task's report; a task that trains and validates or scores has a curve of each."""
         if entry.task not in self._places or not (
             figures_of_event := _TOLD.get(type(entry.event), ())
         ):
@@ -96,6 +96,10 @@ class Curves:
                 epochs = isinstance(entry.event, Epoch) and figure.id != "accuracy"
                 name = f"{entry.task}, epochs" if epochs else entry.task
                 self.points.setdefault((figure.id, name), []).append((entry.time, value))
+        for id_, value in (("loss", figures.val_loss), ("accuracy", figures.val_accuracy)):
+            if value is not None:
+                name = f"{entry.task}, validation"
+                self.points.setdefault((id_, name), []).append((entry.time, value))
 
     def used(self, sample: Sample) -> None:
         """Add a task's usage: now, and since the previous sample."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cluster_kit.contract.endings import NOT_FAILED
-from cluster_kit.contract.events import End, Evaluation
+from cluster_kit.contract.events import End, Epoch, Evaluation
 from cluster_kit.errors import DataFailed, EngineError, HostError, Interrupted, ManifestError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import GOOD_CODES, State, TaskView, code_of
@@ -245,20 +245,34 @@ def _program_exit_code(
 
 def metrics(seen: RunState, *, is_over: bool = False) -> dict[str, Any]:
     """The final metrics by name: the reported ones, else the last loss and accuracy of a leader
-    that has ended; and the evaluator's accuracy.
+    that has ended, and of its validation; and the evaluator's accuracy.
 
     Args:
         is_over: the run has ended, even if the leader was only told to: after Ctrl-C.
     """
     newest, last = seen.metrics(), seen.tasks[seen.leader]
+    figures: dict[str, float | None] = {}
     if not newest and (is_over or last.state is State.ENDED):
-        figures = {"accuracy": last.accuracy, "loss": last.loss}
-        newest = {name: value for name, value in figures.items() if value is not None}
+        figures = {"accuracy": last.accuracy, "loss": last.loss, **_of_validation(seen)}
     for name in seen.evaluators:
         _, evaluation = seen.last(name, Evaluation) or (0.0, Evaluation())
         if evaluation.accuracy is not None:
-            newest.setdefault("validation_accuracy", evaluation.accuracy)
+            figures["validation_accuracy"] = evaluation.accuracy
+    newest = {**{name: value for name, value in figures.items() if value is not None}, **newest}
     return {name: _as_json(value) for name, value in newest.items()}
+
+
+def _of_validation(seen: RunState) -> dict[str, float | None]:
+    """The figures of the leader's last epoch with a validation; {} if there is none."""
+    epochs = (
+        entry.event
+        for entry in reversed(seen.entries)
+        if entry.task == seen.leader and isinstance(entry.event, Epoch)
+    )
+    for epoch in epochs:
+        if epoch.val_loss is not None or epoch.val_accuracy is not None:
+            return {"validation_accuracy": epoch.val_accuracy, "validation_loss": epoch.val_loss}
+    return {}
 
 
 def _as_json(value: object) -> object:

@@ -71,6 +71,20 @@ def test_invalid_figures_are_left_out(odd: object) -> None:
     assert charts_of(["chief-0"], [told(1, "chief-0", "step", loss=odd)], []) == []
 
 
+def test_an_epochs_validation_has_curves_of_its_own() -> None:
+    entries = [told(1, "chief-0", "epoch", epoch=1, loss=0.5, val_loss=0.6, val_accuracy=0.7)]
+    curves = {
+        (chart.id, curve.name): curve.points
+        for chart in charts_of(["chief-0"], entries, [])
+        for curve in chart.curves
+    }
+    assert curves == {
+        ("loss", "chief-0, epochs"): ((1, 0.5),),
+        ("loss", "chief-0, validation"): ((1, 0.6),),
+        ("accuracy", "chief-0, validation"): ((1, 0.7),),
+    }
+
+
 def test_long_curves_are_reduced_to_means_of_equal_times() -> None:
     names = [f"worker-{index}" for index in range(50)]
     samples = [used(at, name, cpu_s=at * 0.25) for at in range(400) for name in names]

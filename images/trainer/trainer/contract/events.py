@@ -151,6 +151,8 @@ class Epoch(Event):
     step: float | None = _number()
     loss: float | None = _figure()
     accuracy: float | None = _number()
+    val_loss: float | None = _number("of `fit`'s validation")
+    val_accuracy: float | None = _number("of `fit`'s validation")
     learning_rate: float | None = _number()
     staleness: float | None = _number("mean of the epoch's updates, if updates can be stale")
     counted: bool | None = _flag("whether the kit has written it, since the program reports none")

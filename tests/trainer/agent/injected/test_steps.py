@@ -140,12 +140,20 @@ def test_logs_without_a_loss(watch, file, logs):
 
 
 def test_epochs(watch, file):
-    watch.epoch_ended(0, {"loss": 0.5, "sparse_categorical_accuracy": 0.75})
+    watch.epoch_ended(0, {"loss": 0.5, "sparse_categorical_accuracy": 0.75, "val_acc": 0.7,
+                          "val_loss": float("nan")})  # fmt: skip
     watch.epoch_ended("first", {"loss": 0.5})
     watch.epoch_ended(1, None)
     assert watch.look(0.0)
     assert written(file) == [
-        {"event": "epoch", "epoch": 1, "accuracy": 0.75, "loss": 0.5, "counted": True},
+        {
+            "event": "epoch",
+            "epoch": 1,
+            "accuracy": 0.75,
+            "val_accuracy": 0.7,
+            "loss": 0.5,
+            "counted": True,
+        },
         {"event": "epoch", "epoch": 2, "counted": True},
     ]
 

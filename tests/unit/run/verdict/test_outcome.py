@@ -311,6 +311,13 @@ def test_without_reported_metrics_the_leaders_last_loss_and_accuracy_count() -> 
     assert metrics(finished(story.says(10, "chief-0", "metrics", f1=0.9)).seen) == {"f1": 0.9}
     diverged = story.says(10, "chief-0", "step", step=2, loss=float("nan"))
     assert metrics(finished(diverged).seen) == {"accuracy": 0.75, "loss": None}
+    validated = story.says(9, "chief-0", "epoch", epoch=2, val_loss=0.3, val_accuracy=0.7)
+    later = validated.says(10, "chief-0", "epoch", epoch=3, loss=0.2)
+    assert metrics(finished(later).seen) == {
+        "accuracy": 0.75, "loss": 0.2, "validation_accuracy": 0.7, "validation_loss": 0.3,
+    }  # fmt: skip
+    scored = later.says(10, "evaluator-0", "evaluation", accuracy=0.9)
+    assert metrics(finished(scored).seen)["validation_accuracy"] == 0.9
 
 
 def test_metrics_are_always_valid_json() -> None:

@@ -46,7 +46,12 @@ ACCURACIES = (
     "categorical_accuracy",
     "binary_accuracy",
 )
-"""Names in the logs; the first of these that exists is used."""
+FIGURES = {
+    "accuracy": ACCURACIES,
+    "val_loss": ("val_loss",),
+    "val_accuracy": tuple(f"val_{name}" for name in ACCURACIES),
+}
+"""Fields of an `epoch` event, and their names in the logs: the first that exists is used."""
 PROGRESS, MAILBOX, CLAIM = "CLUSTER_KIT_PROGRESS", "CLUSTER_KIT_MAILBOX", "steps-of"
 
 
@@ -214,10 +219,11 @@ class Watch:
             if not isinstance(epoch, int) or not self._epochs:
                 continue
             keys = {"epoch": epoch + 1} | ({} if step is None else {"step": step})
-            for name in ACCURACIES:
-                if (value := value_in(logs, name)) is not None and math.isfinite(value):
-                    keys["accuracy"] = value
-                    break
+            for key, names in FIGURES.items():
+                found = (value_in(logs, name) for name in names)
+                finite = (value for value in found if value is not None and math.isfinite(value))
+                if (value := next(finite, None)) is not None:
+                    keys[key] = value
             self._write("epoch", moment, keys, value_in(logs, "loss"))
         return True
 
