@@ -42,6 +42,7 @@ from cluster_kit.workspace import RunDirectory, withdraw
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
+_FEW_FILES = 5
 _LONGEST_BUG = 300
 """Maximum characters of an error in a note."""
 
@@ -282,6 +283,18 @@ def _near_in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
     return ""
 
 
+def _what_is_mounted(words: str, mounts: Sequence[Mount]) -> str:
+    """The hint for a missing file of a mounted directory: what is mounted, and its files; else
+    ""."""
+    for mount in mounts:
+        if mount.target != PROGRAM and any(missing_below(words, mount.target)):
+            names = sorted(one.name for one in untrusted.files(Path(mount.source), deepest=0))
+            more = ", …" if len(names) > _FEW_FILES else ""
+            listed = f"{', '.join(names[:_FEW_FILES])}{more}"
+            return f"{mount.target} is {mount.source}, which has {listed}" if names else ""
+    return ""
+
+
 @process.completing()
 def fail(run: Run, cluster: Cluster, seen: RunState, error: BaseException) -> None:
     """End a run that failed before a verdict: save its outcome and logs, remove its containers.
@@ -368,6 +381,7 @@ def _saved(
             or _near_in_a_mount(known, mounts)
             or known_hint(known, mounts, run.caller)
             or relative_hint(known, mounts, run.caller)
+            or _what_is_mounted(known, mounts)
         ),
         "",
     )
