@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -503,7 +504,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     """
     happened = [(silence.time, _silence(silence, seen)) for silence in heartbeats.all_of(seen)]
     happened += [*retry_notes(seen), *absences.request_notes(seen)]
-    notes = [note for _, note in sorted(happened, key=lambda pair: pair[0])]
+    in_order = Counter(note for _, note in sorted(happened, key=lambda pair: pair[0]))
+    notes = [note if times == 1 else f"{note} ({times} times)" for note, times in in_order.items()]
     notes += absences.node_notes(seen)
     notes += heartbeats.cuts(seen)
     notes += heartbeats.waits(seen)

@@ -92,14 +92,14 @@ def test_a_cut_between_two_tasks_is_noted_with_both_names() -> None:
 
 
 def test_a_further_attempt_of_the_leaders_program_is_noted_with_its_reason() -> None:
-    story = (
-        Story.of(WITHOUT_CHIEF)
-        .says(30, "worker-0", "retry", attempt=2, reason="no progress for 30 s")
-        .ends(50, "worker-0", 0, "finished")
-    )
-    assert told(WITHOUT_CHIEF, story)["notes"] == [
-        "the program of worker-0 was started again: no progress for 30 s"
+    note = "the program of worker-0 was started again: no progress for 30 s"
+    once = Story.of(WITHOUT_CHIEF).says(30, "worker-0", "retry", attempt=2, reason=note[-20:])
+    twice = once.says(40, "worker-0", "retry", attempt=3, reason=note[-20:])
+    notes = [
+        told(WITHOUT_CHIEF, story.ends(50, "worker-0", 0, "finished"))["notes"]
+        for story in (once, twice)
     ]
+    assert notes == [[note], [f"{note} (2 times)"]]
 
 
 def test_time_that_training_waited_is_noted() -> None:
