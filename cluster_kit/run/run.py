@@ -67,7 +67,7 @@ class Stopwatch:
 
     def _unwatched_s(self, seen: RunState) -> float:
         """Seconds for which all tasks had ended before this process joined; 0 if it did not."""
-        ends = [max(seen.ends(task), default=None) for task in seen.tasks]
+        ends = [_last_end(seen, task) for task in seen.tasks]
         known = [end for end in ends if end is not None]
         if self._joined_at is None or not known or len(known) < len(ends):
             return 0.0
@@ -89,10 +89,17 @@ def training_times(seen: RunState, since: float) -> dict[str, float]:
     ]
     if not steps:
         return {}
-    ends = seen.ends(leader)
+    end = _last_end(seen, leader)
     first = max(steps[0], since)
     times = {"first_step": first - since}
-    return {**times, "train": ends[-1] - first} if ends else times
+    return times if end is None else {**times, "train": end - first}
+
+
+def _last_end(seen: RunState, task: str) -> float | None:
+    """The end of a task's last life; None if it is not known, as of a task that was started again
+    and then removed."""
+    lives = seen.lives_of(task)
+    return lives[-1].ended if lives else None
 
 
 class Superseded(Exception):

@@ -72,6 +72,24 @@ def test_an_unwatched_cluster_can_be_stopped_and_started(
     assert stage.is_clean()
 
 
+def test_the_time_before_attach_counts_if_the_cluster_was_started_again(stage: Stage) -> None:
+    """The end of all tasks before the start is not the end of the run."""
+    stage.detach({"chief-0": [LONG, LONG]})
+    stage.clock.pass_by(2)
+    lifecycle.stop(stage.host, stage.engine, NAME)
+    lifecycle.start(stage.host, stage.engine, NAME)
+    stage.clock.pass_by(3)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    do(stage, 5.7, interrupt)
+    outcome = stage.attach()
+    assert outcome.reason == "interrupted"
+    assert outcome.timings_s["total"] >= 5
+    assert "train" not in outcome.timings_s, "the leader was not seen to end again"
+
+
 def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(stage: Stage) -> None:
     stage.detach(ACTING)
     stage.clock.pass_by(2)
