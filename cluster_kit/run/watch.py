@@ -137,7 +137,10 @@ class Requests:
 
     def _begins(self, one: Asked, seen: RunState) -> None:
         """Report a request, in a text that fits a terminal with 80 columns."""
-        if one.what == user_requests.STOP:
+        is_back = any(start > one.time for start in seen.starts(seen.leader))
+        if one.what == user_requests.STOP and is_back:
+            self._view.note(absences.request_text(one, seen))
+        elif one.what == user_requests.STOP:
             self._waits = True
             self._view.phase(f"stopped on request at {one.at}: `cluster-kit start` continues it")
         elif one.what == user_requests.RESTART:

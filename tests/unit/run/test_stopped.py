@@ -88,6 +88,8 @@ def test_the_time_before_attach_counts_if_the_cluster_was_started_again(stage: S
     assert outcome.reason == "interrupted"
     assert outcome.timings_s["total"] >= 5
     assert "train" not in outcome.timings_s, "the leader was not seen to end again"
+    assert not any("stopped on request" in phase for phase in stage.view.phases), "it runs"
+    assert outcome.notes[0] in stage.view.phases
 
 
 def test_a_stopped_cluster_is_neither_replaced_nor_judged_but_can_be_removed(stage: Stage) -> None:
