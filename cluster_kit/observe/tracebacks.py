@@ -65,6 +65,11 @@ def _package_hint(no_module: re.Match[str]) -> HintText:
     return "list its package in a file, and run with ", requirements, own
 
 
+_BY_EXAMPLES = (
+    "set `experimental_distribute.auto_shard_policy` of its `tf.data.Options` to "
+    "`AutoShardPolicy.DATA`"
+)
+"""What divides a dataset among the tasks of an all-reduce without regard to its files."""
 _NO_PACKAGE = r"ModuleNotFoundError: No module named '((?!tensorflow\.)[\w.]+)'"
 
 
@@ -167,7 +172,22 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "`set_jit(True)`",
         ),
         (
-            r"\(Empty logs\)|\bempty vocabulary\b|non-empty array or dataset"
+            r"Could not apply FILE based sharding",
+            "an all-reduce gives each task files of its own, and the dataset has fewer files than "
+            f"tasks: {_BY_EXAMPLES}",
+        ),
+        (
+            r"\(Empty logs\)",
+            (
+                "the task got no data: in an all-reduce each task gets files of its own, so if "
+                f"the dataset has fewer files than tasks, {_BY_EXAMPLES}; if no file was found: "
+                "relative paths start at /output, and a directory of this host comes by ",
+                DATA,
+                ", as /data",
+            ),
+        ),
+        (
+            r"\bempty vocabulary\b|non-empty array or dataset"
             r"|No objects to concatenate|need at least one array to concatenate"
             r"|No files (found|match(ed)?)\b(?!.*[ '\"]/(?!tmp/))|matched no files"
             r"|with 0 sample\(s\)",
@@ -370,6 +390,10 @@ _COMMAND = re.compile(r"(?!.*data)[\w-]+", re.IGNORECASE)
 """A name that can be a program's, which was not found, either."""
 _PATTERN = re.compile(r"[^/]*[*?\[].*")
 _MISSING_FILE = re.compile(_MISSING + r"(/[\w./-]*\w)", re.MULTILINE)
+_OWN_PATH = re.compile(
+    r"(bin|boot|data|dev|etc|lib(64)?|opt|output|proc|program|run|sbin|sys|tmp|usr|var)(/|$)"
+)
+"""The relative part of a path that a container can have without a mount of a user's."""
 _MISSING_DATA = re.compile(_MISSING + r"/data(?=[/'\";:,) ]|$)", re.MULTILINE)
 
 
@@ -656,3 +680,30 @@ def relative_hint(words: str, mounts: Sequence[Mount], caller: KeyStyle = TOML_S
     opened = f", and open {'/data/' + tail if tail else 'it as /data'}"
     run = "to read it, run with " if may_write else "run with "
     return hint_text((start, run, DATA, opened, write), caller)
+
+
+def absolute_hint(words: str, mounts: Sequence[Mount], caller: KeyStyle = TOML_STYLE) -> str:
+    """The hint for a missing absolute path that no container has, as that of a file of this host;
+    "" if there is none.
+
+    Args:
+        words, mounts, caller: as in `known_hint`.
+    """
+    targets = {mount.target for mount in mounts}
+    path = next(
+        (
+            path
+            for path in missing_below(words, "/")
+            if not _OWN_PATH.match(path)
+            and not any(PurePath("/", path).is_relative_to(target) for target in targets)
+        ),
+        "",
+    )
+    if not path or PROGRAM not in targets:
+        return ""
+    start = f"a task sees no file of this host that is not mounted, so it has no /{path}: "
+    write = "; what it writes belongs below /output"
+    if "/data" in targets:
+        rule = "the data of this run is at /data, and other directories come by a `[[mount]]`"
+        return start + rule + write
+    return hint_text((f"{start}to read it, run with ", DATA, ", which is /data", write), caller)

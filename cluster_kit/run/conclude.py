@@ -14,6 +14,7 @@ from typing import TypeVar
 from cluster_kit.errors import EngineError, HostError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import (
+    absolute_hint,
     in_mount,
     known_hint,
     last_words,
@@ -382,6 +383,7 @@ def _saved(
             or known_hint(known, mounts, run.caller)
             or relative_hint(known, mounts, run.caller)
             or _what_is_mounted(known, mounts)
+            or absolute_hint(known, mounts, run.caller)
         ),
         "",
     )

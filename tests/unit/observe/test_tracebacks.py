@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cluster_kit.manifest.command_line import Caller
 from cluster_kit.observe.tracebacks import (
+    absolute_hint,
     known_hint,
     last_words,
     on_host,
@@ -491,7 +492,12 @@ KNOWN_ERRORS = [
     (
         "ValueError: Unexpected result of `train_function` (Empty logs). This could be due to "
         "issues in input pipeline that resulted in an empty dataset.",
-        "no data was found: relative paths start at /output",
+        "the dataset has fewer files than tasks, set `experimental_distribute.auto_shard_policy`",
+    ),
+    (
+        "Could not apply FILE based sharding: the dataset only has 1 file(s), which is not enough "
+        "for the required 2 shards/workers.",
+        "to `AutoShardPolicy.DATA`",
     ),
     ("ValueError: Cannot set an empty vocabulary, you passed [].", "/tmp is each task's own"),
     ("ValueError: No objects to concatenate", "files beside the program are in /program"),
@@ -600,6 +606,18 @@ def test_a_missing_relative_path_has_a_hint_where_it_starts_and_how_to_mount_it(
     absolute = words.replace("data/x.csv", "/data/x.csv")
     assert not relative_paths(absolute)
     assert "nothing is mounted at /data" in known_hint(absolute)
+
+
+@pytest.mark.parametrize("words", MISSING_RELATIVE)
+def test_a_missing_path_of_this_host_has_a_hint_how_to_mount_it(words: str) -> None:
+    words = words.replace("data/x.csv", "/home/me/sets/x.csv")
+    hint = absolute_hint(words, [IN_PROGRAM], Caller.SHELL)
+    assert "so it has no /home/me/sets/x.csv: to read it, run with `--data DIR`" in hint
+    mounted = absolute_hint(words, [IN_PROGRAM, Mount("/home/you/data", "/data")])
+    assert "the data of this run is at /data" in mounted
+    assert not absolute_hint(words, []), "a built-in program opens no path of the user's"
+    assert not absolute_hint(words, [IN_PROGRAM, Mount("/home/you/sets", "/home/me/sets")])
+    assert not absolute_hint(words.replace("/home/me", "/output"), [IN_PROGRAM])
 
 
 def test_what_to_open_for_each_form_of_a_relative_path() -> None:
