@@ -6,7 +6,7 @@ import json
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -37,8 +37,10 @@ from cluster_kit.observe.task_view import State, TaskView
 from cluster_kit.platforms.container import START
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
 from cluster_kit.run import lifecycle
+from cluster_kit.run.cluster_lock import is_claimed
 from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.history import PastRun, merged, newest_run, run_named, saved_logs
+from cluster_kit.run.run_directory import unjudged
 from cluster_kit.run.verdict import crashed
 from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
 from cluster_kit.util.masking import masked
@@ -82,10 +84,22 @@ def status(
                 )
             if lifecycle.is_stopped(containers[cluster]):
                 out.print(f"stopped: `cluster-kit start {cluster}` goes on", style="yellow")
+            elif _awaits_verdict(engine, containers[cluster]):
+                out.print(f"ended, not judged: `cluster-kit attach {cluster}`", style="yellow")
             for remark in remarks(tasks):
                 out.print(Text(harmless(remark), "yellow"), soft_wrap=True)
     if not clusters:
         say("no cluster is up")
+
+
+def _awaits_verdict(engine: Engine, containers: Sequence[Container]) -> bool:
+    """Whether the job has ended, and no process watches the run that would judge it."""
+    ended = any(one.leader and State.of_engine(one.state) is State.ENDED for one in containers)
+    return (
+        ended
+        and unjudged(containers)
+        and not is_claimed(current_host(), engine, containers[0].cluster)
+    )
 
 
 @app.command()

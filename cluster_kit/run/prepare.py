@@ -46,7 +46,7 @@ from cluster_kit.util.nearest import did_you_mean
 from cluster_kit.util.paths import CLONE
 from cluster_kit.util.process import Completed
 from cluster_kit.util.terminal import harmless
-from cluster_kit.workspace import Workspace
+from cluster_kit.workspace import RunDirectory, Workspace
 
 KINDS: tuple[Variant, Variant] = ("cpu", "gpu")
 PLAIN = re.compile(r"[A-Za-z0-9.]+")
@@ -197,9 +197,33 @@ def read(request: Request, workspace: Workspace) -> Loaded:
         UsageError: it was not found.
         ManifestError: it cannot be read; the returned value has all other problems.
     """
-    path = find(request.manifest, workspace.manifests)
+    try:
+        path = find(request.manifest, workspace.manifests)
+    except UsageError as error:
+        error.hint = _repeat(request.manifest, workspace) or error.hint
+        raise
     root = workspace.root.resolve()
     return load(path, request.overrides, root, request.by_set, request.caller)
+
+
+def _repeat(name: str, workspace: Workspace) -> str:
+    """The hint how to repeat the newest run of this name, if another manifest was run under it;
+    else ""."""
+    from cluster_kit.report.facts import repeated  # a report's modules take long to import
+    from cluster_kit.run.run_directory import read_record
+
+    newest = workspace.latest_runs().get(name)
+    try:
+        record = read_record(RunDirectory(newest)) if newest else None
+    except UsageError:
+        return ""
+    command = repeated(record.cluster.origin.command) if record else ""
+    if not command or name in command.split(" --")[0].split():
+        return ""
+    return (
+        f"its runs are those of another manifest: `{command}` repeats the newest one, and continues"
+        " it with `--resume`"
+    )
 
 
 def prepare_again(host: Host, prepared: Prepared, engine: Engine) -> Prepared:

@@ -81,6 +81,26 @@ def test_stop_asks_once_in_a_terminal(
     assert len(asked) == 2, "nor of one that is stopped already"
 
 
+def test_an_ended_job_without_a_verdict_has_the_command_that_judges_it(
+    cli: Cli, stage: Stage
+) -> None:
+    assert "not judged" not in cli("status", NAME).out
+    stage.clock.pass_by(600)
+    assert "ended, not judged: `cluster-kit attach demo`" in cli("status", NAME).out
+
+
+def test_a_name_given_to_another_manifests_run_leads_to_the_command_that_repeats_it(
+    cli: Cli, stage: Stage
+) -> None:
+    cli("down", NAME)
+    assert cli("up", NAME, "--name", "mine", "--workers", "1", "--detach").code == 0
+    refused = cli("up", "mine", "--resume")
+    assert refused.code == 2
+    assert "`cluster-kit up demo --workers 1 --name mine` repeats the newest one" in refused.err
+    missing = cli("up", "min").err
+    assert "repeats" not in missing
+
+
 def test_a_stopped_cluster_can_be_started_again(cli: Cli, stage: Stage) -> None:
     assert "demo is stopped; `cluster-kit start demo` goes on" in cli("stop").err
     assert "demo is stopped already" in cli("stop", NAME).err
