@@ -117,8 +117,8 @@ def print_started(run: Run, *, ready: Milestone | None, as_json: bool) -> None:
     where = short(run.directory.path)
     say(f"{name} has started in the background{so_far}; its run is {where}", to=out)
     for verb, description in (
-        ("attach", "watch it to its end: judge, save, remove"),
-        ("wait", "the same without the live view"),
+        ("attach", "watch it to its end: judge, save, remove; Ctrl-C ends the run"),
+        ("wait", "the same without the live view; Ctrl-C leaves it up"),
         ("logs", "what its tasks say"),
         ("down", "remove it"),
     ):
