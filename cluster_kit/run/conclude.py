@@ -38,7 +38,7 @@ from cluster_kit.run.run_report import write_metrics, write_report
 from cluster_kit.run.verdict import CODES, Ending, Reason, Verdict, blamed, judge, sidecar_notes
 from cluster_kit.util import process, untrusted
 from cluster_kit.util.masking import Mask, masked, masker
-from cluster_kit.util.nearest import nearest
+from cluster_kit.util.nearest import nearest_file
 from cluster_kit.workspace import RunDirectory, withdraw
 
 T = TypeVar("T")
@@ -279,7 +279,7 @@ def _near_in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
         for path in missing_below(words, mount.target):
             folder, _, name = path.rpartition("/")
             beside = untrusted.files(Path(mount.source), folder, deepest=0)
-            if near := nearest(name, sorted(one.name.rpartition("/")[2] for one in beside)):
+            if near := nearest_file(name, sorted(one.name.rpartition("/")[2] for one in beside)):
                 return f"did you mean `{PurePosixPath(mount.target, folder, near)}`?"
     return ""
 

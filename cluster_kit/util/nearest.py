@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -83,16 +83,23 @@ def nearest_path(name: str, folder: Path, fits: Callable[[Path], bool] = is_file
 
 
 def _nearest_entry(name: str, folder: Path, wanted: Callable[[Path], bool]) -> str | None:
-    """The most similar name of the entries; of equal suffixes only what is before them counts."""
+    """The most similar name of the entries."""
     entries: list[str] = []
     with contextlib.suppress(OSError, ValueError), os.scandir(folder) as listed:
         entries = sorted(one.name for one in islice(listed, _MOST_ENTRIES) if one.name[0] != ".")
+    return nearest_file(name, entries, lambda entry: wanted(folder / entry))
+
+
+def nearest_file(
+    name: str, entries: Sequence[str], wanted: Callable[[str], bool] = bool
+) -> str | None:
+    """The most similar of the entries' names; of equal suffixes only what is before them counts."""
     stem, suffix = Path(name).stem, Path(name).suffix
     stems = [one.removesuffix(suffix) for one in entries if suffix and one.endswith(suffix)]
-    if (near := nearest(stem, stems)) and wanted(folder / f"{near}{suffix}"):
+    if (near := nearest(stem, stems)) and wanted(f"{near}{suffix}"):
         return f"{near}{suffix}"
     others = [one for one in entries if not suffix or not one.endswith(suffix)]
-    return nearest(name, (one for one in others if wanted(folder / one)))
+    return nearest(name, filter(wanted, others))
 
 
 def did_you_mean_path(name: str, folder: Path, fits: Callable[[Path], bool] = is_file) -> str:

@@ -102,6 +102,7 @@ ALL = "/data is {sets}, which has 0.csv, 1.csv, 2.csv, 3.csv, 4.csv, …"
         ("FileNotFoundError: /data/2025/laod.npy not found.", NEAR),
         ("NotFoundError: /data/2025/laod.npy; No such file or directory", NEAR),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/2025/other.csv'", ALL),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/2025/val.npy'", ALL),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/../laod.npy'", ""),
         ("FileNotFoundError: /data/link/laod.npy not found.", ALL),
         ("ValueError: /data/2025/laod.npy is broken", ""),
