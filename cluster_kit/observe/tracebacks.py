@@ -236,6 +236,13 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "checkpoint (a task that was started again has an empty /tmp)",
         ),
         (
+            r"Received incompatible tensor with shape .* when attempting to restore variable"
+            r"|Shape mismatch\. ?The variable shape [^\n]*\n[\s\S]*\b(restore|load_weights)\(",
+            "the checkpoint was saved by a model of other sizes: give the arguments of the run "
+            "that saved it, or restore another one; a run without `--resume` (make: RESUME=1) "
+            "begins with an empty /output",
+        ),
+        (
             r"must have the same size and shape\. +Input 0: \[0,[\d,]*\] != input 1: \[0,",
             "the task got an empty batch: MultiWorkerMirroredStrategy divides each batch of the "
             "dataset among its replicas: `.batch(64 * strategy.num_replicas_in_sync)`",

@@ -512,6 +512,23 @@ KNOWN_ERRORS = [
         "the tasks were at different places of the program",
     ),
     (
+        "ValueError: Received incompatible tensor with shape (4, 16) when attempting to restore "
+        "variable with shape (4, 8) and name model/bias/.ATTRIBUTES/VARIABLE_VALUE.",
+        "the checkpoint was saved by a model of other sizes",
+    ),
+    (
+        "ValueError: Cannot assign value to variable ' lm/bias:0': Shape mismatch.The variable "
+        "shape (4, 8), and the assigned value shape (4, 16) are incompatible.\n"
+        '  File "/program/train.py", line 68, in <module>\n    ckpt.restore(latest)',
+        "the checkpoint was saved by a model of other sizes",
+    ),
+    (
+        "ValueError: Cannot assign value to variable ' v:0': Shape mismatch.The variable shape "
+        "(2,), and the assigned value shape (3,) are incompatible.\n"
+        '  File "/program/train.py", line 68, in <module>\n    v.assign([1.0, 2.0, 3.0])',
+        "",
+    ),
+    (
         "Inputs to operation gradient_tape/sequential/conv2d/ReluGrad of type ReluGrad must have "
         "the same size and shape.  Input 0: [0,6,6,16] != input 1: [0,8,8,1]",
         "the task got an empty batch",
