@@ -167,11 +167,12 @@ def newest_in(folder: Path) -> Path:
 
 
 def _meant(reference: str, runs: Path) -> str:
-    """The run with a similar path, or the only one with this time; "" if there is none."""
-    if "/" in reference:
-        return did_you_mean_path(reference, runs, is_folder)
-    found = [run for run in runs.glob(f"*/{glob.escape(reference)}") if is_directory(run, "output")]
-    return f"did you mean `{found[0].relative_to(runs)}`? " if len(found) == 1 else ""
+    """The only run with this time, else the one with a similar path; "" if there is none."""
+    cluster, _, time = reference.rpartition("/")
+    found = [run for run in runs.glob(f"*/{glob.escape(time)}") if is_directory(run, "output")]
+    if len(found) == 1:
+        return f"did you mean `{found[0].relative_to(runs)}`? "
+    return did_you_mean_path(reference, runs, is_folder) if cluster else ""
 
 
 @dataclass(frozen=True)

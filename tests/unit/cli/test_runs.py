@@ -320,6 +320,7 @@ def test_dry_run_removes_nothing(cli: Cli, root: Path) -> None:
         (("runs", "list", "dem"), "did you mean `demo`?"),
         (("runs", "diff", "demo", "demo/20200101-000000"), "no run `demo/20200101-000000`"),
         (("runs", "diff", "demo", "20261122-090000"), "did you mean `demo/20261122-090000`?"),
+        (("runs", "diff", "demo", "lm/20261122-090000"), "did you mean `demo/20261122-090000`?"),
         (("runs", "prune", "--keep", "0"), "invalid value for '--keep'"),
         (("bug-report", "nope"), "no run `nope`"),
         (("bug-report", "demo", "-o", "demo.tar.gz"), "demo.tar.gz exists already"),
