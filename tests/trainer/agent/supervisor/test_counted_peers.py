@@ -27,7 +27,7 @@ def test_peers_count_by_task_and_in_attempts():
     assert peers.failed(Outcome(2, "failed", "no such file")) is None
     over = peers.heard(Left("worker-1", "lost"))
     assert over is not None
-    assert over.message == "worker-1 was lost (2 times; 1 retries)"
+    assert over.message == "worker-1 was lost (2 times; 1 retry)"
 
 
 CUT_OFF = (

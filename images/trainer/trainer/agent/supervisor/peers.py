@@ -149,7 +149,8 @@ class Peers:
         if event.how == PERMANENT:
             decided = permanent_end(event.task, event.exit_code or EXIT_FAILED)
         elif self._retries:
-            again = f" ({times} times; {self._retries} retries)"
+            retries = "1 retry" if self._retries == 1 else f"{self._retries} retries"
+            again = f" ({times} times; {retries})"
         message = f"{failure_sentence(event)}{again}"
         return Outcome(EXIT_FAILED, endings.FAILED, message, (event.task,), decided=decided)
 
