@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import signal
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -86,10 +87,30 @@ def status(
                 out.print(f"stopped: `cluster-kit start {cluster}` goes on", style="yellow")
             elif _awaits_verdict(engine, containers[cluster]):
                 out.print(f"ended, not judged: `cluster-kit attach {cluster}`", style="yellow")
+            else:
+                for task in _ended_from_outside(containers[cluster]):
+                    text = (
+                        f"{task} was ended: `cluster-kit restart {task} --name {cluster}` starts it"
+                    )
+                    out.print(text, style="yellow", soft_wrap=True)
             for remark in remarks(tasks):
                 out.print(Text(harmless(remark), "yellow"), soft_wrap=True)
     if not clusters:
         say("no cluster is up")
+
+
+def _ended_from_outside(containers: Sequence[Container]) -> list[str]:
+    """The tasks that a signal has ended while the leader runs: no engine starts them again."""
+    if any(one.leader and State.of_engine(one.state) is State.ENDED for one in containers):
+        return []
+    return [
+        one.name
+        for one in containers
+        if State.of_engine(one.state) is State.ENDED and one.exit_code in _SIGNALS and not one.oom
+    ]
+
+
+_SIGNALS = (128 + signal.SIGKILL, 128 + signal.SIGTERM)
 
 
 def _awaits_verdict(engine: Engine, containers: Sequence[Container]) -> bool:

@@ -89,6 +89,17 @@ def test_an_ended_job_without_a_verdict_has_the_command_that_judges_it(
     assert "ended, not judged: `cluster-kit attach demo`" in cli("status", NAME).out
 
 
+def test_a_task_that_was_ended_from_outside_has_the_command_that_starts_it(
+    cli: Cli, stage: Stage
+) -> None:
+    told = "worker-1 was ended: `cluster-kit restart worker-1 --name demo` starts it"
+    assert told not in cli("status", NAME).out
+    stage.engine.end(next(b.id for b in stage.engine.boxes.values() if b.task == "worker-1"))
+    assert told in cli("status", NAME).out
+    cli("restart", "worker-1")
+    assert told not in cli("status", NAME).out
+
+
 def test_a_name_given_to_another_manifests_run_leads_to_the_command_that_repeats_it(
     cli: Cli, stage: Stage
 ) -> None:
