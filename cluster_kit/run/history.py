@@ -297,8 +297,8 @@ def difference(first: Run, second: Run) -> Difference:
     )  # fmt: skip
     pairs = [
         (first.directory.override, second.directory.override),
-        *((first.directory.program / name, second.directory.program / name)
-          for name in dict.fromkeys([*before, *after])),
+        *((first.directory.program / old, second.directory.program / new)
+          for old, new in _pairs(before, after)),
     ]  # fmt: skip
     program = [
         line
@@ -308,6 +308,16 @@ def difference(first: Run, second: Run) -> Difference:
         )
     ]
     return Difference(tuple(changes), tuple(manifest), tuple(program))
+
+
+def _pairs(before: Collection[str], after: Collection[str]) -> list[tuple[str, str]]:
+    """The names of the programs' files to compare. The only one that the second run lacks is
+    compared with the only one that the first lacks: they are two versions of one program."""
+    lost = [name for name in before if name not in after]
+    new = [name for name in after if name not in before]
+    if len(lost) == len(new) == 1:
+        return [*((name, name) for name in before if name in after), (lost[0], new[0])]
+    return [(name, name) for name in dict.fromkeys([*before, *after])]
 
 
 def _shown(file: Path) -> str:

@@ -193,13 +193,29 @@ def test_diff_shows_changes_of_the_program(cli: Cli, root: Path) -> None:
     assert "+rate = 0.5" in output and "+++ runs/demo/20261122-100000/program/train.py" in output
 
 
-def test_diff_of_two_programs_names_files_that_exist(cli: Cli, root: Path) -> None:
-    for hour, name in ((9, "one.py"), (10, "the_two.py")):
+def _of_programs(root: Path, *programs: tuple[str, ...]) -> None:
+    """Save a run for each of these lists of files, the first at nine o'clock."""
+    for hour, names in enumerate(programs, 9):
         run = saved(root, hour)
-        files = {name: "0" * 64}
+        files = dict.fromkeys(names, f"{hour:064}")
         write_record(run, Record("id", cluster(), Moment(0.0, 0.0, ""), 100.0, {}, {}, files))
         run.program.mkdir()
-        (run.program / name).write_text("x = 1\n")
+        for name in names:
+            (run.program / name).write_text(f"x = 1\nhour = {hour}\n")
+
+
+def test_diff_compares_a_program_with_the_one_in_its_place(cli: Cli, root: Path) -> None:
+    _of_programs(root, ("one.py",), ("the_two.py",))
+    output = cli("runs", "diff", "demo/20261122-090000", "demo").out
+    assert output.endswith(
+        "--- runs/demo/20261122-090000/program/one.py\n"
+        "+++ runs/demo/20261122-100000/program/the_two.py\n"
+        "@@ -1,2 +1,2 @@\n x = 1\n-hour = 9\n+hour = 10\n"
+    )
+
+
+def test_diff_of_two_programs_names_files_that_exist(cli: Cli, root: Path) -> None:
+    _of_programs(root, ("one.py",), ("the_two.py", "three.py"))
     output = cli("runs", "diff", "demo/20261122-090000", "demo").out
     heads = [line for line in output.splitlines() if line.startswith(("---", "+++"))]
     assert heads == [
@@ -207,11 +223,14 @@ def test_diff_of_two_programs_names_files_that_exist(cli: Cli, root: Path) -> No
         "+++ /dev/null",
         "--- /dev/null",
         "+++ runs/demo/20261122-100000/program/the_two.py",
+        "--- /dev/null",
+        "+++ runs/demo/20261122-100000/program/three.py",
     ]
     assert all((root / head[4:]).exists() for head in heads)
     assert [line.split()[1] for line in output.splitlines() if line.startswith("program")] == [
         "one.py",
         "the_two.py",
+        "three.py",
     ]
 
 
