@@ -47,15 +47,24 @@ def silence(time: float, event: Silent) -> Silence:
     return Silence(str(event.of), time, last, bool(event.server), bool(event.gone))
 
 
-def current(seen: RunState) -> dict[str, Silence]:
-    """The tasks that are silent now: they neither answered nor were started since the report."""
+def unanswered(seen: RunState) -> dict[str, Silence]:
+    """The tasks that have not answered since they were reported, started again or not."""
     newest = {str(e.event.of): e for e in seen.entries if isinstance(e.event, Silent | Heard)}
     # A restarted leader does not know of the silences that it reported before.
     since = seen.started_at(seen.leader)
     return {
         task: silence(entry.time, entry.event)
         for task, entry in newest.items()
-        if isinstance(entry.event, Silent) and entry.time >= max(seen.started_at(task), since)
+        if isinstance(entry.event, Silent) and entry.time >= since
+    }
+
+
+def current(seen: RunState) -> dict[str, Silence]:
+    """The tasks that are silent now: they neither answered nor were started since the report."""
+    return {
+        task: silence
+        for task, silence in unanswered(seen).items()
+        if silence.time >= seen.started_at(task)
     }
 
 

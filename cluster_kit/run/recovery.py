@@ -51,18 +51,22 @@ class Recovery:
             silent = heartbeat.is_silent(seconds, limit)
             if silent and runs(seen, name) and name not in heartbeats.current(seen):
                 seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
-        silences = {
+        reported = {
             name: silence
-            for name, silence in heartbeats.current(seen).items()
+            for name, silence in heartbeats.unanswered(seen).items()
             if name in seen.tasks and runs(seen, name) and self._is_new(silence)
         }
-        if not silences:
+        if not reported:
             return seen
         containers = self._run.containers()
-        chosen = to_start_again(seen, list(silences), containers, self._servers)
+        # A task that ended because it is cut off still is, after the engine has started it again.
+        lost = {container.name for container in containers if not container.attached}
+        lost |= heartbeats.current(seen).keys()
+        names = [name for name in reported if name in lost]
+        chosen = to_start_again(seen, names, containers, self._servers) if names else []
         for container in chosen:
             self._start_again(container, seen)
-        self._done += silences.values()
+        self._done += reported.values()
         if any(container.name == seen.leader for container in chosen):
             self._leader_killed_at = self._timeline.now()
         return seen

@@ -13,7 +13,7 @@ from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container
 from cluster_kit.run.recovery import to_start_again
 from cluster_kit.run.verdict import KILLED_S
-from tests.fakes.acting import LEADS, Life, ends, says
+from tests.fakes.acting import LEADS, Life, dies, ends, says
 from tests.fakes.clock import BEGAN
 from tests.fakes.stage import Stage
 
@@ -46,6 +46,21 @@ def test_a_disconnected_task_is_first_connected_to_its_network(stage: Stage) -> 
     assert [c for c in calls if c in ("kill", "attach", "start_again")] == [
         "kill", "attach", "start_again",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_cut_off", [True, False])
+def test_a_task_that_ended_since_it_is_cut_off_is_connected_after_its_restart(
+    stage: Stage, is_cut_off: bool
+) -> None:
+    """It ended, was reported, and was started again by the engine before the report was read."""
+    calls: list[str] = []
+    stage.engine.on_call = calls.append
+    if is_cut_off:
+        stage.clock.at(1.0, lambda: cut_off(stage, "worker-1"))
+    worker = [Life((says(0.2, "ready"), dies(1.99))), Life((says(0.1, "ready"),))]
+    outcome = stage.up({"chief-0": [hears_nothing_of("worker-1")], "worker-1": worker})
+    assert outcome.success
+    assert calls.count("attach") == is_cut_off
 
 
 def cut_off(stage: Stage, task: str) -> None:
