@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import queue
-import signal
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -29,6 +28,7 @@ from cluster_kit.cli.app import (
     short,
     without_cluster,
 )
+from cluster_kit.contract.endings import EXIT_TERMINATED
 from cluster_kit.errors import HostError
 from cluster_kit.observe import user_requests
 from cluster_kit.observe.logs import follow_logs
@@ -42,7 +42,7 @@ from cluster_kit.run.cluster_lock import is_claimed
 from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.history import PastRun, merged, newest_run, run_named, saved_logs
 from cluster_kit.run.run_directory import unjudged
-from cluster_kit.run.verdict import crashed
+from cluster_kit.run.verdict import KILLED, crashed
 from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
 from cluster_kit.util.masking import masked
 from cluster_kit.util.paths import command, is_file
@@ -101,23 +101,21 @@ def status(
 
 def _ended_from_outside(containers: Sequence[Container]) -> list[str]:
     """The tasks that a signal has ended while the leader runs: no engine starts them again."""
-    if any(one.leader and State.of_engine(one.state) is State.ENDED for one in containers):
+    if lifecycle.has_ended(containers):
         return []
     return [
         one.name
         for one in containers
-        if State.of_engine(one.state) is State.ENDED and one.exit_code in _SIGNALS and not one.oom
+        if State.of_engine(one.state) is State.ENDED
+        and one.exit_code in (KILLED, EXIT_TERMINATED)
+        and not one.oom
     ]
-
-
-_SIGNALS = (128 + signal.SIGKILL, 128 + signal.SIGTERM)
 
 
 def _awaits_verdict(engine: Engine, containers: Sequence[Container]) -> bool:
     """Whether the job has ended, and no process watches the run that would judge it."""
-    ended = any(one.leader and State.of_engine(one.state) is State.ENDED for one in containers)
     return (
-        ended
+        lifecycle.has_ended(containers)
         and unjudged(containers)
         and not is_claimed(current_host(), engine, containers[0].cluster)
     )

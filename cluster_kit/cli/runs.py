@@ -18,7 +18,6 @@ from rich.text import Text
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import Group, app, current_host, out, print_json, say, short
 from cluster_kit.errors import HostError, UsageError
-from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import Container
 from cluster_kit.run.history import (
     STOPPED,
@@ -247,15 +246,12 @@ def _up(past_runs: list[Run]) -> dict[str, str]:
 
 def _unwatched(containers: Sequence[Container]) -> str:
     """The state of a run whose containers exist, and the command that continues or concludes it."""
-    from cluster_kit.run.lifecycle import is_stopped
+    from cluster_kit.run.lifecycle import has_ended, is_stopped
 
     cluster = next((one.cluster for one in containers), "")
     if is_stopped(containers):
         return f"stopped: `cluster-kit start {cluster}` continues it"
-    leader_ended = any(
-        one.leader and State.of_engine(one.state) is State.ENDED for one in containers
-    )
-    word = "ended, not judged" if leader_ended else "up, unwatched"
+    word = "ended, not judged" if has_ended(containers) else "up, unwatched"
     return f"{word}: `cluster-kit attach {cluster}`"
 
 

@@ -252,8 +252,9 @@ class TaskView:
     @property
     def shown_usage(self) -> Usage | None:
         """What the task uses now: a frozen one only its memory."""
-        frozen = self.usage is not None and self.state is State.PAUSED
-        return Usage(self.usage.memory) if self.usage and frozen else self.usage
+        if self.usage is None or self.state is not State.PAUSED:
+            return self.usage
+        return Usage(self.usage.memory)
 
     @property
     def lags(self) -> bool:

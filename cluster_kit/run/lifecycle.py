@@ -96,11 +96,17 @@ def start(host: Host, engine: Engine, cluster: str) -> bool:
 def is_stopped(containers: Sequence[Container]) -> bool:
     """Whether a cluster is stopped, by `stop` or by a `restart` that was interrupted."""
     leader = _leader(containers)
-    if leader is None or State.of_engine(leader.state) is not State.ENDED:
+    if leader is None or not has_ended(containers):
         return False
     requests = user_requests.of_containers(containers)
     request = user_requests.last(requests, leader.name, leader.started)
     return request is not None and request.what in user_requests.ENDS
+
+
+def has_ended(containers: Sequence[Container]) -> bool:
+    """Whether the leader's container has ended, and with it the job, or until `start`."""
+    leader = _leader(containers)
+    return leader is not None and State.of_engine(leader.state) is State.ENDED
 
 
 def _leader(containers: Sequence[Container]) -> Container | None:
