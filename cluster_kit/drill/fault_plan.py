@@ -36,7 +36,7 @@ from cluster_kit.drill.scenario_file import (
 from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.observe import heartbeats
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
-from cluster_kit.observe.task_view import State
+from cluster_kit.observe.task_view import ALIVE
 from cluster_kit.platforms.engine import Action
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.report.page import completed_checkpoints
@@ -355,7 +355,6 @@ LOSSES = (Action.DIE, Action.OOM, Action.KILL, Action.START)
 """The engine's events that report a lost task, or a recovered one."""
 TOLD = (Failure, Retry, Start, Silent, Heard)
 CUT, SLOW = "cut", "slow"
-WELL = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
 
 
 def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
@@ -365,7 +364,7 @@ def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
     reported progress since all of this became true.
     """
     ready = ready_at(seen)
-    well = all(task.state in WELL for task in seen.tasks.values())
+    well = all(task.state in ALIVE for task in seen.tasks.values())
     if ready is None or not well or heartbeats.current(seen):
         return None
     trouble = [

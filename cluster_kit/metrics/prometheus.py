@@ -20,7 +20,7 @@ from cluster_kit.contract.events import (
 from cluster_kit.observe import lives
 from cluster_kit.observe.progress import Entry, Figures, figures_of, number
 from cluster_kit.observe.state import CLOCK_SLACK_S
-from cluster_kit.observe.task_view import State, state_after
+from cluster_kit.observe.task_view import ALIVE, State, state_after
 from cluster_kit.observe.usage import Sample
 from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster
@@ -346,7 +346,7 @@ def _index(row: Mapping[str, Any]) -> int:
 SILENT_S = 15.0
 """A task records its usage every second, or every five; after this time it counts as not running.
 """
-_UP = (State.RUNNING, State.READY, State.TRAINING, State.SCORING, State.PAUSED)
+_UP = (*ALIVE, State.PAUSED)
 
 Named = tuple[str, Mapping[str, str], float]
 """The end of a metric's name, further labels, the value."""

@@ -20,6 +20,7 @@ from cluster_kit.contract.events import (
     Failure,
     Ready,
     Retry,
+    Scoring,
     Start,
     Step,
     Straggled,
@@ -155,6 +156,8 @@ class State(StrEnum):
     """A server that listens, or a leader whose servers all answer."""
     TRAINING = "training"
     SCORING = "scoring"
+    WAITING = "waiting"
+    """An evaluator that waits for the next checkpoint."""
     PAUSED = "paused"
     """Frozen by a user: `docker pause`."""
     RESTARTING = "restarting"
@@ -170,9 +173,10 @@ class State(StrEnum):
 _SHARED = (State.CREATED, State.RUNNING, State.PAUSED, State.RESTARTING)
 GOOD_CODES = (None, *NOT_FAILED)
 """Exit codes of a task that has not failed: it runs, ended well, or was stopped by SIGTERM."""
-_ALIVE = (State.RUNNING, State.READY, State.TRAINING, State.SCORING)
+ALIVE = (State.RUNNING, State.READY, State.TRAINING, State.SCORING, State.WAITING)
 _STANDING = (State.PAUSED, State.RESTARTING)
-_REPORTED = {Step: State.TRAINING, Epoch: State.TRAINING, Evaluation: State.SCORING}
+_REPORTED = {Step: State.TRAINING, Epoch: State.TRAINING, Evaluation: State.SCORING,
+             Scoring: State.SCORING}  # fmt: skip
 """The state after each event of a task; `ready` counts only before these."""
 
 
@@ -259,12 +263,12 @@ class TaskView:
     @property
     def lags(self) -> bool:
         """Whether the task works, and is a straggler."""
-        return self.straggler is not None and self.state in _ALIVE
+        return self.straggler is not None and self.state in ALIVE
 
     @property
     def is_hot(self) -> bool:
         """Whether the task is a ps that works, and holds the job up."""
-        return self.hot is not None and self.state in _ALIVE
+        return self.hot is not None and self.state in ALIVE
 
 
 NO_SPEED: Mapping[str, Any] = dict.fromkeys(("steps_per_s", "stepped_at", "every_s"))
@@ -298,7 +302,7 @@ def state_after(state: State, entry: Entry) -> State:
     A task that does not run keeps its state, since its last lines are often read after its end
     event. A task whose program has ended for good has ended, although its container stays.
     """
-    if state not in _ALIVE:
+    if state not in ALIVE:
         return state
     if isinstance(entry.event, End) and entry.event.stays:
         return State.ENDED
@@ -306,6 +310,8 @@ def state_after(state: State, entry: Entry) -> State:
         return State.RUNNING
     if isinstance(entry.event, Ready):
         return State.READY if state is State.RUNNING else state
+    if isinstance(entry.event, Scoring) and entry.event.pending == 0:
+        return State.WAITING
     return _REPORTED.get(type(entry.event), state)
 
 

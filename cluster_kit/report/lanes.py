@@ -14,6 +14,7 @@ from cluster_kit.contract.events import (
     Phase,
     Ready,
     Retry,
+    Scoring,
     Silent,
     Start,
     Step,
@@ -23,7 +24,7 @@ from cluster_kit.contract.events import (
 )  # fmt: skip
 from cluster_kit.observe.lives import Life, lives_of, starts
 from cluster_kit.observe.progress import Entry, number
-from cluster_kit.observe.task_view import GOOD_CODES, State, code_of
+from cluster_kit.observe.task_view import GOOD_CODES, State, code_of, state_after
 from cluster_kit.observe.user_requests import AWAY, THAW, Asked
 from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster, Task
@@ -106,7 +107,7 @@ def score(evaluation: Evaluation) -> str:
     return ", ".join([evaluation.checkpoint or "", *shown]).strip(", ")
 
 
-STARTING, SERVING, WAITING = "starting", "serving", "waiting"
+STARTING = "starting"
 
 
 @dataclass(frozen=True)
@@ -160,11 +161,10 @@ def lanes_of(
             spans = tuple(_unreported(spans))
         elif task.name == leader and happened[leader] and not training:
             spans = tuple(_without_steps(spans, happened[leader]))
-        if ROLES[task.role].evaluates:
-            spans = _scoring(spans, task_entries[task.name])
-        elif not task.runs_program:
-            word = State.TRAINING if ROLES[task.role].leads else SERVING
-            spans = _served(_while(spans, begun), training, word)
+        if not task.runs_program:
+            spans = _while(spans, begun)
+            if ROLES[task.role].leads:
+                spans = _trained(spans, training)
         over = [*_silences(task, lives.get(task.name, ()), entries, end)]
         if task.name == leader:
             over += _waits(task_entries[leader], end)
@@ -225,8 +225,8 @@ def _heard(word: str, entry: Entry) -> str:
             return State.TRAINING
         case Epoch():  # reported at its end, even if another state has begun since
             return State.TRAINING if word in (STARTING, State.READY) else word
-        case Evaluation():
-            return State.SCORING
+        case Evaluation() | Scoring():
+            return state_after(State.RUNNING, entry)
         case Phase(name=name):
             return str(name)
         case End(stays=True):
@@ -268,12 +268,12 @@ def _while(spans: Sequence[Span], begun: Sequence[Span]) -> tuple[Span, ...]:
     trains = [span for span in spans if span.state == State.TRAINING]
     others = [span for span in spans if span.state != State.TRAINING]
     ready = [replace(span, state=State.READY) for span in trains]
-    lane = [*others, *_served(ready, begun, State.TRAINING)]
+    lane = [*others, *_trained(ready, begun)]
     return tuple(sorted(lane, key=lambda span: span.begin))
 
 
-def _served(spans: Sequence[Span], training: Sequence[Span], word: str) -> tuple[Span, ...]:
-    """A server's spans: it works while the leader trains, else it is ready."""
+def _trained(spans: Sequence[Span], training: Sequence[Span]) -> tuple[Span, ...]:
+    """A server's spans: it trains while the leader does, else it is ready."""
     lane = []
     for span in spans:
         if span.state != State.READY:
@@ -284,27 +284,9 @@ def _served(spans: Sequence[Span], training: Sequence[Span], word: str) -> tuple
             begin, end = max(busy.begin, at), min(busy.end, span.end)
             if begin >= end:
                 continue
-            lane += [replace(span, begin=at, end=begin), Span(word, begin, end)]
+            lane += [replace(span, begin=at, end=begin), Span(State.TRAINING, begin, end)]
             at = end
         lane.append(replace(span, begin=at))
-    return tuple(span for span in lane if span.end > span.begin)
-
-
-def _scoring(spans: Sequence[Span], entries: Sequence[Entry]) -> tuple[Span, ...]:
-    """An evaluator's spans: it scores from the moment a checkpoint was written, else it waits."""
-    scores = [(e.time, e.event) for e in entries if isinstance(e.event, Evaluation)]
-    lane = []
-    for span in spans:
-        at, first = span.begin, True
-        for time, scored in scores:
-            begin = max(at if scored.written is None else scored.written, at)
-            if not at <= time <= span.end:
-                continue
-            lane.append(Span(STARTING if first and span.state == STARTING else WAITING, at, begin))
-            lane.append(Span(State.SCORING, begin, time, score(scored)))
-            at, first = time, False
-        word = span.state if first else WAITING
-        lane.append(Span(word, at, span.end))
     return tuple(span for span in lane if span.end > span.begin)
 
 
@@ -337,10 +319,10 @@ def _waits(entries: Sequence[Entry], end: float) -> Iterator[Span]:
         if isinstance(event, Waiting) and since is None:
             since = entry.time - (event.seconds or 0.0), f"waits for {event.of}"
         elif isinstance(event, Waited | Start | End) and since is not None:
-            yield Span(WAITING, since[0], entry.time, since[1])
+            yield Span(State.WAITING, since[0], entry.time, since[1])
             since = None
     if since is not None:
-        yield Span(WAITING, since[0], end, since[1])
+        yield Span(State.WAITING, since[0], end, since[1])
 
 
 MOST_SHOWN = 600

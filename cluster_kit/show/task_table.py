@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_kit.facts import without_kind
-from cluster_kit.observe.task_view import GOOD_CODES, State, TaskView
+from cluster_kit.observe.task_view import ALIVE, GOOD_CODES, State, TaskView
 from cluster_kit.observe.usage import Usage
 from cluster_kit.platforms.engine import Container
 
-_ORDINARY = (State.READY, State.TRAINING, State.SCORING, State.RUNNING, State.CREATED)
+_ORDINARY = (*ALIVE, State.CREATED)
 TIMES, TO = "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"
 
 
@@ -111,6 +111,7 @@ _STYLES = {
     State.READY: "cyan",
     State.TRAINING: "green",
     State.SCORING: "green",
+    State.WAITING: "cyan",
     State.PAUSED: "yellow",
     State.RESTARTING: "yellow",
     State.ENDED: "dim",

@@ -94,7 +94,10 @@ class PlainView:
     def update(self, seen: RunState) -> None:
         for task in seen.tasks.values():
             now = (task.state, task.exit_code, task.restarts)
-            if self._states.get(task.name, (State.CREATED, None, 0)) != now:
+            before = self._states.get(task.name, (State.CREATED, None, 0))
+            if before == (State.SCORING, *now[1:]) and task.state is State.WAITING:
+                continue  # it alternates with each checkpoint: its scores are printed
+            if before != now:
                 restarts = f", restart {task.restarts}" if task.restarts else ""
                 self._line(f"{task.name:>12}  {task.state_text}{restarts}  {task.ip}")
             self._states[task.name] = now

@@ -1,6 +1,6 @@
 "use strict";
 // What each task did when: a lane for each, over one axis of time.
-const STATES = ["starting", "ready", "training", "serving", "scoring", "waiting", "silent", "paused", "restarting", "broken"];
+const STATES = ["starting", "ready", "training", "scoring", "waiting", "silent", "paused", "restarting", "broken"];
 const MARKS = { drill: "⚡ broken by the drill", fault: "✖ fault", asked: "● asked for, by a person or the drill", restart: "▲ started again", retry: "▲ retry", checkpoint: "◆ checkpoint that still exists", evaluation: "● evaluation", epoch: "| epoch", straggler: "■ straggler" };
 const LABEL = 116, ROW = 24, TOP = 20, RIGHT = 32; // the label of the last moment ends there
 

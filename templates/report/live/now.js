@@ -4,7 +4,7 @@ const COLUMNS = [
   ["state", (now) => now.state], ["step", (now) => figure(now.step)], ["steps/s", (now) => figure(now.steps_per_s)], ["share", (now) => figure(now.share, "share")], ["loss", (now) => figure(now.loss)],
   ["CPUs", (now) => now.cpus?.toFixed(2) ?? "–"], ["memory", (now) => figure(now.memory, "bytes")], ["received", (now) => figure(now.rx_bps, "bytes/s")],
   ["sent", (now) => figure(now.tx_bps, "bytes/s")], ["GPU", (now) => figure(now.gpu_busy, "share")], ["restarts", (now) => figure(now.restarts)], ["exit", (now) => figure(now.exit_code)]];
-const ALIVE = ["running", "ready", "training", "scoring"];
+const ALIVE = ["running", "ready", "training", "scoring", "waiting"];
 const VERBS = { stop: (state) => ALIVE.includes(state), kill: (state) => ALIVE.includes(state), freeze: (state) => ALIVE.includes(state), thaw: (state) => state === "paused", restart: () => true };
 const said = element("span", { class: "soft", id: "said", role: "status" });
 

@@ -33,14 +33,17 @@ def test_a_task_goes_through_its_states_and_counts_its_restarts() -> None:
         lambda s: s.start(1, "ps-0"),
         lambda s: s.says(2, "ps-0", "ready"),
         lambda s: s.says(3, "ps-0", "step", step=10),
+        lambda s: s.says(3.5, "ps-0", "scoring", pending=2),
         lambda s: s.says(4, "ps-0", "evaluation", accuracy=0.9),
+        lambda s: s.says(4.5, "ps-0", "scoring", pending=0),
         lambda s: s.dies(5, "ps-0", 137),
         lambda s: s.start(6, "ps-0"),
     ):
         story = step(story)
         states.append(story.seen.tasks["ps-0"].state)
     assert states == [
-        "created", "running", "ready", "training", "scoring", "restarting", "running",
+        "created", "running", "ready", "training", "scoring", "scoring", "waiting",
+        "restarting", "running",
     ]  # fmt: skip
     task = story.seen.tasks["ps-0"]
     assert (task.restarts, task.exit_code, task.step) == (1, None, 10)

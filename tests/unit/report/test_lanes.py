@@ -37,20 +37,18 @@ def test_a_server_works_while_the_leader_trains() -> None:
     assert of_run("worker-0") == [
         ("starting", 0, 1), ("ready", 1, 3), ("training", 3, 8), ("ready", 8, 10),
     ]  # fmt: skip
-    assert of_run("ps-0")[2] == ("serving", 3, 8)
+    assert of_run("ps-0") == [("starting", 0, 1), ("ready", 1, 10)]
 
 
-def test_an_evaluator_scores_from_the_writing_of_a_checkpoint() -> None:
-    assert of_run("evaluator-0") == [
-        ("starting", 0, 5.5), ("scoring", 5.5, 7), ("waiting", 7, 10),
+def test_an_evaluator_scores_a_checkpoint_and_waits_for_the_next_one() -> None:
+    told_of = [told(at, "evaluator-0", "scoring", pending=count)
+               for at, count in ((2, 0), (3, 2), (5, 0), (6, 1))]  # fmt: skip
+    told_of.insert(2, told(4, "evaluator-0", "evaluation", checkpoint="ckpt-1"))
+    found = shown(lane("evaluator-0", started(), told_of).spans)
+    assert found == [
+        ("starting", 0, 2), ("waiting", 2, 3), ("scoring", 3, 5), ("waiting", 5, 6),
+        ("scoring", 6, 10),
     ]  # fmt: skip
-
-
-def test_an_evaluator_slower_than_the_checkpoints_scores_all_the_time() -> None:
-    scores = [told(at, "evaluator-0", "evaluation", checkpoint="x", written=at - 3)
-              for at in (5, 7)]  # fmt: skip
-    found = shown(lane("evaluator-0", started(), scores).spans)
-    assert found == [("starting", 0, 2), ("scoring", 2, 5), ("scoring", 5, 7), ("waiting", 7, 10)]
 
 
 def test_a_leader_that_reported_no_step_until_its_end_ran() -> None:

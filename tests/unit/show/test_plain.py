@@ -34,6 +34,16 @@ def test_each_change_is_one_line() -> None:
     assert "restart 1" in lines[-1]
 
 
+def test_an_evaluator_that_scores_and_waits_in_turn_is_one_line() -> None:
+    on = console()
+    seen = RunState.of(cluster(evaluator=1)).with_event(Event(1.0, "start", "evaluator-0", None))
+    view = PlainView(on)
+    for time, pending in enumerate((0, 1, 0, 2, 0), start=2):
+        seen = seen.with_entry(as_entry("evaluator-0", time, "scoring", {"pending": pending}))
+        view.update(seen)
+    assert [line.split()[1] for line in shown(on).splitlines()] == ["waiting", "scoring"]
+
+
 def test_a_task_that_ran_out_of_memory_is_named_so() -> None:
     on, seen = console(), RunState.of(cluster())
     view = PlainView(on)

@@ -159,8 +159,15 @@ class Epoch(Event):
 
 
 @dataclass(frozen=True)
+class Scoring(Event):
+    """Written by built-in evaluators when they begin to score, and when all is scored."""
+
+    pending: float | None = _number("checkpoints to score; 0: the evaluator waits for the next")
+
+
+@dataclass(frozen=True)
 class Evaluation(Event):
-    """Written by the evaluator for each checkpoint."""
+    """Written by the evaluator for each checkpoint that it has scored."""
 
     checkpoint: str | None = _line("the checkpoint's name")
     written: float | None = _number("when it was written, Unix seconds")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainer.agent.injected import mailbox
+from trainer.agent.progress_file import Progress
 from trainer.programs.training import sidecar
 
 
@@ -19,15 +20,20 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_checkpoints_that_appear_during_scoring_are_scored_in_order(job: Path) -> None:
-    waiting, scored = [["one"], [], ["two", "three"]], []
+    waiting, scored, told = [["one"], [], ["two", "three"]], [], []
 
     def look() -> list[str]:
         if not waiting:
             job.touch()
         return waiting.pop(0) if waiting else []
 
-    sidecar.score_each(look, scored.append)
+    class Told(Progress):
+        def write(self, event: str, **values: object) -> None:
+            told.append((event, values))
+
+    sidecar.score_each(look, scored.append, Told(job.with_name("progress.jsonl")))
     assert scored == ["one", "two", "three"]
+    assert told == [("scoring", {"pending": count}) for count in (1, 0, 2, 0)]
 
 
 def test_the_checkpoint_at_the_jobs_end_is_still_scored(job: Path) -> None:

@@ -69,7 +69,7 @@ def evaluate(options: Options, progress: Progress | None) -> None:
         atomic.replace(memory, json.dumps(asdict(scores)))
         checkpoints.prune(options.output, options.graph.keep)
 
-    sidecar.score_each(waiting, score_and_remember)
+    sidecar.score_each(waiting, score_and_remember, progress)
     if progress and scores.best:
         progress.write(
             "metrics",

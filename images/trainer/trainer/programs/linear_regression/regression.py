@@ -87,6 +87,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
             loss=loss,
             optimizer=lambda step: tf1.train.GradientDescentOptimizer(options.learning_rate),
             examples_per_batch=options.batch_size,
+            examples="points",
         ),
         options.graph,
         progress,

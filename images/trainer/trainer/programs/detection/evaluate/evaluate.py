@@ -52,7 +52,7 @@ class Memory:
 def evaluate(options: Options, progress: Progress | None) -> None:
     """Score checkpoints in order until the job has ended and the last one is scored."""
     evaluator = Evaluator(options, progress)
-    score_each(evaluator.waiting, evaluator.take)
+    score_each(evaluator.waiting, evaluator.take, progress)
     evaluator.finish()
 
 

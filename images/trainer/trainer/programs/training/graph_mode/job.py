@@ -41,6 +41,8 @@ class GraphJob:
     """Returns the optimizer; its argument is the global step (int64 scalar), for schedules."""
     examples_per_batch: int
     """Examples in one element of the dataset."""
+    examples: str = "images"
+    """What the examples are; `images_per_step` is reported only of images."""
     milestone_steps: int = 0
     """Number of global steps between checkpoints for evaluators; 0: none.
 
@@ -73,8 +75,10 @@ class GraphResult:
     """Seconds from the end of this replica's first step to the end of its last step."""
     updates_per_second: float | None
     """Global steps per second in that time; None if there was at most one step."""
-    images_per_second: float | None
-    """Examples per second of all replicas in that time."""
+    examples: str
+    """What the examples are, such as `images`."""
+    examples_per_second: float | None
+    """Those of all replicas in that time."""
     steps_of: Mapping[str, int]
     """The steps of each task by name (batches of all its clones), including earlier runs."""
     staleness_mean: float
@@ -86,7 +90,7 @@ class GraphResult:
         figures = {
             "updates": self.step,
             "steps_per_second": self.updates_per_second,
-            "images_per_second": self.images_per_second,
+            f"{self.examples}_per_second": self.examples_per_second,
             "staleness_mean": round(self.staleness_mean, 3),
             "staleness_max": self.staleness_max,
             "loss": self.loss,

@@ -96,7 +96,7 @@ class Report:
         options: GraphOptions,
         progress: Progress | None,
         logs: Path | None,
-        images_per_step: int,
+        images_per_step: int | None,
     ) -> None:
         self.shown: Mapping[str, float] = {}
         self.first: tuple[int, float] | None = None

@@ -56,13 +56,15 @@ class Shutdown:
         replica: Replica,
         report: Report,
         manager: CheckpointManager | None,
-        images_per_step: int,
+        job: GraphJob,
+        examples_per_step: int,
     ) -> None:
         self._counters = counters
         self._replica = replica
         self._report = report
         self._manager = manager
-        self._images_per_step = images_per_step
+        self._examples = job.examples
+        self._examples_per_step = examples_per_step
         self._made_before: int | None = None
 
     def begin(self, session: tf1.Session) -> None:
@@ -120,7 +122,8 @@ class Shutdown:
         step = int(session.run(self._counters.global_step))
         first, last = report.first or (step, 0.0), report.last or (step, 0.0)
         seconds = last[1] - first[1]
-        images = (sum(all_shares.steps) - self._made_before) * self._images_per_step
+        batches = sum(all_shares.steps) - self._made_before
+        examples = batches * self._examples_per_step
         return GraphResult(
             step=step,
             reached=reached,
@@ -130,7 +133,8 @@ class Shutdown:
             checkpoint=self._manager.last.path if self._manager and self._manager.last else None,
             seconds=round(seconds, 3),
             updates_per_second=per_second(first, last) or None,
-            images_per_second=round(images / seconds, 2) if seconds else None,
+            examples=self._examples,
+            examples_per_second=round(examples / seconds, 2) if seconds else None,
             steps_of=dict(zip(self._replica.names, all_shares.steps)),
             staleness_mean=all_shares.staleness_mean,
             staleness_max=all_shares.staleness_max,
@@ -172,19 +176,19 @@ class Training:
                 graph.checkpoints, options.save_secs, job.milestone_steps, job.on_milestone
             )
         logs = output / FOLDER / TRAIN
-        images = job.examples_per_batch * options.num_clones
+        examples = job.examples_per_batch * options.num_clones
         self._report = Report(
             options,
             progress,
             logs if replica.is_chief else None,
-            images * (replica.gradients_per_round or 1),
+            examples * (replica.gradients_per_round or 1) if job.examples == "images" else None,
         )
         self._report.show(graph.graph)
         if replica.is_chief:
             with graph.graph.as_default():
                 placement.tell(progress, tf1.global_variables())
         self._shutdown = Shutdown(
-            graph.counters, replica, self._report, self._manager, images_per_step=images
+            graph.counters, replica, self._report, self._manager, job, examples
         )
 
     def attempt(self, target: str, config: tf1.ConfigProto) -> GraphResult:
