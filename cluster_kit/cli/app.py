@@ -255,6 +255,8 @@ class Verbs(Group):
 ERRORS = ("NoSuchOption", "UsageError", "MissingParameter", "BadParameter", "BadOptionUsage")
 """Names of typer's classes, whose module depends on its version."""
 
+OF_PROGRAM = "; the program's own are one word: `--args '{}'`"
+
 
 @contextlib.contextmanager
 def _options_are_proposed(ctx: Any) -> Iterator[None]:
@@ -274,7 +276,12 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
             given = usage_error.ctx.params if usage_error.ctx else {}
             args = given.get("args") or ""
             begun = str(args[-1]) if isinstance(args, list) else str(args)
-            quoted = f"; write several words in quotes: `--args '{begun} …'`" if begun else ""
+            takes_args = usage_error.ctx and any(
+                "--args" in one.opts for one in usage_error.ctx.command.params
+            )
+            quoted = OF_PROGRAM.format("…") if takes_args else ""
+            if begun:
+                quoted = f"; write several words in quotes: `--args '{begun} …'`"
             if given.get("sets") and not begun:
                 quoted = "; write `--set` before each key"
             raise UsageError(text, f"`{command} --help` shows what it takes{quoted}") from None
@@ -295,7 +302,7 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
             near = f"{', '.join(verbs)} {'has' if len(verbs) == 1 else 'have'} it; "
         hint = f"{near}`{command} --help` lists all"
         if "--args" in known and name.startswith("--"):
-            hint += f"; the program's own are one word: `--args '{name} …'`"
+            hint += OF_PROGRAM.format(f"{name} …")
         raise UsageError(f"no such option: {name}", hint) from None
 
 

@@ -13,6 +13,7 @@ from cluster_kit.util.paths import is_directory, is_file
 
 _MOST_ENTRIES = 2_000
 """Entries of a directory that are compared with a name."""
+MOST_NAMES = 24
 LEAST_BEGUN = 3
 """So many letters of a name tell it."""
 
@@ -42,13 +43,15 @@ def near_or(near: str, otherwise: str) -> str:
 
 
 def proposal(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """The hint for a name that was not found: the most similar one, and a list of all.
+    """The hint for a name that was not found: the most similar one, and at most MOST_NAMES others.
 
     Args:
         otherwise: the beginning if no name is similar, see `did_you_mean_path`.
     """
     names = list(known)
-    return f"{did_you_mean(name, names) or otherwise}there are: {', '.join(names) or 'none'}"
+    hidden = len(names) - MOST_NAMES
+    listed = [*names[:MOST_NAMES], *([f"and {hidden} more"] if hidden > 0 else [])]
+    return f"{did_you_mean(name, names) or otherwise}there are: {', '.join(listed) or 'none'}"
 
 
 def nearest_path(name: str, folder: Path, fits: Callable[[Path], bool] = is_file) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,15 @@ def test_an_impossible_file_name_is_refused_like_any_other(reference: str, folde
     with pytest.raises(UsageError) as caught:
         find(reference, folder)
     assert "there are: mine, quickstart, smoke" in caught.value.hint
+
+
+def test_of_many_names_only_the_first_are_listed(tmp_path: Path) -> None:
+    for index in range(30):
+        (tmp_path / f"job-{index:02}.toml").touch()
+    with pytest.raises(UsageError) as caught:
+        find("other", tmp_path)
+    assert caught.value.hint.startswith("there are: job-00, job-01, ")
+    assert re.search(r"job-23, and \d+ more$", caught.value.hint)
 
 
 def test_a_directory_is_reported_as_a_directory(folder: Path) -> None:

@@ -150,6 +150,10 @@ MISTAKES: dict[str, CommandLine] = {
         (*RENDER, "--args", "--epochs", "3"), "(3)", "unexpected extra argument",
         "in quotes: `--args '--epochs …'`",
     ),
+    "arguments of the program after two dashes": (
+        (*RENDER, "--", "--epochs", "3"), "(--epochs 3)", "unexpected extra argument",
+        "one word: `--args '…'`",
+    ),
     "two keys after one --set": (
         (*RENDER, "--set", "retries=5", "deadline.job=2h"), "(deadline.job=2h)",
         "unexpected extra argument", "write `--set` before each key",
