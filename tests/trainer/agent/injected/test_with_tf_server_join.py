@@ -1,4 +1,4 @@
-"""The `join` of a program's server returns when the job has ended."""
+"""The `join` of a program's server ends the program with the job."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ import tensorflow as tf
 spec = json.loads(os.environ["TF_CONFIG"])["cluster"]
 server = tf.distribute.Server(spec, job_name="worker", task_index=1)
 print("joining", flush=True)
-server.join()
-print("after the job")
+try:
+    server.join()
+    raise RuntimeError("no line after it is run")
+finally:
+    print("cleaned up")
 """
 
 
-def test_join_returns_when_the_job_has_ended(run_task, free_port, tmp_path):
+def test_join_ends_its_program_with_the_job(run_task, free_port, tmp_path):
     cluster = {"worker": [f"127.0.0.1:{free_port()}" for _ in range(2)]}
     port = free_port()
     beacon = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{port}"}
@@ -39,4 +42,4 @@ def test_join_returns_when_the_job_has_ended(run_task, free_port, tmp_path):
     began = time.monotonic()
     assert follower.wait(10) == 0
     assert time.monotonic() - began < 8
-    assert "after the job" in follower.stdout.read()
+    assert "cleaned up" in follower.stdout.read()

@@ -1,7 +1,7 @@
 """Patches of TensorFlow for programs of several tasks: join, sessions, and remote functions.
 
 `tf.distribute.Server.join()` never returns. Programs that run on every task call it last in workers
-and ps, and would have to be stopped after their grace. Patched, it returns when the job has ended.
+and ps, and would have to be stopped after their grace. Patched, it ends its program with the job.
 
 `MonitoredTrainingSession` and `Supervisor` look every 30 seconds whether the chief has initialised
 the model. A worker that looks a moment too early sleeps while the others train, and may miss all
@@ -62,9 +62,11 @@ def end_join_with_job(mailbox: ModuleType) -> bool:
         return False
 
     def join(self: object) -> None:
-        """Block until the job has ended."""
+        """Block until the job has ended; then end the program, whose next lines expect never to be
+        run, as the training that follows `if job == "ps": server.join()`."""
         while not mailbox.job_has_ended():
             time.sleep(JOIN_LOOK_S)
+        raise SystemExit(0)
 
     server_lib.Server.join = join
     return True
