@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -253,7 +254,7 @@ def metrics(seen: RunState, *, is_over: bool = False) -> dict[str, Any]:
     newest, last = seen.metrics(), seen.tasks[seen.leader]
     figures: dict[str, float | None] = {}
     if not newest and (is_over or last.state is State.ENDED):
-        figures = {"accuracy": last.accuracy, "loss": last.loss, **_of_validation(seen)}
+        figures = {"accuracy": last.accuracy, "loss": last.loss, **_of_epochs(seen)}
     for name in seen.evaluators:
         _, evaluation = seen.last(name, Evaluation) or (0.0, Evaluation())
         if evaluation.accuracy is not None:
@@ -262,17 +263,21 @@ def metrics(seen: RunState, *, is_over: bool = False) -> dict[str, Any]:
     return {name: _as_json(value) for name, value in newest.items()}
 
 
-def _of_validation(seen: RunState) -> dict[str, float | None]:
-    """The figures of the leader's last epoch with a validation; {} if there is none."""
-    epochs = (
-        entry.event
-        for entry in reversed(seen.entries)
-        if entry.task == seen.leader and isinstance(entry.event, Epoch)
-    )
-    for epoch in epochs:
-        if epoch.val_loss is not None or epoch.val_accuracy is not None:
-            return {"validation_accuracy": epoch.val_accuracy, "validation_loss": epoch.val_loss}
-    return {}
+VALIDATION = "val_"
+"""Begins the name of a figure of `fit`'s validation in Keras's logs."""
+
+
+def _of_epochs(seen: RunState) -> dict[str, float | None]:
+    """The scores of the leader's epochs and of their validations, each the last one."""
+    newest: dict[str, float | None] = {}
+    for entry in seen.entries:
+        if entry.task != seen.leader or not isinstance(entry.event, Epoch):
+            continue
+        epoch = entry.event
+        of_validation = {"val_loss": epoch.val_loss, "val_accuracy": epoch.val_accuracy}
+        scores = {**of_validation, **(epoch.scores or {})}
+        newest |= {name: value for name, value in scores.items() if value is not None}
+    return {re.sub(f"^{VALIDATION}", "validation_", name): one for name, one in newest.items()}
 
 
 def _as_json(value: object) -> object:

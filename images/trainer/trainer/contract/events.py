@@ -23,6 +23,8 @@ HUGE = 1e30
 """Valid numbers in events are smaller than this."""
 MOST_NAMES = 20_000
 """The maximum number of names that are read from a list; further ones are ignored."""
+MOST_SCORES = 32
+SCORE_NAME = re.compile(r"[A-Za-z_][\w./ -]{0,63}", re.ASCII)
 TASK_NAME = re.compile(r"[a-z_]+-\d{1,6}")
 
 
@@ -39,6 +41,7 @@ class Kind(Enum):
     NAMES = "a list of texts"
     TASKS = "a list of names of tasks"
     COUNTS = "an object that maps names of tasks to numbers"
+    SCORES = "an object that maps names of metrics to finite numbers"
     JSON = "any value of JSON"
 
 
@@ -61,7 +64,7 @@ _number, _figure, _flag = (partial(_field, k) for k in (Kind.NUMBER, Kind.FIGURE
 _task, _reason = (partial(_field, kind) for kind in (Kind.TASK, Kind.REASON))
 _names, _tasks = (partial(_field, kind) for kind in (Kind.NAMES, Kind.TASKS))
 _line, _text, _json = (partial(_field, k) for k in (Kind.LINE, Kind.TEXT, Kind.JSON))
-_counts = partial(_field, Kind.COUNTS)
+_counts, _scores = partial(_field, Kind.COUNTS), partial(_field, Kind.SCORES)
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,9 @@ class Epoch(Event):
     accuracy: float | None = _number()
     val_loss: float | None = _number("of `fit`'s validation")
     val_accuracy: float | None = _number("of `fit`'s validation")
+    scores: Mapping[str, float] | None = _scores(
+        'other figures of `fit`: `{"mae": …, "val_mae": …}`'
+    )
     learning_rate: float | None = _number()
     staleness: float | None = _number("mean of the epoch's updates, if updates can be stale")
     counted: bool | None = _flag("whether the kit has written it, since the program reports none")
@@ -420,6 +426,14 @@ def _counts_of(value: object) -> dict[str, float] | None:
     return {task: count for task, count in numbers.items() if count is not None and count >= 0}
 
 
+def _scores_of(value: object) -> dict[str, float] | None:
+    if not isinstance(value, dict):
+        return None
+    named = {name: number(score) for name, score in value.items() if SCORE_NAME.fullmatch(name)}
+    known = ((name, score) for name, score in named.items() if score is not None)
+    return dict(islice(known, MOST_SCORES))
+
+
 Checks = Mapping[Kind, Callable[[Any], Any]]
 CHECKS: Checks = {
     Kind.NUMBER: number,
@@ -432,6 +446,7 @@ CHECKS: Checks = {
     Kind.NAMES: _names_of,
     Kind.TASKS: _names_of,
     Kind.COUNTS: _counts_of,
+    Kind.SCORES: _scores_of,
     Kind.JSON: lambda value: value,
 }
 """For each kind, a function that returns a valid value, or None for an invalid one."""

@@ -141,7 +141,8 @@ def test_logs_without_a_loss(watch, file, logs):
 
 def test_epochs(watch, file):
     watch.epoch_ended(0, {"loss": 0.5, "sparse_categorical_accuracy": 0.75, "val_acc": 0.7,
-                          "val_loss": float("nan")})  # fmt: skip
+                          "val_loss": float("nan"), "mae": 0.25, "val_auc": 0.9, "lr": "low",
+                          "f1": float("inf"), 7: 1.0})  # fmt: skip
     watch.epoch_ended("first", {"loss": 0.5})
     watch.epoch_ended(1, None)
     assert watch.look(0.0)
@@ -151,6 +152,7 @@ def test_epochs(watch, file):
             "epoch": 1,
             "accuracy": 0.75,
             "val_accuracy": 0.7,
+            "scores": {"mae": 0.25, "val_auc": 0.9},
             "loss": 0.5,
             "counted": True,
         },

@@ -52,6 +52,7 @@ FIGURES = {
     "val_accuracy": tuple(f"val_{name}" for name in ACCURACIES),
 }
 """Fields of an `epoch` event, and their names in the logs: the first that exists is used."""
+MOST_SCORES = 32
 PROGRESS, MAILBOX, CLAIM = "CLUSTER_KIT_PROGRESS", "CLUSTER_KIT_MAILBOX", "steps-of"
 
 
@@ -219,11 +220,12 @@ class Watch:
             if not isinstance(epoch, int) or not self._epochs:
                 continue
             keys = {"epoch": epoch + 1} | ({} if step is None else {"step": step})
+            scores = scores_in(logs)
             for key, names in FIGURES.items():
-                found = (value_in(logs, name) for name in names)
-                finite = (value for value in found if value is not None and math.isfinite(value))
-                if (value := next(finite, None)) is not None:
-                    keys[key] = value
+                if name := next((name for name in names if name in scores), None):
+                    keys[key] = scores.pop(name)
+            if scores:
+                keys["scores"] = scores
             self._write("epoch", moment, keys, value_in(logs, "loss"))
         return True
 
@@ -380,6 +382,17 @@ def value_in(logs: object, name: str) -> float | None:
             value = float(value.numpy()) if is_here(value.device) else None
         return plain_number(value)
     return None
+
+
+def scores_in(logs: object) -> dict[str, float]:
+    """Return the finite figures in Keras's logs but the loss, at most MOST_SCORES."""
+    scores: dict[str, float] = {}
+    with contextlib.suppress(Exception):
+        for name in logs:
+            value = None if name == "loss" or type(name) is not str else value_in(logs, name)
+            if value is not None and math.isfinite(value) and len(scores) < MOST_SCORES:
+                scores[name] = value
+    return scores
 
 
 def replicas_in_logs(model: object) -> int:
