@@ -392,6 +392,7 @@ PLACES = {
     "index": "{{ index }}",
     "ps_hosts": "{{ ps_hosts }}",
     "worker_hosts": "{{ worker_hosts }}",
+    "chief_hosts": "{{ chief_hosts }}",
     "master": "{{ master }}",
     "task": "{{ index }}",
     "ps_tasks": "{{ num_ps }}",
@@ -515,8 +516,10 @@ def _problem(flags: list[_Flag], sources: list[Source], manifest: Manifest) -> P
         manifest = manifest.model_copy(update={"tf1": True})
     if style_of(manifest) == "coordinator":
         settings.append(ALL_TASKS)
-    if manifest.count(CHIEF.name) and not SURE[1] <= {flag.name for flag in flags}:
-        settings.append(Setting(CHIEF.name, 0))  # worker 0 is the chief
+    names = {flag.name for flag in flags}
+    worker_0_is_chief = "chief_hosts" not in names and not SURE[1] <= names
+    if manifest.count(CHIEF.name) and worker_0_is_chief:
+        settings.append(NO_CHIEF)
     hint = [part for setting in settings for part in (" and ", setting)][1:]
     rule = f"{_takes(flags)} ({flags[0].location}), and {NOT_TOLD}"
     reads = (CHIEF.name, "style", "program", "tf1")

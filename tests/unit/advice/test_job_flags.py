@@ -68,6 +68,9 @@ def test_other_missing_parts_of_the_cluster_are_reported_with_it(tmp_path: Path)
     assert "`--style all-tasks` and `--chief 0`" in text
     (text,) = problems(SLIM, tmp_path, style="all-tasks")
     assert "chief" not in text
+    chief = ABSL + "flags.DEFINE_string('chief_hosts', '', '')\n"
+    (text,) = problems(chief, tmp_path, style="all-tasks")
+    assert '"--chief_hosts={{ chief_hosts }}"]`' in text and "chief = 0" not in text
 
 
 def test_a_program_for_tensorflow_1_also_gets_the_key(tmp_path: Path) -> None:
