@@ -434,7 +434,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
     server: Literal["native", "python"] = Field(
         "native",
         description='How servers run: `"native"` through TensorFlow\'s C API; `"python"` is '
-        "`tf.distribute.Server`, for programs that need Python ops on a worker",
+        "`tf.distribute.Server`, which starts later and needs more memory",
     )
     gpus: Literal["none", "auto", "require"] | list[GpuId] = Field(
         "none",

@@ -131,6 +131,12 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             ),
         ),
         (
+            r"Expects 1 arguments, but 0 is provided \[Op:Identity\]",
+            "the chief runs the Python of a scheduled function (`tf.py_function`, "
+            "`tf.numpy_function`), and its results cannot be fetched from a worker: write it with "
+            "TensorFlow's operations",
+        ),
+        (
             r"^EOFError: EOF when reading a line",
             ("nobody can answer `input()` in a task: take the answer as an argument, with ", ARGS),
         ),

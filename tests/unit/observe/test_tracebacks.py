@@ -243,6 +243,12 @@ def test_after_a_graph_mode_error_a_later_message_of_the_program_counts() -> Non
 
 
 KNOWN_ERRORS = [
+    (
+        "tensorflow.python.framework.errors_impl.InvalidArgumentError: {{function_node "
+        "__wrapped__Identity_device_/job:chief/replica:0/task:0/device:CPU:0}} Expects 1 "
+        "arguments, but 0 is provided [Op:Identity] name: ",
+        "with TensorFlow's operations",
+    ),
     (GRAPH_ERROR, "save below /output"),
     ("OSError: [Errno 30] Read-only file system: 'ckpt'", "write below /output"),
     ("ModuleNotFoundError: No module named 'pandas'", '`requirements = "FILE"`'),

@@ -2,7 +2,7 @@
 
 It uses the C API: the shared libraries, without `import tensorflow`. That needs a fifth of the
 start-up time of tf.distribute.Server and less than half of its private memory. tf.distribute.Server
-is the fallback; it also runs Python ops that a program sends here.
+is the fallback.
 """
 
 from __future__ import annotations
