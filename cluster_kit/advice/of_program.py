@@ -21,6 +21,7 @@ from cluster_kit.advice.strategies import (
     check_coordinator,
     check_generators,
     check_own_cluster,
+    check_python_ops,
     check_removed_tf_config,
     check_saves,
     check_scope,
@@ -383,6 +384,7 @@ def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tup
     for rule_of_text in (
         check_keras3,
         check_generators,
+        check_python_ops,
         check_tf_config,
         check_sharding,
         check_class_weights,

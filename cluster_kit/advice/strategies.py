@@ -7,12 +7,12 @@ import contextlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_kit.advice.sources import MOST_FILES, Hint, Source, executed
-from cluster_kit.advice.tf1 import lacks_estimators
+from cluster_kit.advice.tf1 import NO_CHIEF, lacks_estimators
 from cluster_kit.errors import TOML_STYLE, Problem, Setting
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
@@ -553,9 +553,13 @@ def check_alone(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     trainers = workers + manifest.count(CHIEF.name)
     if not sources or manifest.tf1 or len(sources) >= MOST_FILES or workers + ps < 2:
         return
-    nodes = (node for source in sources for node in source.nodes)
+    nodes = [node for source in sources for node in source.nodes]
     own = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
-    if any(_may_distribute(source, own) for source in sources) or not _imports_only_known(sources):
+    reads = coordinated and any(map(_is_tf_config, nodes)) and not any(map(writes_tf_config, nodes))
+    known = {"TF_CONFIG"} if reads else set()
+    if any(_may_distribute(source, own, known) for source in sources):
+        return
+    if not _imports_only_known(sources):
         return
     if not coordinated and (trainers < 2 or _tells_tasks_apart(sources, manifest)):
         return
@@ -564,11 +568,13 @@ def check_alone(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
         idle = f"its {workers} workers and {ps} ps would have nothing to do"
     else:
         what, idle = "each task trains a model of its own", "no task would use another's work"
+    train = f"train under tf.distribute's {PARAMETER_SERVER} or {ALL_REDUCE}"
+    parts = (", or, if each worker does a part, write ", ALL_TASKS, " and ", NO_CHIEF)
     yield Hint(
         "program",
         f"no strategy for several tasks: {what}",
         idle,
-        f"train under tf.distribute's {PARAMETER_SERVER} or {ALL_REDUCE}",
+        (train, *parts) if reads else train,
         sources[0].file,
     )
 
@@ -596,15 +602,19 @@ def _imports_only_known(sources: list[Source]) -> bool:
     )
 
 
-def _may_distribute(source: Source, own: Set[str]) -> bool:
+def _may_distribute(source: Source, own: Set[str], known: Set[str]) -> bool:
     """Whether a file may train in several tasks.
 
     Args:
         own: the names of the program's functions, which say nothing: their statements do.
+        known: texts that say nothing: where only the chief runs it, what it reads in TF_CONFIG
+            gives no work to the others.
     """
     for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node.value == "TF_CONFIG" or re.fullmatch(r"\w*Strategy|grpc:.*", node.value):
+            if node.value in {"TF_CONFIG"} - known or re.fullmatch(
+                r"\w*Strategy|grpc:.*", node.value
+            ):
                 return True
         elif isinstance(node, ast.Attribute | ast.Name):
             names = source.meanings(node)
@@ -968,28 +978,62 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 def check_generators(sources: list[Source]) -> Iterator[Hint]:
     """Yields hints on generators in a dataset function, or in functions that it calls."""
+    for source, call, taker in _for_workers(DATASET_FN_TAKERS, _is_generator, sources):
+        yield source.hint(
+            call,
+            f"`{last_name(call.func)}` inside a function that {taker} gets",
+            "a Python generator would run in the chief, not in the workers, and the chief would "
+            "hang at the end",
+            "read files there (list_files, TFRecordDataset, tf.io, tf.image), or make tensors of "
+            "the data",
+        )
+
+
+def _is_generator(call: ast.Call, source: Source) -> bool:
+    return last_name(call.func) in GENERATORS
+
+
+PYTHON_OP = re.compile(r"tensorflow\.(compat\.v[12]\.)?(numpy_function|py_func|py_function)")
+
+
+def check_python_ops(sources: list[Source]) -> Iterator[Hint]:
+    """Yields a hint on the first Python function in what workers run, if ParameterServerStrategy is
+    the only strategy."""
+    if not _only_coordinates(sources):
+        return
+    takers = {*DATASET_FN_TAKERS, "schedule"}
+    for source, call, taker in _for_workers(takers, _is_python_op, sources):
+        lost = ", and what comes of it cannot be fetched" if taker == "schedule" else ""
+        yield source.hint(
+            call,
+            f"`{last_name(call.func)}` inside a function that {taker} gets",
+            f"its Python function runs in the chief, for all workers{lost}",
+            "write it with TensorFlow's operations, which workers run",
+        )
+        return
+
+
+def _is_python_op(call: ast.Call, source: Source) -> bool:
+    names = source.meanings(call.func)
+    return bool(names) and all(map(PYTHON_OP.fullmatch, names))
+
+
+def _for_workers(
+    takers: Set[str], wanted: Callable[[ast.Call, Source], bool], sources: list[Source]
+) -> Iterator[tuple[Source, ast.Call, str]]:
+    """Yields wanted calls in the functions that these takers get, each once: with its file and the
+    taker's name."""
     reported: set[str] = set()
     for source in sources:
         for node in source.nodes:
-            if not isinstance(node, ast.Call) or last_name(node.func) not in DATASET_FN_TAKERS:
+            if not isinstance(node, ast.Call) or last_name(node.func) not in takers:
                 continue
-            dataset_fn = node.args[0] if node.args else _keyword(node, "dataset_fn")
-            for home, function in _functions(dataset_fn, source, sources):
-                for file, call in _generators(function, home, sources, set()):
+            given = node.args[0] if node.args else _keyword(node, "dataset_fn")
+            for home, function in _functions(given or _keyword(node, "fn"), source, sources):
+                for file, call in _calls(function, home, sources, set(), wanted):
                     if file.location(call) not in reported:
                         reported.add(file.location(call))
-                        yield _hint(file, call, last_name(node.func))
-
-
-def _hint(source: Source, generator: ast.Call, taker: str) -> Hint:
-    return source.hint(
-        generator,
-        f"`{last_name(generator.func)}` inside a function that {taker} gets",
-        "a Python generator would run in the chief, not in the workers, and the chief would hang "
-        "at the end",
-        "read files there (list_files, TFRecordDataset, tf.io, tf.image), or make tensors of "
-        "the data",
-    )
+                        yield file, call, last_name(node.func)
 
 
 def _functions(
@@ -1030,21 +1074,25 @@ def _defined(name: str, source: Source) -> list[tuple[Source, Function]]:
     ]
 
 
-def _generators(
-    function: Function, source: Source, sources: list[Source], seen: set[Function]
+def _calls(
+    function: Function,
+    source: Source,
+    sources: list[Source],
+    seen: set[Function],
+    wanted: Callable[[ast.Call, Source], bool],
 ) -> Iterator[tuple[Source, ast.Call]]:
-    """Yields calls of generators in a function and in functions that it names, with their files."""
+    """Yields wanted calls in a function and in functions that it names, with their files."""
     if function in seen:
         return
     seen.add(function)
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
     for node in (inner for statement in body for inner in ast.walk(statement)):
-        if isinstance(node, ast.Call) and last_name(node.func) in GENERATORS:
+        if isinstance(node, ast.Call) and wanted(node, source):
             yield source, node
         elif isinstance(node, ast.Call):
             for named in (node.func, *node.args):
                 for home, called in _functions(named, source, sources):
-                    yield from _generators(called, home, sources, seen)
+                    yield from _calls(called, home, sources, seen, wanted)
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:

@@ -83,6 +83,27 @@ def test_other_generators_are_accepted(what: str, tmp_path: Path) -> None:
     assert hints(QUIET_GENERATORS[what], tmp_path) == []
 
 
+PYTHON = "import tensorflow as tf\ns = tf.distribute.ParameterServerStrategy(r)\n"
+PYTHON_OPS = {
+    "in a map": "def one(x):\n    return tf.numpy_function(augment, [x], tf.float32)\n"
+    "def data(_):\n    return D.list_files('*').map(one)\nDatasetCreator(data)\n",
+    "in a step": "@tf.function\ndef step():\n    s.run(lambda: tf.py_function(f, [], tf.float32))\n"
+    "coordinator.schedule(step)\n",
+    "by keyword": "def act():\n    return tf.compat.v1.py_func(f, [], tf.float32)\n"
+    "coordinator.schedule(fn=act)\n",
+}
+
+
+@pytest.mark.parametrize("what", PYTHON_OPS)
+def test_python_that_the_chief_runs_for_all_workers_is_named(what: str, tmp_path: Path) -> None:
+    (hint,) = hints(PYTHON + PYTHON_OPS[what], tmp_path)
+    assert hint.location == ("train.py:5" if what == "in a step" else "train.py:4")
+    assert "runs in the chief, for all workers" in hint.rule
+    assert ("cannot be fetched" in hint.rule) == (what != "in a map")
+    all_reduce = PYTHON.replace("ParameterServer", "MultiWorkerMirrored")
+    assert not any("chief" in h.rule for h in hints(all_reduce + PYTHON_OPS[what], tmp_path))
+
+
 SPECS = {
     "in one go": OWN_SPEC + 'config = {"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}}\n',
     "by its name": OWN_SPEC + 'spec = {"ps": ["a:1"], "evaluator": [f"b:{p}"]}\n',

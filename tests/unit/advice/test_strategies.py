@@ -383,6 +383,17 @@ def test_a_program_without_a_strategy_trains_in_one_task(text: str, tmp_path: Pa
     assert hints(text, tmp_path, chief=0, ps=0, worker=1) == []
 
 
+def test_a_program_that_shares_work_by_tf_config_must_run_in_every_task(tmp_path: Path) -> None:
+    shares = (
+        'import json, os, tensorflow as tf\nn = json.loads(os.environ["TF_CONFIG"])["cluster"]\n'
+    )
+    (hint,) = hints(shares, tmp_path)
+    assert hint.rule == "its 2 workers and 2 ps would have nothing to do"
+    assert hint.fix.endswith('write `style = "all-tasks"` and `chief = 0`')
+    assert hints(shares, tmp_path, style="all-tasks") == []
+    assert hints(f'{shares}os.environ["TF_CONFIG"] = ""\n', tmp_path) == []
+
+
 def test_a_strategy_that_trains_nothing_leads_to_a_warning(tmp_path: Path) -> None:
     (hint,) = hints(COORDINATOR + "model.fit(x, y)\n", tmp_path)
     nothing = "ParameterServerStrategy, but nothing is made in its scope: the chief trains alone"
@@ -467,7 +478,6 @@ def test_the_task_that_keeps_its_model_is_the_first(tmp_path: Path) -> None:
     [
         "import tensorflow_recommenders\n",
         "from official.common import distribute_utils\n",
-        "import os\nspec = os.environ['TF_CONFIG']\n",
         "s = getattr(tf.distribute, name + 'Strategy')()\n",
         "s = tf.compat.v1.Session(target)\n",
         "server = tf.distribute.Server(spec)\n",
