@@ -470,6 +470,7 @@ LONGEST, LONGEST_NOTE = 200, 1_000
 
 
 LEFT_IN_TMP = "has saved below /tmp, which is not kept (/output is)"
+WAITS = '; `success = "all"` waits for it'
 STILL_RUNNING = "{} was still running after its grace"
 FORGOTTEN = (
     "ended before the workers had finished {:,.0f} of the functions that it had scheduled: "
@@ -531,8 +532,9 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
         if end is not None and end.forgotten:
             notes.append(f"{task.name} {FORGOTTEN.format(end.forgotten)}")
         if end is not None and end.reason == CUT_OFF:
-            before = f"; it {_left_out(failures, cluster)}" if failures else ""
-            notes.append(f"{task.name}: {end.message or ''}{before}")
+            waits = "" if cluster.success else WAITS
+            more = f"; it {_left_out(failures, cluster)}" if failures else waits
+            notes.append(f"{task.name}: {end.message or ''}{more}")
         elif failures and succeeded and task.name not in seen.evaluators:
             notes.append(f"{task.name}: {_left_out(failures, cluster)}")
         elif failures and succeeded and not _evaluators_count(cluster):

@@ -26,6 +26,7 @@ Acting = Mapping[str, Sequence[Life]]
 UNAVAILABLE = "UnavailableError: failed to connect to all addresses"
 TRAINING = (says(0.1, "start", attempt=1), says(0.4, "ready"), says(0.9, "step", step=1))
 AT = f"{datetime.fromtimestamp(BEGAN):%H:%M:%S}"
+CUT_OFF = 'worker-1: was still running; `success = "all"` waits for it'
 KILLED = "chief-0 ended with exit code 137 (killed by signal 9), and was started again"
 ALL_TASKS = {"chief": 0, "ps": 0, "evaluator": 0, "style": "all-tasks"}
 
@@ -85,7 +86,7 @@ STORIES = {
     "a worker is cut off after the leader's end": Story(
         {"worker-1": [Life(TRAINING, last=ends(0.0, 0, "cut-off", "was still running"),
                            after_job_s=10.0)]},
-        Reason.FINISHED, 0, None, notes=["worker-1: was still running"], overrides=ALL_TASKS,
+        Reason.FINISHED, 0, None, notes=[CUT_OFF], overrides=ALL_TASKS,
     ),
     "a worker comes too late to make a step": Story(
         {"worker-0": leader(says(1.9, "metrics", **{"steps_of_worker-1": 0}),
@@ -93,7 +94,7 @@ STORIES = {
          "worker-1": [Life(TRAINING[:1], last=ends(0.0, 0, "cut-off", "was still running"))]},
         Reason.FINISHED, 0, None,
         notes=["worker-1 had no part in the training: it made no step before the others were done",
-               "worker-1: was still running"],
+               CUT_OFF],
         overrides=ALL_TASKS,
     ),
     "a worker falls over the end of a job that went well": Story(

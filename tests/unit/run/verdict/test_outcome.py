@@ -66,7 +66,8 @@ def test_a_worker_that_was_cut_off_is_no_failure_but_noted() -> None:
         .ends(60, "worker-1", 0, "cut-off", words)
     )
     found = told(WITHOUT_CHIEF, story)
-    assert (found["success"], found["notes"]) == (True, [f"worker-1: {words}"])
+    note = f'worker-1: {words}; `success = "all"` waits for it'
+    assert (found["success"], found["notes"]) == (True, [note])
 
 
 def test_a_worker_that_was_cut_off_after_a_failure_is_noted_with_the_failure() -> None:
