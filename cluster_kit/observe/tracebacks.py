@@ -46,6 +46,7 @@ _MISSING = (
     r".*(?<![\w./])"
 )
 """The beginning of a line that reports that the file with the following path does not exist."""
+_READ_ONLY = r"^(?=.*Read-only file system).*(?<![\w./])"
 DATA = Setting("data", "DIR")
 ARGS = Setting("args", ("--answer=yes",))
 _TF1: HintText = (
@@ -407,7 +408,14 @@ _OWN_PATH = re.compile(
     r"(bin|boot|data|dev|etc|lib(64)?|opt|output|proc|program|run|sbin|sys|tmp|usr|var)(/|$)"
 )
 """The relative part of a path that a container can have without a mount of a user's."""
-_MISSING_DATA = re.compile(_MISSING + r"/data(?=[/'\";:,) ]|$)", re.MULTILINE)
+
+
+def _below(target: str) -> str:
+    """The pattern of a container's path that is a mount's target, or below it."""
+    return re.escape(target) + r"(?=[/'\";:,) ]|$)"
+
+
+_MISSING_DATA = re.compile(_MISSING + _below("/data"), re.MULTILINE)
 
 
 def last_words(log: str, limit: int = 12, *, error: str = "", stderr: str = "") -> str:
@@ -630,6 +638,11 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
     words = "\n".join(lines)  # matching takes more than linear time
     if _MISSING_DATA.search(words) and not any(mount.target == "/data" for mount in mounts):
         return hint_text(("nothing is mounted at /data: run with ", DATA), caller)
+    for mount in mounts:
+        own = mount.target not in (PROGRAM, "/data")
+        if own and mount.read_only and re.search(_READ_ONLY + _below(mount.target), words, re.M):
+            rule = f"the mount at {mount.target} is read-only: write `read_only = false` in its "
+            return f"{rule}`[[mount]]`, or write below /output"
     missing = {match[1] or match[2] for match in _NO_MODULE.finditer(words)}
     for folder in (PurePath(mount.source).name for mount in mounts if mount.target == PROGRAM):
         if folder in missing or _NO_PARENT in words:

@@ -676,6 +676,18 @@ def test_a_missing_data_file_gets_a_hint_if_no_data_is_mounted(words: str) -> No
     assert not known_hint(words.replace("/data", "/output/data"))
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["PermissionDeniedError: /shards/a.tmp; Read-only file system",
+     "OSError: [Errno 30] Read-only file system: '/shards'"],
+)  # fmt: skip
+def test_what_is_written_to_a_read_only_mount_names_its_key(words: str) -> None:
+    mount = Mount("/home/you/shards", "/shards")
+    assert "write `read_only = false` in its `[[mount]]`" in known_hint(words, [mount])
+    for other in (Mount("/x", "/shard"), Mount("/x", "/shards", read_only=False)):
+        assert known_hint(words, [other]).startswith("write below /output")
+
+
 PROBLEMS = """\
 /data/pipeline.toml: 2 problems
   train_config.batch_sise = 8: no such key
