@@ -62,10 +62,14 @@ def limit(profile: Profile, setup: Setup, result: Simulated) -> Limit:
     in_turn = 0.0
     if not is_async(setup.way):  # those that are scheduled first wait for the last one
         in_turn = min(wait, setup.dispatch * (setup.workers - 1) / 2)
-    if result.busy.get("chief", 0.0) > 0.9 or dispatch + in_turn > max(wait - in_turn, moving):
+    full = result.busy.get("chief", 0.0) > 0.9
+    if full or dispatch + in_turn > max(wait - in_turn, moving):
         each = f"{setup.dispatch * 1e3:g} ms for each step of each worker"
         several = "make several steps in each scheduled function, or " * is_async(setup.way)
-        text = f"the chief: it schedules {each}; {several}use fewer workers with larger batches"
+        fewer = "fewer workers with larger batches"
+        if not (full or in_turn):  # a worker waits for its own step only, however many there are
+            each, fewer = f"{each}, {dispatch / total:.0%} of it", "larger batches"
+        text = f"the chief: it schedules {each}; {several}use {fewer}"
         return Limit(CHIEF, "chief", text)
     if wait > moving:
         return _slowest(setup, wait / total)

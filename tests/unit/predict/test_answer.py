@@ -103,6 +103,10 @@ def test_other_limits_are_named() -> None:
         name, text = limit(64, way=way, variable=TINY, chief={"dispatch": "10ms"})
         assert name == "chief chief" and "larger batches" in text
         assert ("several steps in each scheduled function" in text) is several
+        assert text.endswith("use fewer workers with larger batches")
+    name, text = limit(1, variable=TINY, chief={"dispatch": "150ms"})  # it is not busy all the time
+    assert name == "chief chief" and " of it; " in text, text
+    assert text.endswith("use larger batches") and "fewer workers" not in text
     assert limit(16, ps={"apply": "100ms"}, machines={"bandwidth": "100gbit"})[0] == "ps-cpu ps-0"
     assert limit(16, transport={"ps": "1gbit"})[0] == "ps-transport ps-0"
     assert limit(1, transport={"connection": "1gbit"})[0] == "ps-transport connection"
