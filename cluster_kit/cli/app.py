@@ -293,12 +293,13 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
             if option.startswith("-")
         ]
         by_word = {option.lstrip("-"): option for option in known}
-        similar = by_word.get(nearest(name.lstrip("-"), by_word) or "")
+        # With `--args` it is more likely an option of the program: `--seed` is not `--serve`.
+        least = 0.7 if "--args" in known else 0.6
+        similar = by_word.get(nearest(name.lstrip("-"), by_word, least) or "")
         near = f"did you mean `{similar}`? " if similar else ""
-        if "--set" in known and not near and (key := _key_of(name)):
+        if "--set" in known and not near and (key := _key_of(name, least)):
             near = f"`--set {key}=…` sets a key of the manifest; "
-        # With `--args` it is more likely an option of the program.
-        if not near and "--args" not in known and (verbs := _verbs_with(name)):
+        if not near and "--args" not in known and (verbs := _verbs_with(name, command)):
             near = f"{', '.join(verbs)} {'has' if len(verbs) == 1 else 'have'} it; "
         hint = f"{near}`{command} --help` lists all"
         if "--args" in known and name.startswith("--"):
@@ -306,22 +307,28 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
         raise UsageError(f"no such option: {name}", hint) from None
 
 
-def _verbs_with(option: str) -> list[str]:
-    """The verbs that have this option, as in `` `cluster-kit serve` ``; at most three."""
+def _verbs_with(option: str, command: str) -> list[str]:
+    """The verbs that have this option, as in `` `cluster-kit serve` ``; at most three, those with
+    the first word of `command` before the others."""
     load_all()
     root: Any = typer.main.get_command(app)
-    return [
-        f"`cluster-kit {name}`"
-        for name, command in root.commands.items()
-        if not VERBS[name].hidden and any(option in one.opts for one in command.params)
-    ][:3]
+    verbs: list[tuple[str, Any]] = []
+    for name, verb in root.commands.items():
+        if not VERBS[name].hidden:
+            verbs.append((f"cluster-kit {name}", verb))
+            of_group = getattr(verb, "commands", {})
+            verbs += [(f"cluster-kit {name} {word}", one) for word, one in of_group.items()]
+    named = [path for path, verb in verbs if any(option in one.opts for one in verb.params)]
+    begins = command.split()[:2]
+    return [f"`{path}`" for path in sorted(named, key=lambda path: path.split()[:2] != begins)][:3]
 
 
-def _key_of(option: str) -> str:
-    """The key of the manifest that an unknown option such as `--gpu-check` means; "" if none."""
+def _key_of(option: str, least: float) -> str:
+    """The key of the manifest that an unknown option such as `--gpu-check` means; "" if none.
+    `least` is that of `nearest`."""
     from cluster_kit.manifest.schema import Manifest  # imported only after a mistake
 
-    return nearest(option.lstrip("-").replace("-", "_"), Manifest.model_fields) or ""
+    return nearest(option.lstrip("-").replace("-", "_"), Manifest.model_fields, least) or ""
 
 
 def _show_requests(wanted: bool) -> None:

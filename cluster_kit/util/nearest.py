@@ -18,17 +18,22 @@ LEAST_BEGUN = 3
 """So many letters of a name tell it."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
     """The known name that is most similar to `name`; None if no name is similar.
 
     Swapped letters count as a typing error: `pu` means up, not gpus. So does the beginning of one
     name only: `stat` means status, not start.
+
+    Args:
+        least: how similar other names must be, from 0 to 1, as difflib's ratio.
     """
     names = list(known)
     swapped = [one for one in names if sorted(one) == sorted(name) and one != name]
     begun = [one for one in names if len(name) >= LEAST_BEGUN and one.startswith(name)]
     whole = begun if len(begun) == 1 else []
-    return next(iter([*swapped, *whole, *difflib.get_close_matches(name, names, n=1)]), None)
+    return next(
+        iter([*swapped, *whole, *difflib.get_close_matches(name, names, n=1, cutoff=least)]), None
+    )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -142,9 +142,18 @@ MISTAKES: dict[str, CommandLine] = {
     "an option of another verb": (
         ("status", "--follow"), "--follow", "no such option", "`cluster-kit logs` has it",
     ),
+    "an option of a verb's own verb": (
+        ("runs", "--keep", "3"), "--keep", "no such option", "→ `cluster-kit runs prune`, ",
+    ),
     "an unknown option": ((*RENDER, "--frobnicate"), "--frobnicate", "no such option", "--help"),
     "an argument of the program as an option": (
         (*RENDER, "--epochs", "3"), "--epochs", "no such option", "one word: `--args '--epochs …'`",
+    ),
+    "an argument of the program that a key and an option resemble": (
+        (*RENDER, "--units", "8"), "--units", "no such option", "→ `cluster-kit render --help`",
+    ),
+    "an argument of the program that an option resembles": (
+        (*RENDER, "--seed", "8"), "--seed", "no such option", "→ `cluster-kit render --help`",
     ),
     "two arguments of the program without quotes": (
         (*RENDER, "--args", "--epochs", "3"), "(3)", "unexpected extra argument",
