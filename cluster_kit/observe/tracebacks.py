@@ -290,7 +290,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             r"CancelledError: (The corresponding function is cancelled|RemoteExecuteNode::)",
             "a coordinator cancels its functions after one has failed, whose error is further up "
             "in the log; if it is `End of sequence`, a data set was read to its end: let it begin "
-            "again with `.repeat()`",
+            "again with `.repeat()`, and give `fit` the `steps_per_epoch` (and `validation_steps`)",
         ),
         (
             r"Unable to parse tensor proto",

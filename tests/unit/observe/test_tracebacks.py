@@ -389,7 +389,7 @@ KNOWN_ERRORS = [
         "cancelled. Please reschedule the function.",
         "if it is `End of sequence`",
     ),
-    ("CancelledError: RemoteExecuteNode::RunAsync [Op:__inference_train_1]", "further up in"),
+    ("CancelledError: RemoteExecuteNode::RunAsync [Op:__inference_train_1]", "`steps_per_epoch`"),
     ("CancelledError: the operation was cancelled", ""),
     ("EOFError: EOF when reading a line", 'with `args = ["--answer=yes"]`'),
     ("EOFError: Ran out of input", ""),
