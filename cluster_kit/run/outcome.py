@@ -268,12 +268,16 @@ VALIDATION = "val_"
 
 
 def _of_epochs(seen: RunState) -> dict[str, float | None]:
-    """The scores of the leader's epochs and of their validations, each the last one."""
+    """The scores of the leader's last `fit` and of its validations, each the last one."""
     newest: dict[str, float | None] = {}
+    number = 0.0
     for entry in seen.entries:
         if entry.task != seen.leader or not isinstance(entry.event, Epoch):
             continue
         epoch = entry.event
+        if epoch.epoch is not None and epoch.epoch <= number:  # another `fit`, or another model's
+            newest.clear()
+        number = epoch.epoch or number
         of_validation = {"val_loss": epoch.val_loss, "val_accuracy": epoch.val_accuracy}
         scores = {**of_validation, **(epoch.scores or {})}
         newest |= {name: value for name, value in scores.items() if value is not None}

@@ -319,6 +319,8 @@ def test_without_reported_metrics_the_leaders_last_loss_and_accuracy_count() -> 
     }  # fmt: skip
     measured = later.says(10, "chief-0", "epoch", epoch=4, scores={"mae": 0.5, "val_mae": 0.6})
     assert metrics(finished(measured).seen).items() >= {"mae": 0.5, "validation_mae": 0.6}.items()
+    again = measured.says(11, "chief-0", "epoch", epoch=1, loss=0.9)
+    assert metrics(finished(again).seen) == {"accuracy": 0.75, "loss": 0.9}, "of the last `fit`"
     scored = later.says(10, "evaluator-0", "evaluation", accuracy=0.9)
     assert metrics(finished(scored).seen)["validation_accuracy"] == 0.9
 
