@@ -151,7 +151,7 @@ class Entry:
 class Figures:
     """The figures of an event that tables, charts and metrics show; None for those it lacks.
 
-    A loss may be infinite or NaN, all others are finite.
+    A loss, also of a validation, may be infinite or NaN, all others are finite.
     """
 
     step: float | None = None

@@ -97,7 +97,7 @@ class Curves:
                 name = f"{entry.task}, epochs" if epochs else entry.task
                 self.points.setdefault((figure.id, name), []).append((entry.time, value))
         for id_, value in (("loss", figures.val_loss), ("accuracy", figures.val_accuracy)):
-            if value is not None:
+            if (value := number(value)) is not None:
                 name = f"{entry.task}, validation"
                 self.points.setdefault((id_, name), []).append((entry.time, value))
 

@@ -270,14 +270,14 @@ VALIDATION = "val_"
 def _of_epochs(seen: RunState) -> dict[str, float | None]:
     """The scores of the leader's last `fit` and of its validations, each the last one."""
     newest: dict[str, float | None] = {}
-    number = 0.0
+    number, ended = 0.0, 0.0
     for entry in seen.entries:
         if entry.task != seen.leader or not isinstance(entry.event, Epoch):
             continue
         epoch = entry.event
-        if epoch.epoch is not None and epoch.epoch <= number:  # another `fit`, or another model's
-            newest.clear()
-        number = epoch.epoch or number
+        if epoch.epoch is not None and epoch.epoch <= number and entry.time != ended:
+            newest.clear()  # another `fit`, or another model's: one epoch can have two lines
+        number, ended = epoch.epoch or number, entry.time
         of_validation = {"val_loss": epoch.val_loss, "val_accuracy": epoch.val_accuracy}
         scores = {**of_validation, **(epoch.scores or {})}
         newest |= {name: value for name, value in scores.items() if value is not None}

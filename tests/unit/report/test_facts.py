@@ -69,6 +69,7 @@ def test_curves_are_in_task_order_and_only_of_tasks() -> None:
 @pytest.mark.parametrize("odd", [None, "1", True, float("nan"), float("inf"), 1e40, [1]])
 def test_invalid_figures_are_left_out(odd: object) -> None:
     assert charts_of(["chief-0"], [told(1, "chief-0", "step", loss=odd)], []) == []
+    assert charts_of(["chief-0"], [told(1, "chief-0", "epoch", val_loss=odd)], []) == []
 
 
 def test_an_epochs_validation_has_curves_of_its_own() -> None:

@@ -41,7 +41,7 @@ class Kind(Enum):
     NAMES = "a list of texts"
     TASKS = "a list of names of tasks"
     COUNTS = "an object that maps names of tasks to numbers"
-    SCORES = "an object that maps names of metrics to finite numbers"
+    SCORES = "an object that maps names of metrics to figures"
     JSON = "any value of JSON"
 
 
@@ -154,7 +154,7 @@ class Epoch(Event):
     step: float | None = _number()
     loss: float | None = _figure()
     accuracy: float | None = _number()
-    val_loss: float | None = _number("of `fit`'s validation")
+    val_loss: float | None = _figure("of `fit`'s validation")
     val_accuracy: float | None = _number("of `fit`'s validation")
     scores: Mapping[str, float] | None = _scores(
         'other figures of `fit`: `{"mae": …, "val_mae": …}`'
@@ -429,7 +429,7 @@ def _counts_of(value: object) -> dict[str, float] | None:
 def _scores_of(value: object) -> dict[str, float] | None:
     if not isinstance(value, dict):
         return None
-    named = {name: number(score) for name, score in value.items() if SCORE_NAME.fullmatch(name)}
+    named = {name: _figure_of(score) for name, score in value.items() if SCORE_NAME.fullmatch(name)}
     known = ((name, score) for name, score in named.items() if score is not None)
     return dict(islice(known, MOST_SCORES))
 

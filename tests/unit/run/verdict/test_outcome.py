@@ -321,6 +321,12 @@ def test_without_reported_metrics_the_leaders_last_loss_and_accuracy_count() -> 
     assert metrics(finished(measured).seen).items() >= {"mae": 0.5, "validation_mae": 0.6}.items()
     again = measured.says(11, "chief-0", "epoch", epoch=1, loss=0.9)
     assert metrics(finished(again).seen) == {"accuracy": 0.75, "loss": 0.9}, "of the last `fit`"
+    nan = {"val_loss": float("nan"), "scores": {"val_mae": float("nan")}}
+    failed = metrics(finished(measured.says(11, "chief-0", "epoch", epoch=5, **nan)).seen)
+    assert failed["validation_loss"] is failed["validation_mae"] is None, "not of epoch 3 or 4"
+    twice = measured.says(11, "chief-0", "epoch", epoch=5)  # a line without NaN, then all of it
+    twice = twice.says(11, "chief-0", "epoch", epoch=5, loss=float("nan"))
+    assert metrics(finished(twice).seen)["validation_mae"] == 0.6, "one epoch, not another `fit`"
     scored = later.says(10, "evaluator-0", "evaluation", accuracy=0.9)
     assert metrics(finished(scored).seen)["validation_accuracy"] == 0.9
 

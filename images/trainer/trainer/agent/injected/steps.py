@@ -213,8 +213,9 @@ class Watch:
                 keys["steps_per_s"] = speed
             self._written = step
             loss = value_in(logs, "loss")
-            loss = None if loss is None else loss / self.replicas
-            self._write("step", time.time(), keys, loss)
+            if loss is not None:
+                keys["loss"] = loss / self.replicas
+            self._write("step", time.time(), keys)
         while self._ended:
             moment, epoch, logs = self._ended.popleft()
             if not isinstance(epoch, int) or not self._epochs:
@@ -226,7 +227,9 @@ class Watch:
                     keys[key] = scores.pop(name)
             if scores:
                 keys["scores"] = scores
-            self._write("epoch", moment, keys, value_in(logs, "loss"))
+            if (loss := value_in(logs, "loss")) is not None:
+                keys["loss"] = loss
+            self._write("epoch", moment, keys)
         return True
 
     def _updates(self) -> dict[int, int]:
@@ -243,16 +246,14 @@ class Watch:
                 found[key] = count
         return found
 
-    def _write(
-        self, event: str, moment: float, keys: Mapping[str, object], loss: float | None
-    ) -> None:
-        """Append an event. If the loss is not finite, append a line without the loss first, because
+    def _write(self, event: str, moment: float, keys: Mapping[str, object]) -> None:
+        """Append an event. If a figure is not finite, append a line without it first, because
         supervisors cannot parse NaN."""
-        head = {"time": round(moment, 3), "event": event, **keys}
-        lines = [] if loss is not None and math.isfinite(loss) else [{**head, "counted": True}]
-        lines += [{**head, "loss": loss, "counted": True}] if loss is not None else []
-        for line in lines:
-            append(self._path, json.dumps(line).encode() + b"\n")
+        head = {"time": round(moment, 3), "event": event}
+        finite = finite_in(keys)
+        for figures in (finite, keys) if finite != keys else (finite,):
+            line = json.dumps({**head, **figures, "counted": True})
+            append(self._path, line.encode() + b"\n")
 
 
 def append(path: str, line: bytes) -> None:
@@ -385,14 +386,24 @@ def value_in(logs: object, name: str) -> float | None:
 
 
 def scores_in(logs: object) -> dict[str, float]:
-    """Return the finite figures in Keras's logs but the loss, at most MOST_SCORES."""
+    """Return the figures in Keras's logs but the loss, at most MOST_SCORES."""
     scores: dict[str, float] = {}
     with contextlib.suppress(Exception):
         for name in logs:
             value = None if name == "loss" or type(name) is not str else value_in(logs, name)
-            if value is not None and math.isfinite(value) and len(scores) < MOST_SCORES:
+            if value is not None and len(scores) < MOST_SCORES:
                 scores[name] = value
     return scores
+
+
+def finite_in(keys: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys whose values are not NaN or infinite; within objects, too."""
+    found = {key: finite_in(one) if isinstance(one, dict) else one for key, one in keys.items()}
+    return {
+        key: value
+        for key, value in found.items()
+        if value != {} and (not isinstance(value, float) or math.isfinite(value))
+    }
 
 
 def replicas_in_logs(model: object) -> int:
