@@ -430,6 +430,8 @@ def last_words(log: str, limit: int = 12, *, error: str = "", stderr: str = "") 
             of a log if much else is printed at the same moment.
     """
     relevant = list(_without_repeats(_relevant(log)))[-_LAST_LINES:]
+    if any(line.startswith("Traceback") for line in relevant):  # threads write into it
+        relevant = [line for line in relevant if not line.startswith("ERROR:tensorflow:")]
     starts = [i for i, line in enumerate(relevant) if _begins(relevant, i, line)]
     if error and (frames := _frames_of(relevant, starts, error, limit)):
         return "\n".join(frames)

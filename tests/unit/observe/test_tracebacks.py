@@ -187,6 +187,14 @@ def test_a_deep_traceback_keeps_its_error_and_its_nearest_frames() -> None:
     assert len(output.splitlines()) <= 12
 
 
+def test_what_other_threads_log_into_a_traceback_is_left_out() -> None:
+    failed = "ERROR:tensorflow: /job:worker/task:0 encountered the following error: no\n"
+    begin, frame = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n', "    g()\n"
+    log = f"{failed}{begin}{failed}{frame}{failed}ValueError: no\n{failed}"
+    assert last_words(stamped(log)) == f'  File "a.py", line 1, in f\n{frame}ValueError: no'
+    assert last_words(stamped(failed)) == failed.rstrip()
+
+
 def test_an_empty_log_has_no_error() -> None:
     assert last_words("") == ""
     assert last_words(stamped("\n\n")) == ""
