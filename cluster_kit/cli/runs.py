@@ -49,6 +49,7 @@ _SHOWN = (
     "updates",
 )
 """Metrics; the list shows the first of these that a run has, else the first of its own."""
+JSON = "cluster-kit.runs.json"
 LEAST = 12
 """Minimum number of columns for a verdict: `failed, bla…`."""
 
@@ -61,17 +62,21 @@ def every_run(context: typer.Context, json_: manifest_options.Json = False) -> N
         UsageError: `--json` stands before a verb, which takes it itself or has none.
     """
     if context.invoked_subcommand is None:
-        list_runs(json_=json_)
+        list_runs(context, json_=json_)
+    elif context.invoked_subcommand == "list":  # `runs --json CLUSTER`
+        context.meta[JSON] = json_
     elif json_:
         verb = f"`cluster-kit runs {context.invoked_subcommand}`"
         raise UsageError(f"--json comes before the verb of {verb}", f"write it after {verb}")
 
 
 @runs.command("list")
-def list_runs(cluster: Cluster = "", json_: manifest_options.Json = False) -> None:
+def list_runs(
+    context: typer.Context, cluster: Cluster = "", json_: manifest_options.Json = False
+) -> None:
     """List past runs, the newest first: when, how they ended, how long they took."""
     past_runs = _found(cluster)
-    if json_:
+    if json_ or context.meta.get(JSON):
         print_json([_facts(run) for run in past_runs])
         return
     if not past_runs:
@@ -283,6 +288,7 @@ def _facts(run: Run) -> dict[str, Any]:
     return {
         "run": str(run.directory.path),
         "cluster": run.cluster,
+        "args": run.args,
         "began": run.began.isoformat() if run.began else None,
         "newest": run.newest,
         "verdict": run.verdict or None,

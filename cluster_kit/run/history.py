@@ -201,6 +201,12 @@ class Run:
         return metrics if isinstance(metrics, dict) else {}
 
     @property
+    def args(self) -> list[str]:
+        """The program's arguments, as the manifest of the run has them; [] if it is missing."""
+        args = (_table(self.directory.manifest) or {}).get("args")
+        return [str(one) for one in args] if isinstance(args, list) else []
+
+    @property
     def timings(self) -> Mapping[str, Any]:
         timings = self.outcome.get("timings_s")
         return timings if isinstance(timings, dict) else {}
@@ -407,11 +413,16 @@ def _hashes(run: Run) -> dict[str, str]:
 
 def _settings(manifest: Path) -> list[str]:
     """The manifest's values by dotted key; its lines if it is not TOML."""
-    lines = _lines(manifest)
+    table = _table(manifest)
+    return _lines(manifest) if table is None else sorted(_flat(table))
+
+
+def _table(manifest: Path) -> dict[str, Any] | None:
+    """The manifest's keys; None if it is not TOML."""
     try:
-        return sorted(_flat(tomllib.loads("\n".join(lines))))
+        return tomllib.loads("\n".join(_lines(manifest)))
     except (ValueError, RecursionError):
-        return lines
+        return None
 
 
 def _flat(table: Mapping[str, Any], name: tuple[str, ...] = ()) -> Iterable[str]:

@@ -34,7 +34,7 @@ def saved(
     write_record(run, Record("id", cluster(worker=worker), Moment(0.0, 0.0, ""), 100.0, {}, {}))
     facts = {"id": "id", "success": True, "metrics": {}, "timings_s": {"total": 9.5}, **outcome}
     run.outcome.write_text(json.dumps(facts))
-    run.manifest.write_text(f"format = 1\nworker = {worker}\n")
+    run.manifest.write_text(f'format = 1\nworker = {worker}\nargs = ["--units", "8"]\n')
     return run
 
 
@@ -70,6 +70,8 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     assert [(one["success"], one["verdict"], one["newest"]) for one in found] == [
         (False, "failed, blame ps-0: gone", True)
     ]
+    assert found[0]["args"] == ["--units", "8"]
+    assert json.loads(cli("runs", "--json", "other").out) == found
     assert json.loads(cli("runs", "--json").out) == json.loads(cli("runs", "list", "--json").out)
     refused = cli("runs", "--json", "prune")
     assert refused.code == 2 and "write it after `cluster-kit runs prune`" in refused.out
