@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import secrets
+import shlex
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
@@ -305,7 +306,16 @@ def new_run(runs: Path, now: datetime) -> RunDirectory:
 
     Only its owner may enter it, from its first moment on: who has opened a directory in it before
     it is closed could go on to use that while tasks run.
+
+    Raises:
+        HostError: `latest` is there, and is no link.
     """
+    latest = runs / "latest"
+    if latest.exists() and not latest.is_symlink():
+        raise HostError(
+            f"{latest} is not the link to the newest run that the kit makes",
+            f"move it away, or remove it: `rm -r {shlex.quote(str(latest))}`",
+        )
     stem = now.strftime("%Y%m%d-%H%M%S")
     runs.mkdir(parents=True, exist_ok=True)
     ignore_in_git(runs.parent)

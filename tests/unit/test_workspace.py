@@ -50,6 +50,14 @@ def test_two_runs_in_one_second_have_separate_directories(tmp_path: Path) -> Non
     assert second.logs.is_dir()
 
 
+def test_a_copied_latest_is_named_and_nothing_is_made(tmp_path: Path) -> None:
+    """`cp -rL`, or a person's `mkdir -p runs/demo/latest/output`."""
+    (tmp_path / "latest").mkdir()
+    with pytest.raises(HostError, match="latest is not the link to the newest run"):
+        new_run(tmp_path, NOW)
+    assert [path.name for path in tmp_path.iterdir()] == ["latest"]
+
+
 def test_others_cannot_open_a_directory_of_a_run_before_its_tasks_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
