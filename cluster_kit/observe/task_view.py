@@ -12,12 +12,14 @@ from typing import Any
 
 from cluster_kit.contract.endings import NOT_FAILED
 from cluster_kit.contract.events import (
+    WAITING,
     Devices,
     End,
     Epoch,
     Evaluation,
     Event,
     Failure,
+    Phase,
     Ready,
     Retry,
     Scoring,
@@ -157,7 +159,7 @@ class State(StrEnum):
     TRAINING = "training"
     SCORING = "scoring"
     WAITING = "waiting"
-    """An evaluator that waits for the next checkpoint."""
+    """An evaluator that waits for the next checkpoint, or a leader for the tasks that decide."""
     PAUSED = "paused"
     """Frozen by a user: `docker pause`."""
     RESTARTING = "restarting"
@@ -311,6 +313,8 @@ def state_after(state: State, entry: Entry) -> State:
     if isinstance(entry.event, Ready):
         return State.READY if state is State.RUNNING else state
     if isinstance(entry.event, Scoring) and entry.event.pending == 0:
+        return State.WAITING
+    if isinstance(entry.event, Phase) and entry.event.name == WAITING:
         return State.WAITING
     return _REPORTED.get(type(entry.event), state)
 

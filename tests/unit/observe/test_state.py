@@ -49,6 +49,14 @@ def test_a_task_goes_through_its_states_and_counts_its_restarts() -> None:
     assert (task.restarts, task.exit_code, task.step) == (1, None, 10)
 
 
+def test_a_leader_whose_program_has_ended_waits_for_those_that_decide() -> None:
+    story = Story.of().says(2, "chief-0", "ready").says(3, "chief-0", "phase", name="finishing")
+    assert story.seen.tasks["chief-0"].state == "ready"
+    assert (
+        story.says(4, "chief-0", "phase", name="waiting").seen.tasks["chief-0"].state == "waiting"
+    )
+
+
 def test_a_program_that_begins_again_trains_no_more_and_neither_do_its_servers() -> None:
     story = Story.of()
     steps: list[tuple[str, dict[str, Any]]] = [("chief-0", {"step": 40, "steps_per_s": 50.0})]

@@ -128,10 +128,14 @@ class Step(Event):
 @dataclass(frozen=True)
 class Phase(Event):
     """Written by built-in programs: the phase that begins now. Steps are expected only in
-    `training`.
+    `training`. A leader whose program has ended, while others decide, writes `waiting`.
     """
 
-    name: str | None = _line("`training`, `validation`, `finishing`")
+    name: str | None = _line("`training`, `validation`, `finishing`, `waiting`")
+
+
+WAITING = "waiting"
+"""The phase of a leader whose program has ended, while other tasks decide."""
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,7 @@ def test_all_end_well(job, events):
     tasks, _ = job("", "time.sleep(1)", success={"text": '"all"', "needed": {"worker": 2}})
     assert [task.wait(30) for task in tasks] == [0, 0]
     assert events("worker-0")[-1]["decided"] == '2 of 2 workers ended well (success = "all")'
+    assert [one["name"] for one in events("worker-0") if one["event"] == "phase"] == ["waiting"]
 
 
 def test_a_task_that_fails_is_tried_again_as_often_as_retries_says(job, events, tmp_path):

@@ -37,7 +37,7 @@ from trainer.agent.supervisor.stall import Stalled, Waits
 from trainer.agent.task import Task, addresses_by_task
 from trainer.agent.usage import Usage, read_usage
 from trainer.contract import endings
-from trainer.contract.events import End
+from trainer.contract.events import WAITING, End
 from trainer.contract.times import WORKER_GRACE_S
 
 
@@ -245,6 +245,7 @@ class Leader:
         """Wait until the other tasks have decided, after this task's program has ended."""
         text = f"{self._task.name}: the program has ended; {self._success.waiting_sentence()}"
         print(text, file=sys.stderr, flush=True)
+        self._progress.write("phase", name=WAITING)
         over = threading.Event()
         self._limit_job()
         self._watch(NO_ATTEMPT, over)
