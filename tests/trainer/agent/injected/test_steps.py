@@ -75,6 +75,22 @@ def written(file: Path) -> list[dict]:
     return found
 
 
+def test_a_loaded_model_that_is_only_evaluated_has_made_no_steps(watch, file) -> None:
+    evaluated, trained, fitted = Toy(), Toy(), Toy()
+    for toy in (evaluated, trained, fitted):
+        watch.remember(toy, loaded=True)
+        toy.makes(360)
+    assert watch.look(1.0) and watch.look(2.0)
+    assert written(file) == []
+    trained.makes(361)
+    assert watch.look(3.0)
+    assert [event["step"] for event in written(file)] == [361]
+    watch.remember(fitted)  # `fit` begins
+    fitted.makes(420)
+    assert watch.look(4.0)
+    assert written(file)[-1]["step"] > 361
+
+
 def test_the_speed_of_slow_steps_is_not_that_of_one_look() -> None:
     speed = steps.Speed()
     looks = [(now, int(now / 1.9)) for now in range(2, 30)]

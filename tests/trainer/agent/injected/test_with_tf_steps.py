@@ -114,6 +114,37 @@ def test_steps_of_a_custom_loop(told, keras, strategy):
     assert events[-1]["step"] == 150 and "loss" not in events[-1]
 
 
+LOADED = """
+import numpy as np
+import {keras} as keras
+x, y = np.ones((64, 4), "float32"), np.ones((64, 1), "float32")
+if {makes}:
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+else:
+    model = keras.models.load_model("{path}")
+    assert int(np.array(model.optimizer.iterations)) == 64
+    model.evaluate(x, y, verbose=0)
+    __import__("time").sleep(2.5)
+if {fits}:
+    model.fit(x, y, 1, 1, 0)
+    model.save("{path}")
+print("ended well")
+"""
+
+
+@pytest.mark.parametrize("keras", KERASES)
+def test_a_model_that_is_loaded_has_made_no_steps_before_fit(told, tmp_path, keras):
+    def last_step(**what: bool) -> int:
+        text = LOADED.format(keras=keras, path=tmp_path / "m.keras", **what)
+        steps = [one["step"] for one in told(text) if one["event"] == "step"]
+        return steps[-1] if steps else 0
+
+    assert last_step(makes=True, fits=True) == 64
+    assert last_step(makes=False, fits=False) == 0
+    assert last_step(makes=False, fits=True) == 128
+
+
 def test_a_program_that_reports_steps_itself(told):
     says = """
 import json, os

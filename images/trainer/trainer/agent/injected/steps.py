@@ -130,6 +130,7 @@ class Watch:
         self._thread: threading.Thread | None = None
         self._optimizers: dict[int, weakref.ref] = {}
         self._variables: dict[int, object] = {}
+        self._loaded: dict[int, int | None] = {}
         self._number = 0
         self._ended: deque[tuple[float, object, object]] = deque(maxlen=MOST_EPOCHS)
         self._counter = Counter()
@@ -140,14 +141,23 @@ class Watch:
         self.replicas = 1
         """How many replicas' losses are added up in `logs`."""
 
-    def remember(self, optimizer: object) -> None:
-        """Read this optimizer from now on, until it is deleted."""
+    def remember(self, optimizer: object, *, loaded: bool = False) -> None:
+        """Read this optimizer from now on, until it is deleted.
+
+        Args:
+            loaded: whether it belongs to a model that was loaded, perhaps only to evaluate it: its
+                count shows no training until it changes, or until `fit` begins.
+        """
         with contextlib.suppress(Exception):
-            known = (known() for known in list(self._optimizers.values()))
-            full = self._over or len(self._optimizers) >= MOST_OPTIMIZERS
-            if full or optimizer is None or any(one is optimizer for one in known):
+            for key, known in list(self._optimizers.items()):
+                if known() is optimizer:
+                    self._loaded.pop(key, None)
+                    return
+            if self._over or len(self._optimizers) >= MOST_OPTIMIZERS or optimizer is None:
                 return
             self._number += 1
+            if loaded:
+                self._loaded[self._number] = None
             self._optimizers[self._number] = weakref.ref(optimizer)
             self._start()
 
@@ -242,7 +252,10 @@ class Watch:
             else:
                 variable = self._variables[key] = updates_of(optimizer)
             count = int_value(variable)
-            if count is not None:
+            if key in self._loaded and self._loaded[key] in (None, count):
+                self._loaded[key] = count
+            elif count is not None:
+                self._loaded.pop(key, None)
                 found[key] = count
         return found
 
@@ -469,10 +482,23 @@ def look_at_optimizers(kind: type, watch: Watch) -> None:
     @functools.wraps(plain)
     def __init__(self: object, *arguments: object, **keys: object) -> None:
         plain(self, *arguments, **keys)
-        watch.remember(self)
+        watch.remember(self, loaded=is_loading())
 
     __init__.looks_at = watch
     kind.__init__ = __init__
+
+
+def is_loading() -> bool:
+    """Return True if Keras's `load_model` has called this."""
+    with contextlib.suppress(Exception):
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_name == "load_model":
+                module = str(frame.f_globals.get("__name__"))
+                if module.partition(".")[0] in {"keras", "tf_keras"}:
+                    return True
+            frame = frame.f_back
+    return False
 
 
 def look_at_fit(kind: type, watch: Watch, *, steps: bool) -> None:
