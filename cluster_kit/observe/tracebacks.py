@@ -138,6 +138,10 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "TensorFlow's operations",
         ),
         (
+            r"(int|float)\(\) argument must be .* not '(Mirrored|SyncOnRead)Variable'",
+            "a strategy's variable has a copy for each replica: read its value by `.numpy()`",
+        ),
+        (
             r"^EOFError: EOF when reading a line",
             ("nobody can answer `input()` in a task: take the answer as an argument, with ", ARGS),
         ),

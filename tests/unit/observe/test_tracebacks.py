@@ -252,6 +252,11 @@ def test_after_a_graph_mode_error_a_later_message_of_the_program_counts() -> Non
 
 KNOWN_ERRORS = [
     (
+        "TypeError: int() argument must be a string, a bytes-like object or a real number, not "
+        "'MirroredVariable'",
+        "read its value by `.numpy()`",
+    ),
+    (
         "tensorflow.python.framework.errors_impl.InvalidArgumentError: {{function_node "
         "__wrapped__Identity_device_/job:chief/replica:0/task:0/device:CPU:0}} Expects 1 "
         "arguments, but 0 is provided [Op:Identity] name: ",
