@@ -131,7 +131,8 @@ class Requests:
                 self._told_ends.add((task, ended))
                 self._waits = True
                 self._view.phase(f"{task} was ended: `cluster-kit restart {task}` starts it")
-        if self._waits and pending is None and not self._told_ends & {*ended_by_hand.items()}:
+        continues = pending is None and not self._told_ends & {*ended_by_hand.items()}
+        if self._waits and continues and seen.ended(seen.leader) is None:
             self._waits = False
             self._view.phase(self._running)
 

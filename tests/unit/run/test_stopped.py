@@ -118,6 +118,7 @@ def test_a_task_that_someone_has_ended_is_told_with_what_starts_it(
     told = [phase for phase in stage.view.phases if "was ended" in phase]
     line = "evaluator-0 was ended: `cluster-kit restart evaluator-0` starts it"
     assert told == ([] if again else [line]) and len(line) <= FITS
+    assert sum(phase.startswith("running") for phase in stage.view.phases) == 1
 
 
 RESTARTED = {
