@@ -18,7 +18,7 @@ from cluster_kit.platforms.container import START
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, reaching
 from cluster_kit.report.page import LARGEST, checked
 from cluster_kit.resolved import OUTPUT
-from cluster_kit.roles import ROLES
+from cluster_kit.roles import PS, ROLES
 from cluster_kit.util.nearest import proposal
 
 SHELL = ("sh", "-c", "if command -v bash >/dev/null; then exec bash; else exec sh; fi")
@@ -174,7 +174,8 @@ def refuse_seconds(seconds: float) -> None:
 def profiled_tasks(
     containers: Sequence[Container], cluster: str, tasks: Sequence[str]
 ) -> list[str]:
-    """The tasks to trace: the given ones, or all that can have a TensorFlow server.
+    """The tasks to trace: the given ones, or all that can have a TensorFlow server; without a ps,
+    in an all-reduce, only the leader: TensorFlow's profiler can crash the others.
 
     Raises:
         HostError: the cluster is not up.
@@ -194,13 +195,23 @@ def profiled_tasks(
                 f"{task} has no TensorFlow server that could trace it", f"one of {', '.join(known)}"
             )
         raise UsageError(f"{cluster} has no task {task}", proposal(task, known))
-    return list(dict.fromkeys(tasks)) or known
+    return list(dict.fromkeys(tasks)) or _safe(containers, known)
+
+
+def _safe(containers: Sequence[Container], known: list[str]) -> list[str]:
+    leaders = [one.name for one in containers if one.leader]
+    return known if any(one.role == PS.name for one in containers) else leaders or known
+
+
+LEFT_OUT = ", only {}: TensorFlow's profiler can crash the others of an all-reduce; name them to "
+LEFT_OUT += "trace them all the same"
 
 
 def profile(
     engine: Engine, cluster: str, seconds: float, tasks: Sequence[str], say: Callable[[str], None]
 ) -> Profile:
-    """Trace these tasks of a running cluster, or all; takes a little more than `seconds`.
+    """Trace these tasks of a running cluster, or `profiled_tasks`; takes a little more than
+    `seconds`.
 
     Args:
         say: called with a sentence when the trace begins.
@@ -214,7 +225,9 @@ def profile(
     wanted = profiled_tasks(containers, cluster, tasks)
     profiler = _who_is_asked(containers, cluster)
     command = (*COMMAND, f"{seconds:g}", *wanted)
-    say(f"tracing {cluster} for {seconds:g} s")
+    all_tasks = [one.name for one in containers if ROLES[one.role].trains]
+    only = LEFT_OUT.format(*wanted) if not tasks and len(wanted) < len(all_tasks) else ""
+    say(f"tracing {cluster} for {seconds:g} s{only}")
     output = reaching(engine).ask(profiler.id, command, round(seconds) + SAVES_S)
     facts = _facts(output)
     if facts is None:

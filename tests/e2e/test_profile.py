@@ -49,7 +49,7 @@ def taken(kit: Kit) -> dict[str, Any]:
         (
             "all-reduce",
             "--args=--epochs 4 --steps-per-epoch 200 --batch-size 16 --learning-rates 0:2e-3",
-            {"worker-0", "worker-1"},
+            {"worker-0"},  # TensorFlow's profiler can crash the others
             "the others of an all-reduce",
         ),
     ],
@@ -65,7 +65,7 @@ def test_a_trace_begins_at_the_manifests_step(
     worker = facts["tasks"]["worker-0"]
     assert worker["runs"] and worker["waits_for"] == waits_for and worker["longest_ops"]
     assert not [note for note in kit.outcome()["notes"] if "profile" in note]
-    assert f"-0: traced 1 s of {len(tasks)} tasks" in printed
+    assert f"-0: traced 1 s of {len(tasks)} task" in printed
     (profile,) = reported(kit, "loss")["profiles"]
     assert (latest(kit) / profile["file"]).is_file()
 

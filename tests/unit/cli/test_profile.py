@@ -64,6 +64,24 @@ def test_all_servers_are_traced_by_the_leader(cli: Cli, engine: FakeEngine) -> N
     assert "ui.perfetto.dev" in result.err and "chrome://tracing" in result.err
 
 
+def test_only_the_leader_of_an_all_reduce_is_traced_if_none_is_named(
+    cli: Cli, engine: FakeEngine
+) -> None:
+    """TensorFlow's profiler can crash the others."""
+    engine.up["demo"] = [
+        replace(container(name), id=name, state="running", leader=name == "worker-0")
+        for name in ("worker-0", "worker-1", "evaluator-0")
+    ]
+    assert (
+        "tracing demo for 2 s, only worker-0: TensorFlow's profiler" in cli("profile", "demo").err
+    )
+    named = cli("profile", "demo", "worker-0", "worker-1").err
+    assert "tracing demo for 2 s\n" in named
+    assert [command[3:] for _, command in engine.asked] == [
+        ("2", "worker-0"), ("2", "worker-0", "worker-1"),
+    ]  # fmt: skip
+
+
 def test_output_as_json(cli: Cli) -> None:
     result = cli("profile", "demo", "--json")
     assert json.loads(result.out)["path"] == "/runs/demo/1/output/profile/now/trace.json.gz"

@@ -35,6 +35,13 @@ def test_all_tasks_are_traced_if_none_is_named(task):
     assert parse(task, ["0.5", "ps-0"]) == (0.5, ["ps-0"])
 
 
+def test_only_the_leader_of_an_all_reduce_is_traced_if_none_is_named():
+    config = {"cluster": {"worker": ["10.0.0.1:1", "10.0.0.2:1"]}}
+    task = read_task({"TF_CONFIG": json.dumps({**config, "task": {"type": "worker", "index": 0}})})
+    assert parse(task, ["2"]) == (2.0, ["worker-0"])
+    assert parse(task, ["2", "worker-1"]) == (2.0, ["worker-1"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -66,4 +73,5 @@ def test_the_reason_for_a_missing_task_is_a_sentence():
         "ps-0: it did not answer in time; worker-1: no TensorFlow server answers there; "
         "worker-2: another profile of it is running"
     )
+    assert why("UNAVAILABLE", "", connected=True) == "it ended while it was traced"
     assert why("INTERNAL", "x" * 500) == "INTERNAL: " + "x" * 200

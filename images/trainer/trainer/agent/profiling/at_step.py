@@ -73,7 +73,9 @@ def take(task: Task, progress: Progress, seconds: float, run: Command | None = N
     missing = sorted(facts["missing"])
     progress.write("profiled", folder=facts["folder"], missing=missing, message="")
     without = f", without {', '.join(missing)}" if missing else ""
-    print(f"{task.name}: traced {seconds:g} s of {len(facts['tasks'])} tasks{without}: "
+    count = len(facts["tasks"])
+    traced = f"{count} task{'' if count == 1 else 's'}"
+    print(f"{task.name}: traced {seconds:g} s of {traced}{without}: "
           f"{facts['folder']}/{facts['trace']}", file=sys.stderr, flush=True)  # fmt: skip
 
 

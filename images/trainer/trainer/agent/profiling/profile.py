@@ -98,17 +98,26 @@ def _request(address: str, request: bytes, until: float) -> str:
     options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", -1)]
     try:
         with grpc.insecure_channel(address, options=options) as channel:
+            states: list[Any] = []
+            channel.subscribe(states.append)
             call = channel.unary_unary(METHOD)
             call(request, timeout=max(0.1, until - time.monotonic()))
     except grpc.RpcError as problem:
-        return why(problem.code().name, problem.details() or "")
+        connected = grpc.ChannelConnectivity.READY in states
+        return why(problem.code().name, problem.details() or "", connected=connected)
     return ""
 
 
-def why(code: str, details: str) -> str:
-    """A gRPC error in words."""
+def why(code: str, details: str, *, connected: bool = False) -> str:
+    """A gRPC error in words.
+
+    Args:
+        connected: the server had accepted the connection.
+    """
     if code == "DEADLINE_EXCEEDED":
         return "it did not answer in time"
+    if code == "UNAVAILABLE" and connected:
+        return "it ended while it was traced"
     if code == "UNAVAILABLE":
         return "no TensorFlow server answers there"
     if "nother profil" in details:
@@ -202,7 +211,9 @@ def parse(task: Task, arguments: Sequence[str]) -> tuple[float, list[str]]:
     unknown = [name for name in arguments[1:] if name not in known]
     if unknown:
         raise ContractError(f"{unknown[0]} has no TensorFlow server; these have: {known}")
-    return seconds, list(arguments[1:]) or known
+    # TensorFlow's profiler can crash the other tasks of an all-reduce: docs/profile.md.
+    default = known if task.has_ps else [task.leader]
+    return seconds, list(arguments[1:]) or default
 
 
 def reachable(task: Task) -> dict[str, str]:
