@@ -65,7 +65,7 @@ def test_a_trace_begins_at_the_manifests_step(
     worker = facts["tasks"]["worker-0"]
     assert worker["runs"] and worker["waits_for"] == waits_for and worker["longest_ops"]
     assert not [note for note in kit.outcome()["notes"] if "profile" in note]
-    assert f"-0: traced 1 s of {len(tasks)} task" in printed
+    assert f"-0 | traced 1 s of {len(tasks)} task" in printed
     (profile,) = reported(kit, "loss")["profiles"]
     assert (latest(kit) / profile["file"]).is_file()
 
