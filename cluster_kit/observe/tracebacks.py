@@ -291,6 +291,11 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "`cache('/tmp/cache')`",
         ),
         (
+            r"valid Keras Model instance\. Received: <tf_keras\.",
+            "Keras Tuner takes models of Keras 3: build them with `import keras`; `tf.keras` is "
+            "tf_keras, Keras 2, in a task",
+        ),
+        (
             r"CancelledError: (The corresponding function is cancelled|RemoteExecuteNode::)",
             "a coordinator cancels its functions after one has failed, whose error is further up "
             "in the log; if it is `End of sequence`, a data set was read to its end: let it begin "

@@ -402,6 +402,12 @@ KNOWN_ERRORS = [
         "cancelled. Please reschedule the function.",
         "if it is `End of sequence`",
     ),
+    (
+        "keras_tuner.src.errors.FatalTypeError: Expected the model-building function, or "
+        "HyperModel.build() to return a valid Keras Model instance. Received: <tf_keras.src.engine."
+        "sequential.Sequential object at 0x7f80c638eed0> of type <class '...'>.",
+        "`import keras`",
+    ),
     ("CancelledError: RemoteExecuteNode::RunAsync [Op:__inference_train_1]", "`steps_per_epoch`"),
     ("CancelledError: the operation was cancelled", ""),
     ("EOFError: EOF when reading a line", 'with `args = ["--answer=yes"]`'),
