@@ -94,7 +94,7 @@ GROUPS = {
         Verb(
             "profile",
             "inside",
-            "Trace all tasks of a running cluster at once: where the time goes.",
+            "Trace the tasks of a running cluster at once: where the time goes.",
         ),
         Verb("metrics", "results", "Print runs as Prometheus metrics."),
         Verb(

@@ -170,7 +170,7 @@ def profile_(
     ] = 2.0,
     json_: manifest_options.Json = False,
 ) -> None:
-    """Trace all tasks of a running cluster at once: one Perfetto trace, and where time goes."""
+    """Trace the tasks of a running cluster at once: one Perfetto trace, and where time goes."""
     refuse_seconds(seconds)
     name, tasks = without_cluster(name, tasks or [])
     engine = current_host().connect()

@@ -224,7 +224,7 @@ class NetworkTable(Strict):
 
 
 class ProfileTable(Strict):
-    """One trace of all tasks, taken while the run trains."""
+    """One trace of the tasks, taken while the run trains."""
 
     at_step: int = Field(
         ge=1,
@@ -481,7 +481,7 @@ class Manifest(_Counts):  # one key per row of `roles`, after `name`
         RestartTable(), description="Exit codes of programs that are permanent or retryable"
     )
     profile: ProfileTable | None = Field(
-        None, description="A trace of all tasks, taken during the run: `[profile]`"
+        None, description="A trace of the tasks, taken during the run: `[profile]`"
     )
     deadline: DeadlineTable = Field(DeadlineTable(), description="How long things may take")
     role: RoleTable = Field(RoleTable(), description="Limits and environment by role")
