@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from types import TracebackType
 
 from cluster_kit.contract import heartbeat
+from cluster_kit.contract.times import BEAT_S
 from cluster_kit.errors import EngineError
 from cluster_kit.host import Clock
 from cluster_kit.observe import heartbeats
@@ -18,6 +19,9 @@ from cluster_kit.platforms.docker.docker_connection import START_IT
 from cluster_kit.platforms.engine import Container, reaching
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run import Run
+
+LEADER_FIRST_S = 3 * BEAT_S
+"""Seconds by which the host reports a paused task later than a leader that hears nothing of it."""
 
 
 class Recovery:
@@ -32,6 +36,8 @@ class Recovery:
         watched = () if late else (cluster.leader, *cluster.evaluators)
         self._signs = {task.name: SignOfLife(run.directory.output, task.name) for task in watched}
         self._servers = {task.name for task in cluster.tasks if task.serves}
+        self._paused_s: dict[str, float] = {}
+        self._looked_at = 0.0
         self._done: list[Silence] = []
         self._leader_killed_at = 0.0
 
@@ -51,6 +57,10 @@ class Recovery:
             silent = heartbeat.is_silent(seconds, limit)
             if silent and runs(seen, name) and name not in heartbeats.current(seen):
                 seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
+        for name, seconds in self._paused(seen).items():
+            silent = heartbeat.is_silent(seconds - LEADER_FIRST_S, limit)
+            if silent and name not in heartbeats.current(seen):
+                seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
         reported = {
             name: silence
             for name, silence in heartbeats.unanswered(seen).items()
@@ -65,11 +75,22 @@ class Recovery:
         names = [name for name in reported if name in lost]
         chosen = to_start_again(seen, names, containers, self._servers) if names else []
         for container in chosen:
+            if container.name in reported:
+                self._run.view.note(str(reported[container.name]))
             self._start_again(container, seen)
         self._done += reported.values()
         if any(container.name == seen.leader for container in chosen):
             self._leader_killed_at = self._timeline.now()
         return seen
+
+    def _paused(self, seen: RunState) -> dict[str, float]:
+        """The seconds for which tasks have been paused without a break: a leader that was paused
+        with them, or waits for its servers after a restart, reports no silence of theirs."""
+        moment = self._run.host.clock.monotonic()
+        passed, self._looked_at = heartbeat.passed(self._looked_at, moment), moment
+        paused = [name for name, task in seen.tasks.items() if task.state is State.PAUSED]
+        self._paused_s = {name: self._paused_s.get(name, -passed) + passed for name in paused}
+        return self._paused_s
 
     def _is_new(self, silence: Silence) -> bool:
         """Whether a silence is new; reports from before the leader was killed do not count."""

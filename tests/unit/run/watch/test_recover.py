@@ -36,6 +36,7 @@ def test_a_frozen_worker_is_killed_and_restarted(stage: Stage) -> None:
     (note,) = outcome.notes
     message = r"worker-1 has been silent for 1\d s \(frozen or cut off; last heard \d\d:\d\d:\d\d\)"
     assert re.fullmatch(rf"{message}; it was started again", note)
+    assert note.removesuffix("; it was started again") in stage.view.phases
 
 
 def test_a_disconnected_task_is_first_connected_to_its_network(stage: Stage) -> None:
@@ -118,6 +119,22 @@ def test_a_frozen_leader_is_restarted(stage: Stage, monkeypatch: pytest.MonkeyPa
     assert outcome.success, outcome
     assert {task.name: task.restarts for task in outcome.tasks}["chief-0"] == 1
     assert re.match(r"chief-0 has been silent for 1\d s .*; it was started again", outcome.notes[0])
+
+
+@pytest.mark.parametrize("seconds", [11.0, 40.0])
+def test_a_paused_worker_of_which_the_leader_reports_nothing_is_restarted(
+    stage: Stage, seconds: float
+) -> None:
+    """The leader was paused with it and started again, or waits for it to answer."""
+    stage.clock.at(1.5, lambda: stage.engine.pause("worker-1", True))
+    stage.clock.at(1.5 + seconds, lambda: stage.engine.pause("worker-1", False))
+    outcome = stage.up({"chief-0": [Life((*READY, ends(60.0, 0, "finished")))]})
+    assert outcome.success
+    restarts = {task.name: task.restarts for task in outcome.tasks}
+    assert restarts == {**dict.fromkeys(restarts, 0), "worker-1": int(seconds > 13)}
+    for note in outcome.notes:
+        assert re.match(r"worker-1 has been silent for 13 s .*; it was started again", note)
+    assert len(outcome.notes) == restarts["worker-1"]
 
 
 def test_a_leader_that_freezes_each_time_ends_the_run_with_its_name(
