@@ -53,6 +53,8 @@ MOST_SEEN = 10_000
 """Maximum number of different error lines to remember."""
 TELL_EVERY_S = 30.0
 """Seconds between messages about error lines that are left out."""
+JUST_NOW_S = 3.0
+"""Seconds after which such a message says how long ago the last of these lines came."""
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 """Python's marks below a source line; below one of several lines they are not indented."""
 _SPEAKER = re.compile(r"^((error|[a-z_]+-\d+): )+")
@@ -64,6 +66,8 @@ class Repeats:
     def __init__(self) -> None:
         self.count = 0
         """The number of lines that were left out and not reported yet."""
+        self.left_out_at = 0.0
+        """When the last of them came, in seconds of a monotonic clock."""
         self._seen: set[int] = set()
         """Hashes of lines: a line can have a million characters."""
         self._last: deque[str] = deque(maxlen=3)
@@ -87,7 +91,8 @@ class Repeats:
             return True
         repeated = self._is_repeated(text)
         out = self._is_too_much(text, now, repeated=repeated) or repeated
-        self.count += out
+        if out:
+            self.count, self.left_out_at = self.count + 1, now
         return out
 
     def _is_doubled(self, text: str) -> bool:
@@ -249,7 +254,9 @@ class Shown:
         if self._repeats.count:
             lines = "line" if self._repeats.count == 1 else "lines"
             file = f"logs/{self._task}.log"
-            remark = f"… {self._repeats.count:,} {lines} of errors left out, all in {file}"
+            ago_s = self._clock.monotonic() - self._repeats.left_out_at
+            ago = f", the last {ago_s:.0f} s ago" if ago_s > JUST_NOW_S else ""
+            remark = f"… {self._repeats.count:,} {lines} of errors left out{ago}, all in {file}"
             self._line(self._task, remark)
             self._repeats.count = 0
             self._tell_at = self._clock.monotonic() + TELL_EVERY_S

@@ -242,6 +242,25 @@ def test_a_lost_worker_is_one_line(clock: Clock) -> None:
     assert screen.lines[2:] == ["… 7 lines of errors left out, all in logs/chief-0.log"]
 
 
+def test_error_lines_that_are_counted_later_are_said_to_be_old(clock: Clock) -> None:
+    """The message is rare, and then stands between lines of a program that trains well."""
+    screen = Screen(clock)
+    screen.takes(*WORKER_LOST)
+    clock.pass_by(2.0)
+    screen.takes(*WORKER_LOST, first=4)
+    clock.pass_by(28.0)
+    screen.takes("step 40", first=7)
+    clock.pass_by(2.0)
+    screen.takes("step 41", first=8)
+    of_errors = "lines of errors left out"
+    assert screen.lines[1:] == [
+        f"… 2 {of_errors}, all in logs/chief-0.log",
+        "step 40",
+        f"… 2 {of_errors}, the last 30 s ago, all in logs/chief-0.log",
+        "step 41",
+    ]
+
+
 def test_of_a_long_tensorflow_error_the_beginning_is_shown(clock: Clock) -> None:
     """The errors of `enable_check_numerics` have a stack of a hundred lines, once for each
     worker."""
