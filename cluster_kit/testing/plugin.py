@@ -121,7 +121,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     factory = getattr(session.config, "_tmp_path_factory", None)
     base = getattr(factory, "_basetemp", None)
-    if base is not None and (notes := [*base.glob("*.cluster-kit"), *base.glob("*/*.cluster-kit")]):
+    if base is None:
+        return
+    # Other directories are tests' own, which another session of pytest may be removing.
+    if notes := [*base.glob("*.cluster-kit"), *base.glob("popen-*/*.cluster-kit")]:
         from cluster_kit.errors import KitError
         from cluster_kit.testing.clusters import take_down
         from cluster_kit.this_host import this_host

@@ -172,6 +172,7 @@ def test_remains_of_a_killed_process_are_removed_at_the_end(
 def test_killed(cluster, tmp_path):
     (tmp_path.parent / "popen-gw0").mkdir()
     (tmp_path.parent / "popen-gw0" / "left-over.cluster-kit").touch()
+    (tmp_path / "a-file-of-its-own.cluster-kit").touch()
 """).assert_outcomes(passed=1)
     assert removed == ["left-over"]
 
