@@ -715,12 +715,13 @@ def check_scope(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
 
 SAVES = {"save", "save_weights", "export"}
 SAVED_MODEL = re.compile(r"tensorflow\.(compat\.v[12]\.)?saved_model\.save")
+MANAGER = re.compile(r"tensorflow\.(compat\.v[12]\.)?train\.CheckpointManager")
 OF_KERAS = (".keras", ".h5", ".hdf5")
 
 
 def check_saves(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
-    """Yields a hint on a model that every task of an all-reduce certainly saves to one path, or
-    that one task saves alone."""
+    """Yields a hint on a model or checkpoints that every task of an all-reduce certainly saves to
+    one path, or on a model that one task saves alone."""
     if not _certain(sources, ALL_REDUCE) or manifest.tf1:
         return
     if manifest.count(CHIEF.name) + manifest.count(WORKER.name) < 2:
@@ -738,6 +739,15 @@ def check_saves(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
                 _fix_of_save(path, first),
             )
             return
+    for source, call, path in _managed(sources):
+        yield source.hint(
+            call,
+            f"every task saves its checkpoints to {path}, at the same time",
+            "/output is one directory for all tasks: what two write at once can be unreadable",
+            f"{_fix_of_save(path, first)}, and let all restore "
+            f"`tf.train.latest_checkpoint({path!r})`",
+        )
+        return
     fitted = any(last_name(node) == "fit" for source in sources for node in source.nodes)
     alone = [(source, call) for source in sources for call in _saved_alone(source)]
     if fitted and len(alone) == 1:  # without `fit` it may have no metrics, and be saved alone
@@ -748,6 +758,31 @@ def check_saves(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
             "saving reads sums over all tasks: it fails, or waits, if the others do not save, too",
             _fix_of_save(_saved_to(call, source) or "model.keras", first),
         )
+
+
+def _managed(sources: list[Source]) -> Iterator[tuple[Source, ast.Call, str]]:
+    """Yields each CheckpointManager that certainly saves in every task, with its file and its
+    literal directory; nothing if the program may tell its tasks apart."""
+    if any(_tells_tasks(node) for source in sources for node in source.nodes):
+        return
+    for source, call in executed(sources[0].file, sources):
+        names = source.meanings(call.func) if isinstance(call, ast.Call) else ()
+        if not isinstance(call, ast.Call) or not any(map(MANAGER.fullmatch, names)):
+            continue
+        given = call.args[1] if len(call.args) > 1 else _keyword(call, "directory")
+        path = _value(given, source) if given is not None else None
+        if isinstance(path, str) and not path.startswith("/tmp/") and _saves(call, source):
+            yield source, call, path
+
+
+def _saves(manager: ast.Call, source: Source) -> bool:
+    """Whether a file calls `save` of the variable that gets what this call makes."""
+    assigned = (n for n in source.nodes if isinstance(n, ast.Assign) and n.value is manager)
+    names = {last_name(target) for node in assigned for target in node.targets}
+    return any(
+        isinstance(n, ast.Attribute) and n.attr == "save" and last_name(n.value) in names
+        for n in source.nodes
+    )
 
 
 def _fix_of_save(path: str, first: str) -> str:

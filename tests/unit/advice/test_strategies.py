@@ -441,6 +441,31 @@ def test_tasks_that_save_to_one_path_lead_to_a_warning(
     assert hints(TRAINED + save, tmp_path, chief=0, ps=0, worker=1) == []
 
 
+MANAGED = "ckpt = tf.train.Checkpoint(net=net)\nm = tf.train.CheckpointManager(ckpt, {})\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "warns"),
+    [
+        (MANAGED.format("'ckpts', 3") + "for _ in range(9):\n    m.save()\n", True),
+        (MANAGED.format("directory='ckpts', max_to_keep=3") + "m.save(step)\n", True),
+        (MANAGED.format("'ckpts', 3") + "ckpt.restore(m.latest_checkpoint)\n", False),
+        (MANAGED.format("'ckpts', 3") + "if resolver.task_id == 0:\n    m.save()\n", False),
+        (MANAGED.format("'/tmp/ckpts', 3") + "m.save()\n", False),
+        (MANAGED.format("own(), 3") + "m.save()\n", False),
+    ],
+)
+def test_checkpoints_that_tasks_save_to_one_directory_lead_to_a_warning(
+    program: str, warns: bool, tmp_path: Path
+) -> None:
+    found = hints(ALL_REDUCE + program, tmp_path, chief=0, ps=0)
+    assert [hint.what for hint in found] == [
+        "every task saves its checkpoints to ckpts, at the same time"
+    ] * warns
+    for hint in found:
+        assert hint.fix.endswith("and let all restore `tf.train.latest_checkpoint('ckpts')`")
+
+
 IS_FIRST = "if strategy.cluster_resolver.task_id == 0:\n    "
 
 
