@@ -65,6 +65,8 @@ def start(name: manifest_options.ClusterName = None, json_: manifest_options.Jso
         return
     state = "goes on" if done else "runs already"
     say(f"{cluster} {state}; `cluster-kit attach {cluster}` watches it if no other process does")
+    for task in [] if done else lifecycle.failed_tasks(engine, cluster):
+        say(f"{task} has ended: `cluster-kit restart {task} --name {cluster}` starts it")
 
 
 def _ask(engine: Engine, cluster: str) -> None:

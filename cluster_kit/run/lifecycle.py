@@ -93,6 +93,12 @@ def start(host: Host, engine: Engine, cluster: str) -> bool:
     return True
 
 
+def failed_tasks(engine: Engine, cluster: str) -> list[str]:
+    """The tasks whose containers have ended, and not with exit code 0."""
+    ended = [c for c in engine.containers(cluster) if State.of_engine(c.state) is State.ENDED]
+    return [container.name for container in ended if container.exit_code]
+
+
 def is_stopped(containers: Sequence[Container]) -> bool:
     """Whether a cluster is stopped, by `stop` or by a `restart` that was interrupted."""
     leader = _leader(containers)

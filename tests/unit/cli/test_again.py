@@ -96,8 +96,11 @@ def test_a_task_that_was_ended_from_outside_has_the_command_that_starts_it(
     assert told not in cli("status", NAME).out
     stage.engine.end(next(b.id for b in stage.engine.boxes.values() if b.task == "worker-1"))
     assert told in cli("status", NAME).out
+    starts = "worker-1 has ended: `cluster-kit restart worker-1 --name demo` starts it"
+    assert starts in cli("start", NAME).err
     cli("restart", "worker-1")
     assert told not in cli("status", NAME).out
+    assert starts not in cli("start", NAME).err
 
 
 def test_a_name_given_to_another_manifests_run_leads_to_the_command_that_repeats_it(
