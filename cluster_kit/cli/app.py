@@ -190,7 +190,7 @@ class Group(TyperGroup):
         if unknown and not ctx.resilient_parsing:  # as a shell completes a line
             if "list" in known and is_directory(here().runs(args[0])):
                 return super().resolve_command(ctx, ["list", *args])
-            near = "" if args[0] == "help" else _below(args[0]) or did_you_mean(args[0], known)
+            near = "" if args[0] == "help" else _meant(args[0]) or did_you_mean(args[0], known)
             raise UsageError(
                 f"no such verb: {args[0]}", f"{near}`{ctx.command_path} --help` lists all"
             )
@@ -199,8 +199,13 @@ class Group(TyperGroup):
         return name, command, words
 
 
-def _below(name: str) -> str:
-    """``did you mean `runs diff`? `` for a verb that is below another word, else ""."""
+def _meant(name: str) -> str:
+    """``did you mean `runs diff`? `` for a verb that is below another word, else "".
+
+    It is `up` for `run`, which runs clusters elsewhere, and looks like `runs`.
+    """
+    if name == "run":
+        return "did you mean `up`? "
     load_all()
     for group in app.registered_groups:
         verbs = group.typer_instance.registered_commands if group.typer_instance else []

@@ -90,6 +90,7 @@ _COUNTS = ("count", "instances", "num", "number", "replicas", "size", "tasks")
 _OTHER_NAMES = {
     "cpu_count": "cpus", "cpu_limit": "cpus", "env": "environment", "mem_limit": "memory",
     "backoff_limit": "retries", "max_restarts": "retries", "restart_policy": "retries",
+    "retry": "retries",
     **{other: role.name for role in ROLES.values() for other in role.other_names},
 }  # fmt: skip
 """Keys by the names that others have for them, and that look like other keys or like none."""

@@ -173,7 +173,9 @@ def test_a_keys_singular_is_accepted_like_its_plural(cli: Cli) -> None:
     assert "worker-2" in one.out
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("pu", "up"), ("stpo", "stop"), ("rnder", "render")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("pu", "up"), ("run", "up"), ("stpo", "stop"), ("rnder", "render")]
+)
 def test_a_mistyped_verb_is_answered_with_a_suggestion(typed: str, meant: str, cli: Cli) -> None:
     result = cli(typed)
     assert result.code == 2

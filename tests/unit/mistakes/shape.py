@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MISTAKES = {
     "unknown key": ("wrker = 3", "wrker", "3", "no such key", "did you mean `worker`?"),
+    "unknown key, another begins so": ("retry = 2", "retry", "2", "no such key", "mean `retries`?"),
     "unknown key, nothing near": ("zzz = 1", "zzz", "1", "no such key", "known keys: addressing"),
     "unknown key of a table": (
         "[deadline]\nstrat = 1", "deadline.strat", "1", "no such key", "did you mean `start`?"
