@@ -77,6 +77,18 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     assert refused.code == 2 and "write it after `cluster-kit runs prune`" in refused.out
 
 
+def test_runs_of_a_cluster_with_different_arguments_are_listed_with_them(
+    cli: Cli, root: Path
+) -> None:
+    saved(root, 9)
+    saved(root, 10, name="other")
+    assert "args" not in cli("runs").out
+    again = saved(root, 11)
+    again.manifest.write_text('format = 1\nargs = ["--lr", "1e-2", "a b"]\n')
+    ends = [line.split("  ")[-1] for line in cli("runs").out.splitlines()[1:]]
+    assert ends == ["success, args: --lr 1e-2 'a b'", "success", "success, args: --units 8"]
+
+
 def test_a_run_that_was_resumed_has_no_verdict_until_it_ends(cli: Cli, root: Path) -> None:
     run = saved(root, 9)
     before = run.outcome.stat().st_mtime
