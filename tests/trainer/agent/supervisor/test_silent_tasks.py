@@ -10,7 +10,7 @@ import pytest
 from trainer.agent.beacon.messages import LOST, HeardAgain, Joined, Left, Silent, Unanswered
 from trainer.agent.progress_file import Progress
 from trainer.agent.servers import probe
-from trainer.agent.supervisor.peers import HELP_S, SilentTasks
+from trainer.agent.supervisor.peers import HELP_S, SilentTasks, Standstill
 
 
 @pytest.fixture
@@ -187,3 +187,13 @@ def test_a_restarted_server_has_its_whole_time_to_answer(silent, monkeypatch):
     assert min(now for task, now in said if task == "ps-1") == 22
     assert min(now for task, now in said if task == "ps-0") == 40
     assert prober.connected == [("ps-0", 14), ("ps-0", 18)]
+
+
+def test_a_machine_that_slept_is_remembered_for_as_long_as_tensorflow_may_fail_of_it():
+    still = Standstill("worker-0")
+    for now in (100.0, 101.0, 104.0, 144.0, 145.0):
+        still.look(now)
+    told = "worker-0 had stood still for 40 s (the machine slept, or the container was paused)"
+    assert still.lately(150.0) == [told]
+    assert still.lately(175.0) == []
+    assert Standstill("worker-0").lately(150.0) == []

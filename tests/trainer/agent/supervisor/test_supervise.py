@@ -80,6 +80,25 @@ def test_a_program_that_fails_soon_after_its_leader_was_lost_is_retried_once(
     assert found[0]["reason"] == "chief-0 had been lost itself"
 
 
+def test_a_program_that_fails_after_its_machine_slept_is_started_again(
+    run_task, events, program, tmp_path
+):
+    mark = tmp_path / "mark"
+    path = program(
+        f"m = {str(mark)!r}\n"
+        "if os.path.exists(m): sys.exit(0)\n"
+        "open(m, 'w').close()\n"
+        "time.sleep(1.5)\n"
+        "os.kill(os.getppid(), 19)\n"
+        "time.sleep(6)\n"
+        "os.kill(os.getppid(), 18)\n"
+        "sys.exit(1)"
+    )
+    assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_RETRIES=1).wait(60) == 0
+    (retry,) = [event for event in events("chief-0") if event["event"] == "retry"]
+    assert retry["reason"].startswith("chief-0 had stood still for ")
+
+
 def test_retries_are_bounded(run_task, events, program):
     path = program("os.kill(os.getpid(), 9)")
     assert run_task("chief-0", ALONE, "run", path, CLUSTER_KIT_RETRIES=1).wait(60) == 137

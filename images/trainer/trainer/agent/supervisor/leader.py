@@ -32,7 +32,13 @@ from trainer.agent.servers.probe import ServersMissing, ServersReady
 from trainer.agent.straggler_watch import StragglerWatch
 from trainer.agent.supervisor import functions, stall
 from trainer.agent.supervisor.child import Child, Program, ProgramEnded, debugged
-from trainer.agent.supervisor.peers import Peers, SilentTasks, Stops, start_after_imports
+from trainer.agent.supervisor.peers import (
+    Peers,
+    SilentTasks,
+    Standstill,
+    Stops,
+    start_after_imports,
+)
 from trainer.agent.supervisor.stall import Stalled, Waits
 from trainer.agent.task import Task, addresses_by_task
 from trainer.agent.usage import Usage, read_usage
@@ -133,6 +139,7 @@ class Leader:
         expected = task.peers if task.beacon else frozenset()
         self._peers = Peers(expected, task.retries, self._stops.lately)
         self._silent = SilentTasks(task.silent_s, progress, task.name)
+        self._standstill = Standstill(task.name)
         self._waits = Waits(progress, task.name)
         self._success = Success(task.success, trainers(task)) if task.success else None
         self._failures: dict[str, Outcome] = {}
@@ -289,6 +296,7 @@ class Leader:
         self._waits.begin_attempt()
         self._peers_due_at = time.monotonic() + self._task.start_deadline_s
         cancelled = threading.Event()
+        run_in_thread(self._standstill.watch, cancelled)
         ask_servers(self._task, attempt, self._events.put, cancelled)
         self._child = Child(self._task, self._program, attempt, self._events.put)
         stragglers = StragglerWatch(self._task, self._progress, self._used, self._child.finished)
@@ -464,6 +472,7 @@ class Leader:
             lost += probe.lost_since(self._ready, self._task.servers)
         if self._beacon_server:
             lost += self._silent.lately(self._beacon_server.quiet())
+        lost += self._standstill.lately()
         if self._came_back and not lost and time.monotonic() - self._began < SETTLES_S:
             self._came_back = False
             lost = [f"{self._task.name} had been lost itself"]

@@ -41,7 +41,7 @@ from trainer.agent.task import EVALUATOR, Task, is_data_task, trains
 from trainer.contract import endings, heartbeat
 from trainer.contract.endings import EXIT_FAILED, STOPPED
 from trainer.contract.events import End
-from trainer.contract.times import HELP_S
+from trainer.contract.times import BEAT_S, HELP_S
 
 IMPORTS_PATIENCE_S = 20.0
 """Seconds for the imports, once all tasks are connected: a program need not import TensorFlow."""
@@ -374,6 +374,47 @@ class SilentTasks:
             for task, seconds in silences.items()
             if not task.startswith(EVALUATOR)
         ] + self.cuts()
+
+
+STANDS_STILL_S = 5.0
+"""Seconds without a look after which this process stood still: TensorFlow's own heartbeats come
+every 5 s, and its coordination service gives a task up after 10 s."""
+
+
+class Standstill:
+    """Notes when this task stood still: its machine slept, or its container was paused.
+
+    The other tasks slept with it, and none was silent to another. TensorFlow, which counts that
+    time, takes them for lost.
+    """
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self._looked_at = inf
+        self._ended_at = -inf
+        self._seconds = 0.0
+
+    def watch(self, over: threading.Event) -> None:
+        """Look every BEAT_S until the attempt is over; to be run in a thread."""
+        self._looked_at = inf
+        while not over.wait(BEAT_S):
+            self.look(time.clock_gettime(time.CLOCK_BOOTTIME))
+
+    def look(self, now: float) -> None:
+        """Compare with the last look, in seconds of a clock that runs while the machine sleeps."""
+        stood_still, self._looked_at = now - self._looked_at, now
+        if stood_still > STANDS_STILL_S:
+            self._ended_at, self._seconds = now, stood_still
+
+    def lately(self, now: float | None = None) -> list[str]:
+        """Return a line if the task stood still within LATELY_S."""
+        now = time.clock_gettime(time.CLOCK_BOOTTIME) if now is None else now
+        if now - self._ended_at > LATELY_S:
+            return []
+        return [
+            f"{self._task} had stood still for {self._seconds:.0f} s"
+            " (the machine slept, or the container was paused)"
+        ]
 
 
 def unanswered_sentence(event: Unanswered) -> str:
