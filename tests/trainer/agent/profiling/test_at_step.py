@@ -46,7 +46,7 @@ def test_the_result_is_reported(task, capsys):
         "event": "profiled", "folder": "profile/now", "missing": ["worker-1"], "message": "",
     }  # fmt: skip
     assert capsys.readouterr().err == (
-        "worker-0: traced 2 s of 1 tasks, without worker-1: profile/now/trace.json.gz\n"
+        "worker-0: traced 2 s of 1 task, without worker-1: profile/now/trace.json.gz\n"
     )
 
 
