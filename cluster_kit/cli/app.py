@@ -298,11 +298,16 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
             if option.startswith("-")
         ]
         by_word = {option.lstrip("-"): option for option in known}
-        # With `--args` it is more likely an option of the program: `--seed` is not `--serve`.
+        # With `--args` it is more likely an option of the program: `--seed` is not `--serve`, and
+        # `--batch` is not `--watch`.
         least = 0.7 if "--args" in known else 0.6
+        if "--args" in known:
+            word = name.lstrip("-")
+            by_word = {one: at for one, at in by_word.items() if one[:1] == word[:1] or one in word}
+        key = _key_of(name) if "--set" in known else ""
         similar = by_word.get(nearest(name.lstrip("-"), by_word, least) or "")
-        near = f"did you mean `{similar}`? " if similar else ""
-        if "--set" in known and not near and (key := _key_of(name, least)):
+        near = f"did you mean `{similar}`? " if similar and not key else ""
+        if "--set" in known and not near and (key := key or _key_of(name, least)):
             near = f"`--set {key}=…` sets a key of the manifest; "
         if not near and "--args" not in known and (verbs := _verbs_with(name, command)):
             near = f"{', '.join(verbs)} {'has' if len(verbs) == 1 else 'have'} it; "
@@ -328,12 +333,21 @@ def _verbs_with(option: str, command: str) -> list[str]:
     return [f"`{path}`" for path in sorted(named, key=lambda path: path.split()[:2] != begins)][:3]
 
 
-def _key_of(option: str, least: float) -> str:
-    """The key of the manifest that an unknown option such as `--gpu-check` means; "" if none.
-    `least` is that of `nearest`."""
-    from cluster_kit.manifest.schema import Manifest  # imported only after a mistake
+def _key_of(option: str, least: float | None = None) -> str:
+    """The key of the manifest that an unknown option such as `--gpu-check` means, for a key of
+    roles that of the workers; "" if none. `least` is that of `nearest`; None: no similar key."""
+    # Imported only after a mistake.
+    from cluster_kit.manifest.load import OTHER_NAMES
+    from cluster_kit.manifest.schema import Limits, Manifest
 
-    return nearest(option.lstrip("-").replace("-", "_"), Manifest.model_fields, least) or ""
+    keys = {key: f"role.worker.{key}" for key in Limits.model_fields}
+    keys |= {key: f"{keys[key]}.NAME" for key in ("environment", "ulimits")}
+    keys |= {key: key for key in Manifest.model_fields}
+    word = option.lstrip("-").replace("-", "_")
+    word = OTHER_NAMES.get(word, word)
+    if word in keys or least is None:
+        return keys.get(word, "")
+    return keys.get(nearest(word, keys, least) or "", "")
 
 
 def _show_requests(wanted: bool) -> None:

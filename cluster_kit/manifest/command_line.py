@@ -317,7 +317,7 @@ class CommandLine:
 
     An argument that was added to the file's has its own key: `args.3`. `by_set` are the keys that
     `--set` gave, including keys that have their own option. `tables` are those that the file does
-    not have.
+    not have as tables.
     """
 
     keys: frozenset[str] = frozenset()
@@ -392,11 +392,11 @@ def _keys(overrides: Mapping[str, Any], table: str = "") -> Iterator[str]:
 def _new_tables(
     overrides: Mapping[str, Any], file: Mapping[str, Any], table: str = ""
 ) -> Iterator[str]:
-    """The dotted names of nested tables that the file does not have."""
+    """The dotted names of nested tables that the file does not have, or has as other values."""
     for name, value in overrides.items():
         if isinstance(value, dict):
             of_file = file.get(name)
-            if of_file is None:
+            if not isinstance(of_file, dict):
                 yield f"{table}{name}"
             inner = of_file if isinstance(of_file, dict) else {}
             yield from _new_tables(value, inner, f"{table}{name}.")

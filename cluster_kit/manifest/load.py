@@ -87,7 +87,7 @@ _COUNTS = ("count", "instances", "num", "number", "replicas", "size", "tasks")
 """Keys by which others give the number of a role's tasks."""
 
 
-_OTHER_NAMES = {
+OTHER_NAMES = {
     "cpu_count": "cpus", "cpu_limit": "cpus", "env": "environment", "mem_limit": "memory",
     "backoff_limit": "retries", "max_restarts": "retries", "restart_policy": "retries",
     "retry": "retries",
@@ -116,7 +116,7 @@ def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = 
         return "write it as `job` under [deadline]"
     table = _table(key_path, model)
     known = sorted(table.model_fields) if table else []
-    other = _OTHER_NAMES.get(key_path[-1], "")
+    other = OTHER_NAMES.get(key_path[-1], "")
     if other in known:
         return f"did you mean `{other}`?"
     if key_path[-1] in _OF_COMPOSE:
@@ -240,6 +240,8 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
         hint = ("write ", Setting(key, _words(detail["input"])))
     elif kind == "list_type" and homes(model).get(key) == f"as [[{key}]]":
         hint = f"write it as [[{key}]]"
+    elif kind == "int_type" and key in ROLES and isinstance(detail.get("input"), Mapping):
+        hint = f"{key} is the number of its tasks: write their limits as [role.{key}]"
     if key_path[-1] == "secrets" and isinstance(detail.get("input"), Mapping):
         hint = "write it as [secret], at the end of the manifest: secrets by name, in files"
     return Problem(key, value, _rule(key, detail), hint)

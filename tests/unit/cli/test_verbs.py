@@ -94,6 +94,25 @@ def test_a_mistyped_verb_or_option_is_answered_with_the_nearest(
     assert f"error: no such {wrong}\n  → did you mean `{meant}`?" in result.err
 
 
-@pytest.mark.parametrize("option", ["--steps", "--learning-rate"])
+@pytest.mark.parametrize("option", ["--steps", "--learning-rate", "--batch"])
 def test_an_option_of_the_program_is_told_to_be_one_of_args(option: str, cli: Cli) -> None:
-    assert f"`--args '{option} …'`" in cli("up", option, "5").err
+    result = cli("up", option, "5")
+    assert f"`--args '{option} …'`" in result.err and "did you mean" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [
+        ("--memory", "role.worker.memory"),
+        ("--cpus", "role.worker.cpus"),
+        ("--env", "role.worker.environment.NAME"),
+        ("--ports", "role.worker.ports"),
+        ("--port", "port"),
+        ("--retry", "retries"),
+    ],
+)
+def test_an_option_with_the_name_of_a_key_leads_to_that_key(
+    option: str, key: str, cli: Cli
+) -> None:
+    """Not to an option or a key that is only like it, as `--gpus` or `gpu_memory`."""
+    assert f"→ `--set {key}=…` sets a key of the manifest; " in cli("up", option, "5").err

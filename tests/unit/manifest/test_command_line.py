@@ -122,6 +122,7 @@ def test_a_value_of_set_is_not_reported_as_the_keys_own_option(cli: Cli, root: P
     [
         ("task.worker-7.cpus=1", "--set task.worker-7: no such task"),
         ("role.wrker.cpus=1", "--set role.wrker = {cpus = 1}: no such key"),
+        ("evaluator.memory=1g", '--set evaluator = {memory = "1g"}: must be a whole'),
         ('task.worker-0.ports=["80:80000"]', '--set task.worker-0.ports.0 = "80:80000": a port'),
         ('mount=[{source="/no",target="/x"}]', '--set mount.0.source = "/no": neither'),
     ],

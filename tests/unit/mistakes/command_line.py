@@ -60,6 +60,10 @@ MISTAKES: dict[str, CommandLine] = {
         (*RENDER, "--set", "deadline=5"), "--set deadline = 5", "must be a table",
         "How long",
     ),
+    "a limit in a role's number": (
+        (*RENDER, "--set", "worker.memory=1g"), "--set worker", "must be a whole number",
+        "write their limits as [role.worker]",
+    ),
     "a duration in words": (
         (*RENDER, "--set", "deadline.job=soon"), "--set deadline.job", "a duration is",
         "--set deadline.job=3600",
