@@ -18,6 +18,7 @@ from cluster_kit.errors import HostError, UsageError
 from cluster_kit.image.kit_image import image_present
 from cluster_kit.manifest.command_line import masked_words
 from cluster_kit.platforms.platform import edited, keep_edited, kept_sentence, platform_of
+from cluster_kit.platforms.rendered_file import comment
 from cluster_kit.platforms.variables import without_secrets
 from cluster_kit.run.prepare import Prepared, build_of, prepare, refuse_unlocked
 from cluster_kit.run.request import Request
@@ -50,7 +51,8 @@ def render(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Fail if the file is stale, and name the cause: manifest, kit or host."
+            "--check",
+            help="Fail if the file is stale, and name the cause: manifest, options, kit or host.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -148,12 +150,18 @@ def _refuse_stale(rendered: Rendered) -> None:
     if not rendered.old:
         raise UsageError(f"{short(rendered.file)} is missing", hint)
     sources = starter.changed(rendered.old, rendered.text)
+    other_options = (
+        "manifest" in sources and comment(f"`{cluster.origin.command}`") not in rendered.old
+    )
+    if other_options:  # those of `up`, which writes the file, too
+        sources = tuple(source for source in sources if source != "manifest")
     if cluster.requirements or cluster.dockerfile:
         sources = tuple(OF_IMAGE.get(source, source) for source in sources)
     why = " and ".join(f"the {source}" for source in sources)
     verb = "have" if len(sources) > 1 else "has"
-    reasons = [f"{why} {verb} changed"] if sources else []
-    if not sources or edited(rendered.old, rendered.text):
+    reasons = ["it was written with other options"] if other_options else []
+    reasons += [f"{why} {verb} changed"] if sources else []
+    if not reasons or edited(rendered.old, rendered.text):
         reasons.append("the file itself was edited")
     why = " and ".join(reasons)
     raise UsageError(

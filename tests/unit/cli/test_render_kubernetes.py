@@ -47,7 +47,7 @@ def test_a_stale_file_is_reported(root: Path, cli: Cli) -> None:
     assert "is missing" in cli(*RENDER, "--check").err
     cli(*RENDER)
     assert cli(*RENDER, "--check").code == 0
-    assert "manifest has changed" in cli(*RENDER, "--workers", "3", "--check").err
+    assert "written with other options" in cli(*RENDER, "--workers", "3", "--check").err
 
 
 def test_the_file_has_no_values_of_secrets(

@@ -66,7 +66,7 @@ def test_a_stale_script_is_reported(root: Path, cli: Cli) -> None:
     assert "is missing" in cli(*RENDER, "--check").err
     cli(*RENDER)
     assert cli(*RENDER, "--check").code == 0
-    assert "manifest has changed" in cli(*RENDER, "--workers", "3", "--check").err
+    assert "written with other options" in cli(*RENDER, "--workers", "3", "--check").err
     (root / FILE).with_name("sbatch.json").write_text("{}")
     assert "second file sbatch.json was edited" in cli(*RENDER, "--check").err
     (root / FILE).with_name("sbatch.json").unlink()

@@ -34,7 +34,7 @@ def test_a_stale_file_is_reported(root: Path, cli: Cli) -> None:
     assert "is missing" in cli(*render, "--check").err
     cli(*render)
     assert cli(*render, "--check").code == 0
-    assert "manifest has changed" in cli(*render, "--workers", "3", "--check").err
+    assert "written with other options" in cli(*render, "--workers", "3", "--check").err
     beside = root / FOLDER / "cluster.json"
     beside.write_text("{}")
     assert "second file cluster.json was edited" in cli(*render, "--check").err
