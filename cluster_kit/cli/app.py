@@ -306,6 +306,8 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
             by_word = {one: at for one, at in by_word.items() if one[:1] == word[:1] or one in word}
         key = _key_of(name) if "--set" in known else ""
         similar = by_word.get(nearest(name.lstrip("-"), by_word, least) or "")
+        if name == "-d":  # as for `docker compose up`
+            similar = by_word.get("detach")
         near = f"did you mean `{similar}`? " if similar and not key else ""
         if "--set" in known and not near and (key := key or _key_of(name, least)):
             near = f"`--set {key}=…` sets a key of the manifest; "

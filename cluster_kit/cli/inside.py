@@ -210,7 +210,7 @@ def tensorboard(
     user = f"{os.getuid()}:{os.getgid()}"
     with serving(current_host(), folders, port, user, say) as url:
         for past_run in selected:
-            empty = "" if folders[name_of(past_run)].exist() else ", which has no event files yet"
+            empty = "" if folders[name_of(past_run)].exist() else ", which has no event files"
             say(f"showing {short(past_run.path)}{empty}")
         say(f"TensorBoard: {url}  (Ctrl-C ends it)")
         try:

@@ -79,6 +79,7 @@ def test_verbose_is_accepted_before_and_after_a_verb(words: tuple[str, ...], cli
     ("words", "wrong", "meant"),
     [
         (("up", "--wrokers", "3"), "option: --wrokers", "--workers"),
+        (("up", "-d"), "option: -d", "--detach"),
         (("--verion",), "option: --verion", "--version"),
         (("runs", "lst"), "verb: lst", "list"),
         (("image", "build", "--quit"), "option: --quit", "--quiet"),
