@@ -73,7 +73,7 @@ _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
     ("run_retries_total", "counter", "How often the leader restarted its program.", ()),
     ("run_checkpoint_time_seconds", "gauge", "When the newest checkpoint was complete, Unix time.",
      ()),
-    ("run_checkpoint_step", "gauge", "The global step of the newest checkpoint: of its name, or "
+    ("run_checkpoint_step", "gauge", "The step of the newest checkpoint: of its name, or "
      "last reported before it was complete.", ()),
     ("run_target_steps", "gauge", "The global step at which the training ends, if it is known.",
      ()),
@@ -95,7 +95,8 @@ _ROWS: tuple[tuple[str, Kind, str, tuple[str, ...]], ...] = (
     ("task_gpu_busy_ratio", "gauge", "The share of time in which its GPUs compute, 0 to 1.", ()),
     ("task_gpu_memory_bytes", "gauge", "Memory in use on its GPUs, by all processes.", ()),
     ("task_steps_total", "counter", "Steps that the task reported; repeated ones count again.", ()),
-    ("task_step", "gauge", "The global step that the task last reported.", ()),
+    ("task_step", "gauge", "The global step that the task last reported; functions of a "
+     "coordinator that the kit counts begin anew when its program is started again.", ()),
     ("task_steps_per_second", "gauge", "The speed that the task last reported; absent while it "
      "does not run.", ()),
     ("task_epoch", "gauge", "The epoch that the task finished last, from 1.", ()),
