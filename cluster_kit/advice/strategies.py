@@ -556,8 +556,7 @@ def check_alone(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     nodes = [node for source in sources for node in source.nodes]
     own = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     reads = coordinated and any(map(_is_tf_config, nodes)) and not any(map(writes_tf_config, nodes))
-    known = {"TF_CONFIG"} if reads else set()
-    if any(_may_distribute(source, own, known) for source in sources):
+    if any(_may_distribute(source, own, reads=reads) for source in sources):
         return
     if not _imports_only_known(sources):
         return
@@ -602,19 +601,19 @@ def _imports_only_known(sources: list[Source]) -> bool:
     )
 
 
-def _may_distribute(source: Source, own: Set[str], known: Set[str]) -> bool:
+def _may_distribute(source: Source, own: Set[str], *, reads: bool) -> bool:
     """Whether a file may train in several tasks.
 
     Args:
         own: the names of the program's functions, which say nothing: their statements do.
-        known: texts that say nothing: where only the chief runs it, what it reads in TF_CONFIG
-            gives no work to the others.
+        reads: the program only reads TF_CONFIG, which says nothing either: where only the chief
+            runs it, that gives no work to the others.
     """
     for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node.value in {"TF_CONFIG"} - known or re.fullmatch(
-                r"\w*Strategy|grpc:.*", node.value
-            ):
+            if node.value == "TF_CONFIG" and not reads:
+                return True
+            if re.fullmatch(r"\w*Strategy|grpc:.*", node.value):
                 return True
         elif isinstance(node, ast.Attribute | ast.Name):
             names = source.meanings(node)

@@ -275,33 +275,31 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
         command = (
             usage_error.ctx.command_path if usage_error.ctx else ctx.meta.get(PATH, "cluster-kit")
         )
+        known = [
+            option
+            for parameter in (usage_error.ctx.command.params if usage_error.ctx else ())
+            for option in parameter.opts
+            if option.startswith("-")
+        ]
         if type(error).__name__ != "NoSuchOption":
             message = usage_error.format_message().rstrip(".")
             text = f"{command}: {message[:1].lower()}{message[1:]}"
             given = usage_error.ctx.params if usage_error.ctx else {}
             args = given.get("args") or ""
             begun = str(args[-1]) if isinstance(args, list) else str(args)
-            takes_args = usage_error.ctx and any(
-                "--args" in one.opts for one in usage_error.ctx.command.params
-            )
-            quoted = OF_PROGRAM.format("…") if takes_args else ""
+            quoted = OF_PROGRAM.format("…") if "--args" in known else ""
             if begun:
                 quoted = f"; write several words in quotes: `--args '{begun} …'`"
             if given.get("sets") and not begun:
                 quoted = "; write `--set` before each key"
             raise UsageError(text, f"`{command} --help` shows what it takes{quoted}") from None
         name = usage_error.option_name
-        known = [
-            option
-            for parameter in usage_error.ctx.command.params
-            for option in parameter.opts
-            if option.startswith("-")
-        ]
         by_word = {option.lstrip("-"): option for option in known}
-        # With `--args` it is more likely an option of the program: `--seed` is not `--serve`, and
-        # `--batch` is not `--watch`.
-        least = 0.7 if "--args" in known else 0.6
+        least = 0.6
         if "--args" in known:
+            # It is more likely an option of the program: `--seed` is not `--serve`, and `--batch`
+            # is not `--watch`.
+            least = 0.7
             word = name.lstrip("-")
             by_word = {one: at for one, at in by_word.items() if one[:1] == word[:1] or one in word}
         key = _key_of(name) if "--set" in known else ""

@@ -51,15 +51,18 @@ class Recovery:
         limit = self._cluster.deadlines.silent
         if not limit:
             return seen
+        silent_s: dict[str, float] = {}
+        for name, seconds in self._paused(seen).items():
+            if heartbeat.is_silent(seconds - LEADER_FIRST_S, limit):
+                silent_s[name] = seconds
         for name, sign in self._signs.items():
             started = seen.started_at(name) if seen.starts(name) else float("inf")
             seconds = sign.look(self._run.host.clock.monotonic(), started)
-            silent = heartbeat.is_silent(seconds, limit)
-            if silent and runs(seen, name) and name not in heartbeats.current(seen):
-                seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
-        for name, seconds in self._paused(seen).items():
-            silent = heartbeat.is_silent(seconds - LEADER_FIRST_S, limit)
-            if silent and name not in heartbeats.current(seen):
+            if heartbeat.is_silent(seconds, limit) and runs(seen, name):
+                silent_s[name] = seconds
+        known = heartbeats.current(seen)
+        for name, seconds in silent_s.items():
+            if name not in known:
                 seen = seen.with_entry(heartbeats.entry(name, self._timeline.now(), seconds))
         reported = {
             name: silence

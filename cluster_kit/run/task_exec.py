@@ -203,8 +203,10 @@ def _safe(containers: Sequence[Container], known: list[str]) -> list[str]:
     return known if any(one.role == PS.name for one in containers) else leaders or known
 
 
-LEFT_OUT = ", only {}: TensorFlow's profiler can crash the others of an all-reduce; name them to "
-LEFT_OUT += "trace them all the same"
+LEFT_OUT = (
+    ", only {}: TensorFlow's profiler can crash the others of an all-reduce; name them to trace "
+    "them all the same"
+)
 
 
 def profile(
