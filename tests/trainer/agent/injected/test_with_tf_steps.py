@@ -145,6 +145,53 @@ def test_a_model_that_is_loaded_has_made_no_steps_before_fit(told, tmp_path, ker
     assert last_step(makes=False, fits=True) == 128
 
 
+RESTORED = """
+import tensorflow as tf
+import {keras} as keras
+model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+optimizer = keras.optimizers.SGD(0.1)
+optimizer.build(model.trainable_variables)
+checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer)
+if {trains}:
+    for _ in range(70):
+        optimizer.apply_gradients([(tf.ones_like(one), one) for one in model.trainable_variables])
+    checkpoint.write("{path}")
+else:
+    checkpoint.read("{path}")
+    assert int(optimizer.iterations.numpy()) == 70
+    __import__("time").sleep(2.5)
+print("ended well")
+"""
+
+
+@pytest.mark.parametrize("keras", KERASES)
+def test_an_optimizer_that_is_only_restored_has_made_no_steps(told, tmp_path, keras):
+    def steps(trains: bool) -> list[int]:
+        text = RESTORED.format(keras=keras, path=tmp_path / "ckpt", trains=trains)
+        return [event["step"] for event in told(text)]
+
+    assert steps(True)[-1] == 70
+    assert steps(False) == []
+
+
+MIXED = """
+import time
+import {keras} as keras
+import numpy as np
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+assert type(model.optimizer).__name__.startswith("LossScaleOptimizer")
+model.fit(np.ones((64, 4), "float32"), np.ones((64, 1), "float32"), 1, 1, 0)
+print("ended well")
+"""
+
+
+@pytest.mark.parametrize("keras", KERASES)
+def test_steps_with_mixed_precision(told, keras):
+    assert [one["step"] for one in told(MIXED.format(keras=keras)) if "step" in one][-1] == 64
+
+
 def test_a_program_that_reports_steps_itself(told):
     says = """
 import json, os

@@ -1,10 +1,11 @@
 """Counts the steps of a program that reports none, and reads losses and epochs from Keras's logs.
 
-An optimizer counts its updates (`iterations`). A thread reads the counters of the program's
-optimizers once a second, and writes a `step` event if the count has changed. This works for `fit`
-and for custom training loops, and adds no work to a step. The thread also gets a reference to the
-newest logs of `fit`, and writes an `epoch` event at each end of an epoch. All these events have
-`counted`. The thread ends when the program itself writes a step.
+An optimizer counts its updates (`iterations`). A thread reads the counters of the optimizers that
+the program trains with once a second, and writes a `step` event if the count has changed. This
+works for `fit` and for custom training loops, and adds no work to a step in a `tf.function`. An
+optimizer that is only restored, to evaluate a model, is not counted. The thread also gets a
+reference to the newest logs of `fit`, and writes an `epoch` event at each end of an epoch. All
+these events have `counted`. The thread ends when the program itself writes a step.
 
 It reads only variables of this process, because reading a variable on a ps is a remote call.
 Nothing here prints, or raises an exception into the program. This file is also loaded by its path
@@ -130,7 +131,6 @@ class Watch:
         self._thread: threading.Thread | None = None
         self._optimizers: dict[int, weakref.ref] = {}
         self._variables: dict[int, object] = {}
-        self._loaded: dict[int, int | None] = {}
         self._number = 0
         self._ended: deque[tuple[float, object, object]] = deque(maxlen=MOST_EPOCHS)
         self._counter = Counter()
@@ -141,23 +141,14 @@ class Watch:
         self.replicas = 1
         """How many replicas' losses are added up in `logs`."""
 
-    def remember(self, optimizer: object, *, loaded: bool = False) -> None:
-        """Read this optimizer from now on, until it is deleted.
-
-        Args:
-            loaded: whether it belongs to a model that was loaded, perhaps only to evaluate it: its
-                count shows no training until it changes, or until `fit` begins.
-        """
+    def remember(self, optimizer: object) -> None:
+        """Read this optimizer from now on, until it is deleted: it applies gradients."""
         with contextlib.suppress(Exception):
-            for key, known in list(self._optimizers.items()):
-                if known() is optimizer:
-                    self._loaded.pop(key, None)
-                    return
-            if self._over or len(self._optimizers) >= MOST_OPTIMIZERS or optimizer is None:
+            if any(known() is optimizer for known in list(self._optimizers.values())):
+                return
+            if self._over or len(self._optimizers) >= MOST_OPTIMIZERS:
                 return
             self._number += 1
-            if loaded:
-                self._loaded[self._number] = None
             self._optimizers[self._number] = weakref.ref(optimizer)
             self._start()
 
@@ -252,10 +243,7 @@ class Watch:
             else:
                 variable = self._variables[key] = updates_of(optimizer)
             count = int_value(variable)
-            if key in self._loaded and self._loaded[key] in (None, count):
-                self._loaded[key] = count
-            elif count is not None:
-                self._loaded.pop(key, None)
+            if count is not None:
                 found[key] = count
         return found
 
@@ -473,32 +461,22 @@ def the_watch(epochs: bool) -> Watch | None:
 
 
 def look_at_optimizers(kind: type, watch: Watch) -> None:
-    """Let `watch` remember each optimizer when it is created."""
-    kind = next(one for one in kind.__mro__ if "__init__" in vars(one))
-    plain = kind.__init__
-    if kind is object or not hasattr(kind, "apply_gradients") or hasattr(plain, "looks_at"):
-        return
+    """Let `watch` remember each optimizer when it applies gradients, or does so in a graph."""
 
-    @functools.wraps(plain)
-    def __init__(self: object, *arguments: object, **keys: object) -> None:
-        plain(self, *arguments, **keys)
-        watch.remember(self, loaded=is_loading())
+    def remembering(plain: Callable) -> Callable:
+        @functools.wraps(plain)
+        def apply(self: object, *arguments: object, **keys: object) -> object:
+            watch.remember(self)
+            return plain(self, *arguments, **keys)
 
-    __init__.looks_at = watch
-    kind.__init__ = __init__
+        apply.looks_at = watch
+        return apply
 
-
-def is_loading() -> bool:
-    """Return True if Keras's `load_model` has called this."""
-    with contextlib.suppress(Exception):
-        frame = sys._getframe(1)
-        while frame is not None:
-            if frame.f_code.co_name == "load_model":
-                module = str(frame.f_globals.get("__name__"))
-                if module.partition(".")[0] in {"keras", "tf_keras"}:
-                    return True
-            frame = frame.f_back
-    return False
+    for owner in kind.__mro__:
+        for name in ("apply_gradients", "apply"):
+            plain = vars(owner).get(name)
+            if inspect.isfunction(plain) and not hasattr(plain, "looks_at"):
+                setattr(owner, name, remembering(plain))
 
 
 def look_at_fit(kind: type, watch: Watch, *, steps: bool) -> None:
@@ -524,7 +502,6 @@ def look_at_fit(kind: type, watch: Watch, *, steps: bool) -> None:
         @functools.wraps(plain_begin)
         def on_train_begin(self: object, logs: object = None) -> object:
             with contextlib.suppress(Exception):
-                watch.remember(getattr(self.model, "optimizer", None))
                 watch.replicas = replicas_in_logs(self.model)
             return plain_begin(self, logs)
 
