@@ -177,9 +177,11 @@ def start_rounds(rounds: Rounds, global_step: tf.Variable, session: tf1.Session)
     base = int(time.time() - EPOCH) << STEP_BITS
     first = {rounds.new_token: base + int(session.run(global_step))}
     session.run(rounds.drop_older, first)
-    for count, take in zip(session.run(rounds.accumulated), rounds.take):
-        if count:
-            session.run(take, {rounds.take_count: count})
+    counts = session.run(rounds.accumulated)
+    for count in set(counts[counts > 0].tolist()):
+        # All of them in one run: TensorFlow prepares the whole graph for each set of ops.
+        takes = [take for take, waiting in zip(rounds.take, counts) if waiting == count]
+        session.run(takes, {rounds.take_count: count})
     session.run(rounds.drop_older, first)  # Taking the gradient has increased the step by 1.
     assign(session, (rounds.base, base))
     session.run(rounds.send, first)
