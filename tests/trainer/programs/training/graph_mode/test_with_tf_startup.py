@@ -8,7 +8,10 @@ import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is not installed here")
 
+import numpy as np
+
 from trainer.programs.training.graph_mode import session_start
+from trainer.programs.training.graph_mode.sync_replicas import start_rounds
 
 
 @pytest.mark.parametrize(("step", "waited"), [(0, ["replicas"]), (359, ["replicas"]), (360, [])])
@@ -25,3 +28,23 @@ def test_the_chief_does_not_wait_if_nothing_is_left_to_do(monkeypatch, step, wai
     replica = SimpleNamespace(deployment=SimpleNamespace(distributed=True))
     session_start.begin_as_chief(session, graph, replica, SimpleNamespace(begin=lambda *_: None))
     assert ["replicas" for one in seen if one is replica] == waited
+
+
+def test_gradients_that_wait_are_taken_in_one_run_for_each_count() -> None:
+    """A run with new ops takes 0.1 s for a MobileNetV2, which has 160 variables."""
+    rounds = SimpleNamespace(
+        new_token="token", new_base="base", take_count="count", waiting="waiting", begin="begin",
+        take=[f"take {number}" for number in range(6)],
+    )  # fmt: skip
+    ran = []
+
+    def run(what: object, fed: dict) -> object:
+        ran.append((what, fed.get("count")))
+        return np.array([2, 0, 1, 2, 1, 2], np.int32)
+
+    start_rounds(rounds, 7, SimpleNamespace(run=run))
+    assert ran[0] == ("waiting", None) and ran[-1] == ("begin", None)
+    assert sorted(ran[1:-1], key=str) == [
+        (["take 0", "take 3", "take 5"], 2),
+        (["take 2", "take 4"], 1),
+    ]

@@ -44,7 +44,7 @@ def begin_as_chief(
     ):  # otherwise the other replicas may already have ended
         wait_for_others(replica)
     if graph.rounds:
-        start_rounds(graph.rounds, graph.counters.global_step, session)
+        start_rounds(graph.rounds, step, session)
 
 
 def wait_for_others(replica: Replica) -> None:

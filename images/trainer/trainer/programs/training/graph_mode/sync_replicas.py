@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from trainer.programs.training.graph_mode.counters import SharedCounters, assign, counted, variable
+from trainer.programs.training.graph_mode.counters import SharedCounters, counted, variable
 from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariables
 
 tf1 = tf.compat.v1
@@ -53,15 +53,18 @@ class Rounds:
     apply: tf.Tensor
     """Running it makes a round: it waits for the gradients, applies their mean, and sends tokens.
     Its value is the global step."""
-    accumulated: tf.Tensor
-    """The number of gradients that wait, by variable, [variables] int32."""
+    new_token: tf.Tensor
+    """A placeholder for a token."""
+    waiting: tf.Tensor
+    """Running it makes the accumulators drop gradients for tokens older than `new_token`. Its value
+    is the number of gradients that wait, by variable, [variables] int32."""
     take: Sequence[tf.Operation]
     """Each takes `take_count` gradients out of one accumulator."""
     take_count: tf.Tensor
-    new_token: tf.Tensor
-    """A placeholder for a token, for `drop_older` and `send`."""
-    drop_older: tf.Operation
-    """Running it makes the accumulators drop gradients for tokens older than `new_token`."""
+    new_base: tf.Tensor
+    """A placeholder for `base`."""
+    begin: tf.Operation
+    """Running it drops older gradients, sets `base`, then puts `new_token` into every queue."""
     send: tf.Operation
     """Running it puts `new_token` into every queue."""
 
@@ -89,17 +92,25 @@ def apply_in_rounds(
     with tf1.device(counters.device):
         applied = apply_and_send(counters, base, optimizer, means, queues)
         new_token = tf1.placeholder(tf.int64, (), "new_token")
+        new_base = tf1.placeholder(tf.int64, (), "new_base")
         count = tf1.placeholder(tf.int32, (), "count")
+        drop_older = tf.group(*[a.set_global_step(new_token) for a in accumulators])
+        with tf.control_dependencies([drop_older]):
+            waiting = tf.stack([a.num_accumulated() for a in accumulators])
+            based = base.assign(new_base)
+        with tf.control_dependencies([based]):
+            begin = sending(new_token, queues)
         return Rounds(
             replica=replica_ops,
             base=base,
             apply=applied,
-            accumulated=tf.stack([a.num_accumulated() for a in accumulators]),
+            new_token=new_token,
+            waiting=waiting,
             take=[a.take_grad(count).op for a in accumulators],
             take_count=count,
-            new_token=new_token,
-            drop_older=tf.group(*[a.set_global_step(new_token) for a in accumulators]),
-            send=tf.group(*[queue.enqueue(new_token) for queue in queues]),
+            new_base=new_base,
+            begin=begin,
+            send=sending(new_token, queues),
         )
 
 
@@ -141,8 +152,7 @@ def apply_and_send(
     """Return the op of a round; its value is the global step after it, an int64 scalar."""
     with tf.control_dependencies([optimizer.apply_gradients(means)]):
         step = counters.global_step.assign_add(1, read_value=True)
-    sent = [queue.enqueue(base.read_value() + step) for queue in queues]
-    with tf.control_dependencies(sent):
+    with tf.control_dependencies([sending(base.read_value() + step, queues)]):
         return tf.identity(step)
 
 
@@ -172,16 +182,24 @@ def newest(queue: tf.queue.FIFOQueue) -> tf.Tensor:
     return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
 
 
-def start_rounds(rounds: Rounds, global_step: tf.Variable, session: tf1.Session) -> None:
-    """Drop an earlier chief's data, and wake all replicas; called before the first round."""
+def sending(token: tf.Tensor, queues: Sequence[tf.queue.FIFOQueue]) -> tf.Operation:
+    """Return the op that puts `token` into every queue."""
+    return tf.group(*[queue.enqueue(token) for queue in queues])
+
+
+def start_rounds(rounds: Rounds, step: int, session: tf1.Session) -> None:
+    """Drop an earlier chief's data, and wake all replicas; called before the first round.
+
+    In few runs: TensorFlow prepares the whole graph for each new set of ops.
+
+    Args:
+        step: the global step.
+    """
     base = int(time.time() - EPOCH) << STEP_BITS
-    first = {rounds.new_token: base + int(session.run(global_step))}
-    session.run(rounds.drop_older, first)
-    counts = session.run(rounds.accumulated)
+    first = {rounds.new_token: base + step}
+    counts = session.run(rounds.waiting, first)
     for count in set(counts[counts > 0].tolist()):
-        # All of them in one run: TensorFlow prepares the whole graph for each set of ops.
         takes = [take for take, waiting in zip(rounds.take, counts) if waiting == count]
         session.run(takes, {rounds.take_count: count})
-    session.run(rounds.drop_older, first)  # Taking the gradient has increased the step by 1.
-    assign(session, (rounds.base, base))
-    session.run(rounds.send, first)
+    # Taking gradients has increased the accumulators' step by 1: `begin` sets it again.
+    session.run(rounds.begin, {**first, rounds.new_base: base})
