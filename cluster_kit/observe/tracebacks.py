@@ -487,10 +487,11 @@ def _frames_of(
 def _is_error(lines: Sequence[str], first: str) -> bool:
     """Whether these lines are the error with this first line.
 
-    What the kit refuses has no kind there, and AutoGraph writes another traceback before it.
+    What the kit refuses has no kind there, and AutoGraph writes another traceback before it. A
+    supervisor's line is no error of the program.
     """
     return _kind_of(lines[0]) == _kind_of(first) or any(
-        line.endswith(f": {first}") for line in lines
+        line.endswith(f": {first}") and _SPEAKER.sub("", line) != first for line in lines
     )
 
 

@@ -117,8 +117,12 @@ def test_the_frames_of_an_error_are_found_that_is_saved_without_its_module() -> 
     assert last_words(log, error="AbortedError: other shapes") == frames
 
 
-def test_a_traceback_ends_with_its_error() -> None:
-    output = last_words(stamped(NOISE + TRACEBACK)).splitlines()
+@pytest.mark.parametrize("error", ["", "the program ended with exit code 1"])
+def test_a_traceback_ends_with_its_error(error: str) -> None:
+    said = f"chief-0: {error}\n" if error else ""  # a program can print it, and exit by itself
+    output = without_message(
+        last_words(stamped(NOISE + TRACEBACK + said), error=error), error
+    ).splitlines()
     assert output[-2:] == [
         'ValueError: Exception encountered when calling layer "dense"',
         "  input shape (None, 7) does not fit",
