@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import dropwhile, takewhile
 from pathlib import PurePath
 
+from cluster_kit.contract.endings import TMP_FULL
 from cluster_kit.errors import TOML_STYLE, HintText, KeyStyle, Setting, hint_text
 from cluster_kit.observe import log_patterns
 from cluster_kit.programs.resolve import PROGRAM, in_package
@@ -98,6 +99,13 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             r"[Uu]nable to (?:synchronously )?create file .*\berrno = 2\b",
             "its directory does not exist: create it first, for example by `os.makedirs`; relative "
             "paths start at /output",
+        ),
+        (
+            rf"\({TMP_FULL}: ",
+            (
+                "/tmp is in memory: write large files below /output, or set its size: ",
+                Setting("container.tmp_size", "8g"),
+            ),
         ),
         (
             r"Read-only file system",

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import TypeVar
 
+from cluster_kit.contract.endings import TMP_FULL
 from cluster_kit.errors import EngineError, HostError, KitError, UsageError
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.tracebacks import (
@@ -147,6 +148,8 @@ def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
 
 def _says_full(words: str) -> bool:
     """Whether a line reports a full disk, other than /tmp, which is in memory."""
+    if TMP_FULL in words:
+        return False
     lines = (line for line in words.splitlines() if "/tmp/" not in line)
     return any(sign in line for line in lines for sign in _FULL)
 

@@ -200,7 +200,9 @@ def test_a_program_that_deletes_its_incomplete_file_is_judged_correctly(stage: S
     assert "ckpt-3_temp" in outcome.last_words
 
 
-def test_full_memory_is_not_a_full_disk(stage: Stage) -> None:
-    words = "OSError: [Errno 28] No space left on device: '/tmp/cache'"
+@pytest.mark.parametrize("where", [": '/tmp/cache'", " (/tmp is full: 0 of 64 MB free)"])
+def test_full_memory_is_not_a_full_disk(stage: Stage, where: str) -> None:
+    words = f"OSError: [Errno 28] No space left on device{where}"
     outcome = stage.up({"chief-0": [Life((says(0.4, "ready"), ends(1.1, 1, "failed", words)))]})
     assert (outcome.reason, outcome.blame) == ("failed", "chief-0")
+    assert ("tmp_size" in outcome.cure) == ("is full" in where)

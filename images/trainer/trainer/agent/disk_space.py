@@ -22,6 +22,7 @@ LOOK_S = 1.0
 LOOKS = 3
 """Number of checks: a disk may be full, or a mount missing, for a moment only."""
 PROBE_BYTES = 4096
+TMP = Path("/tmp")
 
 
 def trouble(task: Task) -> Outcome | None:
@@ -65,6 +66,15 @@ def free(folder: Path) -> str:
     return f"{free_bytes // 1_000_000} of {whole // 1_000_000} MB free"
 
 
+def has_no_room(folder: Path) -> bool:
+    """Whether the disk of a folder is full; False if it is unknown, or has no size."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return False
+    return disk.f_blocks > 0 and disk.f_bavail * disk.f_frsize < PROBE_BYTES
+
+
 def watch(task: Task, then: Callable[[Outcome], None], over: threading.Event) -> None:
     """Call `then` once if nothing can be written for LOOKS seconds; returns after that, or when
     `over` is set."""
@@ -87,6 +97,8 @@ def instead(task: Task, ended: Outcome) -> Outcome:
     problem = trouble(task)
     if ended.reason == endings.FINISHED:
         return problem if problem and problem.reason == endings.OUTPUT_LOST else ended
+    if problem is None and has_no_room(TMP):
+        return ended.because_of(f"{endings.TMP_FULL}: {free(TMP)}")
     if problem is None and any(words in ended.message for words in FULL_WORDS):
         problem = of(task, OSError(errno.ENOSPC, "")) if "/tmp/" not in ended.message else None
     return replace(problem, message=f"{problem.message}: {ended.headline}") if problem else ended

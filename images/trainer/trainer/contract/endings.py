@@ -24,6 +24,8 @@ EXIT_STDOUT_LOST = 120
 """Python's code for a failed write to stdout"""
 EXIT_TERMINATED = 143
 """stopped by SIGTERM"""
+TMP_FULL = "/tmp is full"
+"""In the message of a program that failed when its /tmp, which is in memory, had no room left."""
 NOT_FAILED = (0, EXIT_TERMINATED)
 """Exit codes of a task that has not failed: it succeeded, or was stopped by a user."""
 

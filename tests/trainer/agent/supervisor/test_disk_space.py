@@ -179,6 +179,7 @@ FAILED = Outcome(1, endings.FAILED, "ResourceExhausted: No space left on device\
         ("", FAILED, endings.DISK_FULL),
         ("", Outcome(1, endings.FAILED, "OSError: No space left on device: '/tmp/a'"), "failed"),
         ("", Outcome(1, endings.FAILED, "ValueError: no"), "failed"),
+        ("tmp", FAILED, "failed"),
         ("lost", Outcome(1, endings.FAILED, "ValueError: no"), endings.OUTPUT_LOST),
         ("full", Outcome(0, endings.FINISHED, "the program finished"), "finished"),
         ("lost", Outcome(0, endings.FINISHED, "the program finished"), endings.OUTPUT_LOST),
@@ -189,12 +190,14 @@ def test_a_full_disk_or_lost_output_replaces_the_programs_outcome(
     alone: Task, monkeypatch, found: str, before: Outcome, reason: str
 ) -> None:
     numbers = {"full": errno.ENOSPC, "lost": errno.EROFS}
-    known = disk_space.of(alone, OSError(numbers[found], "why")) if found else None
+    known = disk_space.of(alone, OSError(numbers[found], "why")) if found in numbers else None
+    monkeypatch.setattr(disk_space, "has_no_room", lambda _folder: found == "tmp")
     monkeypatch.setattr(disk_space, "trouble", lambda _task: known)
     after = disk_space.instead(alone, before)
     assert after.reason == reason
     if reason == endings.DISK_FULL:
         assert after.message.endswith(": ResourceExhausted: No space left on device")
+    assert (" (/tmp is full: " in after.headline) == (found == "tmp")
 
 
 def test_a_disk_that_is_full_for_a_moment_ends_nothing(alone: Task, monkeypatch) -> None:
