@@ -18,6 +18,7 @@ from cluster_kit.errors import Problem, Setting
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.tasks import TRAINING, names_in
 from cluster_kit.programs.catalog import PROGRAMS
+from cluster_kit.programs.packages import PYTHON_2_MODULES
 from cluster_kit.programs.style import (
     ALL_TASKS,
     LAST_WITH_ESTIMATORS,
@@ -250,17 +251,6 @@ NAMES = {
 }
 """Built-in names of Python 2, and their replacements."""
 METHODS = {"iteritems": "items", "iterkeys": "keys", "itervalues": "values"}
-MODULES = {
-    "ConfigParser": "configparser",
-    "Queue": "queue",
-    "StringIO": "io",
-    "cPickle": "pickle",
-    "cStringIO": "io",
-    "commands": "subprocess",
-    "httplib": "http.client",
-    "urllib2": "urllib.request",
-    "urlparse": "urllib.parse",
-}
 BINDS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Found = tuple[ast.AST, str, str]
 """A construct of Python 2: its location, its code, and its replacement."""
@@ -301,11 +291,11 @@ def _found(source: Source, own_modules: set[str]) -> Iterator[Found]:
                     yield node, "range(… / …)", "range(… // …)"
             case ast.Import(names=names):
                 for alias in names:
-                    if alias.name in MODULES and alias.name not in own_modules:
-                        yield node, f"import {alias.name}", f"import {MODULES[alias.name]}"
-            case ast.ImportFrom(module=str(module), level=0) if module in MODULES:
+                    if alias.name in PYTHON_2_MODULES and alias.name not in own_modules:
+                        yield node, f"import {alias.name}", f"import {PYTHON_2_MODULES[alias.name]}"
+            case ast.ImportFrom(module=str(module), level=0) if module in PYTHON_2_MODULES:
                 if module not in own_modules:
-                    yield node, f"from {module} import", f"from {MODULES[module]} import"
+                    yield node, f"from {module} import", f"from {PYTHON_2_MODULES[module]} import"
 
 
 def _bound(source: Source) -> set[str]:

@@ -58,10 +58,19 @@ _TF1: HintText = (
 
 def _package_hint(no_module: re.Match[str]) -> HintText:
     """The hint for a module that the image does not have."""
-    from cluster_kit.programs.packages import package_of
+    from cluster_kit.programs.packages import PYTHON_2_MODULES, is_of_namespace, package_of
 
-    requirements = Setting("requirements", "FILE")
-    if package := package_of(no_module[1]):
+    requirements, module = Setting("requirements", "FILE"), no_module[1]
+    if module in PYTHON_2_MODULES:
+        return f"this is a module of Python 2: write `import {PYTHON_2_MODULES[module]}`"
+    root = module.partition(".")[0]
+    if root == "keras" != module:
+        older = "`tf.keras`, which is Keras 2 in a task, may have it"
+        return f"this version of `keras` has no such module: {older}"
+    if root != module and not is_of_namespace(module):  # Python has found what it is in
+        other = f"another version of `{root}` may have it"
+        return f"`{root}` has no such module: {other}, or a file of yours has its name"
+    if package := package_of(module):
         return f"list its package, {package}, in a file, and run with ", requirements
     own = "; put a module of yours into the program's directory, which is mounted"
     return "list its package in a file, and run with ", requirements, own
@@ -85,14 +94,15 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
     (re.compile(pattern, re.MULTILINE), advice)
     for pattern, advice in (
         (
-            r"(?:/output/|(?<![^\s:'\"])[\w.])[^\s;:]*(_temp|tempstate|\.tmp)[^\s;:]*+"
+            r"(?:/output/|(?<![^\s:'\"])[\w.])[^\s;:]*"
+            r"(_temp(_\w+)?(?=/part-|[;:])|tempstate|\.tmp(?!l))[^\s;:]*+"
             r"([;:].*No such file| did not exist)"
             r"|unable to lock file",
             "several tasks write the same files: give each task a directory of its own (with ps, "
             "one task alone may save; in an all-reduce all tasks must save)",
         ),
         (
-            r"_temp\S*; No such file or directory",
+            r"_temp(_\w+)?(/part-\S*)?; No such file or directory",
             "each ps writes its part of a checkpoint: save below /output, which all tasks share",
         ),
         (
@@ -181,8 +191,9 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
         (
             r"\AKeyError: '((LOCAL_)?RANK|WORLD_SIZE|(LOCAL|OMPI|PMI|HOROVOD|SLURM)_[A-Z_]+)'"
             r"(?=[\s\S]*\benviron\b)|SLURM_\w+ not found in environment",
-            "set it in the manifest's `[role.worker.environment]`: there `{{ index }}` is the "
-            "task's number, and `{{ num_workers }}` the number of workers",
+            "set it in the manifest, for each role that runs the program, as in "
+            "`[role.worker.environment]`: there `{{ index }}` is the task's number, and "
+            "`{{ num_workers }}` the number of workers",
         ),
         (_NO_PACKAGE, _package_hint),
         (
@@ -211,7 +222,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             r"|No files (found|match(ed)?)\b(?!.*[ '\"]/(?!tmp/))|matched no files"
             r"|with 0 sample\(s\)",
             (
-                "no data was found: relative paths start at /output, which all tasks share; "
+                "if it found no file: relative paths start at /output, which all tasks share; "
                 "/tmp is each task's own; files beside the program are in /program; a directory of "
                 "this host comes by ",
                 DATA,
@@ -225,8 +236,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             r"|No such file or directory: '(wget|curl|gsutil|aws|kaggle)'"
             r"|Nothing is downloaded in a cluster",
             (
-                "the task could not download that: let `[data] fetch` in the manifest fetch it "
-                "before the start, or run with ",
+                "the task could not get that: if it is a download, let `[data] fetch` in the "
+                "manifest fetch it before the start, or run with ",
                 DATA,
                 " or mount an existing copy by `[[mount]]`",
             ),
@@ -273,8 +284,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
         ),
         (
             r"OutOfRangeError: End of sequence",
-            "the data ended before the training: add `.repeat()` to the dataset, or take fewer "
-            "steps",
+            "a dataset was read to its end: add `.repeat()` to it, or take fewer steps",
         ),
         (
             r'\bJob "\w+" was not defined in cluster',
@@ -340,7 +350,12 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "callback to each `fit` of the model",
         ),
         (
-            r"Unrecognized keyword arguments passed to \w+: \{.*'batch_input_shape'",
+            r"Unrecognized keyword arguments passed to \w+: \{.*'batch_input_shape': \(",
+            "Keras 3 does not have this argument: write `keras.Input(batch_shape=...)` as the "
+            "first layer, or `import tf_keras as keras`, which is Keras 2",
+        ),
+        (
+            r"Unrecognized keyword arguments passed to \w+: \{.*'batch_input_shape': \[",
             "tf_keras has saved this model, which is `tf.keras` in a task, and Keras 3 loads it: "
             "write `tf_keras.models.load_model`",
         ),
@@ -406,6 +421,15 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
 )
 _NO_MODULE = re.compile(r"No module named '(\w+)|from '(\w+)' \(/opt/trainer/")
 """The image's package `trainer` is imported if a user's package of this name is not found."""
+
+
+def _is_packages(folder: str) -> bool:
+    """Whether a directory has the name of a package of others, which the image may lack."""
+    from cluster_kit.programs.packages import KNOWN_PACKAGES, PACKAGES
+
+    return folder in PACKAGES or folder.replace("_", "-") in KNOWN_PACKAGES
+
+
 _NO_PARENT = "attempted relative import with no known parent package"
 _RELATIVE = re.compile(
     r"No such file or directory: '([^/'\n][^'\n]*)'"
@@ -665,7 +689,7 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
             return f"{rule}`[[mount]]`, or write below /output"
     missing = {match[1] or match[2] for match in _NO_MODULE.finditer(words)}
     for folder in (PurePath(mount.source).name for mount in mounts if mount.target == PROGRAM):
-        if folder in missing or _NO_PARENT in words:
+        if (folder in missing and not _is_packages(folder)) or _NO_PARENT in words:
             return in_package(folder)
     for pattern, hint in _HINTS:
         if match := pattern.search(words):
@@ -716,7 +740,7 @@ def relative_hint(words: str, mounts: Sequence[Mount], caller: KeyStyle = TOML_S
         return ""
     start = f"relative paths start at /output, where {path} does not exist: "
     folder = PurePath(path).parent
-    may_write = folder != PurePath() and not _PATTERN.search(path)
+    may_write = folder != PurePath() and ".." not in folder.parts and not _PATTERN.search(path)
     write = f"; to write it, create {folder} first" if may_write else ""
     if "/data" in targets:
         rule = "the data of this run is at /data, and other directories come by a `[[mount]]`"

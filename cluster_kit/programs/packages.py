@@ -126,6 +126,26 @@ KNOWN_PACKAGES: tuple[str, ...] = (
 """Packages that programs often need, to propose one for a misspelled name."""
 
 
+PYTHON_2_MODULES: Mapping[str, str] = {
+    "ConfigParser": "configparser",
+    "Queue": "queue",
+    "StringIO": "io",
+    "cPickle": "pickle",
+    "cStringIO": "io",
+    "commands": "subprocess",
+    "httplib": "http.client",
+    "urllib2": "urllib.request",
+    "urlparse": "urllib.parse",
+}
+"""Modules of Python 2, and those that have replaced them."""
+
+
+def is_of_namespace(module: str) -> bool:
+    """Whether a module is below a name that several packages share, as `google.auth`."""
+    shared = {name.partition(".")[0] for name in PACKAGES if "." in name}
+    return module.partition(".")[0] in shared
+
+
 def package_of(module: str) -> str:
     """The pip package that has a module, "" if the module is not in PACKAGES.
 

@@ -269,9 +269,14 @@ def _in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
                     place = places.get(mount.target, mount.target)
                     by = f'by `Path(__file__).parent / "{path}"` in the program itself, or as '
                     way = by if mount.target == PROGRAM else "as "
+                    made = PurePosixPath(path).parent  # a run without the kit has left the file
+                    writes = (
+                        mount.target == PROGRAM and made != PurePosixPath() and ".." not in path
+                    )
+                    create = f"; to write it, create {made} first" if writes else ""
                     return (
                         f"relative paths start at /output, and this file is in {place}: "
-                        f"open it {way}{opened}"
+                        f"open it {way}{opened}{create}"
                     )
     return ""
 

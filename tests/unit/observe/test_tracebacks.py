@@ -275,7 +275,11 @@ KNOWN_ERRORS = [
         'list its package, PyYAML, in a file, and run with `requirements = "FILE"`',
     ),
     ("ModuleNotFoundError: No module named 'cv2'", "its package, opencv-python-headless,"),
-    ("ModuleNotFoundError: No module named 'sklearn.svm'", "its package, scikit-learn,"),
+    ("ModuleNotFoundError: No module named 'sklearn'", "its package, scikit-learn,"),
+    ("ModuleNotFoundError: No module named 'sklearn.externals'", "another version of `sklearn`"),
+    ("ModuleNotFoundError: No module named 'keras.utils.np_utils'", "`tf.keras`"),
+    ("ModuleNotFoundError: No module named 'utils.a'; 'utils' is not a package", "a file of yours"),
+    ("ModuleNotFoundError: No module named 'cPickle'", "`import pickle`"),
     ("ModuleNotFoundError: No module named 'PIL'", "its package, pillow,"),
     ("ModuleNotFoundError: No module named 'skimage'", "its package, scikit-image,"),
     ("ModuleNotFoundError: No module named 'dateutil'", "its package, python-dateutil,"),
@@ -310,7 +314,7 @@ KNOWN_ERRORS = [
         "`[data] fetch`",
     ),
     ("urllib.error.URLError: <urlopen error [Errno -2] Name or service>", '`data = "DIR"`'),
-    ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='h')", "`[[mount]]`"),
+    ("requests.exceptions.ConnectionError: HTTPConnectionPool(host='h')", "if it is a download"),
     ("socket.gaierror: [Errno -2] Name or service not known", "`[data] fetch`"),
     ("FileNotFoundError: [Errno 2] No such file or directory: 'wget'", "`[data] fetch`"),
     ("sh: 1: curl: not found", "`[data] fetch`"),
@@ -321,7 +325,7 @@ KNOWN_ERRORS = [
     ),
     ("ModuleNotFoundError: No module named 'horovod'", "Horovod's tasks"),
     ("ModuleNotFoundError: No module named 'horovod.tensorflow'", "Horovod's tasks"),
-    ("KeyError: 'RANK'\n    os.environ['RANK']", "[role.worker.environment]"),
+    ("KeyError: 'RANK'\n    os.environ['RANK']", "for each role that runs the program"),
     ("KeyError: 'OMPI_COMM_WORLD_SIZE'\n    environ['OMPI_COMM_WORLD_SIZE']", "num_workers"),
     ("KeyError: 'RANK'\n    table['RANK']", ""),
     (
@@ -358,7 +362,7 @@ KNOWN_ERRORS = [
     (
         "tensorflow.python.framework.errors_impl.OutOfRangeError: End of sequence\n"
         '  File "/program/train.py", line 16, in <module>\n\t [[{{node IteratorGetNext}}]]',
-        "add `.repeat()`",
+        "read to its end: add `.repeat()`",
     ),
     (
         'errors_impl.InternalError: Job "ps" was not defined in cluster',
@@ -447,6 +451,11 @@ KNOWN_ERRORS = [
         "{'batch_input_shape': [None, 48, 1], 'time_major': False}",
         "`tf_keras.models.load_model`",
     ),
+    (
+        "ValueError: Unrecognized keyword arguments passed to LSTM: "
+        "{'batch_input_shape': (1, 10, 1)}",
+        "`keras.Input(batch_shape=...)`",
+    ),
     ("TypeError: 'RemoteValueImpl' object is not subscriptable", "`fetch(value)`"),
     (
         "TypeError: unsupported format string passed to PerReplica.__format__",
@@ -529,7 +538,14 @@ KNOWN_ERRORS = [
         "to `AutoShardPolicy.DATA`",
     ),
     ("ValueError: Cannot set an empty vocabulary, you passed [].", "/tmp is each task's own"),
-    ("ValueError: No objects to concatenate", "files beside the program are in /program"),
+    ("ValueError: No objects to concatenate", "if it found no file: relative paths start at"),
+    (
+        "NotFoundError: /data/city_temp.csv; No such file or directory",
+        "nothing is mounted at /data",
+    ),
+    ("NotFoundError: city_temp.csv; No such file or directory [Op:ReadFile]", ""),
+    ("NotFoundError: /program/page.tmpl; No such file or directory [Op:ReadFile]", ""),
+    ("NotFoundError: /mnt/city_temp.csv; No such file or directory [Op:ReadFile]", ""),
     (
         "FileNotFoundError: [Errno 2] Unable to synchronously create file (unable to open file: "
         "name = '/tmp/a/x.h5', errno = 2, error message = 'No such file or directory', flags = 13)",
@@ -597,6 +613,8 @@ def test_frequent_errors_have_a_hint(subtests: pytest.Subtests) -> None:
 def test_a_program_inside_a_package_gets_a_hint_where_to_start(words: str) -> None:
     hint = known_hint(words, [Mount("/home/you/trainer", "/program")])
     assert "next to the directory `trainer`" in hint
+    missing = "ModuleNotFoundError: No module named 'mlflow'"
+    assert "list its package" in known_hint(missing, [Mount("/home/you/mlflow", "/program")])
     assert "beside `" not in known_hint(words, [Mount("/home/you/src", "/program")])
     assert "beside `" not in known_hint(words, [Mount("/home/you/trainer", "/cache")])
 
@@ -648,6 +666,8 @@ def test_a_missing_relative_path_has_a_hint_where_it_starts_and_how_to_mount_it(
     assert "run with `--data DIR`, and open /data/x.csv; to write it, create data first" in hint
     mounted = relative_hint(words, [IN_PROGRAM, Mount("/home/you/data", "/data")])
     assert "the data of this run is at /data" in mounted
+    above = relative_hint(words.replace("data/x.csv", "../data/x.csv"), [IN_PROGRAM])
+    assert above and "to write it" not in above, "there only /output and /tmp can be written"
     assert not relative_hint(words, []), "a built-in program opens no path of the user's"
     absolute = words.replace("data/x.csv", "/data/x.csv")
     assert not relative_paths(absolute)

@@ -72,6 +72,7 @@ def test_a_missing_file_that_is_next_to_the_program_has_a_hint(
         assert (f"/program/{name}" in outcome.cure) == found
         assert ("in the program itself, or as /program" in outcome.cure) == found
         assert ("`--data DIR`" in outcome.cure) == (not found)
+        assert ("; to write it, create conf first" in outcome.cure) == name.startswith("conf")
 
 
 def test_a_missing_relative_file_that_is_in_the_data_has_a_hint(
