@@ -49,6 +49,7 @@ from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.gpus import devices, in_use
 from cluster_kit.programs.resolve import IN_CONTAINER, in_package
+from cluster_kit.programs.style import has_keras_3
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.masking import looks_secret
 from cluster_kit.util.paths import seen_from
@@ -154,8 +155,10 @@ FIT_KEYS = {"epochs", "steps_per_epoch", "validation_data", "validation_steps", 
 """Arguments that only Keras's `fit` has, not the `fit` of other libraries."""
 
 
-def check_keras3(sources: list[Source]) -> Iterator[Hint]:
+def check_keras3(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields hints on calls of `fit` if all models are made with Keras 3."""
+    if not has_keras_3(manifest):
+        return
     strategy = next(strategies(sources), "")
     kinds = {kind for source in sources for kind in _kinds_of_models(source)}
     if not strategy or kinds != {"keras"}:
@@ -379,10 +382,10 @@ def _hints(sources: list[Source], unread: list[Hint], manifest: Manifest) -> tup
         check_tf1,
         check_flags,
         check_spelling,
+        check_keras3,
     ):
         hints += rule(sources, manifest)
     for rule_of_text in (
-        check_keras3,
         check_generators,
         check_python_ops,
         check_tf_config,

@@ -564,7 +564,10 @@ def check_alone(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
         return
     if coordinated:
         what = "the chief trains alone"
-        idle = f"its {workers} workers and {ps} ps would have nothing to do"
+        counts = [f"{workers} worker{'s' * (workers > 1)}"] * (workers > 0) + [f"{ps} ps"] * (
+            ps > 0
+        )
+        idle = f"its {' and '.join(counts)} would have nothing to do"
     else:
         what, idle = "each task trains a model of its own", "no task would use another's work"
     train = f"train under tf.distribute's {PARAMETER_SERVER} or {ALL_REDUCE}"
@@ -727,7 +730,8 @@ def check_saves(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
         return
     if any(name == "os.chdir" for source in sources for name in _called(source)):
         return
-    first = "task_type == 'chief'" if manifest.count(CHIEF.name) else "task_id == 0"
+    is_chief = f"task_type == {manifest.chief_job!r}"
+    first = is_chief if manifest.count(CHIEF.name) else "task_id == 0"
     for source, node in executed(sources[0].file, sources):
         path = _saved_to(node, source) if isinstance(node, ast.Call) else ""
         if path and not path.startswith("/tmp/"):

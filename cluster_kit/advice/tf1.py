@@ -424,7 +424,8 @@ def check_spelling(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
               if flag.argparse or flag.name not in set_flags]  # fmt: skip
     for name in given.values():
         begun = any(flag.argparse and flag.name.startswith(name) for flag in defined.values())
-        if not name or name in defined or name.removeprefix("no") in defined or begun:
+        negated = (name.removeprefix("no"), name.removeprefix("no-"))
+        if not name or name in defined or begun or not defined.keys().isdisjoint(negated):
             continue
         for near in difflib.get_close_matches(name, likely, 1, SIMILAR):
             location = defined[near].location
@@ -522,15 +523,18 @@ def _flags(source: Source) -> Iterator[_Flag]:
     for node in source.nodes:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
-        first = node.args[0] if node.args else None
-        if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
-            continue
         absl = node.func.attr.startswith("DEFINE_")
-        if absl or (node.func.attr == "add_argument" and first.value.startswith("--")):
-            defaults = [keyword.value for keyword in node.keywords if keyword.arg == "default"]
-            defaults += node.args[1:2] if absl else []
-            constant = all(isinstance(default, ast.Constant) for default in defaults)
-            yield _Flag(first.value.removeprefix("--"), source.location(node), constant, not absl)
+        given = [one.value if isinstance(one, ast.Constant) else None for one in node.args]
+        names = [name for name in given[: 1 if absl else None] if isinstance(name, str)]
+        if node.func.attr == "add_argument":  # `"-b", "--batch"`, or several spellings of one
+            names = [name for name in names if name.startswith("--")]
+        elif not absl:
+            continue
+        defaults = [keyword.value for keyword in node.keywords if keyword.arg == "default"]
+        defaults += node.args[1:2] if absl else []
+        constant = all(isinstance(default, ast.Constant) for default in defaults)
+        for name in names:
+            yield _Flag(name.removeprefix("--"), source.location(node), constant, not absl)
 
 
 def _names_tf_config(source: Source) -> bool:

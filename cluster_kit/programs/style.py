@@ -135,6 +135,12 @@ def has_estimators(version: str) -> bool:
     return match is not None and (int(match[1]), int(match[2])) <= LAST_WITH_ESTIMATORS
 
 
+def has_keras_3(manifest: Manifest) -> bool:
+    """Returns whether `import keras` is Keras 3, as of TensorFlow 2.16; False if it is not
+    certain."""
+    return manifest.runs_in_kits_image and not has_estimators(manifest.tensorflow)
+
+
 def check_version(manifest: Manifest) -> Iterator[Problem]:
     """Yields a problem if `tensorflow` is invalid or too old, or if another image is set, too."""
     hint: HintText

@@ -51,6 +51,12 @@ def test_a_program_without_its_flags_is_not_started_and_the_option_is_named(tmp_
     assert values({"args": arguments})["extra_args"] == arguments.replace(" --", "\n--").split("\n")
 
 
+def test_a_flag_may_have_a_short_form_before_it(tmp_path: Path) -> None:
+    short = ARGPARSE.replace("('--job_name'", "('-j', '--job_name'")
+    (text,) = problems(short, tmp_path, 'style = "all-tasks"\nchief = 0\n')
+    assert '→ write `args = ["--job_name={{ role }}", "--task_index={{ index }}", ' in text
+
+
 def test_in_a_manifest_the_message_names_the_key(tmp_path: Path) -> None:
     lines = 'program = "train.py"\nargs = ["--train_dir=x"]\nstyle = "all-tasks"\nchief = 0\n'
     (text,) = problems(ARGPARSE, tmp_path, lines)
@@ -164,6 +170,9 @@ def test_a_misspelled_flag_is_reported(
         ("flags.DEFINE_integer('steps', 200, '')\n", ["--seed=1", "--", "step"]),
         ("flags.DEFINE_integer('steps', 200, '')\n", ["--steps=1", "--step=1"]),
         ("print('--steps')\n", ["--step=1"]),
+        ("p.add_argument('-s', '--steps')\np.add_argument('--step')\n", ["--steps=1"]),
+        ("p.add_argument('--batch_size', '--batch-size')\n", ["--batch-size=1"]),
+        ("p.add_argument('--augment', action=BooleanOptionalAction)\n", ["--no-augment"]),
     ],
 )
 def test_flags_that_can_be_intended_are_accepted(

@@ -64,6 +64,9 @@ def test_keras_3s_fit_under_a_strategy_of_several_machines_is_named(
     assert hint.location == f"train.py:{line}"
     assert "`fit` of Keras 3" in hint.what
     assert "import tf_keras as keras" in hint.fix
+    for keys in ({"tensorflow": "2.15"}, {"image": "mine:1"}):  # its Keras is 2, or not known
+        others = hints(KERAS_3[what], tmp_path, style="all-tasks", ps=0, **keys)
+        assert not any("Keras 3" in one.what for one in others)
 
 
 def test_model_and_strategy_may_stand_in_other_files(tmp_path: Path) -> None:

@@ -378,6 +378,8 @@ def test_a_program_without_a_strategy_trains_in_one_task(text: str, tmp_path: Pa
     (hint,) = hints(text, tmp_path)
     assert hint.what == "no strategy for several tasks: the chief trains alone"
     assert hint.rule == "its 2 workers and 2 ps would have nothing to do"
+    (hint,) = hints(text, tmp_path, worker=1, ps=1)
+    assert hint.rule == "its 1 worker and 1 ps would have nothing to do"
     (hint,) = hints(text, tmp_path, chief=0, ps=0)
     assert hint.what == "no strategy for several tasks: each task trains a model of its own"
     assert hints(text, tmp_path, chief=0, ps=0, worker=1) == []
@@ -496,6 +498,8 @@ def test_the_task_that_keeps_its_model_is_the_first(tmp_path: Path) -> None:
     chief = {"style": "all-tasks", "chief": 1, "ps": 0}
     (hint,) = hints(TRAINED + "model.save('m.h5')\n", tmp_path, **chief)
     assert "if strategy.cluster_resolver.task_type == 'chief' else" in hint.fix
+    (hint,) = hints(TRAINED + "model.save('m.h5')\n", tmp_path, chief_job="master", **chief)
+    assert "if strategy.cluster_resolver.task_type == 'master' else" in hint.fix
 
 
 @pytest.mark.parametrize(
