@@ -16,7 +16,8 @@ from pathlib import Path
 
 from cluster_kit.errors import HostError, UsageError
 from cluster_kit.platform_table import DEFAULT_FILE, PLATFORMS
-from cluster_kit.util.paths import CLONE
+from cluster_kit.util.paths import CLONE, is_file
+from cluster_kit.util.paths import is_directory as is_folder
 from cluster_kit.util.untrusted import drop_set_ids, files, is_directory
 
 
@@ -105,7 +106,7 @@ def names(*folders: Path) -> list[str]:
 def _is_output(path: Path) -> bool:
     """Whether a path is the directory of a run that tasks write to."""
     run = RunDirectory(path.parent)
-    return path.name == run.output.name and run.record.is_file()
+    return path.name == run.output.name and is_file(run.record)
 
 
 def _is_anothers(manifests: Path) -> bool:
@@ -267,6 +268,21 @@ class RunDirectory:
         """
         self.path.chmod(0o700)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether this user may not look into the directory, which is there."""
+        return is_folder(self.path) and not os.access(self.path, os.X_OK)
+
+    def refuse_closed(self) -> None:
+        """Raise HostError if this user may not look into the directory."""
+        if self.is_closed:
+            name = user_name(self.owner)
+            raise HostError(
+                f"{self.path} belongs to {name}, who alone may look into it until it has a verdict",
+                f"`sudo -u {name} cluster-kit …` does it as that user; "
+                "`cluster-kit status` and `cluster-kit logs` show running tasks to all",
+            )
+
     def open_to_others(self) -> None:
         """Give the directory the permissions of the directory of all runs again, after the last
         task.
@@ -274,7 +290,7 @@ class RunDirectory:
         One that `up` has not made keeps its own: CLUSTER_KIT_OUTPUT may be a folder in any.
         """
         drop_set_ids(self.output)
-        if not self.record.is_file():
+        if not is_file(self.record):
             return
         with contextlib.suppress(OSError):
             self.path.chmod(self.path.parent.stat().st_mode & 0o777)
@@ -348,10 +364,12 @@ def last_run(runs: Path) -> RunDirectory:
 
     Raises:
         UsageError: the cluster has no run yet.
+        HostError: another user has started it, or its files cannot be written.
     """
     newest = newest_run_directory(runs)
     if newest is None:
         raise UsageError(f"nothing to resume: {runs} holds no run", f"{AFRESH} first")
+    _refuse_anothers(newest)
     run = _prepared(newest.path)
     ignore_in_git(runs.parent)  # an older kit has not
     return run
@@ -380,7 +398,6 @@ def _prepared(path: Path) -> RunDirectory:
             "there",
             f"remove it, or {AFRESH}",
         )
-    _refuse_anothers(run)
     run.logs.mkdir(exist_ok=True)
     locked = [path for path in run.kept_files() if not os.access(path, os.W_OK)]
     if locked:
@@ -392,12 +409,19 @@ def _prepared(path: Path) -> RunDirectory:
 
 
 def _refuse_anothers(run: RunDirectory) -> None:
-    """Raise HostError for root in another user's run: in a container root may not write there."""
-    if os.geteuid() != 0 or run.owner == 0:
+    """Raise HostError in another user's run.
+
+    In a container root may not write there; any other user cannot close it while tasks run.
+    """
+    if os.geteuid() != 0:
+        with contextlib.suppress(PermissionError):  # on some shared disks all files are `nobody`'s
+            run.path.chmod(stat.S_IMODE(run.path.stat().st_mode))
+            return
+    elif run.owner == 0:
         return
     name = user_name(run.owner)
     raise HostError(
-        f"{run.path} belongs to {name}, and tasks that root starts cannot write there",
+        f"{run.path} belongs to {name}: tasks of another user cannot continue it",
         f"`sudo -u {name} cluster-kit up … --resume` continues it, or {AFRESH}",
     )
 

@@ -110,11 +110,13 @@ def _runs(engine: Engine, name: str, workspace: Workspace) -> Path:
 
     Raises:
         UsageError: the cluster was not started by `up`.
+        HostError: another user has started it.
     """
     containers = engine.containers(name)
     if not containers:
         return workspace.runs(name)
     run = run_of(containers)
+    run.refuse_closed()
     if not run.record.exists():
         raise UsageError(
             f"the cluster {name} was not started by `cluster-kit up`: {run.record} was not found",

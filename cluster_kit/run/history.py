@@ -18,6 +18,7 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.util.nearest import did_you_mean_path, proposal
 from cluster_kit.util.paths import is_directory as is_folder
+from cluster_kit.util.paths import is_file
 from cluster_kit.util.terminal import figure
 from cluster_kit.util.toml_text import dotted, to_toml
 from cluster_kit.util.untrusted import files, is_directory
@@ -118,7 +119,19 @@ def _stamped(task: str, log: Iterable[str]) -> Iterator[Line]:
 
 
 def run_named(reference: str, workspace: Workspace) -> RunDirectory:
-    """The run that a command line names, by its directory, CLUSTER/RUN or its cluster.
+    """The run that a command line names, as `_named` finds it.
+
+    Raises:
+        UsageError: there is none.
+        HostError: its tasks still run, and another user has started it.
+    """
+    run = _named(reference, workspace)
+    run.refuse_closed()
+    return run
+
+
+def _named(reference: str, workspace: Workspace) -> RunDirectory:
+    """The run that a command line names.
 
     Args:
         reference: a run's directory, CLUSTER/RUN as `runs` lists it, or a cluster's name or its
@@ -128,7 +141,7 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
     """
     candidate, known = Path(reference).expanduser(), workspace.latest_runs()
     # A directory of the program can have the cluster's name.
-    names_cluster = reference in known and not (candidate / "run.json").is_file()
+    names_cluster = reference in known and not is_file(candidate / "run.json")
     if reference and candidate.is_dir() and not names_cluster:
         run = RunDirectory(newest_in(candidate).resolve())
         if not _is_left(run):
@@ -157,12 +170,15 @@ def run_named(reference: str, workspace: Workspace) -> RunDirectory:
 
 def _is_left(run: RunDirectory) -> bool:
     """Whether this directory has what a run leaves behind."""
-    return run.record.is_file() or run.outcome.is_file() or is_directory(run.path, "output")
+    has_files = is_file(run.record) or is_file(run.outcome) or is_directory(run.path, "output")
+    return has_files or run.is_closed
 
 
 def newest_in(folder: Path) -> Path:
     """The newest run in a cluster's directory of runs; any other directory as it is."""
-    newest = newest_run_directory(folder) if (folder / "latest").is_symlink() else None
+    if RunDirectory(folder).is_closed or not (folder / "latest").is_symlink():
+        return folder
+    newest = newest_run_directory(folder)
     return folder if newest is None else newest.path
 
 

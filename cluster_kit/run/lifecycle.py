@@ -15,6 +15,7 @@ from cluster_kit.observe import user_requests
 from cluster_kit.observe.task_view import State
 from cluster_kit.platforms.engine import SIDECAR, Container, Engine, gpus_taken
 from cluster_kit.run import run_directory
+from cluster_kit.workspace import RunDirectory
 
 AT_ONCE = 8
 
@@ -164,6 +165,7 @@ def note(
 ) -> None:
     """Record a request before it is carried out; raises HostError if the file cannot be written."""
     run = Path(containers[0].output).parent
+    RunDirectory(run).refuse_closed()
     try:
         user_requests.write(run, what, tasks, host.clock.time(), from_page=from_page)
     except OSError as error:

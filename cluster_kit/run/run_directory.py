@@ -26,6 +26,7 @@ from cluster_kit.resolved import Cluster
 from cluster_kit.run.outcome import FORMAT, NOTHING, Outcome
 from cluster_kit.run.run import Stopwatch
 from cluster_kit.util.masking import Mask
+from cluster_kit.util.paths import is_file
 from cluster_kit.util.terminal import harmless
 from cluster_kit.util.toml_text import document
 from cluster_kit.workspace import RunDirectory, write_atomically
@@ -159,7 +160,7 @@ def outcome_from(facts: Mapping[str, Any]) -> Outcome:
 
 def is_recorded(containers: Sequence[Container]) -> bool:
     """Whether `up` started these containers, so that another process can continue the run."""
-    return run_of(containers).record.exists()
+    return is_file(run_of(containers).record)
 
 
 def unjudged(containers: Sequence[Container]) -> bool:
@@ -167,6 +168,8 @@ def unjudged(containers: Sequence[Container]) -> bool:
     if not any(container.leader and container.started > 0 for container in containers):
         return False
     run = run_of(containers)
+    if run.is_closed:  # no run that has a verdict is
+        return True
     try:
         record = read_record(run)
     except UsageError:

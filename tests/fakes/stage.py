@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -129,3 +131,16 @@ def set_up(root: Path, machine: Machine | None = None) -> Iterator[Stage]:
         yield made
     finally:
         made.engine.finish()
+
+
+def close(run: RunDirectory, patch: pytest.MonkeyPatch) -> None:
+    """Let the directory be another user's, which this one may not look into."""
+    stat, access = os.stat, os.access
+
+    def refuse(path: Any, *args: Any, **options: Any) -> os.stat_result:
+        if isinstance(path, Path) and run.path in path.parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, *args, **options)
+
+    patch.setattr(os, "stat", refuse)
+    patch.setattr(os, "access", lambda path, mode: path != run.path and access(path, mode))

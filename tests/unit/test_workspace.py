@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import datetime
 from pathlib import Path
@@ -115,11 +116,25 @@ def test_root_is_told_who_can_continue_another_users_run(
         os.chown(run.path, 54321, 54321)
     name = user_name(run.owner)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(HostError, match=f"belongs to {name}, and tasks that root") as refused:
+    with pytest.raises(HostError, match=f"belongs to {name}: tasks of another user") as refused:
         last_run(tmp_path)
     assert f"sudo -u {name} cluster-kit up … --resume" in refused.value.hint
-    monkeypatch.setattr(os, "geteuid", lambda: run.owner)
+    monkeypatch.setattr(os, "geteuid", lambda: run.owner or 1)
     assert last_run(tmp_path).path == run.path
+
+
+def test_a_user_who_cannot_close_another_users_run_does_not_continue_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run(tmp_path, datetime(2026, 1, 1))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    monkeypatch.setattr(os, "chmod", refuse)
+    with pytest.raises(HostError, match=f"belongs to {user_name(run.owner)}: tasks of another"):
+        last_run(tmp_path)
 
 
 def test_only_a_directory_that_up_has_created_is_opened_to_others(tmp_path: Path) -> None:

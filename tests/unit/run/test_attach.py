@@ -6,11 +6,13 @@ import os
 
 import pytest
 
-from cluster_kit.errors import EngineError
+from cluster_kit.errors import EngineError, HostError
 from cluster_kit.run import launch
+from cluster_kit.run.history import run_named
 from cluster_kit.run.outcome import Outcome
+from cluster_kit.run.take_down import take_down
 from tests.fakes.acting import LEADS, Life, dies, ends, prints, says
-from tests.fakes.stage import Stage
+from tests.fakes.stage import Stage, close
 from tests.unit.run.reason_stories import STORIES, Acting
 
 
@@ -55,6 +57,27 @@ def killed(
 def without_timings(outcome: Outcome) -> dict[str, object]:
     facts = outcome.as_json()
     return {key: value for key, value in facts.items() if key not in ("timings_s", "run", "id")}
+
+
+def test_another_users_run_is_left_to_that_user(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.detach()
+    run = stage.directory
+    close(run, monkeypatch)
+    with pytest.raises(HostError, match=f"{run.path} belongs to .*, who alone may look") as refused:
+        stage.attach()
+    assert "sudo -u" in refused.value.hint
+    with pytest.raises(HostError, match="who alone may look into it"):
+        run_named(str(run.path), stage.workspace)
+    with pytest.raises(HostError, match="demo is already up: chief-0"):
+        stage.up()
+    stage.clock.pass_by(300)
+    with pytest.raises(HostError, match="demo has ended, and was neither judged nor saved"):
+        stage.up()
+    assert len(stage.engine.boxes) == 5
+    assert take_down(stage.host, stage.engine, "demo") == 5
+    assert stage.is_clean()
 
 
 @pytest.mark.parametrize("after_s", [0.2, 0.9, 1.7, 3.4, 3.8])
