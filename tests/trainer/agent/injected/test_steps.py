@@ -140,9 +140,12 @@ def test_logs_without_a_loss(watch, file, logs):
 
 
 def test_epochs(watch, file):
+    one_class = types.SimpleNamespace(ndim=1, size=1, item=lambda: 0.625)
+    classes = types.SimpleNamespace(ndim=1, size=3)
     watch.epoch_ended(0, {"loss": 0.5, "sparse_categorical_accuracy": 0.75, "val_acc": 0.7,
                           "val_loss": float("nan"), "mae": 0.25, "val_auc": 0.9, "lr": "low",
-                          "f1": float("inf"), 7: 1.0})  # fmt: skip
+                          "f1": float("inf"), 7: 1.0, "f1_score": one_class,
+                          "f1_each": classes})  # fmt: skip
     watch.epoch_ended("first", {"loss": 0.5})
     watch.epoch_ended(1, None)
     assert watch.look(0.0)
@@ -152,7 +155,7 @@ def test_epochs(watch, file):
         "epoch": 1,
         "accuracy": 0.75,
         "val_accuracy": 0.7,
-        "scores": {"mae": 0.25, "val_auc": 0.9},
+        "scores": {"mae": 0.25, "val_auc": 0.9, "f1_score": 0.625},
         "loss": 0.5,
         "counted": True,
     }

@@ -381,7 +381,7 @@ def value_in(logs: object, name: str) -> float | None:
     with contextlib.suppress(Exception):
         value = logs.get(name)
         if type(value).__name__ == "EagerTensor":
-            value = float(value.numpy()) if is_here(value.device) else None
+            value = value.numpy() if is_here(value.device) else None
         return plain_number(value)
     return None
 
@@ -425,10 +425,12 @@ def replicas_in_logs(model: object) -> int:
 
 
 def plain_number(value: object) -> float | None:
-    """Return a Python or NumPy number as a Python float; None for any other value."""
+    """Return a Python number, or the only one of an array, as Keras's `F1Score` of one class is;
+    None for any other value.
+    """
     if isinstance(value, bool):
         return None
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+    if getattr(value, "size", None) == 1 and hasattr(value, "item"):
         value = value.item()
     return value if isinstance(value, (int, float)) else None
 
