@@ -87,7 +87,7 @@ SOON_S, HEARD_S = 60.0, 2.0
 Its `end` can be up to HEARD_S seconds earlier than the engine's event.
 """
 _BEFORE = "before the job could begin"
-OUT_OF_MEMORY = " (out of memory: raise its `memory` limit)"
+OUT_OF_MEMORY = " (out of memory: raise its `memory` limit, if any)"
 
 
 @dataclass(frozen=True)
@@ -229,6 +229,8 @@ def _judge_starved(cluster: Cluster, seen: RunState, name: str) -> Verdict:
     when = "twice, soon after its start" if _starved_twice(seen, name) else _BEFORE
     message = f"{name} ran out of memory {when}{has}"
     hint = f"raise `memory` in [role.{role}] or [task.{name}], or remove it"
+    if not limit:
+        hint = "it has no limit of its own: run fewer tasks, or give the engine more memory"
     return Verdict(False, TrainingFailed.exit_code, Reason.FAILED, name, message, hint)
 
 
@@ -314,7 +316,7 @@ def _judge_leader(seen: RunState) -> Verdict:
             message = told[-1] if told else message
         starved = reason == Reason.START_DEADLINE and out_of_memory(seen, blame)
         if starved or (reason == Reason.SILENT and _ended_out_of_memory(seen, blame)):
-            message = f"{blame} ran out of memory: raise its `memory` limit ({message})"
+            message = f"{blame} ran out of memory: raise its `memory` limit, if any ({message})"
         return Verdict(False, CODES[Reason(reason)], reason, blame, message)
     blame = named
     if not blame:
@@ -325,7 +327,7 @@ def _judge_leader(seen: RunState) -> Verdict:
     elif not named and (blame != leader or not message):
         ended = f"exit code {code}" if code is not None else "an unknown exit code"
         message = f"{blame} ended with {ended}{_meaning(seen, blame, code)}"
-    elif out_of_memory(seen, blame):
+    elif _failed_of_memory(seen, blame):
         message += OUT_OF_MEMORY
     return Verdict(False, TrainingFailed.exit_code, reason, blame, message)
 
@@ -365,7 +367,7 @@ def _judge_evaluators(cluster: Cluster, seen: RunState) -> Verdict:
         if reason in CODES:
             return Verdict(False, CODES[Reason(reason)], reason, name, message)
         message = message or f"{name} ended with exit code {code}"
-        if out_of_memory(seen, name):
+        if _failed_of_memory(seen, name):
             message += OUT_OF_MEMORY
         return Verdict(False, TrainingFailed.exit_code, reason, name, message)
     return Verdict(True, 0, Reason.FINISHED)
@@ -421,7 +423,7 @@ def _was_survived(seen: RunState, task: str, end: float) -> bool:
 
 def _meaning(seen: RunState, task: str, code: int | None) -> str:
     """The meaning of an exit code, for the end of a message; "" if it has no special meaning."""
-    if out_of_memory(seen, task):
+    if _failed_of_memory(seen, task):
         return OUT_OF_MEMORY
     return _of_signal(code)
 
@@ -433,6 +435,17 @@ def _of_signal(code: int | None) -> str:
 def out_of_memory(seen: RunState, task: str) -> bool:
     """Whether a process of the task was killed because the memory limit was reached."""
     return bool(_last_oom(seen, task))
+
+
+def _failed_of_memory(seen: RunState, task: str) -> bool:
+    """Whether a process of the task was killed in that way in the attempt that failed last."""
+    lives = [life for life in seen.lives_of(task) if life.exit_code not in (None, *NOT_FAILED)]
+    if not lives:
+        return out_of_memory(seen, task)
+    until = math.inf if lives[-1].ended is None else lives[-1].ended
+    begun = (e.time for e in seen.entries if e.task == task and isinstance(e.event, Start))
+    since = max((time for time in begun if time <= until), default=0.0)
+    return any(time >= since for time in lives[-1].ooms)
 
 
 def _ended_out_of_memory(seen: RunState, task: str) -> bool:
@@ -447,7 +460,7 @@ def _last_oom(seen: RunState, task: str) -> float:
 
 
 NO_PART = "had no part in the training: it made no step before the others were done"
-STARVED = "ran out of memory (raise its `memory` limit)"
+STARVED = "ran out of memory (raise its `memory` limit, if any)"
 CAME_BACK = ", and was started again"
 WITHOUT_IT = "and the leader ended without it"
 UNCOUNTED = "which does not count (`success`)"

@@ -201,7 +201,7 @@ def remarks(tasks: Iterable[TaskView]) -> list[str]:
     hot = [task.hot.message for task in tasks if task.hot and task.is_hot]
     lag = [task.straggler.message for task in tasks if task.straggler and task.lags]
     starved = [
-        f"{task.name} ran out of memory: raise its `memory` limit"
+        f"{task.name} ran out of memory: raise its `memory` limit, if any"
         for task in tasks
         if task.out_of_memory
     ]

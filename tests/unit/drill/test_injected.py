@@ -46,7 +46,7 @@ def test_a_task_is_killed_for_its_memory_and_restarts_with_its_limit(
     assert stage.engine.memory == [("worker-1", lowered, False), ("worker-1", usual, True)]
     low, back = (moment for name, moment in moments if name == "limit_memory")
     assert back - low < 0.3
-    note = "worker-1 ran out of memory (raise its `memory` limit), and was started again"
+    note = "worker-1 ran out of memory (raise its `memory` limit, if any), and was started again"
     assert done.outcome.notes == [note]
     assert done.outcome.tasks[2].oom
 

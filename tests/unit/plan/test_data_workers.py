@@ -173,7 +173,7 @@ def test_one_that_came_back_or_was_stopped_has_no_such_note() -> None:
     story = Story.of(MADE).oom(5.0, FIRST).dies(5.1, FIRST, 137).start(5.5, FIRST)
     story = chief_succeeds(story.dies(6.0, SECOND, 143)).dies(60.5, FIRST, 137)
     story = story.ends(61, "evaluator-0", 0, "finished")
-    ran_out = "ran out of memory (raise its `memory` limit), and was started again"
+    ran_out = "ran out of memory (raise its `memory` limit, if any), and was started again"
     assert notes_of(MADE, story.seen) == [f"{FIRST} {ran_out}"]
 
 
@@ -183,7 +183,7 @@ def test_a_job_goes_on_without_them_and_ends_well() -> None:
     assert judge(MADE, story.seen, "ended").success
     assert notes_of(MADE, story.seen) == [
         f"{DISPATCHER} ended with exit code 1, and the job went on without it",
-        f"{FIRST} ended with exit code 137 (out of memory: raise its `memory` limit), and the job"
-        " went on without it",
+        f"{FIRST} ended with exit code 137 (out of memory: raise its `memory` limit, if any), "
+        "and the job went on without it",
     ]
     assert story.seen.is_done(FIRST)

@@ -126,7 +126,8 @@ STORIES = {
             ends(0.0, 0, "finished", "after the job's end: the program was killed by SIGKILL",
                  after_job=True), oom=True))]},
         Reason.FINISHED, 0, None,
-        notes=["worker-1 ran out of memory (raise its `memory` limit)"], overrides=ALL_TASKS,
+        notes=["worker-1 ran out of memory (raise its `memory` limit, if any)"],
+        overrides=ALL_TASKS,
     ),
     "a ps loses its leader and ends by itself": Story(
         {"ps-0": [Life((says(0.2, "ready"),), last=ends(0.0, 0, "leader-lost", "gone for 30 s"))]},
@@ -180,7 +181,7 @@ STORIES = {
     "a ps runs out of memory": Story(
         {"ps-0": [Life((says(0.2, "ready"), runs_out_of_memory(1.0)))],
          "chief-0": leader(ends(1.2, 1, "failed", UNAVAILABLE))},
-        Reason.FAILED, 5, "ps-0", "out of memory: raise its `memory` limit",
+        Reason.FAILED, 5, "ps-0", "out of memory: raise its `memory` limit, if any",
     ),
     "the leader runs out of memory each time": Story(
         {"chief-0": leader(runs_out_of_memory(1.0))},
@@ -223,7 +224,8 @@ STORIES = {
          "chief-0": leader(says(1.0, "start", attempt=2), says(2.5, "ready"),
                            ends(3.0, 0, "finished"))},
         Reason.FINISHED, 0, None, restarts={"worker-1": 1},
-        notes=["worker-1 ran out of memory (raise its `memory` limit), and was started again"],
+        notes=["worker-1 ran out of memory (raise its `memory` limit, if any), and was started "
+               "again"],
     ),
     "the leader is killed after another task has used up its retries": Story(
         {"worker-1": [Life((says(0.1, "start", attempt=1),
@@ -277,7 +279,8 @@ STORIES = {
         {"worker-0": [Life((*STARTED, says(3.0, "step", step=1), ends(12.0, 0, "finished")))],
          "worker-1": [STARVES, STARVES, Life(TRAINING)]},
         Reason.FINISHED, 0, None, restarts={"worker-1": 2},
-        notes=["worker-1 ran out of memory (raise its `memory` limit), and was started again"],
+        notes=["worker-1 ran out of memory (raise its `memory` limit, if any), and was started "
+               "again"],
         overrides={**ALL_TASKS, **SMALL},
     ),
     "the program never ends": Story(

@@ -51,7 +51,9 @@ def test_a_task_that_ran_out_of_memory_is_named_so() -> None:
         seen = seen.with_event(Event(time, action, "ps-0", code))
     view.update(seen)
     seen = seen.with_event(Event(3.0, "start", "ps-0", None))
-    assert remarks(seen.tasks.values()) == ["ps-0 ran out of memory: raise its `memory` limit"]
+    assert remarks(seen.tasks.values()) == [
+        "ps-0 ran out of memory: raise its `memory` limit, if any"
+    ]
     view.update(seen.with_event(Event(4.0, "die", "ps-0", 1)))
     first, second = shown(on).splitlines()
     assert "restarting (137: out of memory)" in first

@@ -8,6 +8,7 @@ import pytest
 
 from cluster_kit.observe.user_requests import Asked
 from cluster_kit.run.verdict import all_notes, judge
+from tests.make import cluster
 from tests.unit.stories import (
     CLUSTER,
     UNAVAILABLE,
@@ -92,8 +93,8 @@ SCENARIOS = {
     "a worker runs out of memory until no restart is left": (
         Story.of().starves(9, "worker-1", times=4)
         .ends(40, "chief-0", 6, "silent", "worker-1's server has not answered", "worker-1"),
-        "ended", 5, "failed", "worker-1", "(out of memory: raise its `memory` limit) (4 times; 3 "
-        "retries); worker-1's server has not answered",
+        "ended", 5, "failed", "worker-1", "(out of memory: raise its `memory` limit, if any) "
+        "(4 times; 3 retries); worker-1's server has not answered",
     ),
     "a worker runs out of memory, comes back, and is silent later": (
         Story.of().oom(9, "worker-1").dies(9.1, "worker-1", 137).start(9.5, "worker-1")
@@ -218,6 +219,26 @@ def test_a_task_that_ran_out_of_memory_before_the_leaders_failure_is_blamed() ->
     )
     verdict = judge(WITHOUT_CHIEF, story.seen, "ended")
     assert verdict.blame == "worker-1" and "out of memory" in verdict.message
+
+
+def test_a_leader_whose_attempt_before_ran_out_of_memory_fails_by_itself() -> None:
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .oom(4, "worker-0")
+        .says(4.1, "worker-0", "failure", exit_code=137)
+        .says(4.2, "worker-0", "start", attempt=2)
+        .ends(9, "worker-0", 1, "failed", "ValueError: shapes differ")
+    )
+    assert judge(WITHOUT_CHIEF, story.seen, "ended").message == "ValueError: shapes differ"
+
+
+@pytest.mark.parametrize("limit", ["1g", None])
+def test_a_server_without_memory_has_a_hint_that_fits_its_limit(limit: str | None) -> None:
+    limited = cluster(role={"ps": {"memory": limit}}) if limit else CLUSTER
+    story = Story.of(limited).starves(1, "ps-0", times=9)
+    verdict = judge(limited, story.seen, "memory")
+    assert verdict.message.startswith("ps-0 ran out of memory twice, soon after its start")
+    assert ("raise `memory` in [role.ps]" in verdict.hint) == bool(limit)
 
 
 def test_a_task_that_failed_first_is_blamed_even_if_it_was_stopped_with_the_job() -> None:
