@@ -105,19 +105,20 @@ def waited_for(seen: RunState) -> str:
     leader = seen.tasks[seen.leader]
     if leader.state in (State.READY, State.TRAINING) and (functions := _functions(seen)):
         return functions
-    if leader.state is State.READY:
-        return "all tasks answer, no step reported yet"
-    if leader.state not in (State.CREATED, State.RUNNING):
+    if leader.state not in (State.CREATED, State.RUNNING, State.READY):
         return ""
+    # Once its servers answer, the leader does not know how far other programs are that run.
+    running = [] if leader.state is State.READY else [State.RUNNING]
     late = [
         f"{task.name} ({task.state})"
         for task in seen.tasks.values()
-        if task.state in (State.CREATED, State.RUNNING, State.RESTARTING)
+        if task.state in (State.CREATED, State.RESTARTING, *running)
         and task.name != seen.leader
         and ROLES[task.role].trains
     ]
     if not late:
-        return ""
+        answer = "all servers answer, " if seen.servers else ""
+        return f"{answer}no step reported yet" if leader.state is State.READY else ""
     more = f" and {len(late) - MOST_NAMED} more" if len(late) > MOST_NAMED else ""
     return f"waits for {', '.join(late[:MOST_NAMED])}{more}"
 

@@ -18,6 +18,7 @@ from cluster_kit.show.view import LiveView
 from tests.entries import as_entry
 from tests.make import cluster
 from tests.unit.show.consoles import console, shown
+from tests.unit.stories import WITHOUT_CHIEF, Story
 
 
 def workers(count: int) -> list[TaskView]:
@@ -139,9 +140,16 @@ def test_a_job_that_has_not_started_shows_which_tasks_it_waits_for() -> None:
         seen = seen.with_event(Event(1.0, "start", name, None))
         seen = seen.with_entry(as_entry(name, 2.0, "ready", {}))
     assert waited_for(seen) == "waits for ps-1 (created)"
+    seen = seen.with_event(Event(1.0, "start", "ps-1", None))
     ready = seen.with_entry(as_entry("chief-0", 3.0, "ready", {}))
-    assert waited_for(ready) == "all tasks answer, no step reported yet"
+    assert waited_for(ready) == "all servers answer, no step reported yet"
     assert waited_for(ready.with_entry(step(4, 1))) == ""
+
+
+def test_a_leader_without_servers_says_nothing_about_the_other_tasks() -> None:
+    story = Story.of(WITHOUT_CHIEF).says(1.0, "worker-0", "ready")
+    assert waited_for(story.seen) == "no step reported yet"
+    assert waited_for(story.dies(2.0, "worker-1", 1).seen) == "waits for worker-1 (restarting)"
 
 
 def test_the_live_view_shows_a_bar_and_fits() -> None:
