@@ -36,7 +36,16 @@ from cluster_kit.run.outcome import NOTHING, REASON_BY_CODE, Outcome, outcome_of
 from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import last_lines, log_lines, save_events, save_logs, without_log
 from cluster_kit.run.run_report import write_metrics, write_report
-from cluster_kit.run.verdict import CODES, Ending, Reason, Verdict, blamed, judge, sidecar_notes
+from cluster_kit.run.verdict import (
+    CODES,
+    RESUME,
+    Ending,
+    Reason,
+    Verdict,
+    blamed,
+    judge,
+    sidecar_notes,
+)
 from cluster_kit.util import process, untrusted
 from cluster_kit.util.masking import Mask, masked, masker
 from cluster_kit.util.nearest import nearest_file
@@ -103,7 +112,6 @@ def answering(engine: Engine) -> Iterator[None]:
 
 
 _FULL = ("No space left on device", "Disk quota exceeded", "the disk of /output is full")
-_RESUME = "`--resume` continues from the last checkpoint"
 
 
 def explained(verdict: Verdict, last_words: str, run: RunDirectory) -> Verdict:
@@ -128,7 +136,7 @@ def explained(verdict: Verdict, last_words: str, run: RunDirectory) -> Verdict:
         return _full(verdict, run)
     problem = "was removed" if not output.is_dir() else "cannot be written any more"
     message = f"the output directory {output} {problem} during the run"
-    return replace(verdict, message=message, hint=f"bring it back, or make it writable: {_RESUME}")
+    return replace(verdict, message=message, hint=f"bring it back, or make it writable: {RESUME}")
 
 
 def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
@@ -142,7 +150,7 @@ def _full(verdict: Verdict, run: RunDirectory) -> Verdict:
         blame="",
         decided="",
         message=f"the disk of {run.output} {full}; the checkpoints that were complete are kept",
-        hint=f"free some space there: {_RESUME}",
+        hint=f"free some space there: {RESUME}",
     )
 
 

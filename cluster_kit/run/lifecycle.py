@@ -139,7 +139,8 @@ def _refuse_ended(containers: Sequence[Container], what: str) -> None:
         raise HostError(
             f"the job of {name} has ended ({ending}): {what} needs one that still runs",
             f"`cluster-kit attach {name}` shows how it ended, `cluster-kit down {name}` removes "
-            f"it, and the same `cluster-kit up` with `--resume` then continues from its checkpoint",
+            "it, and the same `cluster-kit up` with `--resume` then continues from its last "
+            "checkpoint, if it has one",
         )
 
 

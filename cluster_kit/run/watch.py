@@ -25,7 +25,7 @@ from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.recovery import Absence, EndedByEngine, Recovery
 from cluster_kit.run.run import Run
 from cluster_kit.run.run_directory import read_events, save_events
-from cluster_kit.run.verdict import Ending, awaited_in_vain, starved
+from cluster_kit.run.verdict import RESUME, Ending, awaited_in_vain, starved
 from cluster_kit.show.view import View
 from cluster_kit.util.masking import masker
 
@@ -59,8 +59,7 @@ def refuse_if_taken_away(platform: Platform, containers: Sequence[Container]) ->
         if one.leader and one.taken_away:
             raise EndedByEngine(
                 f"{platform.title} has ended {one.name} in the middle of the run: {one.taken_away}",
-                "run it again with `--resume`: it continues from its last checkpoint. "
-                + platform.takes_tasks_away,
+                f"run it again: {RESUME}. {platform.takes_tasks_away}",
             )
 
 
@@ -89,8 +88,7 @@ def refuse_if_ended_by_engine(
         return
     raise EndedByEngine(
         f"the Docker engine stopped in the middle of the run, and has ended {leader} with it",
-        "run it again with `--resume`: it continues from its last checkpoint. An engine with "
-        "`live-restore` lets containers live on",
+        f"run it again: {RESUME}. An engine with `live-restore` lets containers live on",
     )
 
 

@@ -41,7 +41,7 @@ def test_a_full_disk_is_named_with_its_free_space(stage: Stage) -> None:
     outcome = stage.up(SAYS_FULL)
     assert (outcome.reason, outcome.exit_code, outcome.blame) == ("disk-full", 3, None)
     assert f"the disk of {stage.directory.output} is full (0 MB of 65 MB free)" in outcome.message
-    assert "--resume" in outcome.cure
+    assert "make: RESUME=1" in outcome.cure and "if the program has saved one" in outcome.cure
     assert stage.saved() == outcome.as_json()
     assert stage.is_clean()
 
