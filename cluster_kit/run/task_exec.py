@@ -235,7 +235,7 @@ def profile(
     if facts is None:
         if not any(one.id == profiler.id and _runs(one) for one in engine.containers(cluster)):
             raise HostError(
-                f"{profiler.name} ended while it was traced",
+                f"{profiler.name} ended before the trace was complete",
                 "trace a run earlier, or for a shorter time: `--seconds`",
             )
         raise _refusal(profiler, output)

@@ -166,7 +166,8 @@ def test_a_task_that_ends_while_it_is_traced_is_named(
     monkeypatch.setattr(engine, "ask", ask)
     result = cli("profile", "demo")
     assert result.code == 3
-    assert "error: chief-0 ended while it was traced" in result.err and "--seconds" in result.err
+    assert "error: chief-0 ended before the trace was complete" in result.err
+    assert "--seconds" in result.err
 
 
 def test_no_answer_at_all_is_an_error(cli: Cli, engine: FakeEngine, monkeypatch) -> None:

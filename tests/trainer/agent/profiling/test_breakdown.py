@@ -16,6 +16,7 @@ from trainer.agent.profiling.traces import (
     Work,
     op_of,
     receiver,
+    traced,
     works_of,
 )
 
@@ -57,6 +58,12 @@ def test_a_task_without_events_was_idle():
     assert (facts["runs"], facts["longest_ops"], facts["waits_for"]) == (0, [], "")
 
 
+def test_time_in_which_a_profiler_only_saves_does_not_count():
+    assert traced(began=1_000, stop=4_000, asked=2_000) == 2_000
+    assert traced(began=1_000, stop=2_500, asked=2_000) == 1_500
+    assert traced(began=1_000, stop=0, asked=2_000) == 2_000
+
+
 def test_a_wait_without_an_end_in_the_trace_counts_as_dispatch():
     started, _ = awaited("w", "_Recv", 0, 30, key=1)
     assert [work.kind for work in works_of(trace(started))] == [DISPATCH]
@@ -75,6 +82,9 @@ def test_a_ps_waits_for_gradients_and_an_all_reduce_for_the_others():
 def test_input_that_is_prepared_in_parallel_is_not_waited_for():
     ahead = trace(event("Resize:ResizeBilinear", 0, 50), thread="tf_data_private_threadpool")
     assert task_facts(ahead)["shares"]["idle"] == 1
+    received = awaited("PyFunc/_4", "_Recv", 0, 50, key=1)
+    from_the_chief = trace(*received, thread="tf_data_private_threadpool")
+    assert task_facts(from_the_chief)["shares"]["idle"] == 1
     asked = trace(event("IteratorGetNextOp::DoCompute", 0, 50))
     assert task_facts(asked)["shares"]["input"] == 0.5
 

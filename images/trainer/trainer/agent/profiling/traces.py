@@ -71,7 +71,7 @@ def read_trace(file: Path, task: str, asked_at: float, seconds: float) -> Trace:
             stats = {_key(plane, stat): stat.uint64_value for stat in plane.stats}
             began = stats.get("profile_start_time") or began
             stop = stats.get("profile_stop_time") or 0
-            duration = float(stop - began) if stop > began else duration
+            duration = traced(began, stop, duration)
     threads = [
         Thread(
             _thread_name(plane.name, line.display_name or line.name),
@@ -83,6 +83,12 @@ def read_trace(file: Path, task: str, asked_at: float, seconds: float) -> Trace:
         for line in plane.lines
     ]
     return Trace(task, began, duration, tuple(threads))
+
+
+def traced(began: int, stop: int, asked: float) -> float:
+    """The nanoseconds that were traced. A profiler stops late if it has much to collect, and
+    records nothing meanwhile."""
+    return min(float(stop - began), asked) if stop > began else asked
 
 
 def xplane_messages() -> ModuleType:
@@ -102,12 +108,21 @@ def xplane_messages() -> ModuleType:
 def _events(plane: Any, line: Any, began: int) -> Iterator[Event]:
     # Relative to the beginning, but absolute in files of older versions.
     base = line.timestamp_ns - (began if line.timestamp_ns > began // 2 else 0)
+    # Looked up once: a line can have a million events.
+    names = {number: one.name for number, one in plane.event_metadata.items()}
+    keys = {number: one.name for number, one in plane.stat_metadata.items() if one.name in WANTED}
     for event in line.events:
         stats = {
-            key: _value(plane, stat) for stat in event.stats if (key := _key(plane, stat)) in WANTED
+            keys[stat.metadata_id]: _value(plane, stat)
+            for stat in event.stats
+            if stat.metadata_id in keys
         }
-        name = plane.event_metadata[event.metadata_id].name
-        yield Event(name, base + event.offset_ps / 1000, event.duration_ps / 1000, stats)
+        yield Event(
+            names.get(event.metadata_id, ""),
+            base + event.offset_ps / 1000,
+            event.duration_ps / 1000,
+            stats,
+        )
 
 
 def _key(plane: Any, stat: Any) -> str:
@@ -136,6 +151,9 @@ STARTED, DONE = "ExecutorState::ProcessAsync::Start", "ExecutorState::ProcessAsy
 COLLECTIVE = "Collective"
 RECEIVE, SEND, NEXT = "_Recv", "_Send", "IteratorGetNext"
 BACKGROUND = "tf_data"
+PREPARING = "tf_data_private_threadpool"
+"""Runs a dataset's functions. What one of them waits for, such as Python that the chief runs for a
+worker, delays no step before its iterator does."""
 _OP = re.compile(r"^(?P<node>.*[^:]):(?P<kind>_?[A-Za-z][A-Za-z0-9_]*)$")
 _NO_OPS = ("EagerService", "Iterator::")
 NOT_WORK = ("ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation")
@@ -202,9 +220,9 @@ def _work(event: Event) -> Work:
 def _awaited(trace: Trace) -> Iterator[Work]:
     """Asynchronous ops, which have no thread: from the start of each to its end."""
     started: dict[object, list[Event]] = defaultdict(list)
-    events = [event for thread in trace.threads for event in thread.events]
-    for event in sorted(events, key=lambda one: one.begin):
-        if event.name == STARTED:
+    events = [(event, thread.name) for thread in trace.threads for event in thread.events]
+    for event, thread_name in sorted(events, key=lambda one: one[0].begin):
+        if event.name == STARTED and thread_name != PREPARING:
             started[event.stats.get("_p")].append(event)
         elif event.name == DONE and started[event.stats.get("_c")]:
             first = started[event.stats.get("_c")].pop(0)
