@@ -54,6 +54,8 @@ from cluster_kit.workspace import RunDirectory, withdraw
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _FEW_FILES = 5
+_DOWN, _MOST_SEEN = 3, 20_000
+"""How many directories down, and among how many entries, a missing file is searched for."""
 _LONGEST_BUG = 300
 """Maximum characters of an error in a note."""
 
@@ -290,22 +292,31 @@ def _in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
 
 
 def _near_in_a_mount(words: str, mounts: Sequence[Mount]) -> str:
-    """The hint for a missing file of a mounted directory that has a similar one; else ""."""
+    """The hint for a missing file of a mounted directory that has one of this name further down, or
+    a similar one beside it; else ""."""
     for mount in mounts:
         for path in missing_below(words, mount.target):
             folder, _, name = path.rpartition("/")
-            beside = untrusted.files(Path(mount.source), folder, deepest=0)
-            if near := nearest_file(name, sorted(one.name.rpartition("/")[2] for one in beside)):
-                return f"did you mean `{PurePosixPath(mount.target, folder, near)}`?"
+            source = Path(mount.source)
+            down = untrusted.files(source, matches=name.__eq__, deepest=_DOWN, most=_MOST_SEEN)
+            beside = untrusted.files(source, folder, deepest=0)
+            near = min((one.name for one in down), default="") or (
+                str(PurePosixPath(folder, similar))
+                if (similar := nearest_file(name, sorted(Path(one.name).name for one in beside)))
+                else ""
+            )
+            if near:
+                return f"did you mean `{PurePosixPath(mount.target, near)}`?"
     return ""
 
 
 def _what_is_mounted(words: str, mounts: Sequence[Mount]) -> str:
-    """The hint for a missing file of a mounted directory: what is mounted, and its files; else
-    ""."""
+    """The hint for a missing file of a mounted directory: what is mounted, and its files and
+    directories; else ""."""
     for mount in mounts:
         if mount.target != PROGRAM and any(missing_below(words, mount.target)):
-            names = sorted(one.name for one in untrusted.files(Path(mount.source), deepest=0))
+            inside = untrusted.files(Path(mount.source), deepest=1, most=_MOST_SEEN)
+            names = sorted({"".join(one.name.partition("/")[:2]) for one in inside})
             more = ", …" if len(names) > _FEW_FILES else ""
             listed = f"{', '.join(names[:_FEW_FILES])}{more}"
             return f"{mount.target} is {mount.source}, which has {listed}" if names else ""

@@ -47,7 +47,7 @@ def test_the_last_output_is_that_of_the_task_to_blame(stage: Stage) -> None:
 def test_a_missing_data_file_has_a_hint_if_nothing_is_mounted(
     stage: Stage, mounted: bool, tmp_path: Path
 ) -> None:
-    """If something is mounted, the message has the host's path, and the program may know more."""
+    """If something is mounted, the hint says what."""
     for label in ("cats", "dogs"):
         (tmp_path / "data" / label).mkdir(parents=True)
         (tmp_path / "data" / label / "1.jpg").touch()
@@ -55,7 +55,9 @@ def test_a_missing_data_file_has_a_hint_if_nothing_is_mounted(
     acting = {"chief-0": leader(ends(2.0, 1, "failed", missing))}
     outcome = stage.up(acting, **({"data": str(tmp_path / "data")} if mounted else {}))
     assert (outcome.reason, outcome.blame) == ("failed", "chief-0")
-    assert outcome.cure == ("" if mounted else "nothing is mounted at /data: run with `--data DIR`")
+    is_there = f"/data is {tmp_path / 'data'}, which has cats/, dogs/"
+    absent = "nothing is mounted at /data: run with `--data DIR`"
+    assert outcome.cure == (is_there if mounted else absent)
 
 
 def test_a_missing_file_that_is_next_to_the_program_has_a_hint(
@@ -93,7 +95,7 @@ def test_a_missing_relative_file_that_is_in_the_data_has_a_hint(
 
 
 NEAR = "did you mean `/data/2025/load.npy`?"
-ALL = "/data is {sets}, which has 0.csv, 1.csv, 2.csv, 3.csv, 4.csv, …"
+ALL = "/data is {sets}, which has 0.csv, 1.csv, 2.csv, 2025/, 3.csv, …"
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,7 @@ ALL = "/data is {sets}, which has 0.csv, 1.csv, 2.csv, 3.csv, 4.csv, …"
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/2025/laod.npy'", NEAR),
         ("FileNotFoundError: /data/2025/laod.npy not found.", NEAR),
         ("NotFoundError: /data/2025/laod.npy; No such file or directory", NEAR),
+        ("NotFoundError: /data/load.npy; No such file or directory", NEAR),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/2025/other.csv'", ALL),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/2025/val.npy'", ALL),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/../laod.npy'", ""),
