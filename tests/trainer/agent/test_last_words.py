@@ -95,6 +95,23 @@ def test_the_error_comes_first_that_a_layer_and_a_traced_function_have_wrapped()
     ]
 
 
+def test_the_worker_that_ran_a_coordinators_function_is_named():
+    """The error ends the coordinator's program, whichever worker has met it."""
+    where = "Additional GRPC error information from remote target /job:{}/replica:0/task:1"
+    shapes = "Incompatible shapes: [64,128] vs. [63,128]"
+    kind, node = f"{TF}InvalidArgumentError: ", "\t [[{{node mul}}]]"
+    text = f"{kind}Graph execution error:\n\n{shapes}\n{node}\n"
+    calling = " while calling /tensorflow.eager.EagerService/Enqueue:\n:UNKNOWN:Error received from"
+    told = telling(text + where.format("worker") + calling)
+    assert told.splitlines() == [
+        f"{kind}{shapes}",
+        node,
+        "in a function that worker-1 ran",
+    ]
+    assert "ran" not in telling(text + where.format("ps") + calling)
+    assert "ran" not in telling(text + where.format("worker") + ":\n:UNKNOWN:Error received from")
+
+
 def test_text_that_is_not_a_frame_stays():
     assert told("while_handling")[1:] == ["  {rate: 1}", "  mend it"]
     assert told("other_strategy")[-1] == "  model.compile(...)"

@@ -23,6 +23,12 @@ _TRACE = re.compile(
     r"^(Detected at node .* defined at|Stack trace for op definition)|most recent call (last|first)"
 )
 _REPEATED = re.compile(r"^(Original stack trace for |Additional GRPC error information)")
+_OF_WORKER = re.compile(
+    r"^Additional GRPC error information from remote target /job:(worker)/replica:\d+/task:(\d+) "
+    r"while calling /tensorflow\.eager\.",
+    re.MULTILINE,
+)
+"""What TensorFlow adds in a coordinator to the error of a function that a worker ran."""
 _UNSAID = re.compile(r"^(Node: |From /job:|\d+ root error|\s*\[\[|<stack traces unavailable>|:)")
 _NUMBERED = re.compile(r"^\(\d+\) (?:[A-Z_]+: +)?")
 _WRAPPED = re.compile(r"\{\{function_node [^}]*\}\} ")
@@ -40,6 +46,8 @@ def telling(text: str) -> str:
     else:
         for _ in range(_MOST_WRAPPERS):
             lines = _unwrapped(lines)
+        if ran := _OF_WORKER.search(text):
+            lines = [*lines, f"in a function that {ran[1]}-{ran[2]} ran"]
     return _bounded("\n".join(lines))
 
 
