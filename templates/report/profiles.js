@@ -23,7 +23,7 @@ function profiles(run) {
     const missing = Object.entries(profile.missing).map(([task, why]) => `${task} is missing: ${why}`);
     return element("div", { class: "profile" },
       element("p", {}, traceFile(profile.file),
-        ` (${bytes(profile.bytes)}): ${seconds(profile.seconds)} of ${profile.tasks.length} tasks, ${seconds(profile.at)} after the start${cost}. Open it at `,
+        ` (${bytes(profile.bytes)}): ${seconds(profile.seconds)} of ${profile.tasks.length} task${profile.tasks.length === 1 ? "" : "s"}, ${seconds(profile.at)} after the start${cost}. Open it at `,
         element("code", {}, "https://ui.perfetto.dev"), " (the file stays in your browser) or in ", element("code", {}, "chrome://tracing"), "."),
       ...missing.map((text) => element("p", { class: "soft note" }, text)), profileTable(profile));
   });
