@@ -1020,7 +1020,7 @@ def check_generators(sources: list[Source]) -> Iterator[Hint]:
         yield source.hint(
             call,
             f"`{last_name(call.func)}` inside a function that {taker} gets",
-            "a Python generator would run in the chief, not in the workers, and the chief would "
+            "a Python generator would run in the chief, for all workers, and the chief could "
             "hang at the end",
             "read files there (list_files, TFRecordDataset, tf.io, tf.image), or make tensors of "
             "the data",

@@ -30,9 +30,9 @@ PS_ON_A_WORKER = (
     ' workers\' servers. Run the program on the chief alone: style "coordinator"'
 )
 GENERATOR = (
-    "a Python generator inside a dataset function: it would run in the coordinator, not in the"
-    " workers, and the coordinator would not end. Read files there (list_files, TFRecordDataset,"
-    " tf.io, tf.image), or make tensors of the data"
+    "a Python generator inside a dataset function: it would run in the coordinator, for all"
+    " workers, and the coordinator could hang at its end. Read files there (list_files,"
+    " TFRecordDataset, tf.io, tf.image), or make tensors of the data"
 )
 KERAS_3_FIT = (
     "Keras 3 cannot {method} under {strategy}. Use tf_keras, which is tf.keras in this image"
