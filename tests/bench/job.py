@@ -7,6 +7,7 @@ it, and the kit provides the servers of ps and workers. The chief's last line is
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import time
@@ -17,7 +18,6 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import tensorflow as tf
 
 EXAMPLES = 512
-BATCH = 32
 SIDE = 32
 CLASSES = 10
 
@@ -34,14 +34,14 @@ def serve(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> None:
     server.join()
 
 
-def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-    """Returns a worker's endless stream of random images; the class is the brightness of an
-    image."""
+def dataset(batch: int, context: tf.distribute.InputContext) -> tf.data.Dataset:
+    """Returns a worker's endless stream of batches of random images; the class is the brightness of
+    an image."""
     images = tf.random.stateless_uniform((EXAMPLES, SIDE, SIDE, 1), seed=(1, 2))
     bright = tf.random.stateless_uniform((EXAMPLES, 1, 1, 1), maxval=CLASSES, seed=(3, 4))
     labels = tf.cast(tf.reshape(bright, [-1]), tf.int64)
     data = tf.data.Dataset.from_tensor_slices((images * bright / CLASSES, labels))
-    return data.shuffle(EXAMPLES).repeat().batch(BATCH).prefetch(2)
+    return data.shuffle(EXAMPLES).repeat().batch(batch).prefetch(2)
 
 
 def layers(name: str) -> list[tf.keras.layers.Layer]:
@@ -60,28 +60,25 @@ def layers(name: str) -> list[tf.keras.layers.Layer]:
 
 
 def train(
-    resolver: tf.distribute.cluster_resolver.ClusterResolver,
-    name: str,
-    epochs: int,
-    steps: int,
-    turns: Path | None,
+    resolver: tf.distribute.cluster_resolver.ClusterResolver, given: argparse.Namespace
 ) -> None:
     """Run the chief: `fit` under ParameterServerStrategy."""
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     with strategy.scope():
         model = tf.keras.Sequential(
-            [tf.keras.Input((SIDE, SIDE, 1)), *layers(name), tf.keras.layers.Dense(CLASSES)]
+            [tf.keras.Input((SIDE, SIDE, 1)), *layers(given.model), tf.keras.layers.Dense(CLASSES)]
         )
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(optimizer=tf.keras.optimizers.SGD(0.01), loss=loss)
     history = model.fit(
-        tf.keras.utils.experimental.DatasetCreator(dataset),
-        epochs=epochs,
-        steps_per_epoch=steps,
-        callbacks=[in_turns(turns)] if turns else [],
+        tf.keras.utils.experimental.DatasetCreator(functools.partial(dataset, given.batch)),
+        epochs=given.epochs,
+        steps_per_epoch=given.steps_per_epoch,
+        callbacks=[in_turns(given.turns)] if given.turns else [],
         verbose=0,
     )
-    print(json.dumps({"steps": epochs * steps, "loss": history.history["loss"][-1]}), flush=True)
+    steps = given.epochs * given.steps_per_epoch
+    print(json.dumps({"steps": steps, "loss": history.history["loss"][-1]}), flush=True)
 
 
 def in_turns(folder: Path) -> tf.keras.callbacks.Callback:
@@ -106,6 +103,7 @@ def in_turns(folder: Path) -> tf.keras.callbacks.Callback:
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--model", choices=("cnn", "tiny"), default="tiny")
+    options.add_argument("--batch", type=int, default=32, help="images of a step")
     options.add_argument("--epochs", type=int, default=3)
     options.add_argument("--steps-per-epoch", type=int, default=100)
     options.add_argument("--turns", type=Path, help="train an epoch only when a file here says so")
@@ -114,7 +112,7 @@ def main() -> None:
     if resolver.task_type in ("ps", "worker"):
         serve(resolver)
     else:
-        train(resolver, given.model, given.epochs, given.steps_per_epoch, given.turns)
+        train(resolver, given)
 
 
 if __name__ == "__main__":

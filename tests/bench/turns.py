@@ -52,11 +52,13 @@ class Training:
     steps: int
     workers: int = 2
     ps: int = 2
+    batch: int = 32
+    """The number of images of a step."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """The arguments of the job inside the container: /output is the same directory."""
         return (
-            *(f"--model={self.model}", f"--epochs={self.turns}"),
+            *(f"--model={self.model}", f"--batch={self.batch}", f"--epochs={self.turns}"),
             *(f"--steps-per-epoch={self.steps}", "--turns=/output/turns"),
         )

@@ -11,6 +11,7 @@ from rich.console import Console
 from tests.bench.growth import Cell, Cost, more
 from tests.bench.measured import Bar, Measured, Skipped
 from tests.bench.report import print_changes, read_json, write_json
+from tests.bench.throughput import batch_for
 
 
 def ratios(*values: float, limit: float = 0.97) -> Measured:
@@ -56,3 +57,17 @@ def test_the_cost_of_more_workers_is_compared_and_not_that_of_the_first() -> Non
     assert isinstance(found, Measured)
     assert (found.value, found.verdict) == (pytest.approx(1.1), "met")
     assert isinstance(more(row, costs, "step_ms"), Skipped), "nothing grew"
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "timed", "batch"),
+    [
+        (40, {8: 10.0, 128: 70.0}, 68),
+        (10, {128: 70.0, 8: 10.0}, 8),
+        (100, {8: 10.0, 128: 70.0}, 188),
+        (5, {8: 10.0, 128: 70.0}, 1),
+        (40, {8: 10.0, 128: 10.0}, 8),
+    ],
+)
+def test_the_batch_whose_step_takes_so_long(step_ms, timed, batch):
+    assert batch_for(step_ms, timed) == batch
