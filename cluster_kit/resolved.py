@@ -335,6 +335,12 @@ class Cluster:
     restart: RestartCodes = field(default_factory=RestartCodes)
 
     @property
+    def data_set(self) -> str:
+        """What `data` names: the directory of the host, or the name of a data set of the image."""
+        of_host = (mount.source for mount in self.mounts if mount.target == self.data)
+        return next(of_host, self.data.rpartition("/")[2])
+
+    @property
     def image_is_built(self) -> bool:
         """Whether the kit builds the image, so that no registry has it."""
         return self.variant is not None or self.dockerfile is not None

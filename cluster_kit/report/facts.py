@@ -297,7 +297,7 @@ def facts_with(
         "subnet": str(run.cluster.subnet),
         "image": run.cluster.image,
         "style": run.cluster.style,
-        "data": run.cluster.data,
+        "data": run.cluster.data_set,
         "source": run.cluster.source,
         "command": repeated(run.cluster.origin.command),
         "manifest": run.manifest,

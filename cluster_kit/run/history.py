@@ -406,12 +406,14 @@ def _cluster(run: Run) -> dict[str, Any]:
             " ".join(task["command"]): None for task in tasks if task["command"][0] == "run"
         }
         origin = cluster.get("origin", {})
+        data = cluster.get("data", "")
+        mounted = {mount["target"]: mount["source"] for mount in cluster.get("mounts", [])}
         return {
             **counts,
             "image": cluster["image"],
             "kit": origin.get("kit", ""),
             "program": "; ".join(programs),
-            "data": cluster.get("data", ""),
+            "data": mounted.get(data, data.rpartition("/")[2]),
             "gpus": [task["gpus"] for task in tasks if task["gpus"]],
         }
     except (OSError, ValueError, LookupError, TypeError, AttributeError):

@@ -512,6 +512,23 @@ def test_runs_that_were_copied_without_links_are_found(cli: Cli, root: Path) -> 
     assert (root / "runs" / "demo" / "20261122-100000" / "report.html").exists()
 
 
+def test_diff_shows_another_directory_of_data(cli: Cli, root: Path) -> None:
+    for hour, folder in ((8, "/photos"), (9, "/scans"), (10, "/scans")):
+        run = saved(root, hour)
+        record = json.loads(run.record.read_text())
+        record["cluster"]["data"] = "/data"
+        record["cluster"]["mounts"] = [{"source": folder, "target": "/data", "read_only": True}]
+        run.record.write_text(json.dumps(record))
+    same, other = (
+        json.loads(cli("runs", "diff", f"demo/20261122-{hour}0000", "demo", "--json").out)
+        for hour in ("09", "08")
+    )
+    assert same["changes"] == []
+    assert [(one["name"], one["before"], one["after"]) for one in other["changes"]] == [
+        ("data", "/photos", "/scans")
+    ]
+
+
 def test_diff_of_a_run_with_itself_reports_no_difference(cli: Cli, root: Path) -> None:
     saved(root, 9)
     saved(root, 10)

@@ -18,3 +18,8 @@ def test_a_key_of_a_role_or_of_a_task_changes_that_task_and_no_other(key: str) -
         tasks = cluster(facts, **on, **where).tasks
         changed = [new.name for new, old in zip(tasks, usual, strict=True) if new != old]
         assert changed == ["chief-0"]
+
+
+def test_the_data_set_is_a_directory_of_the_host_or_one_of_the_image() -> None:
+    assert cluster(data="digits").data_set == "digits"
+    assert cluster(data="images").data_set == "/home/you/images"
