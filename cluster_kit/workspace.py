@@ -273,13 +273,18 @@ class RunDirectory:
         """Whether this user may not look into the directory, which is there."""
         return is_folder(self.path) and not os.access(self.path, os.X_OK)
 
+    @property
+    def closed_by(self) -> str:
+        """A sentence about the user who alone may look into the directory."""
+        name = user_name(self.owner)
+        return f"{self.path} belongs to {name}, who alone may look into it until it has a verdict"
+
     def refuse_closed(self) -> None:
         """Raise HostError if this user may not look into the directory."""
         if self.is_closed:
-            name = user_name(self.owner)
             raise HostError(
-                f"{self.path} belongs to {name}, who alone may look into it until it has a verdict",
-                f"`sudo -u {name} cluster-kit …` does it as that user; "
+                self.closed_by,
+                f"`sudo -u {user_name(self.owner)} cluster-kit …` does it as that user; "
                 "`cluster-kit status` and `cluster-kit logs` show running tasks to all",
             )
 

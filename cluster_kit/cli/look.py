@@ -41,7 +41,7 @@ from cluster_kit.run import lifecycle
 from cluster_kit.run.cluster_lock import is_claimed
 from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.history import PastRun, merged, newest_run, run_named, saved_logs
-from cluster_kit.run.run_directory import unjudged
+from cluster_kit.run.run_directory import run_of, unjudged
 from cluster_kit.run.verdict import KILLED, crashed
 from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
 from cluster_kit.util.masking import masked
@@ -93,6 +93,9 @@ def status(
                         f"{task} was ended: `cluster-kit restart {task} --name {cluster}` starts it"
                     )
                     out.print(text, style="yellow", soft_wrap=True)
+            if containers[cluster] and (run := run_of(containers[cluster])).is_closed:
+                text = f"what its tasks report is not shown: {run.closed_by}"
+                out.print(Text(text, "yellow"), soft_wrap=True)
             for remark in remarks(tasks):
                 out.print(Text(harmless(remark), "yellow"), soft_wrap=True)
     if not clusters:

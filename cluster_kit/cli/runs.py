@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shlex
 import shutil
 from collections import Counter
@@ -202,7 +203,13 @@ def prune(
 def _remove(folder: Path) -> None:
     """Remove a directory and its contents, even if a program has removed the owner's permissions on
     directories in it; raises OSError.
+
+    Another user's run keeps all its files, if some of them cannot be removed.
     """
+    for inner in [folder, *folder.glob("*/"), *folder.glob("output/*/")]:
+        writable = inner.is_symlink() or os.access(inner, os.W_OK | os.X_OK)
+        if not writable and inner.stat().st_uid != os.geteuid():
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(inner))
     try:
         _remove_open(folder)
     except OSError:

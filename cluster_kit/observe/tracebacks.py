@@ -320,6 +320,12 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "again with `.repeat()`, and give `fit` the `steps_per_epoch` (and `validation_steps`)",
         ),
         (
+            r"NotImplementedError: Only `tf\.keras\.utils\.experimental\.DatasetCreator`",
+            "under ParameterServerStrategy give `fit` and `evaluate` a `DatasetCreator` "
+            "with a function that returns a data set that repeats, and their number of steps, also "
+            "as `validation_data`: the program that `cluster-kit new` writes has one",
+        ),
+        (
             r"Unable to parse tensor proto",
             "a worker cannot use a data set that the chief has created: create it inside the "
             "function that create_per_worker_dataset (or DatasetCreator) gets",

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from cluster_kit.workspace import user_name
+from tests.fakes.stage import close
 from tests.unit.cli.looking import FakeEngine, engine, ran
 from tests.unit.command_line import MANIFEST, Cli
 from tests.unit.stories import container
@@ -118,6 +120,17 @@ def test_status_of_a_cluster_that_is_up_does_not_show_its_last_run(
     assert cli("logs", "demo", "ps-0").out.split() == ["ps-0", "b", "says"]
     assert "newest run" not in shown.err + cli("logs", "demo").err
     assert cli("logs", "demo", "ps-1").code == 2
+
+
+def test_status_says_why_another_users_tasks_show_nothing(
+    cli: Cli, root: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ran(root)
+    engine.up["demo"] = [container("chief-0", state="running", output=str(run.output))]
+    assert "is not shown" not in cli("status").out
+    close(run, monkeypatch)
+    told = f"what its tasks report is not shown: {run.path} belongs to {user_name(run.owner)}, who"
+    assert told in cli("status").out
 
 
 def test_status_without_a_name_shows_all_clusters_that_are_up(cli: Cli, engine: FakeEngine) -> None:

@@ -317,6 +317,19 @@ def test_runs_that_cannot_be_removed_are_named_and_the_others_removed(
     assert f"can remove their files: `sudo rm -rf {foreign.path}`" in result.err
 
 
+def test_another_users_run_is_not_removed_in_part(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a directory that a group shares, the tasks' own directories are not the group's."""
+    shared, _ = saved(root, 6), saved(root, 7)
+    (checkpoints := shared.output / "checkpoints").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != checkpoints)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    result = cli("runs", "prune", "--keep", "1")
+    assert result.code == 3 and f"removed: {shared.path} (Permission denied)" in result.err
+    assert shared.outcome.exists() and checkpoints.exists()
+
+
 def test_a_run_whose_directory_is_mounted_in_containers_is_kept(
     cli: Cli, root: Path, machine: Machine
 ) -> None:

@@ -256,6 +256,11 @@ def test_after_a_graph_mode_error_a_later_message_of_the_program_counts() -> Non
 
 KNOWN_ERRORS = [
     (
+        "NotImplementedError: Only `tf.keras.utils.experimental.DatasetCreator`, `tf.Tensor`, "
+        "numpy arrays and pandas dataframes are supported types at this time.",
+        "give `fit` and `evaluate` a `DatasetCreator`",
+    ),
+    (
         "TypeError: int() argument must be a string, a bytes-like object or a real number, not "
         "'MirroredVariable'",
         "read its value by `.numpy()`",
