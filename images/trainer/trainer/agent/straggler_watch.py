@@ -15,18 +15,21 @@ from trainer.agent.usage import Usage
 from trainer.contract.events import End, Event, Phase, Ready, Silent, Start, Step
 
 
-def begin_sentence(found: Straggling, others: str) -> str:
-    """Return a line that reports a straggler; `others` names the other tasks: `workers`."""
+def begin_sentence(found: Straggling, group: str, *, of_two: bool = False) -> str:
+    """Return a line that reports a straggler.
+
+    Args:
+        group: the tasks that do the same work: `workers`.
+        of_two: whether there is only one other.
+    """
     if found.steps_per_s is None:
         slowed = f", which makes it {found.slowed:.1f} times slower" if found.slowed else ""
-        return (
-            f"{found.task} is a straggler: {cause_sentence(found)}{slowed};"
-            f" the other {others} wait for it"
-        )
+        return f"{found.task} is a straggler: {cause_sentence(found)}{slowed}"
+    usual = f"the median of the other {group} is"
+    usual = f"the other {group.removesuffix('s')} makes" if of_two else usual
     return (
-        f"{found.task} is a straggler: {found.steps_per_s:.1f} steps/s, the median of the other"
-        f" {others} is {found.others_steps_per_s:.1f}; {found.share:.0%} of the steps;"
-        f" {cause_sentence(found)}"
+        f"{found.task} is a straggler: {found.steps_per_s:.1f} steps/s, {usual}"
+        f" {found.others_steps_per_s:.1f}; {found.share:.0%} of the steps; {cause_sentence(found)}"
     )
 
 
@@ -123,8 +126,9 @@ class StragglerWatch:
             text = end_sentence(found)
             self._progress.write("straggled", of=found.task, message=text, **values)
         else:
-            others = next(unit for unit, names in self._groups.items() if found.task in names)
-            text = begin_sentence(found, others)
+            alike = ((group, names) for group, names in self._groups.items() if found.task in names)
+            group, names = next(alike)
+            text = begin_sentence(found, group, of_two=len(names) == 2)
             self._progress.write("straggling", of=found.task, message=text, **values)
         print(f"{self._task.name}: {text}", file=sys.stderr, flush=True)
 

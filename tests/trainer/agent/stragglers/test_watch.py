@@ -50,13 +50,15 @@ def test_the_sentences():
         "worker-1 is a straggler: 3.1 steps/s, the median of the other workers is 12.4;"
         " 20% of the steps; its CPU limit of 0.2 is reached"
     )
+    of_two = straggler_watch.begin_sentence(found, "workers", of_two=True)
+    assert "3.1 steps/s, the other worker makes 12.4; 20% of" in of_two
     by_limit = Straggling("ps-1", 20.0, "bandwidth-limit", 8e6)
     assert straggler_watch.begin_sentence(by_limit, "parameter servers") == (
-        "ps-1 is a straggler: its bandwidth limit of 8 Mbit/s is reached;"
-        " the other parameter servers wait for it"
-    )
+        "ps-1 is a straggler: its bandwidth limit of 8 Mbit/s is reached"
+    ), "whether others wait for it is not known: workers do"
     by_cpu = Straggling("worker-1", 20.0, "cpu-limit", 0.5, slowed=4.87)
-    assert ", which makes it 4.9 times slower;" in straggler_watch.begin_sentence(by_cpu, "workers")
+    slowed = straggler_watch.begin_sentence(by_cpu, "workers")
+    assert slowed.endswith(", which makes it 4.9 times slower")
     unknown = Straggling("worker-1", 20.0, "unknown", None, 1.0, 9.0, 0.1)
     assert straggler_watch.begin_sentence(unknown, "workers").endswith(
         "; none of its limits is reached"
