@@ -744,7 +744,8 @@ def relative_hint(words: str, mounts: Sequence[Mount], caller: KeyStyle = TOML_S
     path = next((one for one in relative_paths(words) if not _COMMAND.fullmatch(one)), "")
     if not path or PROGRAM not in targets:
         return ""
-    start = f"relative paths start at /output, where {path} does not exist: "
+    rule = "relative paths start at /output, unless the program calls `os.chdir`"
+    start = f"{rule}, and {path} does not exist there: "
     folder = PurePath(path).parent
     may_write = folder != PurePath() and ".." not in folder.parts and not _PATTERN.search(path)
     write = f"; to write it, create {folder} first" if may_write else ""

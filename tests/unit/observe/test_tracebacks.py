@@ -667,7 +667,7 @@ IN_PROGRAM = Mount("/home/you/ml", "/program")
 def test_a_missing_relative_path_has_a_hint_where_it_starts_and_how_to_mount_it(words: str) -> None:
     assert relative_paths(words) == ["data/x.csv"]
     hint = relative_hint(words, [IN_PROGRAM], Caller.SHELL)
-    assert "relative paths start at /output, where data/x.csv does not exist" in hint
+    assert "unless the program calls `os.chdir`, and data/x.csv does not exist there" in hint
     assert "run with `--data DIR`, and open /data/x.csv; to write it, create data first" in hint
     mounted = relative_hint(words, [IN_PROGRAM, Mount("/home/you/data", "/data")])
     assert "the data of this run is at /data" in mounted
