@@ -80,12 +80,11 @@ def remarks(facts: Mapping[str, Any]) -> Iterator[str]:
     """Lines below the tables: tasks without a trace, a trace without steps, the cost of tracing."""
     for task, why in facts["missing"].items():
         yield f"{task} is missing in the trace: {why}"
-    if not any(row["runs"] for row in facts["tasks"].values()):
-        yield (
-            f"no step was made in these {facts['seconds']:g} s: profile while it trains, "
-            "or for longer (--seconds)"
-        )
     before, during = facts["steps_per_s"]["before"], facts["steps_per_s"]["during"]
+    if not any(row["runs"] for row in facts["tasks"].values()):
+        later = "profile while it trains, or for longer (--seconds)"
+        eager = "a step outside of a `tf.function` cannot be told from other work"
+        yield f"no step is seen in these {facts['seconds']:g} s: {eager if during else later}"
     if before and during is not None:
         change = 100 * (1 - during / before)
         slower = f"{change:.0f} % slower" if change >= 1 else "no slower"

@@ -274,8 +274,8 @@ def _refusal(container: Container, output: str) -> HostError | EngineError:
     if errors:
         return HostError(
             errors[-1].removeprefix("error: "),
-            f"`cluster-kit status {container.cluster}` shows whether they train; a program that "
-            "has not begun has no server yet: try again when it makes steps",
+            f"`cluster-kit status {container.cluster}` shows whether they train: a program has a "
+            "server only under a strategy for several tasks, and not before it has made that",
         )
     tail = "\n".join(output.splitlines()[-5:])
     returned = f", but:\n{tail}" if tail else " in time"

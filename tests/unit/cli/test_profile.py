@@ -112,9 +112,10 @@ def test_a_missing_task_is_named_and_the_others_are_kept(cli: Cli, engine: FakeE
 
 
 def test_a_trace_without_a_step_is_reported(cli: Cli, engine: FakeEngine) -> None:
-    engine.says = json.dumps({**FACTS, "tasks": {"worker-0": {**ROW, "runs": 0}}})
-    result = cli("profile", "demo")
-    assert "no step was made in these 2 s: profile while it trains, or for longer" in result.err
+    without = {**FACTS, "tasks": {"worker-0": {**ROW, "runs": 0}}}
+    for during, why in ((0.0, "profile while it trains, or for longer"), (18.0, "a step outside")):
+        engine.says = json.dumps({**without, "steps_per_s": {"before": 20.0, "during": during}})
+        assert f"no step is seen in these 2 s: {why}" in cli("profile", "demo").err
 
 
 @pytest.mark.parametrize(
@@ -154,6 +155,7 @@ def test_a_trace_without_any_task_is_an_error(cli: Cli, engine: FakeEngine) -> N
     assert result.code == 3
     assert "error: no task could be traced: ps-0: no TensorFlow server" in result.err
     assert "`cluster-kit status demo`" in result.err
+    assert "only under a strategy for several tasks" in result.err
 
 
 def test_a_task_that_ends_while_it_is_traced_is_named(
