@@ -96,10 +96,14 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
         (
             r"(?:/output/|(?<![^\s:'\"])[\w.])[^\s;:]*"
             r"(_temp(_\w+)?(?=/part-|[;:])|tempstate|\.tmp(?!l))[^\s;:]*+"
-            r"([;:].*No such file| did not exist)"
-            r"|unable to lock file",
+            r"([;:].*No such file| did not exist)",
             "several tasks write the same files: give each task a directory of its own (with ps, "
             "one task alone may save; in an all-reduce all tasks must save)",
+        ),
+        (
+            r"unable to lock file",
+            "another process has this file open, perhaps another task's: let each task write files "
+            "of its own (in an all-reduce all tasks must save)",
         ),
         (
             r"_temp(_\w+)?(/part-\S*)?; No such file or directory",

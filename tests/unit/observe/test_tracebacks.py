@@ -525,7 +525,7 @@ KNOWN_ERRORS = [
     (
         "BlockingIOError: [Errno 11] Unable to synchronously open file (unable to lock file, "
         "errno = 11, error message = 'Resource temporarily unavailable')",
-        "in an all-reduce all tasks must save",
+        "another process has this file open",
     ),
     (
         "UnimplementedError: Collectives are not yet implemented for CPU devices when compiling "
