@@ -68,7 +68,7 @@ def _package_hint(no_module: re.Match[str]) -> HintText:
         older = "`tf.keras`, which is Keras 2 in a task, may have it"
         return f"this version of `keras` has no such module: {older}"
     if root != module and not is_of_namespace(module):  # Python has found what it is in
-        other = f"another version of `{root}` may have it"
+        other = f"another version of `{root}`, or a further package, may have it"
         return f"`{root}` has no such module: {other}, or a file of yours has its name"
     if package := package_of(module):
         return f"list its package, {package}, in a file, and run with ", requirements
