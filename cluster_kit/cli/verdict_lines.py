@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -83,7 +84,7 @@ def _code(outcome: Outcome) -> str:
     """The text ` (exit code 1)` for the task to blame; "" if it has none, or if the message names
     it."""
     codes = [task.exit_code for task in outcome.tasks if task.name == outcome.blame]
-    named = any(f"exit code {code}" in outcome.message for code in codes)
+    named = any(re.search(rf"exit code {code}\b", outcome.message) for code in codes)
     return "" if named or not any(codes) else f" (exit code {codes[0]})"
 
 

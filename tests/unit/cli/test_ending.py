@@ -33,6 +33,7 @@ def test_a_staleness_where_there_can_be_none_is_not_printed(
     [
         (1, "ValueError: no", "failed after 2.0 s, blame chief-0 (exit code 1)"),
         (3, "chief-0 ended with exit code 3", "failed after 2.0 s, blame chief-0"),
+        (1, "curl: exit code 127", "failed after 2.0 s, blame chief-0 (exit code 1)"),
         (None, "chief-0 was lost", "failed after 2.0 s, blame chief-0"),
         (0, "chief-0 was late", "failed after 2.0 s, blame chief-0"),
     ],
