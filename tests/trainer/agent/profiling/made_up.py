@@ -21,5 +21,6 @@ def awaited(name: str, kind: str, begin_ms: float, ms: float, key: int) -> list[
     return [
         event("ExecutorState::ProcessAsync::Start", begin_ms, 0.1,
               name=name, kernel_type=kind, _p=key),
-        event("ExecutorState::ProcessAsync::Done", begin_ms + ms, 0.1, name=name, _c=key),
+        event("ExecutorState::ProcessAsync::Done", begin_ms + ms, 0.1,
+              name=name, kernel_type=kind, _c=key),
     ]  # fmt: skip

@@ -17,7 +17,6 @@ from trainer.agent.profiling.traces import (
     op_of,
     receiver,
     traced,
-    works_of,
 )
 
 
@@ -64,9 +63,20 @@ def test_time_in_which_a_profiler_only_saves_does_not_count():
     assert traced(began=1_000, stop=0, asked=2_000) == 2_000
 
 
-def test_a_wait_without_an_end_in_the_trace_counts_as_dispatch():
-    started, _ = awaited("w", "_Recv", 0, 30, key=1)
-    assert [work.kind for work in works_of(trace(started))] == [DISPATCH]
+def test_a_wait_that_has_begun_before_the_trace_or_ends_after_it_counts():
+    """A step can take longer than a trace; its input would be missing, and the task look idle."""
+    _, ended = awaited("IteratorGetNext", "IteratorGetNext", 0, 40, key=1)
+    started, _ = awaited("IteratorGetNext", "IteratorGetNext", 60, 99, key=2)
+    shares = task_facts(trace(ended, started))["shares"]
+    assert (shares["input"], shares["idle"]) == (0.8, pytest.approx(0.2, abs=0.01))
+    received, _ = awaited("w", "_Recv", 30, 99, key=3)
+    assert task_facts(trace(received))["shares"]["waiting"] == 0.7
+
+
+def test_of_waits_whose_ends_were_lost_only_the_newest_goes_on():
+    lost, _ = awaited("w", "_Recv", 0, 10, key=1)
+    seen = trace(lost, *awaited("w", "_Recv", 50, 10, key=2))
+    assert task_facts(seen)["shares"]["waiting"] == 0.1
 
 
 def test_a_ps_waits_for_gradients_and_an_all_reduce_for_the_others():

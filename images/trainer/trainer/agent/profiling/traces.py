@@ -218,16 +218,35 @@ def _work(event: Event) -> Work:
 
 
 def _awaited(trace: Trace) -> Iterator[Work]:
-    """Asynchronous ops, which have no thread: from the start of each to its end."""
+    """Asynchronous ops, which have no thread: from the start of each to its end.
+
+    The first of a node can have started before the trace, and its last can end after it.
+    """
     started: dict[object, list[Event]] = defaultdict(list)
+    newest: dict[str, Event] = {}
     events = [(event, thread.name) for thread in trace.threads for event in thread.events]
     for event, thread_name in sorted(events, key=lambda one: one[0].begin):
-        if event.name == STARTED and thread_name != PREPARING:
-            started[event.stats.get("_p")].append(event)
+        node, op = str(event.stats.get("name", "")), str(event.stats.get("kernel_type", ""))
+        if event.name == STARTED:
+            newest[node] = event
+            if thread_name != PREPARING:
+                started[event.stats.get("_p")].append(event)
         elif event.name == DONE and started[event.stats.get("_c")]:
             first = started[event.stats.get("_c")].pop(0)
             node, op = str(first.stats.get("name", "")), str(first.stats.get("kernel_type", ""))
-            if op == RECEIVE or op.startswith(COLLECTIVE):
-                yield Work(WAITING, first.begin, event.begin, node, op)
-            elif op.startswith(NEXT):
-                yield Work(INPUT, first.begin, event.begin, node, op)
+            yield from _wait(first.begin, event.begin, node, op)
+        elif event.name == DONE and node not in newest:
+            yield from _wait(0.0, event.begin, node, op)
+            newest[node] = event
+    for event in (event for waiting in started.values() for event in waiting):
+        node, op = str(event.stats.get("name", "")), str(event.stats.get("kernel_type", ""))
+        if newest[node] is event:
+            yield from _wait(event.begin, trace.duration, node, op)
+
+
+def _wait(begin: float, end: float, node: str, op: str) -> Iterator[Work]:
+    """Yields the time of an asynchronous op, if a step waits for it."""
+    if op == RECEIVE or op.startswith(COLLECTIVE):
+        yield Work(WAITING, begin, end, node, op)
+    elif op.startswith(NEXT):
+        yield Work(INPUT, begin, end, node, op)
