@@ -429,7 +429,7 @@ def _meaning(seen: RunState, task: str, code: int | None) -> str:
 
 
 def _of_signal(code: int | None) -> str:
-    return f" (killed by signal {code - 128})" if code is not None and code > 128 else ""
+    return f" (killed by signal {code - OF_SIGNAL})" if code and code > OF_SIGNAL else ""
 
 
 def out_of_memory(seen: RunState, task: str) -> bool:
@@ -461,6 +461,8 @@ def _last_oom(seen: RunState, task: str) -> float:
 
 NO_PART = "had no part in the training: it made no step before the others were done"
 STARVED = "ran out of memory (raise its `memory` limit, if any)"
+OF_SIGNAL = 128
+"""An exit code above this is that of a signal."""
 CAME_BACK = ", and was started again"
 WITHOUT_IT = "and the leader ended without it"
 UNCOUNTED = "which does not count (`success`)"
@@ -513,8 +515,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     ps that held the job up, for a last loss that is not finite, for what the leader has left in
     /tmp, for functions that it did not wait for, and for each task that was ended from outside,
     that was cut off, that failed without ending the job or after the job's end, that ran out of
-    memory and restarted, or that never made a step; and one for a leader that ended and was started
-    again, if the job then succeeded.
+    memory and restarted, that never made a step, or that was killed and started again; and one for
+    a leader that ended and was started again, if the job then succeeded.
     """
     happened = [(silence.time, _silence(silence, seen)) for silence in heartbeats.all_of(seen)]
     happened += [*retry_notes(seen), *absences.request_notes(seen)]
@@ -560,21 +562,24 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             program = seen.last(task.name, Start)
             is_back = max(seen.started_at(task.name), program[0] if program else 0.0) > last
             notes.append(f"{task.name} {STARVED}{CAME_BACK if is_back else ''}")
-    if succeeded and (ended := _ended_and_came_back(seen, seen.leader)):
-        notes.append(f"{seen.leader} {ended}{CAME_BACK}")
+        if succeeded and (ended := _ended_and_came_back(seen, task.name)):
+            notes.append(f"{task.name} {ended}{CAME_BACK}")
     return notes
 
 
 def _ended_and_came_back(seen: RunState, task: str) -> str:
     """How a task's container ended that the engine started again; "" if none did, or only because
-    of something that other notes are about: a request, a lost node, a silence."""
+    of something that other notes are about: a request, a lost node, a silence.
+
+    Of other tasks than the leader only those that were killed: their programs end with it, too.
+    """
     silences = [silence.time for silence in heartbeats.all_of(seen)]
     lives = [life for life in seen.lives_of(task) if life.began is not None]
     told = [
         life
         for life in lives[:-1]
         if life.ended is not None
-        and life.exit_code not in (None, *NOT_FAILED)
+        and (life.exit_code or 0) > (0 if task == seen.leader else OF_SIGNAL)
         and not (life.ooms or life.lost or life.drained or life.removed)
         and not absences.was_asked_for(seen, task, life.ended)
         and not any((life.began or 0.0) <= at <= life.ended for at in silences)

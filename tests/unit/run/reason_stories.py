@@ -74,6 +74,7 @@ STORIES = {
     "a worker crashes, comes back, and the job succeeds": Story(
         {"worker-1": [Life((says(0.2, "ready"), dies(1.0))), Life((says(0.1, "ready"),))]},
         Reason.FINISHED, 0, None, restarts={"worker-1": 1}, exit_codes={"worker-1": 0},
+        notes=[KILLED.replace("chief-0", "worker-1")],
     ),
     "the leader is killed, is started again, and ends well": Story(
         {"chief-0": [*leader(dies(1.0)), LEADS]},
@@ -248,8 +249,8 @@ STORIES = {
         {"worker-1": [Life((says(0.1, "start", attempt=1), ends(0.5, 7, "failed", "no file")))],
          "worker-0": [*leader(dies(4.0)), LEADS]},
         Reason.FINISHED, 0, None, restarts={"worker-0": 1},
-        notes=["worker-1: failed 3 times (exit code 7), and the leader ended without it; its last "
-               "words: no file", KILLED.replace("chief", "worker")],
+        notes=[KILLED.replace("chief", "worker"), "worker-1: failed 3 times (exit code 7), and the "
+               "leader ended without it; its last words: no file"],
         overrides={**ALL_TASKS, "success": {"worker": 0.5}},
     ),
     "a worker runs out of memory twice before anybody has made a step": Story(

@@ -133,6 +133,7 @@ def test_training_waits_until_its_leader_is_restarted() -> None:
     assert told(WITHOUT_CHIEF, story)["notes"] == [
         f"training waited 8.2 s {again}",
         f"training waited 7.0 s {again}",
+        "worker-0 ended with exit code 143 (killed by signal 15), and was started again",
     ]
 
 
@@ -145,7 +146,9 @@ def test_a_task_that_was_ended_from_outside_is_noted() -> None:
     )
     assert told(WITHOUT_CHIEF, without_it)["notes"] == [note]
     with_it = story.start(30, "worker-1").ends(50, "worker-0", 0, "finished")
-    assert told(WITHOUT_CHIEF, with_it.stopped_from_outside(51, "worker-1"))["notes"] == []
+    assert told(WITHOUT_CHIEF, with_it.stopped_from_outside(51, "worker-1"))["notes"] == [
+        "worker-1 ended with exit code 143 (killed by signal 15), and was started again"
+    ]
 
 
 def test_an_evaluator_that_was_ended_from_outside_is_noted() -> None:
