@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
+import posixpath
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Set
@@ -226,16 +227,22 @@ def _value(node: ast.expr, source: Source) -> object:
     if isinstance(node, ast.Dict):
         return {key: _value(value, source) for key, value in _items(node)}
     if isinstance(node, ast.Name):
-        values = [
-            n.value
-            for n in source.nodes
-            if isinstance(n, ast.Assign) and node.id in map(last_name, n.targets)
-        ]
-        bound = [n for n in source.nodes if _binds(n, node.id)]
-        return _value(values[0], source) if len(values) == len(bound) == 1 else None
+        assigned = _assigned(node.id, source)
+        return None if assigned is None else _value(assigned, source)
     with contextlib.suppress(ValueError, RecursionError):
         return ast.literal_eval(node)
     return None
+
+
+def _assigned(name: str, source: Source) -> ast.expr | None:
+    """What a variable is assigned, None unless that is done once."""
+    values = [
+        node.value
+        for node in source.nodes
+        if isinstance(node, ast.Assign) and name in map(last_name, node.targets)
+    ]
+    bound = [node for node in source.nodes if _binds(node, name)]
+    return values[0] if len(values) == len(bound) == 1 else None
 
 
 def _binds(node: ast.AST, name: str) -> bool:
@@ -732,8 +739,9 @@ def check_saves(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
         return
     is_chief = f"task_type == {manifest.chief_job!r}"
     first = is_chief if manifest.count(CHIEF.name) else "task_id == 0"
+    flags = _texts_of_flags(sources, manifest.args)
     for source, node in executed(sources[0].file, sources):
-        path = _saved_to(node, source) if isinstance(node, ast.Call) else ""
+        path = _saved_to(node, source, flags) if isinstance(node, ast.Call) else ""
         if path and not path.startswith("/tmp/"):
             yield source.hint(
                 node,
@@ -759,7 +767,7 @@ def check_saves(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
             call,
             "one task saves its model alone",
             "saving reads sums over all tasks: it fails, or waits, if the others do not save, too",
-            _fix_of_save(_saved_to(call, source) or "model.keras", first),
+            _fix_of_save(_saved_to(call, source, flags) or "model.keras", first),
         )
 
 
@@ -841,11 +849,96 @@ def _save(call: ast.Call, source: Source) -> tuple[bool, ast.expr | None]:
     return model, arguments[0] if arguments else _keyword(call, "filepath")
 
 
-def _saved_to(call: ast.Call, source: Source) -> str:
-    """The literal path that a call saves a model to; "" if it saves none, or it is not certain."""
+def _saved_to(call: ast.Call, source: Source, flags: Mapping[str, str]) -> str:
+    """The path that a call saves a model to in every task; "" if it saves none, or it is not
+    certain."""
     model, given = _save(call, source)
-    path = _value(given, source) if given is not None else None
-    return path if isinstance(path, str) and (model or path.endswith(OF_KERAS)) else ""
+    with contextlib.suppress(RecursionError):
+        path = _text(given, source, flags) if given is not None else None
+        return path if path is not None and (model or path.endswith(OF_KERAS)) else ""
+    return ""
+
+
+def _text(node: ast.expr, source: Source, flags: Mapping[str, str]) -> str | None:
+    """The text of an expression in every task, None if it is not certain: it can be made of others,
+    and of flags (`args.out`)."""
+    match node:
+        case ast.JoinedStr(values=parts):
+            return _joined(parts, "".join, source, flags)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _joined([left, right], "".join, source, flags)
+        case ast.Call(args=parts, keywords=[]) if "os.path.join" in source.meanings(node.func):
+            return _joined(parts, lambda texts: posixpath.join(*texts), source, flags)
+        case ast.FormattedValue(value=inner, conversion=-1, format_spec=None):
+            return _text(inner, source, flags)
+        case ast.Attribute(value=ast.Name(id=name), attr=flag):
+            parsed = _assigned(name, source)
+            is_parsed = isinstance(parsed, ast.Call) and last_name(parsed.func) == "parse_args"
+            return flags.get(flag) if is_parsed else None
+        case ast.Name(id=name):
+            assigned = _assigned(name, source)
+            return None if assigned is None else _text(assigned, source, flags)
+        case ast.Constant(value=str(text)):
+            return text
+        case _:
+            return None
+
+
+def _joined(
+    parts: list[ast.expr],
+    join: Callable[[list[str]], str],
+    source: Source,
+    flags: Mapping[str, str],
+) -> str | None:
+    texts = [text for part in parts if (text := _text(part, source, flags)) is not None]
+    return join(texts) if len(texts) == len(parts) > 0 else None
+
+
+def _texts_of_flags(sources: list[Source], args: list[str]) -> dict[str, str]:
+    """The values of argparse's flags that are texts, by attribute, without those that the program
+    sets itself; none if an argument may differ between tasks."""
+    if any("{{" in arg for arg in args):
+        return {}
+    nodes = [node for source in sources for node in source.nodes]
+    set_later = {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
+    defined: dict[str, list[str | None]] = {}
+    for call in nodes:
+        if isinstance(call, ast.Call) and last_name(call.func) == "add_argument":
+            names = [one.value for one in call.args if isinstance(one, ast.Constant)]
+            flag = next((str(name) for name in names if str(name).startswith("--")), "")
+            default = _text_default(call)
+            value = None if default is None else _last_given(flag, args, default)
+            defined.setdefault(flag[2:].replace("-", "_"), []).append(value)
+    return {
+        name: values[0]
+        for name, values in defined.items()
+        if len(values) == 1 and values[0] is not None and name not in set_later
+    }
+
+
+def _text_default(call: ast.Call) -> str | None:
+    """The default of an argparse argument that is a plain text; None for any other."""
+    match _keyword(call, "default"):
+        case ast.Constant(value=str(text)):
+            others = any(_keyword(call, key) for key in ("dest", "action", "nargs"))
+            return None if others else text
+        case _:
+            return None
+
+
+def _last_given(flag: str, args: list[str], default: str) -> str:
+    """The value of a flag on the command line, else its default."""
+    value = default
+    for word, following in zip(args, (*args[1:], ""), strict=False):
+        if word == flag:
+            value = following
+        elif word.startswith(f"{flag}="):
+            value = word.removeprefix(f"{flag}=")
+    return value
 
 
 def _is_used(name: str, sources: list[Source]) -> bool:

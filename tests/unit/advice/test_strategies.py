@@ -416,6 +416,28 @@ def test_a_strategy_that_trains_nothing_leads_to_a_warning(tmp_path: Path) -> No
 TRAINED = ALL_REDUCE + "with strategy.scope():\n    model = build()\nmodel.fit(data)\n"
 
 
+OUT = (
+    "import argparse, os\nparser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--out-dir', default='model')\nargs = parser.parse_args()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        (["--out-dir", "/output/a", "--out-dir=b"], "b/m.keras"),
+        (["--out-dir=/tmp/a"], ""),
+        (["--out-dir={{ output }}/{{ index }}"], ""),
+    ],
+)
+def test_arguments_are_part_of_the_path_that_tasks_save_to(
+    args: list[str], path: str, tmp_path: Path
+) -> None:
+    program = f"{TRAINED}{OUT}model.save(f'{{args.out_dir}}/m.keras')\n"
+    found = hints(program, tmp_path, chief=0, ps=0, args=args)
+    assert [f"its model to {path}," in hint.what for hint in found] == [True] * bool(path)
+
+
 @pytest.mark.parametrize(
     ("save", "path"),
     [
@@ -429,6 +451,13 @@ TRAINED = ALL_REDUCE + "with strategy.scope():\n    model = build()\nmodel.fit(d
         ("path = 'model.keras'\nif index:\n    path = '/tmp/m.keras'\nmodel.save(path)\n", ""),
         ("path = '/output/m'\npath += index\nmodel.save(path)\n", ""),
         ("p = 'm'\ndef save(p):\n    model.save(p)\nsave(own)\n", ""),
+        (f"{OUT}model.save(f'{{args.out_dir}}/m.keras')\n", "model/m.keras"),
+        (f"{OUT}p = os.path.join(args.out_dir, 'm' + '.h5')\nmodel.save(p)\n", "model/m.h5"),
+        (f"{OUT}args.out_dir += own()\nmodel.save(f'{{args.out_dir}}/m.keras')\n", ""),
+        (f"{OUT}model.save(f'{{args.out_dir}}-{{index}}.keras')\n", ""),
+        (f"{OUT}model.save(f'{{own.out_dir}}/m.keras')\n", ""),
+        ("p = 'm'\np = p + '.keras'\nmodel.save(p)\n", ""),
+        ("p = p + '.keras'\nmodel.save(p)\n", ""),
         ("picture.save('loss.png')\n", ""),
         ("import os\nos.chdir(own)\nmodel.save('model.keras')\n", ""),
     ],
