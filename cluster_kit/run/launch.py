@@ -406,7 +406,8 @@ def _started(run: Run, prepared: Prepared, text: str) -> Cluster:
     if run.cluster.fetch is not None:
         with run.timings.step("data"):
             ensure_data(run.host, run.cluster, run.view, run.caller)
-    run.view.phase(_starting(len(run.cluster.tasks) + len(run.cluster.sidecars)))
+    continued = "" if run.is_new else f" to continue {run.name}/{run.directory.path.name}"
+    run.view.phase(f"{_starting(len(run.cluster.tasks) + len(run.cluster.sidecars))}{continued}")
     return start.up(run, prepared, text)
 
 

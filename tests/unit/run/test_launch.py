@@ -223,6 +223,7 @@ def test_a_resumed_run_appends_to_its_files_and_shows_nothing_of_the_earlier_run
     )
     assert second.run == first.run
     assert (first.resumed, second.resumed) == (False, True)
+    assert f"starting 5 containers to continue demo/{Path(first.run).name}" in stage.view.phases
     assert "first_step" not in second.timings_s, "that step was the first run's"
     assert "test_accuracy" not in second.metrics
     assert stage.view.differences == []
