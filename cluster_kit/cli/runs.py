@@ -91,15 +91,19 @@ def list_runs(
 
 def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> Iterator[Text]:
     """A heading and a line for each run: its name and time, and as much of the verdict as fits, or
-    the whole verdict if the width is unlimited, as in a pipe. The program's arguments follow if
-    runs of the cluster differ in them.
+    the whole verdict if the width is unlimited, as in a pipe. The program and its arguments follow
+    if runs of the cluster differ in them.
 
     The state of a run without a verdict is never cut, since it ends with the command to continue.
     """
     rows = [("run", "time", "", "verdict", "bold")]
-    args = {run.name: shlex.join(run.args) for run in past_runs if run.outcome}
-    kinds = {(run.cluster, args[run.name]) for run in past_runs if run.outcome}
-    of_cluster = Counter(cluster for cluster, _ in kinds)
+    ended = [run for run in past_runs if run.outcome]
+    told = {
+        "program": {run.name: short(Path(run.program)) if run.program else "" for run in ended},
+        "args": {run.name: shlex.join(run.args) for run in ended},
+    }
+    kinds = {(run.cluster, key, texts[run.name]) for run in ended for key, texts in told.items()}
+    different = Counter((cluster, key) for cluster, key, _ in kinds)
     for run in past_runs:
         seconds = run.timings.get("total")
         took = duration(seconds) if isinstance(seconds, int | float) else "-"
@@ -109,8 +113,9 @@ def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> It
         verdict = harmless(run.verdict or up.get(run.name, "no verdict"))
         if run.outcome.get("resumed"):
             verdict = f"resumed, {verdict}"
-        if of_cluster[run.cluster] > 1 and args.get(run.name):
-            verdict = f"{verdict}, args: {harmless(args[run.name])}"
+        for key, texts in told.items():
+            if different[run.cluster, key] > 1 and texts.get(run.name):
+                verdict = f"{verdict}, {key}: {harmless(texts[run.name])}"
         rows.append((run.name, took, _figure(run), verdict, style))
     names, times, figures = (max(cell_len(row[at]) for row in rows) for at in range(3))
     states = set(up.values())

@@ -217,6 +217,12 @@ class Run:
         return metrics if isinstance(metrics, dict) else {}
 
     @property
+    def program(self) -> str:
+        """The program, as the manifest of the run has it; "" if it is missing."""
+        program = (_table(self.directory.manifest) or {}).get("program")
+        return program if isinstance(program, str) else ""
+
+    @property
     def args(self) -> list[str]:
         """The program's arguments, as the manifest of the run has them; [] if it is missing."""
         args = (_table(self.directory.manifest) or {}).get("args")

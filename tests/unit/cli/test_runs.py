@@ -87,6 +87,10 @@ def test_runs_of_a_cluster_with_different_arguments_are_listed_with_them(
     again.manifest.write_text('format = 1\nargs = ["--lr", "1e-2", "a b"]\n')
     ends = [line.split("  ")[-1] for line in cli("runs").out.splitlines()[1:]]
     assert ends == ["success, args: --lr 1e-2 'a b'", "success", "success, args: --units 8"]
+    (own := Path.cwd() / "src" / "own.py").parent.mkdir()
+    again.manifest.write_text(f'format = 1\nargs = ["--units", "8"]\nprogram = "{own}"\n')
+    ends = [line.split("  ")[-1] for line in cli("runs").out.splitlines()[1:]]
+    assert ends == ["success, program: src/own.py", "success", "success"]
 
 
 def test_a_run_that_was_resumed_has_no_verdict_until_it_ends(cli: Cli, root: Path) -> None:
