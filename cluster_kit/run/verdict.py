@@ -558,7 +558,9 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             notes.append(f"{task.name}: {late}")
         elif task.feeds and (ended := _ended_early(seen, task.name)):
             notes.append(f"{task.name} {ended}, and the job went on without it")
-        elif (succeeded or task.feeds) and (last := _last_oom(seen, task.name)):
+        elif (last := _last_oom(seen, task.name)) and (
+            succeeded or task.feeds or not _failed_of_memory(seen, task.name)
+        ):
             program = seen.last(task.name, Start)
             is_back = max(seen.started_at(task.name), program[0] if program else 0.0) > last
             notes.append(f"{task.name} {STARVED}{CAME_BACK if is_back else ''}")

@@ -230,6 +230,8 @@ def test_a_leader_whose_attempt_before_ran_out_of_memory_fails_by_itself() -> No
         .ends(9, "worker-0", 1, "failed", "ValueError: shapes differ")
     )
     assert judge(WITHOUT_CHIEF, story.seen, "ended").message == "ValueError: shapes differ"
+    note = "worker-0 ran out of memory (raise its `memory` limit, if any), and was started again"
+    assert all_notes(WITHOUT_CHIEF, story.seen) == [note]
 
 
 @pytest.mark.parametrize("limit", ["1g", None])
