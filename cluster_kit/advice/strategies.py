@@ -1059,9 +1059,17 @@ def check_sharding(sources: list[Source]) -> Iterator[Hint]:
                 )
 
 
+def has_own_fit(sources: list[Source]) -> bool:
+    """Whether the program defines a `fit`, so that a call of that name may not be Keras's."""
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    return any(
+        isinstance(node, functions) and node.name == "fit" for s in sources for node in s.nodes
+    )
+
+
 def check_class_weights(sources: list[Source]) -> Iterator[Hint]:
     """Yields hints on `fit` with `class_weight` if ParameterServerStrategy is the only strategy."""
-    if not _only_coordinates(sources):
+    if not _only_coordinates(sources) or has_own_fit(sources):
         return
     for source in sources:
         for node in source.nodes:

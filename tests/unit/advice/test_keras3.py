@@ -110,6 +110,9 @@ QUIET_KERAS = {
     "only a helper of Keras 3": COORDINATED
     + "from keras.utils import to_categorical\nmodel = tf.keras.Sequential()\n"
     "model.fit(to_categorical(y), epochs=2)\n",
+    "a fit of one's own": WITHOUT_FIT
+    + "class Trainer:\n    def fit(self, data, epochs): loop(data)\n"
+    + "Trainer().fit(data, epochs=2)\n",
     "a strategy of somebody else's": KERAS_3_FIT.replace("tf.distribute.", "mine.").replace(
         "import tensorflow as tf", "import mine"
     ),

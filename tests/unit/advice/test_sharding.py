@@ -69,6 +69,7 @@ def test_class_weights_under_a_coordinator_are_named(tmp_path: Path) -> None:
         COORDINATED + "if many:\n    s = tf.distribute.MultiWorkerMirroredStrategy()\n" + FIT,
         COORDINATED + FIT.replace("{0: 1.0, 1: 3.0}", "None"),
         COORDINATED + FIT.replace(", class_weight={0: 1.0, 1: 3.0}", ""),
+        COORDINATED + "class Mine:\n    def fit(self, data, **weights): pass\n" + FIT,
     ],
 )
 def test_class_weights_elsewhere_are_accepted(text: str, tmp_path: Path) -> None:
