@@ -29,7 +29,7 @@ from cluster_kit.advice.strategies import (
     check_sharding,
     check_strategies,
     check_tf_config,
-    has_own_fit,
+    has_own,
     refuse_own_cluster,
     shape,
     strategies,
@@ -158,7 +158,7 @@ FIT_KEYS = {"epochs", "steps_per_epoch", "validation_data", "validation_steps", 
 
 def check_keras3(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
     """Yields hints on calls of `fit` if all models are made with Keras 3."""
-    if not has_keras_3(manifest) or has_own_fit(sources):
+    if not has_keras_3(manifest) or has_own({"fit"}, sources):
         return
     strategy = next(strategies(sources), "")
     kinds = {kind for source in sources for kind in _kinds_of_models(source)}

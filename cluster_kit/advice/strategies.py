@@ -722,6 +722,14 @@ def check_scope(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
             )
 
 
+def has_own(names: Set[str], sources: list[Source]) -> bool:
+    """Whether a class of the program has a method of one of these names, so that a call may not be
+    of Keras's."""
+    classes = (n for s in sources for n in s.nodes if isinstance(n, ast.ClassDef))
+    members = (member for of_class in classes for member in of_class.body)
+    return any(isinstance(one, ast.FunctionDef) and one.name in names for one in members)
+
+
 SAVES = {"save", "save_weights", "export"}
 SAVED_MODEL = re.compile(r"tensorflow\.(compat\.v[12]\.)?saved_model\.save")
 MANAGER = re.compile(r"tensorflow\.(compat\.v[12]\.)?train\.CheckpointManager")
@@ -737,8 +745,11 @@ def check_saves(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
         return
     if any(name == "os.chdir" for source in sources for name in _called(source)):
         return
+    if has_own(SAVES, sources):
+        return
     is_chief = f"task_type == {manifest.chief_job!r}"
     first = is_chief if manifest.count(CHIEF.name) else "task_id == 0"
+    first = f"{_name_of_strategy(sources)}.cluster_resolver.{first}"
     flags = _texts_of_flags(sources, manifest.args)
     for source, node in executed(sources[0].file, sources):
         path = _saved_to(node, source, flags) if isinstance(node, ast.Call) else ""
@@ -796,11 +807,22 @@ def _saves(manager: ast.Call, source: Source) -> bool:
     )
 
 
+def _name_of_strategy(sources: list[Source]) -> str:
+    """The variable that has the program's only strategy; `strategy` if that is not certain."""
+    calls = [call for _, call, _ in _constructions(sources)]
+    nodes = (node for source in sources for node in source.nodes)
+    targets = [n.targets for n in nodes if isinstance(n, ast.Assign) and n.value in calls]
+    match targets:
+        case [[ast.Name(id=name)]]:
+            return name
+    return "strategy"
+
+
 def _fix_of_save(path: str, first: str) -> str:
     other = f"/tmp/{path.strip('/').rpartition('/')[2]}"
     return (
         "let each task save, and the others than the first below /tmp: "
-        f"`{path!r} if strategy.cluster_resolver.{first} else {other!r}`"
+        f"`{path!r} if {first} else {other!r}`"
     )
 
 
@@ -1059,17 +1081,9 @@ def check_sharding(sources: list[Source]) -> Iterator[Hint]:
                 )
 
 
-def has_own_fit(sources: list[Source]) -> bool:
-    """Whether the program defines a `fit`, so that a call of that name may not be Keras's."""
-    functions = ast.FunctionDef | ast.AsyncFunctionDef
-    return any(
-        isinstance(node, functions) and node.name == "fit" for s in sources for node in s.nodes
-    )
-
-
 def check_class_weights(sources: list[Source]) -> Iterator[Hint]:
     """Yields hints on `fit` with `class_weight` if ParameterServerStrategy is the only strategy."""
-    if not _only_coordinates(sources) or has_own_fit(sources):
+    if not _only_coordinates(sources) or has_own({"fit"}, sources):
         return
     for source in sources:
         for node in source.nodes:

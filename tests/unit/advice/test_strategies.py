@@ -520,6 +520,12 @@ def test_a_task_that_saves_alone_leads_to_a_warning(save: str, warns: bool, tmp_
 
 
 def test_the_task_that_keeps_its_model_is_the_first(tmp_path: Path) -> None:
+    own = "class Net(tf.Module):\n    def save(self, path): pass\n"
+    assert not hints(TRAINED + own + "model.save('a/m.h5')\n", tmp_path, chief=0, ps=0)
+    (hint,) = hints(
+        TRAINED.replace("strategy", "s") + "model.save('m.h5')\n", tmp_path, chief=0, ps=0
+    )
+    assert "`'m.h5' if s.cluster_resolver.task_id == 0 else" in hint.fix
     (hint,) = hints(TRAINED + "model.save('a/m.h5')\n", tmp_path, chief=0, ps=0)
     assert hint.fix.endswith(
         "`'a/m.h5' if strategy.cluster_resolver.task_id == 0 else '/tmp/m.h5'`"
