@@ -11,7 +11,8 @@ from trainer.contract.endings import EXIT_USAGE
 
 USAGE = (
     "usage: python3 -m trainer serve | data-service | run PROGRAM [ARG…] | stacks"
-    " | profile SECONDS [TASK…] | arguments PROGRAM [ARG…] | verdict RUN OPTION…"
+    " | profile SECONDS [TASK…] | arguments PROGRAM [ARG…] | verdict RUN OPTION…\n"
+    "To run something else in this image: docker run --entrypoint python3 IMAGE [ARG…]"
 )
 
 
