@@ -1,4 +1,5 @@
-"""With TensorFlow: a session of a server is not closed when the training drops it."""
+"""With TensorFlow: a session of a server is not closed when the training drops it, and a closed one
+saves nothing."""
 
 from __future__ import annotations
 
@@ -51,3 +52,20 @@ def test_a_session_of_a_server_stays_open(monkeypatch, target: str, closed: list
     gc.collect()
     assert Session.closed == closed
     kept.clear()
+
+
+def test_signals_while_the_session_is_closed_save_nothing(monkeypatch, capsys) -> None:
+    """A ps was lost, and the next session has not begun."""
+
+    def closed() -> None:
+        raise RuntimeError("Attempted to use a closed Session.")
+
+    manager = SimpleNamespace(ask=closed, save_before_the_end=closed)
+    training = SimpleNamespace(_manager=manager)
+    left = []
+    monkeypatch.setattr(training_session.os, "_exit", left.append)
+    training_session.Training.save_by_hand(training)
+    training_session.Training.terminated(training)
+    said = capsys.readouterr()
+    assert "the requested save failed: Attempted to use a closed Session" in said.err
+    assert (said.out, left) == ("stopped by SIGTERM\n", [143])

@@ -45,6 +45,8 @@ FINISHED, BROKEN = 1, 2
 WAIT_FOR_LAST_STEPS_S = 5.0
 JOB_ENDED_S = 3.0
 POLL_S = 0.1
+NOT_SAVED = (TrainerError, tf.errors.OpError, RuntimeError)
+"""Errors of a save; RuntimeError: the session is closed, and its successor has not begun."""
 
 
 class Shutdown:
@@ -300,7 +302,7 @@ class Training:
         if self._manager:
             try:
                 self._manager.ask()
-            except (TrainerError, tf.errors.OpError) as problem:
+            except NOT_SAVED as problem:
                 print(
                     f"error: the requested save failed: {headline(problem)}",
                     file=sys.stderr,
@@ -312,7 +314,7 @@ class Training:
         saved: Saved | None = None
         if self._manager:
             mailbox.leave_last_words("", mailbox.SAVING)
-            with contextlib.suppress(tf.errors.OpError, TrainerError):
+            with contextlib.suppress(*NOT_SAVED):
                 saved = self._manager.save_before_the_end()
         message = f"stopped by SIGTERM; saved {saved.name}" if saved else "stopped by SIGTERM"
         print(message, flush=True)
