@@ -222,8 +222,9 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
     value = to_toml(MASK) if is_secret else _short(detail.get("input"))
     kind, key = detail["type"], dotted(key_path)
     if kind == "missing":
-        example = Setting(key, 1 if key == "format" else "my-cluster")
-        return Problem(key, "", "is required", ("add ", example))
+        known = {"format": 1, "name": "my-cluster"}
+        example = ("add ", Setting(key, known[key])) if key in known else meaning(key_path, model)
+        return Problem(key, "", "is required", example)
     if kind == "extra_forbidden":
         return Problem(key, value, "no such key", nearest_key(key_path, model, detail.get("input")))
     if key == "format":

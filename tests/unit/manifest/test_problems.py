@@ -20,6 +20,20 @@ def test_format_and_name_are_required(tmp_path: Path) -> None:
     assert (name.key_path, name.hint_text()) == ("name", 'add `name = "my-cluster"`')
 
 
+@pytest.mark.parametrize(
+    ("table", "key", "hint"),
+    [
+        ("[data]", "data.fetch", "fetch: Path of a Python program"),
+        ('[[mount]]\nsource = "."', "mount.0.target", "target: The path in the containers"),
+        ("[profile]", "profile.at_step", "at_step: The trace begins"),
+    ],
+)
+def test_another_required_key_is_explained(tmp_path: Path, table: str, key: str, hint: str) -> None:
+    (problem,) = problems_of(f'format = 1\nname = "demo"\n{table}', tmp_path)
+    assert (problem.key_path, problem.rule) == (key, "is required")
+    assert problem.hint_text().startswith(hint)
+
+
 def test_another_format_is_reported_as_such(tmp_path: Path) -> None:
     (problem,) = problems_of('format = 2\nname = "demo"', tmp_path)
     assert (problem.key_path, problem.value, problem.rule) == (
