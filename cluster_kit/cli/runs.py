@@ -69,7 +69,8 @@ def every_run(context: typer.Context, json_: manifest_options.Json = False) -> N
         context.meta[JSON] = json_
     elif json_:
         verb = f"`cluster-kit runs {context.invoked_subcommand}`"
-        raise UsageError(f"--json comes before the verb of {verb}", f"write it after {verb}")
+        hint = f"write it after {verb}" if context.invoked_subcommand == "diff" else "leave it out"
+        raise UsageError(f"--json comes before the verb of {verb}", hint)
 
 
 @runs.command("list")

@@ -74,7 +74,8 @@ def test_runs_are_listed_newest_first(cli: Cli, root: Path) -> None:
     assert json.loads(cli("runs", "--json", "other").out) == found
     assert json.loads(cli("runs", "--json").out) == json.loads(cli("runs", "list", "--json").out)
     refused = cli("runs", "--json", "prune")
-    assert refused.code == 2 and "write it after `cluster-kit runs prune`" in refused.out
+    assert refused.code == 2 and "leave it out" in refused.out  # it has none
+    assert "write it after `cluster-kit runs diff`" in cli("runs", "--json", "diff", "a", "b").out
 
 
 def test_runs_of_a_cluster_with_different_arguments_are_listed_with_them(
