@@ -120,7 +120,8 @@ def shortened(problems: Sequence[Problem], most: int, key_path: str = "") -> lis
     more = len(problems) - most
     if more <= 0:
         return list(problems)
-    rest = Problem(key_path, "", f"{more} more problems", "fix the first ones, and try again")
+    rule = f"{more} more problem{'' if more == 1 else 's'}"
+    rest = Problem(key_path, "", rule, "fix the first ones, and try again")
     return [*problems[:most], rest]
 
 

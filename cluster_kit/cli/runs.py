@@ -33,7 +33,7 @@ from cluster_kit.run.history import (
     to_prune,
 )
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.terminal import duration, figure, harmless
+from cluster_kit.util.terminal import duration, figure, harmless, rounded
 from cluster_kit.util.untrusted import let_in
 from cluster_kit.workspace import here
 
@@ -291,7 +291,7 @@ def _figure(run: Run) -> str:
 
 def _words(change: Change) -> tuple[str, ...]:
     def shown(value: Any) -> str:
-        return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+        return "-" if value is None else rounded(value) if isinstance(value, float) else str(value)
 
     ratio = "" if change.ratio is None or change.what == "cluster" else f"{change.ratio:.2f}"
     name = change.name if change.what == "program" else change.name.replace("_", " ")

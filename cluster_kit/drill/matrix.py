@@ -20,6 +20,7 @@ from cluster_kit.manifest.load import find
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.platforms.engine import Engine, Inventory
 from cluster_kit.platforms.platform import load
+from cluster_kit.report.lanes import lost as lost_words
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import EVALUATOR, ROLES, WORKER
 from cluster_kit.run.request import Request
@@ -284,7 +285,7 @@ def _of_figures(cell: Cell, result: Result) -> Iterator[str]:
         yield f"going on {went_on - since:.1f} s after {since_what}"
     lost, most = result.steps_lost, result.steps_at_risk
     if lost is not None and most is not None and lost > most:
-        yield f"{lost} steps lost, {most} since the last checkpoint"
+        yield f"{lost_words(lost)}, {most} since the last checkpoint"
 
 
 def _end(done: Drill) -> str:

@@ -226,7 +226,7 @@ def _of_a_fault(expect: Expect, result: Result) -> Iterator[str]:
         yield f"{result.fault}: the training should continue within {limit:g} s; it took {took:g} s"
     lost, most = result.steps_lost, expect.loses_at_most
     if most is not None and lost is not None and lost > most:
-        yield f"{result.fault}: at most {most} steps should be lost; {lost} were"
+        yield f"{result.fault}: at most {most} steps should be lost, not {lost}"
 
 
 def _of_metrics(bounds: Mapping[str, Bounds], metrics: Mapping[str, Any]) -> Iterator[str]:

@@ -29,6 +29,7 @@ from cluster_kit.observe.user_requests import AWAY, THAW, Asked
 from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.roles import ROLES
+from cluster_kit.util.terminal import rounded
 
 ROUTINE = ("checkpoint", "epoch", "evaluation")
 """Kinds of marks that repeat during normal training."""
@@ -103,7 +104,7 @@ def score(evaluation: Evaluation) -> str:
         ("map", evaluation.map),
         ("loss", number(evaluation.loss)),
     )
-    shown = [f"{name} {value:.4g}" for name, value in scores if value is not None]
+    shown = [f"{name} {rounded(value)}" for name, value in scores if value is not None]
     return ", ".join([evaluation.checkpoint or "", *shown]).strip(", ")
 
 
@@ -397,6 +398,11 @@ def _together(group: Sequence[Span]) -> Span:
 BROKEN, DRILL = "broken", "drill"
 
 
+def lost(steps: int) -> str:
+    """`1 step lost`, `3 steps lost`."""
+    return f"{steps} step{'' if steps == 1 else 's'} lost"
+
+
 @dataclass(frozen=True)
 class Fault:
     """A fault of a drill. Times are Unix seconds; `over` is None if the fault has no end.
@@ -431,7 +437,7 @@ class Fault:
             f"{self.title}, by the drill",
             "not noticed" if detected is None else f"noticed after {detected:g} s{by}",
             "training did not continue" if on is None else f"training continued after {on:g} s",
-            *([f"{self.steps_lost} steps lost"] if self.steps_lost else []),
+            *([lost(self.steps_lost)] if self.steps_lost else []),
         ])  # fmt: skip
 
     def facts(self, began: float) -> dict[str, Any]:

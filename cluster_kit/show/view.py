@@ -209,7 +209,8 @@ class LiveView:
         shown = status_table(rows[:most_rows], width=self._console.width)
         parts: list[RenderableType] = [self._spinner, *progress, shown, *notices]
         if hidden > 0:
-            parts.append(Text(f"… and {hidden} more tasks (cluster-kit status)", style="dim"))
+            tasks_ = f"task{'' if hidden == 1 else 's'}"
+            parts.append(Text(f"… and {hidden} more {tasks_} (cluster-kit status)", style="dim"))
         return Group(*parts)
 
     def _progress(self) -> list[RenderableType]:

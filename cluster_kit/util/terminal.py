@@ -99,7 +99,17 @@ def figure(value: object) -> str:
     """A metric as text; None is one that JSON does not have, of a training that diverged."""
     if value is None:
         return "nan or infinite"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return rounded(value) if isinstance(value, float) else str(value)
+
+
+def rounded(value: float) -> str:
+    """A number with four digits, and with more of what they would round up to 1: a score of 0.99997
+    is not a perfect one."""
+    shown = f"{value:.4g}"
+    for digits in (5, 6, 7, 8):
+        if value < 1 and shown == "1":
+            shown = f"{value:.{digits}g}"
+    return shown
 
 
 def duration(seconds: float, digits: int = 1) -> str:

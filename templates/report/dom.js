@@ -48,13 +48,19 @@ function bytes(value) {
   return `${at ? Number(value.toPrecision(3)) : Math.round(value)} ${units[at]}`;
 }
 
+// Four digits, and more of what they would round to 1: a score of 0.99997 is not a perfect one.
+function digits(value) {
+  const enough = [4, 5, 6, 7].find((count) => Number(value.toPrecision(count)) !== 1) ?? 8;
+  return value < 1 ? enough : 4;
+}
+
 function figure(value, unit = "") {
   if (value === null || value === undefined) return "–";
   if (unit === "bytes") return bytes(value);
   if (unit === "bytes/s") return `${bytes(value)}/s`;
   if (unit === "share") return `${Math.round(value * 100)} %`;
   if (typeof value !== "number") return String(value);
-  const shown = Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4)));
+  const shown = Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(digits(value))));
   return unit && unit !== "/s" ? `${shown} ${unit}` : shown + unit;
 }
 
@@ -69,6 +75,9 @@ function table(headings, rows, caption) {
     element("thead", {}, element("tr", {}, ...headings.map((text) => element("th", { scope: "col" }, text)))),
     element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((value) => cell("td", value)))))));
 }
+
+// `1 task`, `2 tasks`.
+const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 const right = (text) => ({ figure: text });
 

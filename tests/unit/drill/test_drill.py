@@ -55,7 +55,7 @@ def test_a_crashed_leader_restarts_and_repeated_steps_count_as_lost(stage: Stage
     done = played(stage, text, {"chief-0": [Life(STEPS), LEADS]})
     (result,) = done.results
     assert (result.steps_lost, result.restarts) == (29, 1)
-    assert done.misses == (f"{result.fault}: at most 19 steps should be lost; 29 were",)
+    assert done.misses == (f"{result.fault}: at most 19 steps should be lost, not 29",)
 
 
 def test_all_kinds_of_moments(stage: Stage) -> None:

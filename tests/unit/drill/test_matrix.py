@@ -130,6 +130,8 @@ STOPPED = {"success": False, "exit_code": 5, "reason": "stopped"}
          []),
         (cell(), {"steps_lost": 11}, {}, "went on",
          ["11 steps lost, 10 since the last checkpoint"]),
+        (cell(), {"steps_lost": 1, "steps_at_risk": 0}, {}, "went on",
+         ["1 step lost, 0 since the last checkpoint"]),
         (cell(), {"going_on_after": None}, {}, "wrong", ["the training never continued"]),
         (cell(), {}, SILENT, "wrong", ["the run ended (silent, blame ps-0): no"]),
         (cell("leader", "stop"), {"going_on_after": None}, STOPPED, "ended", []),

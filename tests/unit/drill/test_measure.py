@@ -225,7 +225,7 @@ FAILED = {"success": False, "reason": "silent", "blame": "ps-0", "message": "ps-
          [f"{FAULT}: the training should continue within 3 s; it took 3.5 s"]),
         ({"recovers_within": 3}, Result(FAULT), {},
          [f"{FAULT}: the training should continue within 3 s; it never did"]),
-        ({"loses_at_most": 11}, GOOD, {}, [f"{FAULT}: at most 11 steps should be lost; 12 were"]),
+        ({"loses_at_most": 11}, GOOD, {}, [f"{FAULT}: at most 11 steps should be lost, not 12"]),
         ({"recovers_within": 3}, Result(FAULT, why_not="the job ended before"), {},
          [f"{FAULT} was not injected: the job ended before"]),
         ({"metrics": {"test_accuracy": {"min": 0.8, "max": 0.8}}}, GOOD, {}, []),

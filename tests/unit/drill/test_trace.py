@@ -80,6 +80,7 @@ def test_all_mistakes_are_reported_together_but_not_thousands() -> None:
     assert refused(f"{HEAD}x,a,left\n5,b,gone\n").startswith("mine.csv: 2 problems")
     many = refused(HEAD + "x,a,left\n" * 5000)
     assert "4980 more problems" in many and len(many) < 5000
+    assert "1 more problem\n" in refused(HEAD + "x,a,left\n" * 21)
 
 
 def test_what_is_no_file_or_too_long_is_refused_without_waiting(tmp_path: Path) -> None:

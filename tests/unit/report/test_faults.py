@@ -47,6 +47,7 @@ def test_a_short_fault_is_only_marked_and_one_without_an_end_lasts_to_the_end() 
     assert task(facts, "worker-0")["over"] == []
     text = next(m["text"] for m in task(facts, "worker-0")["marks"] if m["kind"] == "drill")
     assert "not noticed" in text and "training did not continue" in text
+    assert Fault(1, "crash", "worker-0", 3.0, steps_lost=1).text.endswith("\n1 step lost")
     assert [(span["begin"], span["end"]) for span in task(facts, "worker-1")["over"]] == [(5, 10)]
 
 

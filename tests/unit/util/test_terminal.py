@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cluster_kit.util.terminal import INVISIBLE, harmless
+from cluster_kit.util.terminal import INVISIBLE, figure, harmless
 from tests.make import ROOT
 
 
@@ -33,6 +33,15 @@ from tests.make import ROOT
 )
 def test_sequences_and_control_characters_are_removed(text: str, left: str) -> None:
     assert harmless(text) == left
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.99997, "0.99997"), (0.9999996, "0.9999996"), (1.0, "1"), (1.00001, "1"),
+     (0.98765, "0.9877"), (1 - 1e-12, "1"), (3, "3"), (None, "nan or infinite")],
+)  # fmt: skip
+def test_a_score_just_below_1_is_not_shown_as_perfect(value: float | None, text: str) -> None:
+    assert figure(value) == text
 
 
 def test_pages_remove_the_same_characters() -> None:
