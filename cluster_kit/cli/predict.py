@@ -243,7 +243,8 @@ def _record(run: RunDirectory) -> Record:
     record = read_record(run)
     if record is None:
         raise UsageError(
-            f"{short(run.path)} has no {run.record.name}: no run of `cluster-kit up` has left it",
+            f"{short(run.path)} has no {run.record.name}: `cluster-kit up` has started no tasks "
+            "there",
             "name a run of `cluster-kit runs`, or a profile (docs/predict.md#the-profile)",
         )
     return record

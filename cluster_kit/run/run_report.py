@@ -104,8 +104,9 @@ def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
     record = read_record(run)
     if record is None:
         raise UsageError(
-            f"{run.path} has no {run.record.name}: no run of `cluster-kit up` has left it",
-            "`cluster-kit report` takes the name of a cluster or the directory of a run",
+            f"{run.path} has no {run.record.name}: `cluster-kit up` has started no tasks there",
+            f"if it failed before that, `cluster-kit summary {run.path}` says why; "
+            "`cluster-kit runs` lists others",
         )
     known = known or known_of(run)
     entries = entries_of(run.output, record.cluster, record.since, record.sizes)

@@ -13,7 +13,7 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import SIDECAR
 from cluster_kit.report.page import DRAWS, document
-from cluster_kit.run.history import STOPPED, Run, runs_of
+from cluster_kit.run.history import STOPPED, Run, newest_run, runs_of
 from cluster_kit.run.run_directory import Record, read_record
 from cluster_kit.run.run_report import outcome_facts, saved_report, scaling_facts
 from cluster_kit.run.verdict import Reason
@@ -181,6 +181,12 @@ class Feed:
             return None, self._none(f"{self._cluster} is not up, and there is no run of it here")
         try:
             record = read_record(run)
+            if record is None and not self._up:
+                past = newest_run(run.path.parent)
+                how = f", {past.summary}" if past and past.run.path == run.path else ""
+                return None, self._none(
+                    f"no task of {self._cluster} has started: its newest run, {run.path.name}{how}"
+                )
             if record is None:
                 return None, self._none(
                     f"{self._cluster} was not started by `cluster-kit up`: only the states of its "

@@ -119,7 +119,7 @@ def test_a_run_without_a_profile_says_what_is_missing(cli: Cli, root: Path) -> N
     (run / "output").mkdir(parents=True)
     said = cli("predict", str(run))
     assert said.code == 2
-    assert "has no run.json: no run of `cluster-kit up` has left it" in said.err
+    assert "has no run.json: `cluster-kit up` has started no tasks there" in said.err
     assert "docs/predict.md#the-profile" in said.err
     (run / "profile.toml").write_text(text(profile()), encoding="utf-8")
     assert cli("predict", str(run), "--workers", "1", "--ps", "1", "--steps", "10").code == 0

@@ -200,6 +200,17 @@ def test_a_cluster_that_was_started_without_the_kit_has_states_and_logs(made: Ma
     assert told["states"]["chief-0"] == "running"
 
 
+def test_a_run_that_has_not_started_a_task_says_so(made: MadeUp) -> None:
+    """While `up` fetches the data or builds the image, and after a failure of that."""
+    made.run.record.unlink()
+    made.states = {}
+    one = Feed(made.site, "demo")
+    assert "or is about to start" in messages(one.look())["run"]["none"]
+    made.run.outcome.write_text('{"success": false, "message": "no data"}')
+    told = messages(one.look())["run"]["none"]
+    assert "no task of demo has started" in told and told.endswith(": failed: no data")
+
+
 def test_an_unreadable_run_is_reported(made: MadeUp) -> None:
     made.run.record.write_text("{}")
     assert "cannot be read" in messages(Feed(made.site, "demo").look())["run"]["none"]
