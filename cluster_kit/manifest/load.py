@@ -222,7 +222,7 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
     value = to_toml(MASK) if is_secret else _short(detail.get("input"))
     kind, key = detail["type"], dotted(key_path)
     if kind == "missing":
-        known = {"format": 1, "name": "my-cluster"}
+        known: dict[str, str | int] = {"format": 1, "name": "my-cluster"}
         example = ("add ", Setting(key, known[key])) if key in known else meaning(key_path, model)
         return Problem(key, "", "is required", example)
     if kind == "extra_forbidden":

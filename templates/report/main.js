@@ -4,7 +4,7 @@ const embedded = () => JSON.parse(document.getElementById("facts").textContent);
 
 // What the command line calls the end of a run, and the colour of that.
 function ending({ success, reason }) {
-  if (success === null || success === undefined) return ["no verdict yet", ""];
+  if (success === null || success === undefined) return ["no verdict", ""];
   if (success) return ["success", "good"];
   if (["stopped", "interrupted"].includes(reason)) return ["stopped", ""];
   return [reason && reason !== "failed" ? `failed: ${reason}` : "failed", "bad"];
@@ -16,7 +16,7 @@ function header(run) {
   const blame = verdict.blame && !verdict.message?.startsWith(`${verdict.blame} `) ? `${verdict.blame}: ${verdict.message}` : verdict.message;
   return element("header", {},
     element("h1", {}, `${run.cluster} `, element("span", { class: `badge ${colour}` }, word)),
-    element("p", { class: "soft" }, `run ${run.run}, ${new Date(run.began * 1000).toLocaleString()}, ${took(run)}, ${run.tasks.length} tasks`),
+    element("p", { class: "soft" }, `run ${run.run}, ${new Date(run.began * 1000).toLocaleString()}, ${took(run)}, ${counted(run.tasks.length, "task")}`),
     verdict.decided ? element("p", {}, `Decided: ${verdict.decided}`) : null,
     blame ? element("pre", { class: "message" }, blame) : null,
     verdict.last_words ? element("div", {}, element("h3", {}, "Last words"), element("pre", {}, verdict.last_words)) : null,
@@ -60,12 +60,12 @@ function scaling(run) {
   const short = (value) => (value === null ? "–" : value >= 100 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3));
   const rows = found.points.map((one) => [right(String(one.workers)), right(short(one.speed)), right(one.low === one.high ? "" : `${short(one.low)} … ${short(one.high)}`),
     right(one.efficiency === null ? "–" : `${Math.round(one.efficiency * 100)} %`)]);
-  const limits = found.points.filter((one) => one.limit).map((one) => element("li", {}, `${one.workers} workers: ${one.limit}`));
-  const unit = `${found.unit}/s`;
+  const limits = found.points.filter((one) => one.limit).map((one) => element("li", {}, `${counted(one.workers, "worker")}: ${one.limit}`));
+  const unit = `${found.unit}/s`, same = run.tasks.some((task) => task.role === "ps") ? "ps and links" : "links";
   return element("div", {}, rows.length ? table(["workers", unit, "from … to", "efficiency"], rows) : null,
     limits.length ? element("div", {}, element("p", {}, "What limits"), element("ul", {}, ...limits)) : null,
     found.why ? element("p", { class: "soft" }, `No prediction${rows.length ? " beyond that" : ""}: ${found.why}`) : null,
-    rows.length ? element("p", { class: "soft" }, `Predicted from this run, with the same ps and links; cluster-kit predict ${run.cluster}/${run.run} takes other ones.`) : null);
+    rows.length ? element("p", { class: "soft" }, `Predicted from this run, with the same ${same}; cluster-kit predict ${run.cluster}/${run.run} takes other ones.`) : null);
 }
 
 function howItWasRun(run) {

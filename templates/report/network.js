@@ -75,7 +75,7 @@ function picture(whole) {
   const edges = run.traffic.filter((edge) => places.has(edge.sender) && places.has(edge.receiver)).map((edge, at) => drawEdge(edge, places, largest, at < 12 ? taken : null));
   const above = Math.ceil(Math.max(0, ...taken.map((box) => -box.top).filter(Number.isFinite)));
   const nodes = run.tasks.map((task) => drawNode(task, places.get(task.name), (task.of || [task]).some((one) => one.name === run.verdict.blame)));
-  return drawn("svg", { width, height: height + above, style: `max-width: 100%; min-width: ${Math.round(width * 0.7)}px; height: auto`, viewBox: `0 ${-above} ${width} ${height + above}`, role: "group", "aria-label": `The cluster ${run.cluster}: ${whole.tasks.length} tasks on ${run.subnet}`, class: "network" },
+  return drawn("svg", { width, height: height + above, style: `max-width: 100%; min-width: ${Math.round(width * 0.7)}px; height: auto`, viewBox: `0 ${-above} ${width} ${height + above}`, role: "group", "aria-label": `The cluster ${run.cluster}: ${counted(whole.tasks.length, "task")} on ${run.subnet}`, class: "network" },
     ...edges.map(([line]) => line), ...nodes, ...edges.map(([, text]) => text).filter(Boolean));
 }
 
@@ -83,7 +83,7 @@ function drawNode(task, { x, y, width }, blamed) {
   const gpus = task.gpus.length ? `GPU ${task.gpus.join(", ")}` : "no GPU";
   const fits = gpus.length <= 9 ? gpus : task.gpus.length === 1 ? "1 GPU" : `${task.gpus.length} GPUs`;
   const words = task.of ? `${task.name}${task.leads ? ", one leads" : ""}\n${task.of.map((one) => `${one.name} ${one.ip}`).slice(0, 20).join("\n")}${task.count > 20 ? "\n…" : ""}`
-    : `${task.name} (${task.role}${task.leads ? ", leads" : ""})\n${task.ip}\n${gpus}\nexit code ${task.exit_code ?? "–"}, restarts ${task.restarts ?? 0}`;
+    : `${task.name} (${task.role}${task.leads ? ", leads" : ""})\n${task.ip}\n${gpus}\nexit code ${task.exit_code ?? "–"}, restarts ${task.restarts ?? "–"}`;
   return explained(drawn("g", { class: `node${blamed ? " blamed" : ""}`, tabindex: 0, role: "img", "aria-label": words },
     drawn("rect", { x, y, width, height: NODE.height, rx: 6 }),
     drawn("text", { x: x + 10, y: y + 19, "font-weight": 600 }, task.name + (task.leads ? " ★" : "")),
@@ -141,6 +141,6 @@ function roomFor(width, curve, above, places, taken) {
 
 function trafficTable(run) {
   const rows = run.traffic.map((edge) => [edge.sender, edge.receiver, right(bytes(edge.bytes)), right(`${bytes(edge.bps)}/s`)]);
-  if (!rows.length) return element("p", { class: "soft" }, "Who sent whom how much was not recorded.");
+  if (!rows.length) return element("p", { class: "soft" }, "It is not known who sent whom how much.");
   return element("details", {}, element("summary", { class: "soft" }, "who sent whom how much"), table(["from", "to", "sent", "while anything was sent"], rows));
 }

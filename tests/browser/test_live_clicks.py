@@ -88,6 +88,12 @@ def test_all_clusters_and_runs_are_one_click_away(browser: Any, made: MadeUp, ur
         made.new_run("run-2")
         made.begin()
         see(one, "#up", f"{len(made.cluster.tasks)} running")
+        made.states = dict.fromkeys(made.states, "exited")
+        see(one, "#past", "not running")
+        made.lost = True
+        see(one, "#trouble", "is not known")
+        assert one.page.locator("#none").count() == 0
+        made.lost = False
         one.page.set_viewport_size({"width": 390, "height": 844})
         table = "e => e.closest('.scroll').scrollWidth <= e.closest('.scroll').clientWidth"
         assert one.page.locator("#past table").evaluate(table), "a verdict is cut off on a phone"
@@ -96,5 +102,5 @@ def test_all_clusters_and_runs_are_one_click_away(browser: Any, made: MadeUp, ur
         one.page.locator("#logs").scroll_into_view_if_needed()
         see(one, ".log", "saved")
         one.page.locator("#cluster a", has_text="log").first.click()
-        see(one, "#logs [role=status]", "1 lines")
+        see(one, "#logs [role=status]", "1 line")
         stays_here(one)

@@ -54,8 +54,8 @@ function logSection(cluster) {
     while (log.childElementCount > MOST_SHOWN) log.firstElementChild.remove();
     if (bottom) log.scrollTop = log.scrollHeight;
     if (state.next === "" || found.lines.length) {
-      const left = found.left_out ? `, ${found.left_out} older ones are left out` : "";
-      told.textContent = log.childElementCount ? `${log.childElementCount} lines${left}` : search.value ? "no line has that" : "nothing yet";
+      const left = found.left_out ? `; left out: ${counted(found.left_out, "older line")}` : "";
+      told.textContent = log.childElementCount ? `${counted(log.childElementCount, "line")}${left}` : search.value ? "no line has that" : "no line";
     }
     state.next = found.next;
   }

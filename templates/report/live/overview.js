@@ -1,12 +1,16 @@
 "use strict";
 // All clusters that are up, and past runs.
-function clusters(found) {
+function clusters(found, trouble) {
+  if (trouble) return null;
   if (!found.length) return element("p", { id: "none" }, "No cluster is up: `cluster-kit up quickstart` runs one, and it appears here.");
   const rows = found.map((one) => [
     element("a", { href: linked(`/cluster/${encodeURIComponent(one.name)}`) }, one.name), right(String(one.tasks)),
     Object.entries(one.states).map(([state, count]) => `${count} ${state}`).join(", ")]);
   return table(["cluster", "tasks", "containers"], rows);
 }
+
+// A cluster that was stopped is up, and does not run.
+const goes = (states) => (Object.keys(states).some((state) => !["exited", "dead"].includes(state)) ? "running" : "not running");
 
 function runs(found, up) {
   const first = new Set();
@@ -16,7 +20,7 @@ function runs(found, up) {
   const rows = found.map((one) => {
     const now = goesOn(one), path = now ? `/cluster/${encodeURIComponent(one.cluster)}` : `/run/${encodeURIComponent(one.cluster)}/${encodeURIComponent(one.run)}`;
     first.add(one.cluster);
-    return [element("a", { href: linked(path) }, `${one.cluster} ${one.run}`), one.began, now ? "running" : word(one), right(one.seconds === null ? "–" : seconds(one.seconds))];
+    return [element("a", { href: linked(path) }, `${one.cluster} ${one.run}`), one.began, now ? up.get(one.cluster) : word(one), right(one.seconds === null ? "–" : seconds(one.seconds))];
   });
   return table(["run", "began", "verdict", "took"], rows);
 }
@@ -24,7 +28,7 @@ function runs(found, up) {
 function showOverview(facts) {
   overview.replaceChildren(
     facts.trouble ? element("p", { class: "note", id: "trouble" }, `Which clusters are up is not known: ${facts.trouble}`) : "",
-    section("up", "Clusters that are up", clusters(facts.clusters)), section("past", "Runs", runs(facts.runs, new Set(facts.clusters.map((one) => one.name)))));
+    section("up", "Clusters that are up", clusters(facts.clusters, facts.trouble)), section("past", "Runs", runs(facts.runs, new Map(facts.clusters.map((one) => [one.name, goes(one.states)])))));
 }
 
 const overview = element("div");
