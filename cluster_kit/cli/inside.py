@@ -84,7 +84,7 @@ def remarks(facts: Mapping[str, Any]) -> Iterator[str]:
     if not any(row["runs"] for row in facts["tasks"].values()):
         later = "profile while it trains, or for longer (--seconds)"
         eager = "a step outside of a `tf.function` cannot be told from other work"
-        yield f"no step is seen in these {facts['seconds']:g} s: {eager if during else later}"
+        yield f"no step is seen in {facts['seconds']:g} s of trace: {eager if during else later}"
     if before and during is not None:
         change = 100 * (1 - during / before)
         slower = f"{change:.0f} % slower" if change >= 1 else "no slower"

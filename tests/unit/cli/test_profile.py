@@ -115,7 +115,7 @@ def test_a_trace_without_a_step_is_reported(cli: Cli, engine: FakeEngine) -> Non
     without = {**FACTS, "tasks": {"worker-0": {**ROW, "runs": 0}}}
     for during, why in ((0.0, "profile while it trains, or for longer"), (18.0, "a step outside")):
         engine.says = json.dumps({**without, "steps_per_s": {"before": 20.0, "during": during}})
-        assert f"no step is seen in these 2 s: {why}" in cli("profile", "demo").err
+        assert f"no step is seen in 2 s of trace: {why}" in cli("profile", "demo").err
 
 
 @pytest.mark.parametrize(
