@@ -154,7 +154,8 @@ class Absence:
     """Suppresses EngineErrors of its `with` blocks while the engine is unreachable for a limited
     time.
 
-    A block without an error ends the absence. Containers continue without their engine.
+    A block without an error ends the absence. Containers of a crashed engine continue without it;
+    one that is shut down usually ends them.
 
     Args:
         clock: measures the absence.
@@ -215,8 +216,7 @@ class Absence:
         if self._away_since is None:
             self._away_since, self.lost_at = self._clock.monotonic(), self._clock.time()
             self._tell(
-                f"{self._title} does not answer; the containers keep running without it, and it is "
-                f"waited for, up to {self._limit_s:g} s"
+                f"{self._title} does not answer: it is waited for, up to {self._limit_s:g} s"
             )
         if self._clock.monotonic() - self._away_since >= self._limit_s:
             raise _given_up(error, self._limit_s, self._title) from None

@@ -11,7 +11,10 @@ from tests.fakes.stage import Stage
 
 LONG = Life((*LEADS.steps[:4], prints(20.0, "late"), says(29.0, "metrics", test_accuracy=0.9),
              ends(30.0, 0, "finished")))  # fmt: skip
-GONE, BACK = "the Docker engine does not answer", "the Docker engine answers again"
+GONE, BACK = (
+    "the Docker engine does not answer: it is waited for",
+    "the Docker engine answers again",
+)
 
 
 def told_at(stage: Stage, words: str) -> list[float]:
