@@ -158,5 +158,6 @@ def _launch(
 def _nothing_there(name: str, directory: RunDirectory | None) -> UsageError:
     newest = f", and {directory.path} has no verdict" if directory else ""
     return UsageError(
-        f"no container of the cluster {name} is there{newest}", "start it with `cluster-kit up`"
+        f"no container of the cluster {name} is there{newest}",
+        f"start it with `cluster-kit up {name}`",
     )

@@ -124,7 +124,8 @@ def _there(engine: Engine, cluster: str) -> list[Container]:
     containers = engine.containers(cluster)
     if not containers:
         raise HostError(
-            f"no container of the cluster {cluster} is there", "start it with `cluster-kit up`"
+            f"no container of the cluster {cluster} is there",
+            f"start it with `cluster-kit up {cluster}`",
         )
     return containers
 

@@ -74,7 +74,7 @@ def task_of(engine: Engine, cluster: str, task: str) -> Container:
     if not containers:
         raise HostError(
             f"no task of {cluster} is running",
-            "start it with `cluster-kit up`; `cluster-kit status` shows what is up",
+            f"start it with `cluster-kit up {cluster}`; `cluster-kit status` shows what is up",
         )
     raise UsageError(f"{cluster} has no task {task}", proposal(task, known))
 
@@ -184,7 +184,7 @@ def profiled_tasks(
     if not containers:
         raise HostError(
             f"no task of {cluster} is running",
-            "start it with `cluster-kit up`; profile it while it trains",
+            f"start it with `cluster-kit up {cluster}`; profile it while it trains",
         )
     known = [one.name for one in containers if ROLES[one.role].trains]
     for task in tasks:

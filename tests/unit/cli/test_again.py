@@ -140,4 +140,4 @@ def test_a_missing_cluster_is_reported(verb: str, cli: Cli, stage: Stage) -> Non
     result = cli(verb, NAME)
     assert result.code == 3
     assert "no container of the cluster demo is there" in result.err
-    assert "start it with `cluster-kit up`" in result.err
+    assert "start it with `cluster-kit up demo`" in result.err

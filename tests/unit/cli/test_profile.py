@@ -122,7 +122,7 @@ def test_a_trace_without_a_step_is_reported(cli: Cli, engine: FakeEngine) -> Non
     ("arguments", "code", "message", "hint"),
     [
         (("gone",), 2, "no cluster `gone`", "there are: demo, ended"),
-        (("ended",), 3, "no task of ended is running", "start it with `cluster-kit up`"),
+        (("ended",), 3, "no task of ended is running", "start it with `cluster-kit up ended`"),
         (("demo", "worker-7"), 2, "demo has no task worker-7", "worker-0"),
         (("demo", "evaluator-0"), 2, "evaluator-0 has no TensorFlow server", "chief-0"),
         (("demo", "--seconds", "0"), 2, "--seconds 0: a profile takes more than 0", "2"),
