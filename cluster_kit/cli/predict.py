@@ -192,7 +192,7 @@ def predict_(
     question = Question(
         workers=counts(workers, "--workers", MOST_WORKERS)
         if workers
-        else _counts_of(found, WORKERS),
+        else _counts_of(found, WORKERS, backup),
         ps=counts(ps, "--ps", MOST_PS) if ps else PS,
         change=change,
         budget=budget,
@@ -402,9 +402,10 @@ def _write(profile: Profile, file: Path) -> None:
     say(f"written: {short(file.absolute())}")
 
 
-def _counts_of(profile: Profile, usual: tuple[int, ...]) -> tuple[int, ...]:
-    """The usual counts, and those that were measured."""
-    return tuple(sorted({*usual, *(row.workers for row in profile.measured)}))
+def _counts_of(profile: Profile, usual: tuple[int, ...], backup: int) -> tuple[int, ...]:
+    """The usual counts, and those that were measured, as far as they are more than `backup`."""
+    counts = {*usual, *(row.workers for row in profile.measured)}
+    return tuple(sorted(count for count in counts if count > backup)) or (backup + 1,)
 
 
 def _one_of(value: str | None, known: tuple[str, ...], option: str) -> str | None:

@@ -160,7 +160,7 @@ def _refuse(profile: Profile, question: Question) -> None:
     if change.backup >= min(question.workers):
         raise UsageError(
             f"--backup {change.backup} leaves no worker of {min(question.workers)}",
-            "give fewer backup workers than workers",
+            f"leave such counts out: --workers {change.backup + 1},{2 * change.backup + 2}",
         )
     failures = profile.failures
     if change.failures and (failures.checkpoint is None or failures.restart is None):

@@ -87,7 +87,8 @@ def _slowest(setup: Setup, share: float) -> Limit:
         else ("steps differ in length")
     )
     text = f"waiting for the slowest worker: {share:.0%} of a step, since {what}"
-    todo = "use backup workers (--backup 1), or asynchronous updates"
+    todo = f"use {'more ' * bool(setup.backup)}backup workers (--backup {setup.backup + 1}), or "
+    todo += "asynchronous updates"
     return Limit(SLOWEST, name, f"{text}; {todo}" if setup.way in PS_WAYS else text)
 
 
@@ -105,7 +106,10 @@ def _ring(setup: Setup, share: float) -> Limit:
     hops = 2 * (count - 1) * setup.latency
     if hops > 0.5 * ring_seconds(setup):
         text = f"latency: {2 * (count - 1)} hops of {setup.latency * 1e6:g} us in each step"
-        return Limit(LATENCY, "latency", f"{text}; use hosts with more devices, or `hierarchical`")
+        todo = "use hosts with more devices"
+        if setup.way == RING:  # its hops are those between all workers, wherever they are
+            todo = f"{todo} and --way hierarchical"
+        return Limit(LATENCY, "latency", f"{text}; {todo}")
     text = (
         f"the all-reduce: {moved:.2f} times {size(setup.bytes)} pass {slowest}"
         f" ({speed(rates[slowest])}), {share:.0%} of a step"

@@ -119,7 +119,9 @@ def test_other_limits_are_named() -> None:
     name, text = limit(8, way="ring", machines={"bandwidth": "1gbit"})
     assert name == "all-reduce each host's link"
     assert "1.75 times 100 MB pass each host's link (1 Gbit/s)" in text
-    assert limit(64, way="ring", variable=TINY, machines={"latency": "1s"})[0] == "latency latency"
+    for way, todo in (("ring", "and --way hierarchical"), ("hierarchical", "more devices")):
+        kind, text = limit(64, way=way, variable=TINY, machines={"latency": "1s"})
+        assert kind == "latency latency" and text.endswith(todo)
 
 
 def test_how_many_ps_are_enough_and_why() -> None:
@@ -309,8 +311,9 @@ def test_a_row_that_the_links_cannot_move_is_refused() -> None:
 def test_impossible_questions_are_refused() -> None:
     with pytest.raises(UsageError, match="only synchronous ps have backup workers"):
         asked(4, change=Change(backup=1))
-    with pytest.raises(UsageError, match="leaves no worker of 4"):
+    with pytest.raises(UsageError, match="leaves no worker of 4") as refused:
         asked(4, change=Change(backup=4, way="sync-ps"))
+    assert "--workers 5,10" in refused.value.hint
     with pytest.raises(UsageError, match="4096 workers and 1024 ps: too much to simulate"):
         predict(profile(), Question((4096,), (1024,)))
     with pytest.raises(UsageError, match="12 points with up to 4096 workers: too much"):

@@ -84,6 +84,9 @@ def test_every_option_reaches_the_question(cli: Cli, file: Path) -> None:
     ):  # fmt: skip
         assert speed(*option) < usual, option
     assert speed("--ps-on", "beside") != usual
+    usual_counts = ("predict", str(file), "--ps", "1", "--steps", "20", "--json")
+    said = cli(*usual_counts, "--way", "sync-ps", "--backup", "1")
+    assert [point["workers"] for point in json.loads(said.out)["points"]][:2] == [2, 4]
     said = cli(*base, "--budget", "4")
     assert json.loads(said.out)["advice"][-1].startswith("4 machines: ")
 
