@@ -376,6 +376,8 @@ def last_run(runs: Path) -> RunDirectory:
         raise UsageError(f"nothing to resume: {runs} holds no run", f"{AFRESH} first")
     _refuse_anothers(newest)
     run = _prepared(newest.path)
+    if not (runs / "latest").is_dir():  # the run that it pointed at was moved away
+        _point_latest(runs, run.path.name)
     ignore_in_git(runs.parent)  # an older kit has not
     return run
 

@@ -90,6 +90,15 @@ def test_the_last_run_is_continued(tmp_path: Path) -> None:
     assert last_run(tmp_path).path == newest.path
 
 
+def test_latest_points_at_the_continued_run_after_the_newest_was_moved_away(
+    tmp_path: Path,
+) -> None:
+    older = new_run(tmp_path, NOW)
+    new_run(tmp_path, NOW.replace(hour=11)).path.rename(tmp_path.parent / "archive")
+    assert last_run(tmp_path).path == older.path
+    assert (tmp_path / "latest").resolve() == older.path
+
+
 def test_a_resumed_run_of_an_older_kit_is_hidden_from_git(tmp_path: Path) -> None:
     new_run(tmp_path / "runs" / "demo", NOW)
     (tmp_path / "runs" / ".gitignore").unlink()
