@@ -44,6 +44,7 @@ from cluster_kit.run.history import PastRun, merged, newest_run, run_named, save
 from cluster_kit.run.run_directory import run_of, unjudged
 from cluster_kit.run.verdict import KILLED, crashed
 from cluster_kit.show.task_table import facts_of, line_of, remarks, status_table
+from cluster_kit.show.view import last_state
 from cluster_kit.util.masking import masked
 from cluster_kit.util.paths import command, is_file
 from cluster_kit.util.terminal import harmless, in_json
@@ -285,7 +286,8 @@ def _saved_logs(cluster: str, tasks: list[str]) -> dict[str, Iterator[str]]:
 
 def _print_line(task: str, text: str) -> None:
     text = text.removeprefix(f"{task}: ")  # so that Compose's logs name it, too
-    out.print(Text.assemble((f"{task:>12} ", "cyan"), harmless(text)), soft_wrap=True)
+    shown = last_state(harmless(text))
+    out.print(Text.assemble((f"{task:>12} ", "cyan"), shown), soft_wrap=True)
 
 
 def _print_json_line(task: str, stamped: str) -> None:

@@ -15,6 +15,7 @@ from cluster_kit.observe.logs import follow_logs
 from cluster_kit.platforms.engine import ContainerSummary, Engine
 from cluster_kit.run.history import Line, merged, saved_logs
 from cluster_kit.serve.site import Site
+from cluster_kit.show.view import last_state
 from cluster_kit.util.nearest import proposal
 from cluster_kit.util.terminal import harmless
 
@@ -46,7 +47,7 @@ class Log:
             raise EngineError("this log is not read any more")  # this ends the thread
         at, _, text = stamped.partition(" ")
         self._count += 1
-        line = Line(at, task, harmless(text)[:LONGEST])
+        line = Line(at, task, last_state(harmless(text))[:LONGEST])
         if len(self._lines) == MOST_LINES:
             self._forget()
         self._lines.append((self._count, line))
@@ -146,7 +147,7 @@ def _answer(
     newest: deque[Line] = deque()
     for one in lines:
         if wanted in one.text.casefold():
-            newest.append(replace(one, text=one.text[:LONGEST]))
+            newest.append(replace(one, text=last_state(one.text)[:LONGEST]))
             characters += len(newest[-1].text)
             count += 1
         while len(newest) > MOST_SENT or characters > MOST_CHARACTERS:

@@ -30,9 +30,7 @@ def visible(line: str) -> str:
     text = harmless(line)
     if NATIVE.match(text):
         return ""
-    if "\r" in text or "\b" in text:
-        text = _last_state(_SPLIT.sub("\ufffd", text))
-    text = text.expandtabs()
+    text = last_state(text).expandtabs()
     return "".join(c for c in text if c.isprintable()).rstrip()
 
 
@@ -51,11 +49,13 @@ _SPLIT = re.compile("\ufffd{2,}")
 """What is left of a character that Docker split between two pieces of a line."""
 
 
-def _last_state(text: str) -> str:
+def last_state(text: str) -> str:
     """The text of a line after carriage returns and backspaces have overwritten parts of it."""
+    if "\r" not in text and "\b" not in text:
+        return text
     shown: list[str] = []
     cursor = 0
-    for character in text:
+    for character in _SPLIT.sub("\ufffd", text):
         if character == "\r":
             cursor = 0
         elif character == "\b":

@@ -27,12 +27,12 @@ def test_logs_of_an_ended_cluster_are_those_of_its_newest_run(cli: Cli, root: Pa
     assert result.code == 0
     assert [line.split() for line in result.out.splitlines()] == [
         ["chief-0", "first"],
-        ["ps-0", "10%20%"],
+        ["ps-0", "20%"],
         ["chief-0", "4"],
     ]
     assert "runs/demo/20250301-100000, ended" in result.err
     assert "these are its logs" in result.err
-    assert cli("logs", "demo", "ps-0").out.split() == ["ps-0", "10%20%"]
+    assert cli("logs", "demo", "ps-0").out.split() == ["ps-0", "20%"], "a bar's last state"
     found = json.loads(cli("logs", "demo", "ps-0", "--json").out)
     assert found == [{"time": "2025-03-01T10:00:03.0Z", "task": "ps-0", "text": "10%\r20%"}]
     assert "there are: chief-0, ps-0" in cli("logs", "demo", "worker-0").err
@@ -46,7 +46,7 @@ def test_logs_of_a_run_are_named_by_its_directory_or_as_runs_lists_it(
     copied = shutil.copytree(root / "runs/demo/20250301-100000", root / "copied")
     for name in (str(copied), "demo/20250301-100000"):
         result = cli("logs", name, "ps-0")
-        assert (result.code, result.out.split(), result.err) == (0, ["ps-0", "10%20%"], "")
+        assert (result.code, result.out.split(), result.err) == (0, ["ps-0", "20%"], "")
     assert "there are: chief-0, ps-0" in cli("logs", "demo/20250301-100000", "worker-0").err
 
 
@@ -55,7 +55,7 @@ def test_the_last_lines_of_each_task(
 ) -> None:
     ran(root, success=True)
     shown = cli("logs", "demo", "--tail", "1").out
-    assert [line.split() for line in shown.splitlines()] == [["ps-0", "10%20%"], ["chief-0", "4"]]
+    assert [line.split() for line in shown.splitlines()] == [["ps-0", "20%"], ["chief-0", "4"]]
     assert cli("logs", "demo", "-n", "0").out == ""
     engine.up["demo"] = [container("ps-0", id="b")]
     two = ("2025-03-01T10:00:00.5Z one", "2025-03-01T10:00:01.5Z ps-0: two")

@@ -39,6 +39,14 @@ def test_logs_of_all_tasks_are_merged_by_time(made: MadeUp) -> None:
     assert told[:2] == ["chief-0: begins", "worker-0: a worker"], "and steer no terminal"
 
 
+def test_a_progress_bar_is_sent_in_its_last_state(made: MadeUp) -> None:
+    made.said["chief-0"] = ["\r  0%\r 50%\r100%"]
+    read = Logs(made.site).read
+    assert texts(read("demo", "", "chief-0", "", "")) == ["chief-0: 100%"]
+    made.over()
+    assert texts(read("demo", made.run.path.name, "chief-0", "", "")) == ["chief-0: 100%"]
+
+
 def test_one_stream_serves_all_pages(made: MadeUp) -> None:
     all_ = Logs(made.site)
     for _ in range(3):
