@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,7 +190,9 @@ class Group(TyperGroup):
         if unknown and not ctx.resilient_parsing:  # as a shell completes a line
             if "list" in known and is_directory(here().runs(args[0])):
                 return super().resolve_command(ctx, ["list", *args])
-            near = "" if args[0] == "help" else _meant(args[0]) or did_you_mean(args[0], known)
+            near = (
+                "" if args[0] == "help" else _meant(args[0], known) or did_you_mean(args[0], known)
+            )
             raise UsageError(
                 f"no such verb: {args[0]}", f"{near}`{ctx.command_path} --help` lists all"
             )
@@ -199,13 +201,19 @@ class Group(TyperGroup):
         return name, command, words
 
 
-def _meant(name: str) -> str:
-    """``did you mean `runs diff`? `` for a verb that is below another word, else "".
+_REMOVE = ("prune", "down")
+_ELSEWHERE = {
+    "run": ("up",), "kill": ("down",), "rm": _REMOVE, "remove": _REMOVE, "delete": _REMOVE,
+}  # fmt: skip
+"""Verbs by the names that other programs have for them, and that look like others or like none."""
 
-    It is `up` for `run`, which runs clusters elsewhere, and looks like `runs`.
-    """
-    if name == "run":
-        return "did you mean `up`? "
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """``did you mean `runs diff`? `` for a verb that is below another word, or for one of `known`
+    that has the name elsewhere; else ""."""
+    for verb in _ELSEWHERE.get(name, ()):
+        if verb in known:
+            return f"did you mean `{verb}`? "
     load_all()
     for group in app.registered_groups:
         verbs = group.typer_instance.registered_commands if group.typer_instance else []
@@ -260,6 +268,9 @@ class Verbs(Group):
 ERRORS = ("NoSuchOption", "UsageError", "MissingParameter", "BadParameter", "BadOptionUsage")
 """Names of typer's classes, whose module depends on its version."""
 
+REPEAT = ("--watch", "-w")
+"""What others have to show their state again and again; `up --watch` is something else."""
+
 OF_PROGRAM = "; the program's own are one word: `--args '{}'`"
 
 
@@ -309,6 +320,8 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
         near = f"did you mean `{similar}`? " if similar and not key else ""
         if "--set" in known and not near and (key := key or _key_of(name, least)):
             near = f"`--set {key}=…` sets a key of the manifest; "
+        if name in REPEAT and command.endswith((" status", " ps")):
+            near = f"`watch {command}` repeats it; "
         if not near and "--args" not in known and (verbs := _verbs_with(name, command)):
             near = f"{', '.join(verbs)} {'has' if len(verbs) == 1 else 'have'} it; "
         hint = f"{near}`{command} --help` lists all"
@@ -337,12 +350,14 @@ def _key_of(option: str, least: float | None = None) -> str:
     """The key of the manifest that an unknown option such as `--gpu-check` means, for a key of
     roles that of the workers; "" if none. `least` is that of `nearest`; None: no similar key."""
     # Imported only after a mistake.
-    from cluster_kit.manifest.load import OTHER_NAMES
+    from cluster_kit.manifest.load import OTHER_NAMES, keys_in
     from cluster_kit.manifest.schema import Limits, Manifest
 
     keys = {key: f"role.worker.{key}" for key in Limits.model_fields}
     keys |= {key: f"{keys[key]}.NAME" for key in ("environment", "ulimits")}
     keys |= {key: key for key in Manifest.model_fields}
+    keys |= {key: f"{key}.KEY" for key in keys if keys_in([key], Manifest)}
+    keys |= {"deadline": "deadline.job", "timeout": "deadline.job"}
     word = option.lstrip("-").replace("-", "_")
     word = OTHER_NAMES.get(word, word)
     if word in keys or least is None:

@@ -179,6 +179,12 @@ def takes_text(key_path: Sequence[str], model: type[Manifest]) -> bool:
     return any(str in (one, getattr(one, "__origin__", None)) for one in kinds)
 
 
+def keys_in(key_path: Sequence[str], model: type[Manifest]) -> list[str]:
+    """The keys of a table; [] for any other key, and for a table whose keys are names."""
+    table = None if takes_text(key_path, model) else _table([*key_path, ""], model)
+    return sorted(table.model_fields) if table else []
+
+
 def _inside(annotation: Any) -> Any:
     """The model in a key's type, which may be annotated, or one type of a union; None if none."""
     if get_origin(annotation) is Annotated:
@@ -241,6 +247,8 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
         hint = ("write ", Setting(key, _words(detail["input"])))
     elif kind == "list_type" and homes(model).get(key) == f"as [[{key}]]":
         hint = f"write it as [[{key}]]"
+    elif kind in ("dict_type", "model_type") and (keys := keys_in(key_path, model)):
+        hint = f"{hint}; its keys are {', '.join(f'{key}.{one}' for one in keys)}"
     elif kind == "int_type" and key in ROLES and isinstance(detail.get("input"), Mapping):
         hint = f"{key} is the number of its tasks: write their limits as [role.{key}]"
     if key_path[-1] == "secrets" and isinstance(detail.get("input"), Mapping):

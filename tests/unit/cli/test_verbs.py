@@ -85,6 +85,9 @@ def test_verbose_is_accepted_before_and_after_a_verb(words: tuple[str, ...], cli
         (("image", "build", "--quit"), "option: --quit", "--quiet"),
         (("stauts",), "verb: stauts", "status"),
         (("stat",), "verb: stat", "status"),
+        (("kill", "demo"), "verb: kill", "down"),
+        (("rm", "demo"), "verb: rm", "down"),
+        (("runs", "rm", "demo"), "verb: rm", "prune"),
     ],
 )
 def test_a_mistyped_verb_or_option_is_answered_with_the_nearest(
@@ -93,6 +96,12 @@ def test_a_mistyped_verb_or_option_is_answered_with_the_nearest(
     result = cli(*words)
     assert result.code == 2
     assert f"error: no such {wrong}\n  → did you mean `{meant}`?" in result.err
+
+
+def test_a_status_that_is_to_repeat_itself_is_not_sent_to_runs_that_do(cli: Cli) -> None:
+    for option in ("--watch", "-w"):
+        err = cli("status", option).err
+        assert "→ `watch cluster-kit status` repeats it" in err and "up` has" not in err
 
 
 @pytest.mark.parametrize("option", ["--steps", "--learning-rate", "--batch"])
@@ -110,6 +119,9 @@ def test_an_option_of_the_program_is_told_to_be_one_of_args(option: str, cli: Cl
         ("--ports", "role.worker.ports"),
         ("--port", "port"),
         ("--retry", "retries"),
+        ("--deadline", "deadline.job"),
+        ("--timeout", "deadline.job"),
+        ("--network", "network.KEY"),
     ],
 )
 def test_an_option_with_the_name_of_a_key_leads_to_that_key(

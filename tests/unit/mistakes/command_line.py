@@ -58,7 +58,7 @@ MISTAKES: dict[str, CommandLine] = {
     ),
     "a table set to a number": (
         (*RENDER, "--set", "deadline=5"), "--set deadline = 5", "must be a table",
-        "How long",
+        "How long things may take; its keys are deadline.engine",
     ),
     "a limit in a role's number": (
         (*RENDER, "--set", "worker.memory=1g"), "--set worker", "must be a whole number",
