@@ -58,7 +58,9 @@ class TomlStyle:
         return key
 
     def setting(self, setting: Setting, key_path: str) -> str:
-        return f"`{setting.key.rpartition('.')[2]} = {to_toml(setting.value)}`"
+        table, _, key = setting.key.rpartition(".")
+        where = f" under [{table}]" if table and table != key_path.rpartition(".")[0] else ""
+        return f"`{key} = {to_toml(setting.value)}`{where}"
 
 
 TOML_STYLE = TomlStyle()

@@ -16,13 +16,15 @@ from cluster_kit.manifest.command_line import CommandLine
         (Setting("worker", 2), "`worker = 2`"),
         (Setting("share_gpus", True), "`share_gpus = true`"),
         (Setting("style", "all-tasks"), '`style = "all-tasks"`'),
-        (Setting("deadline.start", 30), "`start = 30`"),
-        (Setting("role.worker.cpus", 0.5), "`cpus = 0.5`"),
+        (Setting("deadline.start", 30), "`start = 30` under [deadline]"),
+        (Setting("role.worker.cpus", 0.5), "`cpus = 0.5` under [role.worker]"),
         (Setting("gpus", ("0", "1")), '`gpus = ["0", "1"]`'),
     ],
 )
 def test_a_setting_is_written_as_toml(setting: Setting, told: str) -> None:
     assert Problem("x", "", "rule", ("write ", setting, "!")).hint_text() == f"write {told}!"
+    beside = Problem(setting.key, "", "rule", (setting,)).hint_text()
+    assert beside == told.partition(" under")[0]
 
 
 def test_a_problem_has_place_value_rule_and_hint() -> None:
