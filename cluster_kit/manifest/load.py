@@ -124,7 +124,9 @@ def nearest_key(key_path: Sequence[str], model: type[Manifest], value: object = 
     singular = key_path[-1].removesuffix("s")
     plural = isinstance(value, Mapping) or key_path[-1] not in homes(model)
     of_this = plural and singular in known
-    near = singular if of_this else other or _similar(key_path[-1], known, homes(model))
+    # What tasks can have elsewhere is of no use to a sidecar.
+    elsewhere = () if key_path[0] == "sidecar" else homes(model)
+    near = singular if of_this else other or _similar(key_path[-1], known, elsewhere)
     if near is None:
         return f"known keys: {', '.join(known)}"
     question = "" if near == key_path[-1] else f"did you mean `{near}`?"

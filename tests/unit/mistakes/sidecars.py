@@ -38,7 +38,7 @@ MISTAKES = {
     ),
     "sidecar with a limit of tasks": (
         '[sidecar.board]\nimage = "redis:7"\nshm_size = "1g"',
-        "sidecar.board.shm_size", '"1g"', "no such key", "write it under [role.worker]",
+        "sidecar.board.shm_size", '"1g"', "no such key", "known keys: command, entrypoint",
     ),
     "sidecar with the kit's variable": (
         ONE + 'environment = { TF_CONFIG = "{}" }',
@@ -82,7 +82,7 @@ MISTAKES = {
     ),
     "sidecar's mount with roles": (
         ONE + '[[sidecar.metrics.mount]]\nsource = "."\ntarget = "/x"\nroles = ["ps"]',
-        "sidecar.metrics.mount.0.roles", '["ps"]', "no such key", "write it under [[mount]]",
+        "sidecar.metrics.mount.0.roles", '["ps"]', "no such key", "known keys: read_only",
     ),
     "sidecar in a small subnet": (
         'subnet = "172.28.0.0/26"\n' + ONE,
