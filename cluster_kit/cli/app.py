@@ -298,7 +298,8 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
             given = usage_error.ctx.params if usage_error.ctx else {}
             args = given.get("args") or ""
             begun = str(args[-1]) if isinstance(args, list) else str(args)
-            quoted = OF_PROGRAM.format("…") if "--args" in known else ""
+            takes = "--args" in known and type(error).__name__ in ("UsageError", "BadOptionUsage")
+            quoted = OF_PROGRAM.format("…") if takes else ""
             if begun:
                 quoted = f"; write several words in quotes: `--args '{begun} …'`"
             if given.get("sets") and not begun:

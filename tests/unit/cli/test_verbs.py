@@ -110,6 +110,11 @@ def test_an_option_of_the_program_is_told_to_be_one_of_args(option: str, cli: Cl
     assert f"`--args '{option} …'`" in result.err and "did you mean" not in result.err
 
 
+def test_the_programs_options_are_no_answer_to_a_missing_one(cli: Cli) -> None:
+    missing = cli("image", "push").err
+    assert "missing option '--to'" in missing and "--args" not in missing
+
+
 @pytest.mark.parametrize(
     ("option", "key"),
     [
