@@ -275,7 +275,7 @@ def _refuse_restarted(name: str, entries: Sequence[Entry], trainers: Sequence[st
     again = [task for task in trainers if started[task] > 1]
     if again:
         raise UsageError(
-            f"{name}: {', '.join(again)} was started again during the training, so that its steps "
+            f"{name}: started again during the training: {', '.join(again)}; the steps after that "
             "do not show an undisturbed speed",
             "measure a run without a drill and without restarts",
         )
@@ -991,7 +991,7 @@ def _overlap(runs: Sequence[Figures]) -> float | None:
 
 def _source(runs: Sequence[Figures]) -> str:
     parts = [
-        f"{run.name}: {run.workers} workers"
+        f"{run.name}: {run.workers} worker{'s' if run.workers > 1 else ''}"
         + (f", {run.ps} ps" if run.ps else "")
         + f", {run.steps:.0f} steps in {run.seconds:.0f} s"
         for run in runs

@@ -99,7 +99,7 @@ def recorded(
 
 def test_a_worker_that_was_started_again_shows_no_undisturbed_speed() -> None:
     again = [as_entry("worker-1", at, "start", {"attempt": 1}) for at in (0.5, 30.0)]
-    with pytest.raises(UsageError, match="worker-1 was started again during the training"):
+    with pytest.raises(UsageError, match="started again during the training: worker-1;"):
         figures_of(*recorded(limited(), more=again))
     at_the_end = [
         as_entry("chief-0", 61.0, "end", {"exit_code": 6}),

@@ -44,7 +44,7 @@ def test_a_crash_because_of_a_stop_is_excused(tmp_path: Path):
     assert stops.excused("worker-10 was lost") == "worker-10 was lost"
     assert stops.excuses == 0
     excused = stops.excused("ps-0 was lost; worker-1 was lost")
-    assert excused == "ps-0 was lost; worker-1 was lost (worker-1 was stopped from outside)"
+    assert excused == "ps-0 was lost; worker-1 was lost (stopped from outside: worker-1)"
     assert stops.excuses == 1
     stops._began += 100
     assert stops.excused("worker-1 was lost") == "worker-1 was lost"
@@ -101,5 +101,5 @@ def test_the_leaders_program_restarts_without_using_up_a_retry(
     (retry,) = [e for e in found if e["event"] == "retry"]
     # On a busy machine it is silent for some seconds before it has ended, which is reported, too.
     silent = r"(; worker-1 was silent for \d+ s)?"
-    excused = rf"worker-1 was lost{silent} \(worker-1 was stopped from outside\)"
+    excused = rf"worker-1 was lost{silent} \(stopped from outside: worker-1\)"
     assert re.fullmatch(excused, retry["reason"])

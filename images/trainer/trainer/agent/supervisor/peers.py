@@ -485,4 +485,4 @@ class Stops:
         if not names:
             return crash
         self.excuses += 1
-        return f"{crash} ({', '.join(dict.fromkeys(names))} was stopped from outside)"
+        return f"{crash} (stopped from outside: {', '.join(dict.fromkeys(names))})"
