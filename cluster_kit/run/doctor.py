@@ -214,7 +214,7 @@ def check_subnet(facts: HostFacts, cluster: Cluster | None) -> Check:
     for network in facts.networks:
         if network.cluster != cluster.name and network.subnet.overlaps(cluster.subnet):
             finding = f"{cluster.subnet} overlaps {network.subnet} of {network.owner}"
-            hint = 'remove that network, or set another `subnet`, or `subnet = "auto"`'
+            hint = 'set another `subnet`, or `subnet = "auto"`'
             return Check("subnet", "fail", finding, hint)
     return Check("subnet", "ok", f"{cluster.subnet} is free")
 
@@ -361,9 +361,12 @@ def check_ports(cluster: Cluster | None) -> list[Check]:
     if not ports or _is_elsewhere():
         return []
     addresses = ", ".join(f"{LOOPBACK}:{port.host}" for _, port in ports)
-    taken = [f"{LOOPBACK}:{port.host} ({name})" for name, port in ports if is_taken(port.host)]
+    taken = [f"{LOOPBACK}:{port.host} (for {name})" for name, port in ports if is_taken(port.host)]
     if taken:
-        hint = "end the program that listens there, or publish another port of this host in `ports`"
+        hint = (
+            "end the program or the cluster that listens there, or publish another port of this "
+            "host in `ports`"
+        )
         return [Check("ports", "fail", f"taken: {', '.join(taken)}", hint)]
     return [Check("ports", "ok", f"free: {addresses}")]
 
@@ -476,7 +479,7 @@ def _disk(host: Host, root: str, cluster: Cluster | None) -> Check:
         return Check("disk", "ok", "the engine's disk is not visible from here")
     free = shutil.disk_usage(path).free
     needed = DISK_TO_RUN if cluster is None or _built(host, cluster) else DISK_TO_BUILD
-    text = f"{free / 2**30:.0f} GiB free in {root}"
+    text = f"{free / 2**30:.1f} GiB free in {root}"  # 0.9 are not the 1 that it needs
     if free < needed:
         hint = f"needs {needed / 2**30:.0f} GiB: free space on the disk (docker system prune)"
         return Check("disk", "fail", text, hint)

@@ -176,6 +176,12 @@ def test_a_disk_that_cannot_be_read_is_not_judged(says: Says) -> None:
     assert checks(says, replace(WELL, engine_root="/nowhere"))["disk"].state == "ok"
 
 
+def test_a_disk_with_nearly_enough_space_is_not_said_to_have_enough(says: Says) -> None:
+    says.free = 95 * GIB // 100
+    disk = checks(says)["disk"]
+    assert disk.found.startswith("0.9 GiB free") and disk.hint.startswith("needs 1 GiB")
+
+
 @pytest.mark.parametrize(
     ("version", "state"),
     [("4.3.1", "warn"), ("5.4.0-dev", "warn"), ("4.2.0", "fail"), ("", "fail")],

@@ -23,8 +23,9 @@ def listening() -> Iterator[int]:
 
 
 def test_a_port_in_use_is_reported_before_the_start(stage: Stage, listening: int) -> None:
-    with pytest.raises(HostError, match=f"taken: 127.0.0.1:{listening} \\(chief-0\\)") as told:
+    with pytest.raises(HostError, match=f"taken: 127.0.0.1:{listening} \\(for chief-0\\)") as told:
         stage.up(role={"chief": {"ports": [f"{listening}:80"]}})
+    assert "or the cluster that listens" in told.value.hint
     assert "publish another port" in told.value.hint
     assert stage.is_clean()
 
