@@ -109,10 +109,14 @@ def push(
 ) -> None:
     """Copy a manifest's image to other engines, without a registry."""
     pushing.check_targets(to)
-    name = prepare_locked(
+    cluster = prepare_locked(
         current_host(), request, here(), current_host().engine_or_none(), say
-    ).cluster.image
-    done = pushing.push(current_host(), name, to, _unsaid if json_ else say)
+    ).cluster
+    name = cluster.image
+    absent = f"`cluster-kit image build {request.manifest}` makes it"
+    if not cluster.image_is_built:
+        absent = f"`docker pull {name}`, or build it"
+    done = pushing.push(current_host(), name, to, _unsaid if json_ else say, absent)
     if json_:
         print_json([{"image": name, **result.as_json()} for result in done])
     pushing.refuse_if_failed(done, name)

@@ -53,16 +53,18 @@ def check_targets(targets: Sequence[str]) -> None:
 
 
 def push(
-    host: Host, image: str, targets: Sequence[str], say: Callable[[str], None]
+    host: Host, image: str, targets: Sequence[str], say: Callable[[str], None], absent: str = ""
 ) -> list[Pushed]:
     """Copy an image to each of these engines that lacks it; a failure does not stop the others.
 
+    Args:
+        absent: the hint if this host's engine does not have the image.
     Raises:
         EngineError: this host's engine does not have the image.
     """
     here = _ask(host, [], image)
     if isinstance(here, str) and NO_IMAGE in here:
-        raise EngineError(f"{image} is not here: {here}", "`cluster-kit image build` makes it")
+        raise EngineError(f"{image} is not here: {here}", absent)
     if isinstance(here, str):
         raise EngineError(f"this host's engine: {here}", f"{HERE} (`docker context show`: which)")
     done = []

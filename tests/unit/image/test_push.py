@@ -149,5 +149,10 @@ def test_the_verb_passes_its_arguments(
     engines.refuses["b"] = "broken"
     told = cli("image", "push", "demo", "--to", "b")
     assert told.code == 4 and "b: broken" in told.err
+    engines.images[""] = NONE
+    kits = cli("image", "push", "demo", "--to", "b").err
+    assert "`cluster-kit image build demo` makes it" in kits
+    own = cli("image", "push", "demo", "--to", "b", "--set", "image=mine:1").err
+    assert "mine:1 is not here" in own and "`docker pull mine:1`" in own
     assert cli("image", "push", "demo").code == 2
     assert cli("image", "push", "demo", "--to", "http://b").code == 2
