@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,14 +139,16 @@ def settings(program: Path, sources: Sequence[Source], arguments: Sequence[str])
 
 
 def _syntax_hint(fault: Fault, hint: str) -> Hint:
-    rule = f"not valid Python: {fault.message}"
-    return Hint("program", fault.line, rule, hint or "fix the line", fault.location)
+    here = ".".join(map(str, sys.version_info[:2]))
+    rule = f"not valid Python {here}: {fault.message}"
+    hint = hint or "fix the line, if the image has no newer Python"
+    return Hint("program", fault.line, rule, hint, fault.location)
 
 
 def _version_hint(fault: Fault) -> Hint:
     oldest = ".".join(map(str, style.OLDEST_PYTHON))
-    rule = f"the image's Python is {oldest}, unless you chose another base: {fault.message}"
-    hint = f"write it in a form that Python {oldest} accepts"
+    rule = f"the kit's image has Python {oldest}, which does not accept this: {fault.message}"
+    hint = f"write it in a form that Python {oldest} accepts, if that is the image's"
     return Hint("program", fault.line, rule, hint, fault.location)
 
 

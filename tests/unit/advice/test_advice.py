@@ -160,7 +160,8 @@ def test_a_text_that_is_not_python_is_named_with_its_line(tmp_path: Path) -> Non
     """If it is certain, `inputs` refuses the program; the uncertain cases are tested here."""
     (hint,) = hints("x = 1\nfor x in\n", tmp_path)
     assert (hint.location, hint.what) == ("train.py:2", "for x in")
-    assert "not valid Python" in hint.rule
+    assert "not valid Python 3." in hint.rule  # an image can have a newer one
+    assert str(hint.fix) == "fix the line, if the image has no newer Python"
 
 
 def test_a_broken_module_beside_the_program_is_named_too(tmp_path: Path) -> None:
