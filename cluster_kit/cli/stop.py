@@ -106,7 +106,7 @@ def _down(name: str | None, engine: Engine, *, json_: bool) -> None:
             say(f"nothing to remove: no cluster {cluster} is up (up: {running})")
         return
     whose = _whose(engine, cluster)
-    count = take_down(current_host(), engine, cluster)
+    count = take_down(current_host(), engine, cluster, say=say)
     if json_:
         print_json({"cluster": cluster, "removed": count})
     else:

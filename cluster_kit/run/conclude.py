@@ -423,7 +423,7 @@ def _saved(
     with failures:
         save_events(directory, seen.events)
     notes = [_resumed(run)] if run.resumed else []
-    notes += [f"{name}: the engine did not give its log" for name in lacking]
+    notes += [_without_log(name) for name in lacking]
     notes += parts.make("sidecars", lambda: sidecar_notes(containers, verdict.blame), [])
     notes += companions.note_of(run, cluster) if kept else []
     least = replace(
@@ -467,12 +467,17 @@ def _saved(
     with failures:
         outcome.write(directory)
 
-    def save_all_logs() -> None:
+    def save_all_logs() -> list[str]:
         with failures:
-            save_logs(directory, run.engine, containers, mask)
+            return save_logs(directory, run.engine, containers, mask)
+        return []
 
-    parts.make("logs", save_all_logs, None)
-    return replace(outcome, notes=[*noted, *parts.notes])
+    lost = [name for name in parts.make("logs", save_all_logs, list[str]()) if name not in lacking]
+    return replace(outcome, notes=[*noted, *parts.notes, *map(_without_log, lost)])
+
+
+def _without_log(task: str) -> str:
+    return f"{task}: the engine did not give its log"
 
 
 def _resumed(run: Run) -> str:

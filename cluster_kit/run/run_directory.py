@@ -253,9 +253,14 @@ def without_log(engine: Engine, containers: Sequence[Container]) -> list[str]:
             return True
         return False
 
+    return _names_of(containers, lacks)
+
+
+def _names_of(containers: Sequence[Container], which: Callable[[Container], bool]) -> list[str]:
+    """The names of the containers for which a function returns True, called for some at once."""
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        lacking = list(pool.map(lacks, containers))
-    return [c.name for c, lacks_it in zip(containers, lacking, strict=True) if lacks_it]
+        found = list(pool.map(which, containers))
+    return [container.name for container, is_one in zip(containers, found, strict=True) if is_one]
 
 
 def last_lines(
@@ -280,21 +285,23 @@ def last_lines(
 
 def save_logs(
     run: RunDirectory, engine: Engine, containers: Sequence[Container], mask: Mask = str
-) -> None:
+) -> list[str]:
     """Save the logs that the engine still has; raises OSError.
 
-    A resumed run appends to the files of the run that it continues. Lines that were saved before
-    are skipped.
+    Returns the names of the tasks whose log it does not return. A resumed run appends to the files
+    of the run that it continues; lines that were saved before are skipped.
     """
 
-    def save(container: Container) -> None:
-        with contextlib.suppress(EngineError):
+    def lacks(container: Container) -> bool:
+        try:
             save_log(
                 run.logs / f"{container.name}.log", lambda: log_lines(engine, container, mask=mask)
             )
+        except EngineError:
+            return True
+        return False
 
-    with ThreadPoolExecutor(_PARALLEL) as pool:
-        list(pool.map(save, containers))
+    return _names_of(containers, lacks)
 
 
 def save_log(path: Path, read: Callable[[], Iterator[str]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Callable
 
 from rich.console import Console
 
@@ -19,16 +20,25 @@ from cluster_kit.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-SAVES_S = 15.0
-"""Seconds that the watching process gets to judge the cluster and to save its logs."""
+SAVES_S = 120.0
+"""Seconds that the watching process gets to judge the cluster and to save its logs: a million lines
+take half a minute."""
+SAYS_S = 3.0
 POLL_S = 0.2
 
 
-def take_down(host: Host, engine: Engine, name: str, request: str = user_requests.DOWN) -> int:
+def take_down(
+    host: Host,
+    engine: Engine,
+    name: str,
+    request: str = user_requests.DOWN,
+    say: Callable[[str], object] = log.debug,
+) -> int:
     """Stop and remove a cluster; return the number of its containers.
 
     Args:
         request: what the run records as the reason (`user_requests`).
+        say: gets a line if the process that watches the cluster takes long.
     Raises:
         EngineError: the engine cannot remove it, or does not answer.
     """
@@ -43,8 +53,13 @@ def take_down(host: Host, engine: Engine, name: str, request: str = user_request
             )
     if is_claimed(host, engine, name):
         engine.stop(name)
-        until = host.clock.monotonic() + SAVES_S
-        while host.clock.monotonic() < until and is_claimed(host, engine, name):
+        began, is_said = host.clock.monotonic(), False
+        while (passed := host.clock.monotonic() - began) < SAVES_S and is_claimed(
+            host, engine, name
+        ):
+            if passed > SAYS_S and not is_said:
+                say(f"{name}: the process that watches it saves its logs (at most {SAVES_S:.0f} s)")
+                is_said = True
             host.clock.sleep(POLL_S)
     elif containers and unjudged(containers):
         from cluster_kit.run.attach import attach  # this import takes a third of the time of `down`

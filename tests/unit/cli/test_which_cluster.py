@@ -47,7 +47,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Engine:
         one.done.append(f"exec {command[-2]}")
         return 0
 
-    monkeypatch.setattr(stop, "take_down", lambda _host, engine, name: engine.remove(name))
+    monkeypatch.setattr(stop, "take_down", lambda _, engine, name, **__: engine.remove(name))
     machine.connects(lambda: one)
     machine.starts(hand_over=hand_over)
     return one

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.errors import EngineError
+from cluster_kit.run import run_directory
 from cluster_kit.run import take_down as taking_down
 from cluster_kit.run.take_down import take_down
 from cluster_kit.this_host import SystemClock
@@ -59,6 +61,30 @@ def test_a_run_that_is_taken_down_was_stopped_and_no_task_is_blamed(
     assert stage.saved() == outcome.as_json()
     assert "half way" in (stage.directory.logs / "chief-0.log").read_text()
     assert stage.is_clean()
+
+
+def test_down_says_that_it_waits_for_logs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million lines take half a minute."""
+    for name, value in (("SAVES_S", 0.1), ("SAYS_S", 0.01), ("POLL_S", 0.02)):
+        monkeypatch.setattr(taking_down, name, value)
+    monkeypatch.setattr(taking_down, "is_claimed", lambda *_: True)
+    stage.detach({"chief-0": [LONG]})
+    said: list[str] = []
+    host = replace(stage.host, clock=OtherTerminal(stage))
+    assert take_down(host, stage.engine, NAME, say=said.append) == 5
+    assert said == [f"{NAME}: the process that watches it saves its logs (at most 0 s)"]
+
+
+def test_a_log_that_was_removed_before_it_was_saved_is_noted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object, **__: object) -> None:
+        raise EngineError("no such container")
+
+    monkeypatch.setattr(run_directory, "save_log", lost)
+    outcome = stage.up({"chief-0": [LEADS]})
+    assert outcome.success and "chief-0: the engine did not give its log" in outcome.notes
+    assert stage.saved()["notes"] == outcome.notes
 
 
 def test_a_run_with_keep_loses_its_containers_nevertheless(stage: Stage, downs: list[int]) -> None:
