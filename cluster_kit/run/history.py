@@ -314,7 +314,7 @@ def difference(first: Run, second: Run) -> Difference:
     before, after = _hashes(first), _hashes(second)
     changes = [
         *_changed("program", before, after),
-        *_changed("cluster", _cluster(first), _cluster(second)),
+        *_changed("cluster", *_clusters(first, second)),
         *_changed("verdict", {"verdict": first.verdict}, {"verdict": second.verdict}),
         *_changed("metric", _metrics(first), _metrics(second)),
         *_changed("seconds", first.timings, second.timings),
@@ -401,6 +401,16 @@ def _changed(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
             yield Change(what, name, before.get(name), after.get(name))
 
 
+def _clusters(first: Run, second: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values of both clusters, without the kit if they have two versions of TensorFlow: the
+    kit's hash is one of its image, too."""
+    before, after = _cluster(first), _cluster(second)
+    if before.get("tensorflow") != after.get("tensorflow"):
+        before.pop("kit", None)
+        after.pop("kit", None)
+    return before, after
+
+
 def _cluster(run: Run) -> dict[str, Any]:
     """The values of run.json to compare two clusters by; addresses are left out."""
     try:
@@ -417,6 +427,7 @@ def _cluster(run: Run) -> dict[str, Any]:
         return {
             **counts,
             "image": cluster["image"],
+            "tensorflow": cluster.get("tensorflow") or None,
             "kit": origin.get("kit", ""),
             "program": "; ".join(programs),
             "data": mounted.get(data, data.rpartition("/")[2]),

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tarfile
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from rich.console import Console
 from cluster_kit.cli import runs
 from cluster_kit.host import Moment
 from cluster_kit.observe import user_requests
+from cluster_kit.resolved import Origin
 from cluster_kit.run.known_secrets import Known
 from cluster_kit.run.run_directory import Record, write_record
 from cluster_kit.workspace import RunDirectory, new_run
@@ -251,6 +253,19 @@ def test_diff_of_two_programs_names_files_that_exist(cli: Cli, root: Path) -> No
         "the_two.py",
         "three.py",
     ]
+
+
+@pytest.mark.parametrize(("version", "told"), [("2.17", ["tensorflow"]), ("", ["kit"])])
+def test_diff_of_two_versions_of_tensorflow_does_not_say_that_the_kit_differs(
+    version: str, told: list[str], cli: Cli, root: Path
+) -> None:
+    """Its hash is made from the images' tags, too."""
+    for hour, kit, tensorflow in ((9, "aaaaaaaa", ""), (10, "bbbbbbbb", version)):
+        of = replace(cluster(), origin=replace(Origin(), kit=kit), tensorflow=tensorflow)
+        record = Record("id", of, Moment(0.0, 0.0, ""), 100.0, {}, {}, {})
+        write_record(saved(root, hour), record)
+    facts = json.loads(cli("runs", "diff", "demo/20261122-090000", "demo", "--json").out)
+    assert [one["name"] for one in facts["changes"] if one["what"] == "cluster"] == told
 
 
 def test_diff_shows_changes_of_the_users_override_file(cli: Cli, root: Path) -> None:
