@@ -90,6 +90,8 @@ def missing_package_hint(words: str, caller: KeyStyle = TOML_STYLE) -> str:
     return hint_text(_package_hint(match), caller) if match else ""
 
 
+_RESUME = "; `--resume` (make: RESUME=1) continues, if the program has saved a checkpoint"
+
 _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintText]], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), advice)
     for pattern, advice in (
@@ -409,6 +411,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
                 "if it hangs, `cluster-kit stacks` shows where, while it is up; if it needs longer,"
                 " raise `deadline.job`: ",
                 Setting("deadline.job", "2h", for_once=True),
+                _RESUME,
             ),
         ),
         (
@@ -416,6 +419,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             (
                 "if it needs longer, raise `deadline.job`: ",
                 Setting("deadline.job", "2h", for_once=True),
+                _RESUME,
             ),
         ),
         (

@@ -587,7 +587,7 @@ KNOWN_ERRORS = [
         "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server",
         "the task has a server already",
     ),
-    ("the program was still running after 40 s; where each task stands is in", "`deadline.job`"),
+    ("the program was still running after 40 s; where each task stands is in", "; `--resume` ("),
     (
         "the program was still running after 99 s; where each task stands is in stacks/ of the "
         "output; the last step was 60 s before",
