@@ -97,9 +97,10 @@ def _view(
     state, exit_code = State.of_engine(container.state), container.exit_code
     newest_figures: dict[str, Any] = {}
     for entry in entries:
-        if entry.time >= anew and "own_steps" in newest_figures:
-            anew, newest_figures = math.inf, {**newest_figures, "own_steps": None}
-            newest_figures.pop("steps_before", None)
+        if entry.time >= anew:
+            anew = math.inf
+            for of_the_program_before in ("own_steps", "steps_before"):
+                newest_figures.pop(of_the_program_before, None)
         if entry.time >= container.started - CLOCK_SLACK_S:
             state = state_after(state, entry)
             if state is State.ENDED and exit_code in GOOD_CODES:

@@ -77,11 +77,18 @@ def test_a_program_that_begins_again_trains_no_more_and_neither_do_its_servers()
         assert [view.state for view in views] == ["running", "ready", "ready"]
         assert [view.shown_speed for view in views] == [None] * 3
         assert [view.shown_step for view in views] == [40, None, None]
-    reports.append((5.0, "worker-0", "step", {"own_steps": 2, "steps_per_s": 9.0}))
-    story = story.says(*reports[-1][:3], **reports[-1][3])
-    entries = [as_entry(name, time, event, about) for time, name, event, about in reports]
-    again = [story.seen.tasks["worker-0"], from_containers(boxes, entries)[1]]
-    assert [(view.state, view.all_own_steps) for view in again] == [("training", 2)] * 2
+    last: list[tuple[float, str, str, dict[str, Any]]] = [
+        (5.0, "worker-0", "step", {"own_steps": 2, "steps_per_s": 9.0}),
+        (6.0, "worker-0", "end", {"exit_code": 0}),
+    ]
+    for report in last:
+        reports.append(report)
+        story = story.says(*report[:3], **report[3])
+        entries = [as_entry(name, time, event, about) for time, name, event, about in reports]
+        without_the_first = [entry for entry in entries if entry.time != 2]
+        again = [from_containers(boxes, read)[1] for read in (entries, without_the_first)]
+        again.append(story.seen.tasks["worker-0"])
+        assert [(view.state, view.all_own_steps) for view in again] == [("training", 2)] * 3
 
 
 def test_a_task_that_starts_again_has_no_speed() -> None:
