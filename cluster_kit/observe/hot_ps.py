@@ -49,6 +49,8 @@ FAT = 0.5
 """The minimum share of its ps's bytes that makes a variable the cause."""
 ALL_OF_IT = 0.9
 """With a larger share, a further ps would get nearly as many bytes."""
+SMALLEST_SPLIT = 2 * 256 * 1024
+"""The bytes from which MinSizePartitioner, whose smallest part has 256 KiB, splits a variable."""
 MOST_VARIABLES, MOST_WORDS, MOST_TURNS, MOST_SHOWN, LONGEST_NAME = 1_000, 12, 2_000, 3, 60
 MOST_LETTERS = 300
 """The maximum number of characters of a variable's name that are kept, from its end."""
@@ -265,6 +267,8 @@ class Loads:
         is_fat = f"{bounded(variable)} is {share:.0%} of {name}'s bytes"
         if not self.own or _PART.search(variable):
             return f"{is_fat}: {more}"
+        if self.variables[name][variable] < SMALLEST_SPLIT:
+            return is_fat if share >= ALL_OF_IT else f"{is_fat}: {more}"
         shards = max(2, len(self.ps))
         tool = f"`MinSizePartitioner(max_shards={shards})`" if self.coordinated else "a partitioner"
         return f"{is_fat}: split it ({tool})" + ("" if share >= ALL_OF_IT else f" or {more}")

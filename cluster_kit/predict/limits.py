@@ -198,7 +198,7 @@ def _why(profile: Profile, setup: Setup, ps: int, busy: Load) -> tuple[str, str]
     todo, helps = _more_ps(profile, setup, busy)
     if shard.share >= FAT and not shard.is_part:
         fat = f"{shard.largest} is {shard.share:.0%} of its bytes"
-        if profile.placement == "split":
+        if profile.placement == "split" or shard.is_small:
             return fat, todo
         over = " over several ps" if len(setup.shards) == 1 else ""
         alone = shard.share >= ALL_OF_IT or not helps

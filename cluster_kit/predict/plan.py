@@ -29,8 +29,8 @@ class Shard:
     """What one ps holds: bytes sent to and received from one worker in a step, and its size.
 
     `tensors` is how many variables, or parts of variables, travel.
-    `largest` is the variable that is most of them, with its bytes in both directions; a part of a
-    split variable has `is_part`.
+    `largest` is the variable that is most of them, with its bytes in both directions. A part of a
+    split variable has `is_part`; `is_small` is a whole one that a partitioner leaves whole.
     """
 
     pull: float
@@ -39,6 +39,7 @@ class Shard:
     largest: str = ""
     largest_bytes: float = 0.0
     is_part: bool = False
+    is_small: bool = False
     tensors: int = 0
 
     @property
@@ -272,6 +273,7 @@ class _Piece:
     push: float
     ps: int | None = None
     is_part: bool = False
+    is_small: bool = False
 
 
 @functools.lru_cache(maxsize=512)
@@ -307,7 +309,16 @@ def _shards(
         if piece.pull + piece.push > largest[at].pull + largest[at].push:
             largest[at] = piece
     return tuple(
-        Shard(p, q, size, one.name, one.pull * pull + one.push * push, one.is_part, count)
+        Shard(
+            p,
+            q,
+            size,
+            one.name,
+            one.pull * pull + one.push * push,
+            one.is_part,
+            one.is_small,
+            count,
+        )
         for p, q, size, one, count in zip(pulls, pushes, sizes, largest, tensors, strict=True)
     )
 
@@ -320,9 +331,10 @@ def _pieces(variables: tuple[Variable, ...], most: int, min_shard: int) -> Itera
     """
     for variable in variables:
         size = float(variable.size)
-        parts = max(1, min(most, int(size // max(1, min_shard))))
+        possible = max(1, int(size // max(1, min_shard)))
         if variable.shape is not None:
-            parts = max(1, min(parts, max(variable.shape, default=1)))
+            possible = min(possible, max(1, max(variable.shape, default=1)))
+        parts = min(most, possible)
         for number in range(variable.count):
             name = variable.name if variable.count == 1 else f"{variable.name}_{number}"
             for part in range(parts):
@@ -333,6 +345,7 @@ def _pieces(variables: tuple[Variable, ...], most: int, min_shard: int) -> Itera
                     variable.pushed / parts,
                     variable.ps,
                     parts > 1,
+                    possible == 1,
                 )
 
 

@@ -162,8 +162,14 @@ def test_only_the_leaders_placement_counts() -> None:
 
 
 def test_the_fix_depends_on_the_program() -> None:
-    only = [{"name": "kernel", "on": "ps-0", "bytes": 5}]
-    split = [{"name": "kernel/part_0", "on": "ps-0", "bytes": 5}]
+    only = [{"name": "kernel", "on": "ps-0", "bytes": 524_288}]
+    split = [{"name": "kernel/part_0", "on": "ps-0", "bytes": 262_144}]
+    small = [{"name": "kernel", "on": "ps-0", "bytes": 524_287}]
+    assert said_of(HOT, placement=small)[0].startswith("kernel is 100% of ps-0's bytes; ps-0 ")
+    small.append({"name": "bias", "on": "ps-0", "bytes": 200_000})
+    assert said_of(HOT, placement=small)[0].startswith(
+        "kernel is 72% of ps-0's bytes: use 3 ps (`ps = 3`); "
+    )
     assert said_of(HOT, placement=only)[0].startswith(
         "kernel is 100% of ps-0's bytes: split it (`MinSizePartitioner(max_shards=2)`); "
     )

@@ -53,6 +53,9 @@ def test_the_ps_with_the_fat_variable_is_named_with_what_to_do() -> None:
     assert f"features/kernel is 74% of its bytes; {split}" in text
     name, text = limit(32, variable=variables, placement="split")
     assert "features/kernel is 74% of its bytes; use" in text
+    small = {"min_shard": 38_000_000}  # a partitioner makes one part of it
+    name, text = limit(32, variable=variables, **small)
+    assert "features/kernel is 74% of its bytes; use" in text
 
 
 def test_as_many_ps_are_advised_as_make_the_busiest_cpu_of_a_ps_fast_enough() -> None:
