@@ -332,6 +332,12 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "as `validation_data`: the program that `cluster-kit new` writes has one",
         ),
         (
+            r"ValueError: When using a `tf\.keras\.utils\.experimental\.DatasetCreator`, `steps",
+            "under ParameterServerStrategy Keras does not count the steps, not even of arrays: "
+            "give `fit` its `steps_per_epoch` (of arrays: `len(x) // batch_size`) and, with a "
+            "validation, `validation_steps`; give `evaluate` its `steps`",
+        ),
+        (
             r"Unable to parse tensor proto",
             "a worker cannot use a data set that the chief has created: create it inside the "
             "function that create_per_worker_dataset (or DatasetCreator) gets",

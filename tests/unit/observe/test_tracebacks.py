@@ -261,6 +261,12 @@ KNOWN_ERRORS = [
         "give `fit` and `evaluate` a `DatasetCreator`",
     ),
     (
+        "ValueError: When using a `tf.keras.utils.experimental.DatasetCreator`, `steps_per_epoch`, "
+        "`validation_steps`, `steps`, or `pss_evaluation_shards` argument must be provided in "
+        "`Model.fit`, `Model.evaluate`, or `Model.predict`.",
+        "give `fit` its `steps_per_epoch`",
+    ),
+    (
         "TypeError: int() argument must be a string, a bytes-like object or a real number, not "
         "'MirroredVariable'",
         "read its value by `.numpy()`",
