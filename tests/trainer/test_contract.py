@@ -64,7 +64,8 @@ def test_debugpy_is_at_the_path_of_the_contract():
 
 
 def test_the_commands_equal_those_of_the_usage():
-    assert " | ".join(interface.COMMANDS) == command.USAGE.partition("-m trainer ")[2]
+    usage = command.USAGE.splitlines()[0]
+    assert " | ".join(interface.COMMANDS) == usage.partition("-m trainer ")[2]
 
 
 def test_every_path_is_used_by_the_code():
