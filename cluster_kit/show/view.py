@@ -70,6 +70,9 @@ LONGEST = 500
 """Maximum characters of a task's line; the log has the rest."""
 
 
+_WORKS = (State.READY, State.TRAINING, State.SCORING, State.WAITING)
+
+
 class PlainView:
     """Prints lines as they arrive, and never redraws them."""
 
@@ -97,7 +100,8 @@ class PlainView:
             before = self._states.get(task.name, (State.CREATED, None, 0))
             if before == (State.SCORING, *now[1:]) and task.state is State.WAITING:
                 continue  # it alternates with each checkpoint: its scores are printed
-            if before != now:
+            has_failed = before[0] in _WORKS and now == (State.RUNNING, *before[1:])
+            if before != now and not has_failed:  # its next attempt, or its end, is printed
                 restarts = f", restart {task.restarts}" if task.restarts else ""
                 self._line(f"{task.name:>12}  {task.state_text}{restarts}  {task.ip}")
             self._states[task.name] = now

@@ -44,6 +44,19 @@ def test_an_evaluator_that_scores_and_waits_in_turn_is_one_line() -> None:
     assert [line.split()[1] for line in shown(on).splitlines()] == ["waiting", "scoring"]
 
 
+def test_a_program_that_has_failed_is_not_called_running_before_it_ends() -> None:
+    on = console()
+    seen = RunState.of(cluster()).with_event(Event(1.0, "start", "chief-0", None))
+    view = PlainView(on)
+    view.update(seen)
+    for event, about in (("step", {"step": 1}), ("failure", {"exit_code": 1})):
+        seen = seen.with_entry(as_entry("chief-0", 2.0, event, about))
+        view.update(seen)
+    view.update(seen.with_event(Event(3.0, "die", "chief-0", 1)))
+    states = [line.split()[1:3] for line in shown(on).splitlines()]
+    assert [state for state, _ in states] == ["running", "training", "ended"]
+
+
 def test_a_task_that_ran_out_of_memory_is_named_so() -> None:
     on, seen = console(), RunState.of(cluster())
     view = PlainView(on)
