@@ -6,7 +6,6 @@ import errno
 import os
 import shlex
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,9 +30,10 @@ from cluster_kit.run.history import (
     runs_of,
     size_of,
     to_prune,
+    verdicts_of,
 )
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.terminal import duration, figure, harmless, rounded
+from cluster_kit.util.terminal import duration, harmless, rounded
 from cluster_kit.util.untrusted import let_in
 from cluster_kit.workspace import here
 
@@ -41,16 +41,6 @@ runs = typer.Typer(cls=Group, help="Past runs: list, compare, prune.", invoke_wi
 app.add_typer(runs, name="runs")
 
 Cluster = Annotated[str, typer.Argument(help="Only the runs of this cluster.")]
-_SHOWN = (
-    "test_accuracy",
-    "validation_accuracy",
-    "map_50",
-    "accuracy",
-    "validation_loss",
-    "loss",
-    "updates",
-)
-"""Metrics; the list shows the first of these that a run has, else the first of its own."""
 JSON = "cluster-kit.runs.json"
 LEAST = 12
 """Minimum number of columns for a verdict: `failed, bla…`."""
@@ -98,26 +88,15 @@ def _lines(past_runs: list[Run], up: Mapping[str, str], width: int | None) -> It
     The state of a run without a verdict is never cut, since it ends with the command to continue.
     """
     rows = [("run", "time", "", "verdict", "bold")]
-    ended = [run for run in past_runs if run.outcome]
-    told = {
-        "program": {run.name: short(Path(run.program)) if run.program else "" for run in ended},
-        "args": {run.name: shlex.join(run.args) for run in ended},
-    }
-    kinds = {(run.cluster, key, texts[run.name]) for run in ended for key, texts in told.items()}
-    different = Counter((cluster, key) for cluster, key, _ in kinds)
+    verdicts = verdicts_of(past_runs)
     for run in past_runs:
         seconds = run.timings.get("total")
         took = duration(seconds) if isinstance(seconds, int | float) else "-"
         style = "green" if run.outcome.get("success") else "red"
         if not run.outcome or run.outcome.get("reason") in STOPPED:
             style = ""
-        verdict = harmless(run.verdict or up.get(run.name, "no verdict"))
-        if run.outcome.get("resumed"):
-            verdict = f"resumed, {verdict}"
-        for key, texts in told.items():
-            if different[run.cluster, key] > 1 and texts.get(run.name):
-                verdict = f"{verdict}, {key}: {harmless(texts[run.name])}"
-        rows.append((run.name, took, _figure(run), verdict, style))
+        verdict = harmless(verdicts[run.name] or up.get(run.name, "no verdict"))
+        rows.append((run.name, took, harmless(run.figure), verdict, style))
     names, times, figures = (max(cell_len(row[at]) for row in rows) for at in range(3))
     states = set(up.values())
     for name, took, shown, verdict, style in rows:
@@ -278,15 +257,6 @@ def _unwatched(containers: Sequence[Container]) -> str:
         return f"stopped: `cluster-kit start {cluster}` continues it"
     word = "ended, not judged" if has_ended(containers) else "up, unwatched"
     return f"{word}: `cluster-kit attach {cluster}`"
-
-
-def _figure(run: Run) -> str:
-    diverged = [name for name, value in run.metrics.items() if value is None]
-    for name in (*diverged, *_SHOWN, *run.metrics):
-        if isinstance(value := run.metrics.get(name, ""), int | float | None):
-            shown = figure(value if value is None else float(value))
-            return harmless(f"{name.replace('_', ' ')} {shown}")
-    return ""
 
 
 def _words(change: Change) -> tuple[str, ...]:

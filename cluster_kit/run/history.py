@@ -7,8 +7,10 @@ import glob
 import heapq
 import json
 import math
+import shlex
 import statistics
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,6 +57,16 @@ def newest_run(runs: Path) -> PastRun | None:
     return PastRun(run, verdict_of(outcome), ended) if isinstance(outcome, dict) else PastRun(run)
 
 
+_SHOWN = (
+    "test_accuracy",
+    "validation_accuracy",
+    "map_50",
+    "accuracy",
+    "validation_loss",
+    "loss",
+    "updates",
+)
+"""Metrics; a list of runs shows the first of these that a run has, else the first of its own."""
 STOPPED = ("stopped", "interrupted")
 """The reasons of runs that a user ended: they have not failed."""
 
@@ -217,6 +229,16 @@ class Run:
         return metrics if isinstance(metrics, dict) else {}
 
     @property
+    def figure(self) -> str:
+        """One of the metrics with its name, for a list of runs; "" if there is none."""
+        diverged = [name for name, value in self.metrics.items() if value is None]
+        for name in (*diverged, *_SHOWN, *self.metrics):
+            if isinstance(value := self.metrics.get(name, ""), int | float | None):
+                shown = figure(value if value is None else float(value))
+                return f"{name.replace('_', ' ')} {shown}"
+        return ""
+
+    @property
     def program(self) -> str:
         """The program, as the manifest of the run has it; "" if it is missing."""
         program = (_table(self.directory.manifest) or {}).get("program")
@@ -242,6 +264,28 @@ def runs_of(workspace: Workspace, cluster: str = "") -> list[Run]:
         if path.is_dir() and not path.is_symlink() and is_directory(path, "output")
     ]
     return sorted(runs, key=lambda run: (run.began or datetime.min, run.name), reverse=True)
+
+
+def verdicts_of(past_runs: Collection[Run]) -> dict[str, str]:
+    """The verdicts by the names of runs, "" for one that has none; with the program and its
+    arguments where ended runs of a cluster differ in them."""
+    ended = [run for run in past_runs if run.outcome]
+    told = {
+        "program": {run.name: _short(Path(run.program)) if run.program else "" for run in ended},
+        "args": {run.name: shlex.join(run.args) for run in ended},
+    }
+    kinds = {(run.cluster, key, texts[run.name]) for run in ended for key, texts in told.items()}
+    different = Counter((cluster, key) for cluster, key, _ in kinds)
+    verdicts = {run.name: run.verdict for run in past_runs}
+    for run in ended:
+        resumed = "resumed, " if run.outcome.get("resumed") else ""
+        kept = [
+            f", {key}: {texts[run.name]}"
+            for key, texts in told.items()
+            if different[run.cluster, key] > 1 and texts[run.name]
+        ]
+        verdicts[run.name] = f"{resumed}{run.verdict}{''.join(kept)}"
+    return verdicts
 
 
 def read_run(directory: RunDirectory) -> Run:
@@ -351,8 +395,10 @@ def _pairs(before: Collection[str], after: Collection[str]) -> list[tuple[str, s
 def _shown(file: Path) -> str:
     """A file as the head of a difference names it: relative to the current directory if it is below
     it; `/dev/null` if there is no such file."""
-    if not file.is_file():
-        return "/dev/null"
+    return _short(file) if file.is_file() else "/dev/null"
+
+
+def _short(file: Path) -> str:
     current = Path.cwd()
     return str(file.relative_to(current) if file.is_relative_to(current) else file)
 

@@ -13,7 +13,7 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.platforms.engine import SIDECAR
 from cluster_kit.report.page import DRAWS, document
-from cluster_kit.run.history import STOPPED, Run, newest_run, runs_of
+from cluster_kit.run.history import STOPPED, Run, newest_run, runs_of, verdicts_of
 from cluster_kit.run.run_directory import Record, read_record
 from cluster_kit.run.run_report import outcome_facts, saved_report, scaling_facts
 from cluster_kit.run.verdict import Reason
@@ -73,15 +73,18 @@ def overview(site: Site, runs: Sequence[dict[str, Any]] | None = None) -> dict[s
 
 def past_runs(site: Site) -> list[dict[str, Any]]:
     """The newest runs of this workspace, the newest first."""
-    return [_past(run) for run in runs_of(site.workspace)[:MOST_RUNS]]
+    newest = runs_of(site.workspace)[:MOST_RUNS]
+    verdicts = verdicts_of(newest)
+    return [_past(run, verdicts[run.name]) for run in newest]
 
 
-def _past(run: Run) -> dict[str, Any]:
+def _past(run: Run, verdict: str) -> dict[str, Any]:
     return {
         "cluster": run.cluster,
         "run": run.directory.path.name,
         "began": f"{run.began:%Y-%m-%d %H:%M:%S}" if run.began else "",
-        "verdict": run.verdict,
+        "metric": run.figure,
+        "verdict": verdict,
         "success": run.outcome.get("success"),
         "stopped": run.outcome.get("reason") in STOPPED,
         "seconds": run.timings.get("total"),

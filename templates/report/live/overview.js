@@ -20,9 +20,9 @@ function runs(found, up) {
   const rows = found.map((one) => {
     const now = goesOn(one), path = now ? `/cluster/${encodeURIComponent(one.cluster)}` : `/run/${encodeURIComponent(one.cluster)}/${encodeURIComponent(one.run)}`;
     first.add(one.cluster);
-    return [element("a", { href: linked(path) }, `${one.cluster} ${one.run}`), one.began, now ? up.get(one.cluster) : word(one), right(one.seconds === null ? "–" : seconds(one.seconds))];
+    return [element("a", { href: linked(path) }, `${one.cluster} ${one.run}`), one.began, one.metric, now ? up.get(one.cluster) : word(one), right(one.seconds === null ? "–" : seconds(one.seconds))];
   });
-  return table(["run", "began", "verdict", "took"], rows);
+  return table(["run", "began", "metric", "verdict", "took"], rows);
 }
 
 function showOverview(facts) {

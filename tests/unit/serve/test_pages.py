@@ -58,6 +58,22 @@ def test_a_run_that_a_user_stopped_is_not_shown_as_failed(
     assert (run["success"], run["stopped"]) == (False, stopped)
 
 
+def test_the_overview_tells_runs_apart_as_the_list_of_runs_does(made: MadeUp) -> None:
+    for fold in range(2):
+        if fold:
+            made.new_run("run-2")
+        made.over()
+        made.run.manifest.write_text(f'args = ["--fold", "{fold}"]\n')
+    facts = json.loads(made.run.outcome.read_text())
+    facts |= {"metrics": {"updates": 360, "loss": 0.25}, "resumed": True}
+    made.run.outcome.write_text(json.dumps(facts))
+    told = {(run["metric"], run["verdict"]) for run in overview(made.site)["runs"]}
+    assert told == {
+        ("a 1", "success, args: --fold 0"),
+        ("loss 0.25", "resumed, success, args: --fold 1"),
+    }
+
+
 def test_the_overview_is_sent_again_when_it_changes(
     made: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
