@@ -603,10 +603,23 @@ def _ended_early(seen: RunState, task: str) -> str:
 
 def retry_notes(seen: RunState) -> Iterator[tuple[float, str]]:
     """The time of each further attempt of the leader's program, and a line with its reason."""
+    ooms = [time for life in seen.lives_of(seen.leader) for time in life.ooms]
+    begun, code = 0.0, None
     for entry in seen.entries:
-        if isinstance(entry.event, Retry) and entry.task == seen.leader:
-            reason = entry.event.reason or "the reason is not known"
-            yield entry.time, f"the program of {seen.leader} was started again: {reason}"
+        match entry.event:
+            case _ if entry.task != seen.leader:
+                continue
+            case Start():
+                begun = entry.time
+            case Failure():
+                code = entry.event.exit_code
+            case Retry():
+                reason = entry.event.reason or "the reason is not known"
+                if code == KILLED and any(begun <= at <= entry.time for at in ooms):
+                    reason += " (out of memory)"
+                yield entry.time, f"the program of {seen.leader} was started again: {reason}"
+            case _:
+                pass
 
 
 def profile_notes(asked: ProfileAt | None, seen: RunState) -> Iterator[str]:

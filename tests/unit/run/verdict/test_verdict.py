@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cluster_kit.observe.user_requests import Asked
-from cluster_kit.run.verdict import all_notes, judge
+from cluster_kit.run.verdict import all_notes, judge, retry_notes
 from tests.make import cluster
 from tests.unit.stories import (
     CLUSTER,
@@ -232,6 +232,23 @@ def test_a_leader_whose_attempt_before_ran_out_of_memory_fails_by_itself() -> No
     assert judge(WITHOUT_CHIEF, story.seen, "ended").message == "ValueError: shapes differ"
     note = "worker-0 ran out of memory (raise its `memory` limit, if any), and was started again"
     assert all_notes(WITHOUT_CHIEF, story.seen) == [note]
+
+
+def test_the_note_of_a_leaders_attempt_says_that_it_ran_out_of_memory() -> None:
+    killed = "the program was killed by SIGKILL"
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .says(1, "worker-0", "start", attempt=1)
+        .oom(4, "worker-0")
+        .says(4.1, "worker-0", "failure", exit_code=137)
+        .says(4.2, "worker-0", "retry", attempt=2, reason=killed)
+        .says(4.3, "worker-0", "start", attempt=2)
+        .says(6, "worker-0", "failure", exit_code=137)
+        .says(6.1, "worker-0", "retry", attempt=3, reason=killed)
+    )
+    notes = [note for _, note in retry_notes(story.seen)]
+    again = f"the program of worker-0 was started again: {killed}"
+    assert notes == [f"{again} (out of memory)", again]
 
 
 @pytest.mark.parametrize("limit", ["1g", None])
