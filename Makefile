@@ -284,7 +284,7 @@ clean: ## Remove generated files of clusters, and caches; results, measurements 
 	@find cluster_kit images tests docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	@rm -f $(RENDERED:%=compose/*/%)
 	@find build -mindepth 1 -maxdepth 1 $(MEASURED:%=! -name %) -exec rm -rf {} + 2>/dev/null || true
-	@find build compose -mindepth 1 -type d -empty -delete 2>/dev/null || true
+	@find build compose -mindepth 1 -type d -empty ! -path '*/output/*' -delete 2>/dev/null || true
 
 .PHONY: help
 help:

@@ -44,11 +44,13 @@ def test_results_and_files_of_the_user_stay(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "compose" / "old" / "output").mkdir()
+    assets = tmp_path / "compose/mine/output/model/assets"  # part of a SavedModel, mostly empty
+    assets.mkdir()
     for _ in range(2):
         clean(tmp_path)
         assert [name for name in KEPT if not (tmp_path / name).is_file()] == []
         assert [name for name in MADE if (tmp_path / name).exists()] == []
-    assert not (tmp_path / "compose" / "old").exists()
+    assert assets.is_dir() and not (tmp_path / "compose" / "old").exists()
 
 
 def test_nothing_to_remove_is_no_error(tmp_path: Path) -> None:
