@@ -161,8 +161,10 @@ def _refuse_stale(rendered: Rendered) -> None:
     verb = "have" if len(sources) > 1 else "has"
     reasons = ["it was written with other options"] if other_options else []
     reasons += [f"{why} {verb} changed"] if sources else []
-    if not reasons or edited(rendered.old, rendered.text):
+    if edited(rendered.old, rendered.text):
         reasons.append("the file itself was edited")
+    elif not reasons:  # `up --debug` is no key of the manifest
+        reasons.append("it was written with other options")
     why = " and ".join(reasons)
     raise UsageError(
         f"{short(rendered.file)} is stale: {why if rendered.old != rendered.text else stale_file}",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_kit.platforms.rendered_file import with_content
 from cluster_kit.version import __version__
 from tests.fakes.hosts import Machine
 from tests.make import gpus, host
@@ -58,6 +59,14 @@ def test_check_recognizes_an_edited_file_and_one_of_an_older_kit(cli: Cli, root:
     older = text.replace(f"cluster-kit {__version__} wrote", "cluster-kit 0.0.9 wrote")
     (root / PORTABLE).write_text(re.sub("made of: manifest ........", "made of: manifest 0", older))
     assert stale(cli, "--portable") == "the kit has changed"
+
+
+def test_a_file_of_up_with_debug_was_not_edited(cli: Cli, root: Path) -> None:
+    """`--debug` is no key of the manifest, and not in the command of the file's header."""
+    cli("render", "demo")
+    file = root / "compose/demo/compose.yaml"
+    file.write_text(with_content(re.sub("# content .*\n", "", file.read_text()) + "x-debug: 1\n"))
+    assert stale(cli) == "it was written with other options"
 
 
 def test_an_edited_file_is_kept_when_it_is_rendered_again(cli: Cli, root: Path) -> None:
