@@ -40,7 +40,7 @@ from cluster_kit.platforms.rendered_file import Build
 from cluster_kit.programs import resolve
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.resolve import Inputs, without_trainer
-from cluster_kit.resolved import SECRETS, Cluster
+from cluster_kit.resolved import SECRETS, TRAINER, Cluster
 from cluster_kit.run.request import Request
 from cluster_kit.util.nearest import did_you_mean
 from cluster_kit.util.paths import CLONE
@@ -243,6 +243,8 @@ def prepare_again(host: Host, prepared: Prepared, engine: Engine) -> Prepared:
 
 HELP = ("--help", "-h")
 HELP_TIMEOUT_S = 120.0
+FOR_PROGRAMS = f"{TRAINER}/agent/injected/for_programs"
+"""The modules that tasks' programs can import, such as `cluster_kit_input`."""
 LONGEST_HELP = 1_000_000
 """Characters."""
 _USAGE = 2
@@ -337,9 +339,11 @@ def _run(host: Host, cluster: Cluster, program: str) -> Completed:
         if Path(mount.source).exists() and not mount.target.startswith(SECRETS)
     ]
     name = f"cluster-kit-help-{secrets.token_hex(4)}"
+    # An image of one's own can have a PYTHONPATH of its own, without which its programs do not run.
+    importable = [f"--env=PYTHONPATH={FOR_PROGRAMS}"] if cluster.variant is not None else []
     command = (
         *("docker", "run", *CONFINED, f"--name={name}", "--init", f"--user={cluster.user}", TMP),
-        *("--env=HOME=/tmp", *mounts, "--workdir=/tmp", "--entrypoint=python3"),
+        *("--env=HOME=/tmp", *importable, *mounts, "--workdir=/tmp", "--entrypoint=python3"),
         *(cluster.image, program, HELP[0]),
     )
     # A program that ignores signals would outlive the command.

@@ -127,6 +127,8 @@ def test_help_of_a_users_program_is_printed_in_its_image(
     [command] = parser.asked
     assert command[:3] == ("docker", "run", "--rm") and "--network=none" in command
     assert f"--volume={root}:/program:ro" in command
+    where = "images/trainer/trainer/agent/injected/for_programs"
+    assert f"--env=PYTHONPATH=/opt/{where.partition('/')[2]}" in command and (ROOT / where).is_dir()
     assert command[-2:] == ("/program/mine.py", "--help")
     assert f"--name={removed[0][-1]}" in command, "a program that hears no signal is removed"
     # Data that the first start fetches do not exist yet, and the engine would create a directory.
