@@ -317,9 +317,14 @@ def _what_is_mounted(words: str, mounts: Sequence[Mount]) -> str:
         if mount.target != PROGRAM and any(missing_below(words, mount.target)):
             inside = untrusted.files(Path(mount.source), deepest=1, most=_MOST_SEEN)
             names = sorted({"".join(one.name.partition("/")[:2]) for one in inside})
-            more = ", …" if len(names) > _FEW_FILES else ""
-            listed = f"{', '.join(names[:_FEW_FILES])}{more}"
-            return f"{mount.target} is {mount.source}, which has {listed}" if names else ""
+            if names:
+                more = ", …" if len(names) > _FEW_FILES else ""
+                listed = f"which has {', '.join(names[:_FEW_FILES])}{more}"
+            elif any(untrusted.files(Path(mount.source))):
+                return ""
+            else:
+                listed = "in which there is no file"
+            return f"{mount.target} is {mount.source}, {listed}"
     return ""
 
 

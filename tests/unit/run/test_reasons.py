@@ -60,6 +60,16 @@ def test_a_missing_data_file_has_a_hint_if_nothing_is_mounted(
     assert outcome.cure == (is_there if mounted else absent)
 
 
+def test_a_missing_data_file_has_a_hint_if_an_empty_directory_is_mounted(
+    stage: Stage, tmp_path: Path
+) -> None:
+    (data := tmp_path / "data" / "train").mkdir(parents=True)
+    missing = "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.npz'"
+    acting = {"chief-0": leader(ends(2.0, 1, "failed", missing))}
+    outcome = stage.up(acting, data=str(data.parent))
+    assert outcome.cure == f"/data is {data.parent}, in which there is no file"
+
+
 def test_a_missing_file_that_is_next_to_the_program_has_a_hint(
     stage: Stage, tmp_path: Path
 ) -> None:
