@@ -519,7 +519,7 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     a leader that ended and was started again, if the job then succeeded.
     """
     happened = [(silence.time, _silence(silence, seen)) for silence in heartbeats.all_of(seen)]
-    happened += [*retry_notes(seen), *absences.request_notes(seen)]
+    happened += [*retry_notes(cluster, seen), *absences.request_notes(seen)]
     in_order = Counter(note for _, note in sorted(happened, key=lambda pair: pair[0]))
     notes = [note if times == 1 else f"{note} ({times} times)" for note, times in in_order.items()]
     notes += absences.node_notes(seen)
@@ -601,8 +601,9 @@ def _ended_early(seen: RunState, task: str) -> str:
     return f"ended with exit code {code}{_meaning(seen, task, code)}"
 
 
-def retry_notes(seen: RunState) -> Iterator[tuple[float, str]]:
-    """The time of each further attempt of the leader's program, and a line with its reason."""
+def retry_notes(cluster: Cluster, seen: RunState) -> Iterator[tuple[float, str]]:
+    """The time of each further attempt of the leader's program, and a line with its reason, and
+    with the task whose program failed before the leader's did."""
     ooms = [time for life in seen.lives_of(seen.leader) for time in life.ooms]
     begun, code = 0.0, None
     for entry in seen.entries:
@@ -617,9 +618,32 @@ def retry_notes(seen: RunState) -> Iterator[tuple[float, str]]:
                 reason = entry.event.reason or "the reason is not known"
                 if code == KILLED and any(begun <= at <= entry.time for at in ooms):
                     reason += " (out of memory)"
+                reason += _failed_before_leader(cluster, seen, begun, entry.time)
                 yield entry.time, f"the program of {seen.leader} was started again: {reason}"
             case _:
                 pass
+
+
+def _failed_before_leader(cluster: Cluster, seen: RunState, since: float, until: float) -> str:
+    """The first failure of another task's program between two attempts of the leader's, if the
+    leader's failed after it: `; worker-1 failed before: ValueError: …`; else ""."""
+    between = [entry for entry in seen.entries if since <= entry.time <= until]
+    own = [e.time for e in between if e.task == seen.leader and isinstance(e.event, Failure)]
+    failed = [
+        (entry.time, entry.task, entry.event.message or "no message")
+        for entry in between
+        if isinstance(entry.event, End)
+        and entry.event.reason == Reason.FAILED
+        and entry.task != seen.leader
+        and entry.task in seen.tasks
+        and ROLES[seen.tasks[entry.task].role].trains
+        and own
+        and entry.time < own[-1]
+    ]
+    if not failed:
+        return ""
+    _, task, message = min(failed)
+    return f"; {task} failed before: {_first_line(message, cluster)}"
 
 
 def profile_notes(asked: ProfileAt | None, seen: RunState) -> Iterator[str]:

@@ -103,6 +103,22 @@ def test_a_further_attempt_of_the_leaders_program_is_noted_with_its_reason() -> 
     assert notes == [[note], [f"{note} (2 times)"]]
 
 
+def test_the_note_on_a_further_attempt_names_the_task_that_failed_before_the_leader() -> None:
+    story = (
+        Story.of(WITHOUT_CHIEF)
+        .ends(20, "worker-1", 1, "failed", "RuntimeError: bad sector\n  File train.py")
+        .says(23, "worker-0", "failure", exit_code=1)
+        .says(24, "worker-0", "retry", attempt=2, reason="worker-0 ended with 1")
+        .says(24, "worker-0", "start", attempt=2)
+        .says(33, "worker-0", "failure", exit_code=1)
+        .says(34, "worker-0", "retry", attempt=3, reason="worker-0 ended with 1")
+        .ends(50, "worker-0", 0, "finished")
+    )
+    again = "the program of worker-0 was started again: worker-0 ended with 1"
+    notes = told(WITHOUT_CHIEF, story)["notes"]
+    assert notes[:2] == [f"{again}; worker-1 failed before: RuntimeError: bad sector", again]
+
+
 def test_time_that_training_waited_is_noted() -> None:
     story = (
         Story.of(WITHOUT_CHIEF)

@@ -246,7 +246,7 @@ def test_the_note_of_a_leaders_attempt_says_that_it_ran_out_of_memory() -> None:
         .says(6, "worker-0", "failure", exit_code=137)
         .says(6.1, "worker-0", "retry", attempt=3, reason=killed)
     )
-    notes = [note for _, note in retry_notes(story.seen)]
+    notes = [note for _, note in retry_notes(CLUSTER, story.seen)]
     again = f"the program of worker-0 was started again: {killed}"
     assert notes == [f"{again} (out of memory)", again]
 
