@@ -4,6 +4,8 @@ details."""
 from __future__ import annotations
 
 import functools
+import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from ipaddress import IPv4Network
@@ -30,6 +32,11 @@ OWN = OwnImages(
 )
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+WHEEL = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+"""Where the wheel has each of the clone's files that the kit reads."""
+MANIFESTS = sorted(ROOT / name for name in WHEEL if re.fullmatch(r"compose/[^/]+\.toml", name))
+"""The kit's own: a clone's compose/ has its user's, too."""
 
 
 def gpus(count: int) -> tuple[Gpu, ...]:

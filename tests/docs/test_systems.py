@@ -10,11 +10,10 @@ import pytest
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.platforms.platform import load
 from tests.docs.markdown import README, all_pages
-from tests.make import ROOT
+from tests.make import MANIFESTS
 
 ROW = re.compile(r"^\| `([a-z-]+)` \| [^|]+ \| ([^|]+) \| (a?sync) \|$", re.MULTILINE)
 ROWS = {name: tasks for name, tasks, _ in ROW.findall(README.read_text(encoding="utf-8"))}
-MANIFESTS = sorted((ROOT / "compose").glob("*.toml"))
 SHOWN_WHOLE = "smoke"
 
 

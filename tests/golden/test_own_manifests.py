@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from cluster_kit.platforms.platform import load, plan
 from cluster_kit.resolved import Cluster
-from tests.make import OWN, ROOT, gpus, host, inputs
+from tests.make import MANIFESTS, OWN, ROOT, gpus, host, inputs
 
 FOLDER = ROOT / "compose"
 RUNS = {
@@ -39,7 +41,15 @@ def planned(name: str, count: int = 8) -> Cluster:
 
 
 def test_every_manifest_has_a_row() -> None:
-    assert {path.stem for path in FOLDER.glob("*.toml")} == RUNS.keys()
+    assert {path.stem for path in MANIFESTS} == RUNS.keys()
+
+
+def test_every_manifest_of_the_repository_is_in_the_wheel() -> None:
+    command = ["git", "ls-files", ":(glob)compose/*.toml"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("not a clone")
+    assert {ROOT / name for name in done.stdout.splitlines()} == {*MANIFESTS}
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from cluster_kit.util import paths
-from tests.make import ROOT
+from tests.make import PYPROJECT, ROOT, WHEEL
 
-PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TOLD = re.compile(r"(?:[^.\w]|paths\.)command\(['\"](\w+)['\"]\)")
-WHEEL = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
 
 
 def test_the_wheel_has_everything_that_the_kit_reads() -> None:
-    inside = WHEEL["force-include"]
-    manifests = {f"compose/{path.name}" for path in (ROOT / "compose").glob("*.toml")}
-    assert manifests | {"compose/drills", "templates", "images/trainer"} <= inside.keys()
-    assert all(to == f"cluster_kit/files/{source}" for source, to in inside.items())
-    assert all((ROOT / source).exists() for source in inside)
+    assert {"compose/drills", "templates", "images/trainer"} <= WHEEL.keys()
+    assert all(to == f"cluster_kit/files/{source}" for source, to in WHEEL.items())
+    assert all((ROOT / source).exists() for source in WHEEL)
 
 
 def test_a_package_in_a_clone_is_distinguished_from_an_installed_one(tmp_path: Path) -> None:
