@@ -18,7 +18,10 @@ FAT, ALL_OF_IT = 0.5, 0.9
 """The parts of a ps's bytes that make one variable the cause, and another ps useless."""
 UNEVEN = 1.5
 ROOM, HALF, WORTH, ALMOST, MOST_TRIED = 0.8, 0.55, 0.8, 0.9, 65
-LESS = "send less (float16) or use larger batches"
+LARGER = "use larger batches"
+LESS = f"send less (float16) or {LARGER}"
+FEW_BYTES = 100_000
+"""Fewer bytes of a step than this cost a ps less CPU than the calls that bring them."""
 MOST_PIECES = 2_000_000
 """The maximum parts of variables that are placed to find out how many ps are enough."""
 COMPUTE, LINK, CAP, CPU, OWN_LINK, CHIEF, SLOWEST, LATENCY, ALL_REDUCE = (
@@ -157,6 +160,9 @@ def _moving(profile: Profile, setup: Setup, result: Simulated, moving: float) ->
         kept = f"ps-{here[0]}" if len(here) == 1 else f"{len(here)} ps"
         words = f"{name}'s link, shared by {kept} and workers,"
     why, todo = _why(profile, setup, here[0], busy)
+    shard = setup.shards[here[0]]
+    if kind == CPU and todo == LESS and shard.pull + shard.push < FEW_BYTES:
+        todo = LARGER
     cause = f"{words} is busy for {share:.0%} {when}: {why}"
     return Limit(kind, f"ps-{here[0]}", f"{cause}; {todo}", cause)
 

@@ -68,7 +68,10 @@ def test_as_many_ps_are_advised_as_make_the_busiest_cpu_of_a_ps_fast_enough() ->
     assert name.startswith("ps-cpu") and text.endswith("; use 4 ps"), text
     assert asked(8, 4, **found).images_per_s > 1.05 * asked(8, 2, **found).images_per_s
     name, text = limit(1, 1, **found)
-    assert name == "ps-cpu ps-0" and text.endswith("use larger batches"), text
+    assert name == "ps-cpu ps-0" and text.endswith("in each step; use larger batches"), text
+    found["variable"] = [{"name": f"v{n}", "bytes": 10_000} for n in range(12)]
+    name, text = limit(1, 1, **found)
+    assert name == "ps-cpu ps-0" and text.endswith("; send less (float16) or use larger batches")
 
 
 def test_few_ps_are_tried_if_there_are_very_many_variables(
