@@ -119,9 +119,14 @@ def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
         for container in containers
         if State.of_engine(container.state) not in (State.ENDED, State.CREATED)
     ]
-    other = f"`cluster-kit down {name}` removes it, {caller.setting(OTHER)} runs a second one"
+    down = f"`cluster-kit down {name}` removes it"
+    other = f"{down}, {caller.setting(OTHER)} runs a second one"
     if up:
-        offer = f"`cluster-kit attach {name}` continues it; " if is_recorded(containers) else ""
+        offer = ""
+        if is_recorded(containers):
+            offer = f"`cluster-kit attach {name}` continues it; "
+            then = ", after which `--resume` continues it with other options"
+            other = other.replace(down, down + then) if caller is Caller.SHELL else other
         whose = f"; its run is {run_of(containers).path}" if offer else ""
         raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", offer + other)
     if lifecycle.is_stopped(containers):

@@ -47,6 +47,7 @@ def test_a_detached_cluster_is_up_and_no_process_watches_it(stage: Stage) -> Non
     with pytest.raises(HostError, match="demo is already up") as refused:
         stage.up()
     assert "`cluster-kit attach demo` continues it" in refused.value.hint
+    assert "`cluster-kit down demo` removes it, after which `--resume` cont" in refused.value.hint
     assert stage.attach().success
     assert stage.up().success
 
