@@ -346,9 +346,13 @@ def ended_at(seen: RunState) -> float | None:
 
 def saved_at(output: Path, since: float, below: str = "") -> float | None:
     """Unix seconds at which the newest checkpoint below the directory was completed, None if none
-    was after Unix time `since`."""
-    moments = (moment for moment, _ in completed_checkpoints(output, below))
-    return max((moment for moment in moments if moment >= since - CLOCK_SLACK_S), default=None)
+    was after Unix time `since`. A later copy, as an evaluator makes of the best one, is no newer
+    checkpoint."""
+    first: dict[str, float] = {}
+    for moment, name in completed_checkpoints(output, below):
+        if moment >= since - CLOCK_SLACK_S:
+            first[name] = min(moment, first.get(name, moment))
+    return max(first.values(), default=None)
 
 
 LOSSES = (Action.DIE, Action.OOM, Action.KILL, Action.START)

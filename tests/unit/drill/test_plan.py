@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
+from pathlib import Path
 
 from cluster_kit.drill import fault_plan, scenario_file
-from cluster_kit.drill.fault_plan import Planned, length_of, plan, random_scenario
+from cluster_kit.drill.fault_plan import Planned, length_of, plan, random_scenario, saved_at
 from cluster_kit.drill.injector import TELL, script
 from cluster_kit.drill.scenario_file import KINDS, At
 from tests.make import cluster
@@ -99,3 +101,18 @@ def test_faults_that_end_by_themselves_are_timed_inside_the_container() -> None:
     assert said("stop") == f"{TELL}; sleep 7.5; kill -9 -1"
     assert said("freeze", 2.5) == "kill -STOP -1; sleep 2.5; kill -CONT -1"
     assert said("freeze") == "kill -STOP -1"
+
+
+def test_a_copy_of_a_checkpoint_is_no_newer_one(tmp_path: Path) -> None:
+    """An evaluator copies the best one after it has scored it."""
+    for name, moment in (
+        ("checkpoints/ckpt-1.index", 100),
+        ("checkpoints/ckpt-2.index", 200),
+        ("best/ckpt-1.index", 300),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (moment, moment))
+    assert saved_at(tmp_path, 90.0) == 200.0
+    assert saved_at(tmp_path, 90.0, "best") == 300.0
+    assert saved_at(tmp_path, 400.0) is None
