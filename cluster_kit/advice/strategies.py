@@ -571,10 +571,13 @@ def check_alone(sources: list[Source], manifest: Manifest) -> Iterator[Hint]:
         return
     if coordinated:
         what = "the chief trains alone"
-        counts = [f"{workers} worker{'s' * (workers > 1)}"] * (workers > 0) + [f"{ps} ps"] * (
-            ps > 0
+        counts = {WORKER: workers, PS: ps}
+        tasks = " and ".join(
+            f"{count} {role.name if count == 1 else role.plural}"
+            for role, count in counts.items()
+            if count
         )
-        idle = f"its {' and '.join(counts)} would have nothing to do"
+        idle = f"its {tasks} would have nothing to do"
     else:
         what, idle = "each task trains a model of its own", "no task would use another's work"
     train = f"train under tf.distribute's {PARAMETER_SERVER} or {ALL_REDUCE}"

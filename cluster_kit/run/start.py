@@ -120,15 +120,16 @@ def make_room(engine: Engine, name: str, caller: Caller = Caller.SHELL) -> None:
         if State.of_engine(container.state) not in (State.ENDED, State.CREATED)
     ]
     down = f"`cluster-kit down {name}` removes it"
-    other = f"{down}, {caller.setting(OTHER)} runs a second one"
+    second = f"{caller.setting(OTHER)} runs a second one"
+    other = f"{down}, {second}"
     if up:
-        offer = ""
+        whose = ""
         if is_recorded(containers):
-            offer = f"`cluster-kit attach {name}` continues it; "
-            then = ", after which `--resume` continues it with other options"
-            other = other.replace(down, down + then) if caller is Caller.SHELL else other
-        whose = f"; its run is {run_of(containers).path}" if offer else ""
-        raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", offer + other)
+            whose = f"; its run is {run_of(containers).path}"
+            resume = ", after which `--resume` continues it with other options"
+            then = resume if caller is Caller.SHELL else ""
+            other = f"`cluster-kit attach {name}` continues it; {down}{then}, {second}"
+        raise HostError(f"the cluster {name} is already up: {', '.join(up)}{whose}", other)
     if lifecycle.is_stopped(containers):
         raise HostError(
             f"the cluster {name} is stopped: its run is {run_of(containers).path}",
