@@ -13,7 +13,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +31,7 @@ from cluster_kit.platforms.docker.docker_engine import caller_of
 from cluster_kit.programs.style import NIGHTLY
 from cluster_kit.resolved import Cluster
 from cluster_kit.util import locks, paths
+from cluster_kit.util.process import TIMED_OUT
 from cluster_kit.workspace import write_atomically
 
 Variant = Literal["cpu", "gpu"]
@@ -225,14 +225,13 @@ def check_image(host: Host, tag: str, *, gpus: str = "") -> list[CheckLine]:
         *("--entrypoint=python3", tag, "/opt/trainer/check_image.py"),
         *(["--gpu"] if gpus else []),
     )
-    try:
-        done = host.processes.run(command, timeout_s=CHECK_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
+    done = host.processes.run(command, timeout_s=CHECK_TIMEOUT_S)
+    if done.code == TIMED_OUT:
         host.processes.run(["docker", "rm", "--force", name])
         raise EngineError(
             f"the check of {tag} did not end within {CHECK_TIMEOUT_S:.0f} s",
             "see whether this machine has memory to spare (a task needs about 1 GB), and try again",
-        ) from error
+        )
     lines = [CheckLine(**json.loads(line)) for line in done.output.splitlines() if line[:1] == "{"]
     if not lines:
         raise EngineError(f"{tag} did not start:\n{done.tail()}", f"run `{paths.command('image')}`")

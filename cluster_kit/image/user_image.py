@@ -6,13 +6,11 @@ what the image lacks. It runs like a task: as the caller, read-only, without a n
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
@@ -351,7 +349,7 @@ def _refuse_unknown_packages(host: Host, cluster: Cluster) -> None:
     names = list(numbers)[: index_check.MOST]
     if not names:
         return
-    with build_access(host) as (access, ca), contextlib.suppress(subprocess.TimeoutExpired):
+    with build_access(host) as (access, ca):
         variables = index_check.settings(access.conf)
         if variables is None:
             return

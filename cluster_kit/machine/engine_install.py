@@ -20,6 +20,7 @@ from cluster_kit.host import Host
 from cluster_kit.plan.plan import CLOSED, is_closed
 from cluster_kit.platforms.docker.docker_connection import may_not, no_engine
 from cluster_kit.util.paths import command
+from cluster_kit.util.process import TIMED_OUT
 
 PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx")
 NEXT_SUITE = "trixie"
@@ -62,10 +63,16 @@ def ensure_engine(host: Host, say: Say, ask: Callable[[str], bool]) -> bool:
     """
     if engine_answers(host) and compose_works(host):
         return False
-    if shutil.which("docker") and may_not(
-        message := host.processes.run(["docker", "info"], timeout_s=30).tail()
-    ):
-        raise no_engine(OSError(message))
+    if shutil.which("docker"):
+        asked = host.processes.run(["docker", "info"], timeout_s=30)
+        if may_not(asked.tail()):
+            raise no_engine(OSError(asked.tail()))
+        if asked.code == TIMED_OUT:
+            raise HostError(
+                "the Docker engine accepts connections and does not answer: `docker info` "
+                f"{asked.tail().partition(' ')[2]}",
+                "start it again: `sudo systemctl restart docker`",
+            )
     _refuse_if_not_allowed()
     if sys.stdin.isatty() and not ask("No Docker engine answers. Install and start one now?"):
         raise HostError("no Docker engine answers, and installing one was declined", _BY_HAND)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +43,7 @@ from cluster_kit.resolved import SECRETS, TRAINER, Cluster
 from cluster_kit.run.request import Request
 from cluster_kit.util.nearest import did_you_mean
 from cluster_kit.util.paths import CLONE
-from cluster_kit.util.process import Completed
+from cluster_kit.util.process import TIMED_OUT, Completed
 from cluster_kit.util.terminal import harmless
 from cluster_kit.workspace import RunDirectory, Workspace
 
@@ -297,13 +296,10 @@ def program_help(host: Host, cluster: Cluster) -> str:
         EngineError: it did not end in time.
     """
     program = cluster.leader.command[1]
-    try:
-        done = (
-            _ask(host, program, HELP[:1]) if program in PROGRAMS else _run(host, cluster, program)
-        )
-    except subprocess.TimeoutExpired:
+    done = _ask(host, program, HELP[:1]) if program in PROGRAMS else _run(host, cluster, program)
+    if done.code == TIMED_OUT:
         words = f"{program} --help did not end within {HELP_TIMEOUT_S:.0f} s"
-        raise EngineError(words, "it may take no --help: see its source") from None
+        raise EngineError(words, "it may take no --help: see its source")
     if not done.ok:
         words = f"{program} --help ended with exit code {done.code}:\n{done.tail()}"
         raise UsageError(words, "it may take no --help: see its source")

@@ -128,7 +128,7 @@ def _end_if_stuck() -> None:
 PATIENCE_S = 4.0
 """Time for a command to end after SIGTERM, before SIGKILL."""
 KILLED_S = 1.0
-NOT_FOUND, CUT_OFF = 127, -signal.SIGTERM
+NOT_FOUND, TIMED_OUT, CUT_OFF = 127, 124, -signal.SIGTERM
 _LAST_LINES = 100
 _PASSED = 4 * 2**20
 DRAWN_S = 1.0
@@ -193,8 +193,9 @@ def run(
 ) -> Completed:
     """Run a command to its end and return how it ended; a non-zero exit code does not raise.
 
-    A program that is not installed ends with code 127, as in a shell. The command has a session of
-    its own: Ctrl-C reaches only the kit, which then ends the command.
+    A program that is not installed ends with code 127, as in a shell, and one that is ended since
+    it ran longer than `timeout_s` seconds with 124, as by `timeout`; `errors` says so. The command
+    has a session of its own: Ctrl-C reaches only the kit, which then ends the command.
 
     Args:
         env: variables added to the kit's own environment.
@@ -202,11 +203,9 @@ def run(
         show: let the command write to this terminal instead of capturing its output. If stderr is
             no terminal, the output is relayed to it, so that a reader who closes the pipe (see
             `stdio`) does not end the command.
+        timeout_s: if output is relayed, the time counts from the end of the output.
         most: maximum number of characters to read from each of stdout and stderr, if captured. A
             command that writes more blocks.
-    Raises:
-        subprocess.TimeoutExpired: it ran longer than `timeout_s` seconds and was ended. If output
-            is relayed, the time counts from the end of the output.
     """
     if shutil.which(command[0]) is None:
         return Completed(tuple(command), NOT_FOUND, "", f"{command[0]}: command not found")
@@ -234,6 +233,10 @@ def run(
             output, errors = _first(child, most, timeout_s)
         else:
             output, errors = child.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        _end(child)
+        late = f"{command[0]} did not end within {error.timeout:g} s"
+        return Completed(tuple(command), TIMED_OUT, "", late)
     except BaseException:
         _end(child)
         raise

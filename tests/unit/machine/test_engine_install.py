@@ -10,7 +10,7 @@ import pytest
 from cluster_kit.errors import HostError
 from cluster_kit.machine import engine_install
 from cluster_kit.machine.engine_install import forget_dead_daemon
-from cluster_kit.util.process import Completed
+from cluster_kit.util.process import TIMED_OUT, Completed
 from tests.fakes.hosts import Machine
 
 
@@ -37,6 +37,19 @@ def test_a_user_without_access_to_the_engine_is_not_offered_another_one(
             machine.host, lambda _: None, lambda _: pytest.fail("it was offered")
         )
     assert "usermod -aG docker $USER" in told.value.hint
+
+
+def test_an_engine_that_hangs_is_said_to_hang_and_no_other_is_offered(
+    monkeypatch: pytest.MonkeyPatch, machine: Machine
+) -> None:
+    monkeypatch.setattr(engine_install.shutil, "which", lambda name: f"/usr/bin/{name}")
+    late = "docker did not end within 30 s"
+    machine.starts(run=lambda c, **_: Completed(tuple(c), TIMED_OUT, "", late))
+    with pytest.raises(HostError, match="`docker info` did not end within 30 s") as told:
+        engine_install.ensure_engine(
+            machine.host, lambda _: None, lambda _: pytest.fail("it was offered")
+        )
+    assert "restart docker" in told.value.hint
 
 
 DEB822 = """# comment

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cluster_kit.util.process import run
+from cluster_kit.util import process
+from cluster_kit.util.process import TIMED_OUT, run
 
 
 class Terminal(io.StringIO):
@@ -54,3 +55,18 @@ def test_on_a_terminal_the_command_writes_there_itself(monkeypatch: pytest.Monke
 def test_output_that_is_not_shown_is_captured(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["true"]).output == "building\n"
     assert capsys.readouterr().err == ""
+
+
+def test_a_command_that_does_not_end_in_time_is_ended_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Late(FakeChild):
+        def communicate(self, timeout: float | None = None) -> tuple[str | None, str | None]:
+            raise subprocess.TimeoutExpired("docker", timeout or 0.0)
+
+    ended: list[object] = []
+    monkeypatch.setattr(subprocess, "Popen", Late)
+    monkeypatch.setattr(process, "_end", ended.append)
+    done = run([sys.executable, "-c", ""], timeout_s=30)
+    assert (done.ok, done.code, len(ended)) == (False, TIMED_OUT, 1)
+    assert done.tail() == f"{sys.executable} did not end within 30 s"
