@@ -431,6 +431,8 @@ def bound(address: str, port: int, token: str, routes: Sequence[Route]) -> Serve
     """
     try:
         return Server(address, port, token, routes)
+    except UnicodeError:  # such as `a..b`
+        raise _not_here(address, "not a valid name") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise HostError(
@@ -441,10 +443,14 @@ def bound(address: str, port: int, token: str, routes: Sequence[Route]) -> Serve
                 f"port {port} of {address} cannot be used: {error.strerror}",
                 "name one from 1024 on, or none: --port N",
             ) from None
-        raise HostError(
-            f"{address} is not an address of this machine: {error.strerror}",
-            "leave --host out for 127.0.0.1; --host 0.0.0.0 is every address of this machine",
-        ) from None
+        raise _not_here(address, str(error.strerror)) from None
+
+
+def _not_here(address: str, why: str) -> HostError:
+    return HostError(
+        f"{address} is not an address of this machine: {why}",
+        "leave --host out for 127.0.0.1; --host 0.0.0.0 is every address of this machine",
+    )
 
 
 def event(kind: str, data: str) -> bytes:
