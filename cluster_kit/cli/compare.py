@@ -88,6 +88,8 @@ def compare(
             results.append(done)
             say(f"{number}/{len(runs)} {done.run.key}: {_summary(done)}")
     except Interrupted as interrupted:
+        if not results:  # an earlier comparison's stay
+            raise
         say(interrupted.message)
     facts = measure.facts(results, accuracy, length, cpus)
     folder = workspace.root / "build" / "compare"
@@ -102,7 +104,9 @@ def compare(
             " step; bytes received and sent by all containers of a role",
             to=out,
         )
-    drawn = picture.draw(results, accuracy, folder / "compare.png")
+    drawing = folder / "compare.png"
+    if not (drawn := picture.draw(results, accuracy, drawing)):
+        drawing.unlink(missing_ok=True)  # it shows an earlier comparison
     say(f"everything is in {folder}{'' if drawn else f' ({_no_picture(results)})'}")
     if len(results) < len(runs):
         raise typer.Exit(Interrupted.exit_code)
@@ -116,10 +120,11 @@ Choice = TypeVar("Choice", Variant, Scenario)
 def _chosen(known: tuple[Choice, ...], keys: list[str] | None, option: str) -> tuple[Choice, ...]:
     """The items with these keys, all if there is none; raises UsageError for an unknown key."""
     names = [choice.key for choice in known]
-    for key in keys or []:
+    wanted = [key.strip() for words in keys or [] for key in words.split(",")]
+    for key in wanted:
         if key not in names:
             raise UsageError(f"{option} {key}: not found", proposal(key, names))
-    return tuple(choice for choice in known if not keys or choice.key in keys)
+    return tuple(choice for choice in known if not wanted or choice.key in wanted)
 
 
 def _no_picture(results: list[Result]) -> str:
@@ -177,6 +182,8 @@ def speedup(
             speeds.append(speed)
             say(_speedup_summary(speed))
     except Interrupted as interrupted:
+        if not speeds:  # an earlier measurement's stay
+            raise
         say(interrupted.message)
     result = facts(speeds, each, update)
     file = workspace.root / "build" / "speedup" / "speedup.json"
@@ -195,7 +202,9 @@ def speedup(
 
 def _speedup_summary(speed: Speed) -> str:
     workers = "1 worker" if speed.workers == 1 else f"{speed.workers} workers"
-    result = f"FAILED, {speed.failed}" if speed.failed else f"{speed.images_per_s} images/s"
+    result = f"FAILED, {speed.failed}" if speed.failed else "too few steps to tell its speed"
+    if speed.images_per_s is not None:
+        result = f"{speed.images_per_s} images/s"
     return f"{workers}: {result}"
 
 

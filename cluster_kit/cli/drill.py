@@ -252,10 +252,11 @@ Of = Callable[[Cell], Sequence[str]]
 def _chosen(cells: Sequence[Cell], words: list[str] | None, option: str, of: Of) -> list[Cell]:
     """The items that the words name, or all if there are no words; raises UsageError."""
     known = list(dict.fromkeys(name for cell in cells for name in of(cell)))
-    for word in words or []:
+    wanted = [word.strip() for several in words or [] for word in several.split(",")]
+    for word in wanted:
         if word not in known:
             raise UsageError(f"{option} {word}: not found", proposal(word, known))
-    return [cell for cell in cells if not words or set(words) & set(of(cell))]
+    return [cell for cell in cells if not wanted or set(wanted) & set(of(cell))]
 
 
 def _scenario(request: Request, reference: str, workspace: Workspace) -> Path:

@@ -161,12 +161,21 @@ def test_the_picture_is_drawn_from_incomplete_results(entries: Any, tmp_path: Pa
     ],
 )
 def test_a_missing_picture_is_reported_with_a_fix(
-    measured: bool, words: str, entries: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    measured: bool,
+    words: str,
+    entries: Any,
+    root: Path,
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done = result(ASYNC, outcome(), entries, 0.95) if measured else Result(ASYNC, failed="no")
     monkeypatch.setattr(verb, "run_all", lambda *_: iter([done]))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    drawn_earlier = root / "build" / "compare" / "compare.png"
+    drawn_earlier.parent.mkdir(parents=True)
+    drawn_earlier.touch()
     assert words in cli("compare").err
+    assert not drawn_earlier.exists(), "a picture of an earlier comparison lies beside it"
 
 
 class QuietView:
@@ -216,7 +225,9 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
     with pytest.raises(verb.UsageError, match="--only ps-asink: not found") as caught:
         verb._chosen(VARIANTS, ["ps-asink"], "--only")
     assert "ps-async" in caught.value.hint
-    assert [one.key for one in verb._chosen(VARIANTS, ["clones"], "--only")] == ["clones"]
+    for keys in (["ps-sync", "clones"], ["ps-sync,clones"]):
+        chosen = verb._chosen(VARIANTS, keys, "--only")
+        assert [one.key for one in chosen] == ["ps-sync", "clones"]
 
 
 def test_every_run_has_a_unique_key() -> None:

@@ -73,3 +73,25 @@ def test_the_verb_writes_a_table_and_its_facts(
     assert failing.code == TrainingFailed.exit_code
     assert json.loads(failing.out)["results"][2]["failed"] == "no room"
     assert cli("speedup").code == Interrupted.exit_code
+
+
+def test_an_interruption_before_any_result_keeps_an_earlier_one(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> object:
+        raise Interrupted("the measurement was interrupted", "")
+
+    monkeypatch.setattr(verb, "gather", lambda *_: host(cpus=2))
+    monkeypatch.setattr(verb, "measure_all", interrupted)
+    monkeypatch.setattr(verb, "run_all", interrupted)
+    for command in ("speedup", "compare"):
+        kept = root / "build" / command / f"{command}.json"
+        kept.parent.mkdir(parents=True)
+        kept.write_text("{}")
+        assert cli(command).code == Interrupted.exit_code
+        assert kept.read_text() == "{}", command
+
+
+def test_a_run_without_a_speed_is_said_to_have_none() -> None:
+    assert verb._speedup_summary(Speed(1)) == "1 worker: too few steps to tell its speed"
+    assert verb._speedup_summary(Speed(2, 3.5)) == "2 workers: 3.5 images/s"

@@ -57,7 +57,7 @@ def folder(stage: Stage) -> Path:
 
 
 def test_cells_can_be_chosen(stage: Stage, command: Any) -> None:
-    code, ran, err = command("--role", "ps", "--role", "worker", "--fault", "freeze")
+    code, ran, err = command("--role", "ps,worker", "--fault", "freeze")
     assert (code, ran) == (0, ["worker freeze 60 s", "worker freeze 10 s",
                                "ps freeze 60 s", "ps freeze 10 s"])  # fmt: skip
     assert "4 of 4 passed" in err
