@@ -345,7 +345,7 @@ def tasks_of(cluster: Cluster, names: Sequence[str]) -> list[str]:
     for name in names or (WORKER.name,):
         if names and name not in known:
             raise UsageError(f"--preempt {name}: {cluster.name} has none", proposal(name, known))
-        if name == leader:
+        if name == leader or (names and name == cluster.leader.role and len(cluster.of(name)) == 1):
             raise UsageError(
                 f"--preempt {name}: it leads the job, and the others end without it",
                 "name other tasks: a provider's on-demand machine runs the leader",
@@ -353,9 +353,12 @@ def tasks_of(cluster: Cluster, names: Sequence[str]) -> list[str]:
         chosen += [one.name for one in cluster.of(name)] if name in ROLES else [name]
     found = [name for name in dict.fromkeys(chosen) if name != leader]
     if not found:
+        others = [role for role in roles if role != cluster.leader.role]
+        more = len(cluster.of(WORKER.name)) + 1
         raise UsageError(
-            f"no task of {cluster.name} may be preempted: {leader} leads the job",
-            "give it another worker (`--workers 2`), or name tasks: `--preempt ps`",
+            f"{cluster.name} has no worker that may be preempted: {leader} leads the job",
+            f"give it another worker (`--workers {more}`)"
+            + (f", or name tasks: `--preempt {others[0]}`" if others else ""),
         )
     return found
 
@@ -381,12 +384,13 @@ def replayed(trace: Trace, cluster: Cluster, speedup: float, names: Sequence[str
     notes = []
     if unused:
         notes.append(
-            f"{unused} machines of the trace are not used: {', '.join(tasks)} had one already "
-            "(more `--workers` use more)"
+            f"{unused} {'machine of the trace is' if unused == 1 else 'machines of the trace are'} "
+            f"not used: {', '.join(tasks)} had one already (more `--workers` use more)"
         )
     idle = [task for task in tasks if task not in {one.task for one in absences}]
     if idle:
-        notes.append(f"{', '.join(idle)} keeps its machine: no other one of the trace leaves")
+        keep = "keeps its machine" if len(idle) == 1 else "keep their machines"
+        notes.append(f"{', '.join(idle)} {keep}: no other one of the trace leaves")
     if len(absences) > MOST:
         notes.append(f"only the first {MOST} of {len(absences)} absences are replayed")
         absences = absences[:MOST]
@@ -395,7 +399,10 @@ def replayed(trace: Trace, cluster: Cluster, speedup: float, names: Sequence[str
     problems = [
         problem
         for number, fault in enumerate(faults, 1)
-        for problem in _too_long(number, fault, absences[number - 1], cluster)
+        for problem in (
+            *_too_late(number, fault, speedup, cluster),
+            *_too_long(number, fault, absences[number - 1], cluster),
+        )
     ]
     if problems:
         raise ManifestError(trace.source, shortened(problems, MOST_PROBLEMS, "trace"))
@@ -463,6 +470,16 @@ def _fault(absence: Absence, speedup: float, shift: float) -> Fault:
     return Fault.model_validate(keys)
 
 
+def _too_late(number: int, fault: Fault, speedup: float, cluster: Cluster) -> Iterator[Problem]:
+    """Yields a problem if the job's deadline passes before the absence."""
+    begins, limit = fault.at.training or 0.0, cluster.deadlines.job
+    if begins >= limit:
+        rule = f"it begins after deadline.job, {limit:g} s: the job would end before it"
+        faster = f"give a larger --speedup than {speedup:g}"
+        hint = f"{faster}, or `--set deadline.job={math.ceil(begins) + 1}s` or more"
+        yield Problem(f"absence {number}", f"{begins:.0f} s", rule, hint)
+
+
 def _too_long(number: int, fault: Fault, absence: Absence, cluster: Cluster) -> Iterator[Problem]:
     """Yields a problem if the other tasks do not wait so long for this one."""
     where, limit = f"absence {number}", cluster.deadlines.start
@@ -474,7 +491,8 @@ def _too_long(number: int, fault: Fault, absence: Absence, cluster: Cluster) -> 
         yield Problem(where, "", f"{rule} deadline.start, {limit:g} s", hint)
         return
     rule = f"{absence.machine} is away longer than deadline.start, {limit:g} s: the job would end"
-    hint = "give a larger --speedup, or `--set deadline.start=10m`"
+    longer = f"`--set deadline.start={math.ceil(fault.lasts) + 1}s`"
+    hint = f"give a larger --speedup, or {longer} or more"
     yield Problem(where, f"{fault.lasts:g} s", rule, hint)
 
 

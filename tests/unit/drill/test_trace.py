@@ -157,7 +157,7 @@ def test_a_new_machine_takes_the_place_of_one_that_left() -> None:
     )  # fmt: skip
     assert written.scenario.fault[0].at.training == 360
     assert written.notes == (
-        "1 machines of the trace are not used: worker-0, worker-1 had one already "
+        "1 machine of the trace is not used: worker-0, worker-1 had one already "
         "(more `--workers` use more)",
     )
 
@@ -177,7 +177,7 @@ def test_which_tasks_are_preempted_can_be_chosen() -> None:
     found = replayed(text, cluster(ps=1), 1.0, "ps", "worker-1")
     assert [one.task for one in found.absences] == ["ps-0", "worker-1"]
     for name, said in (
-        ("chief", "may be preempted: chief-0 leads"),
+        ("chief", "--preempt chief: it leads the job"),
         ("chief-0", "it leads the job"),
         ("wroker", "did you mean `worker`"),
     ):
@@ -187,9 +187,11 @@ def test_which_tasks_are_preempted_can_be_chosen() -> None:
 
 
 def test_a_cluster_without_a_task_to_preempt_is_told_how_to_get_one() -> None:
-    alone = cluster(chief=0, worker=1, ps=1, style="all-tasks")
-    with pytest.raises(UsageError, match="no task of demo may be preempted"):
-        replayed(f"{ABSENCES}a,1,9\n", alone)
+    for ps, further in ((1, ", or name tasks: `--preempt ps`"), (0, "")):
+        alone = cluster(chief=0, worker=1, ps=ps, style="all-tasks")
+        with pytest.raises(UsageError, match="demo has no worker that may be preempted") as told:
+            replayed(f"{ABSENCES}a,1,9\n", alone)
+        assert told.value.hint == f"give it another worker (`--workers 2`){further}"
 
 
 def test_an_absence_that_the_others_do_not_wait_for_is_refused() -> None:
@@ -198,8 +200,21 @@ def test_an_absence_that_the_others_do_not_wait_for_is_refused() -> None:
         replayed(f"{ABSENCES}a,1,31\n", cluster(ps=1, deadline={"start": 20}), 1.0, "ps")
     with pytest.raises(ManifestError, match="never comes back"):
         replayed(f"{ABSENCES}a,5,\n", made)
+    with pytest.raises(ManifestError, match=r"or `--set deadline.start=901s` or more"):
+        replayed(f"{ABSENCES}a,1,901\n", made)
     assert replayed(f"{ABSENCES}a,1,31\n", made, 10.0).absences
     assert replayed(f"{ABSENCES}a,1,\n", cluster(ps=1)).scenario.fault[0].lasts is None
+
+
+def test_an_absence_after_the_jobs_deadline_is_refused_with_what_helps() -> None:
+    text = f"{ABSENCES}a,100,110\nb,7000.5,7010\n"
+    with pytest.raises(ManifestError, match="absence 2 = 6916 s: it begins after") as told:
+        replayed(text, cluster(ps=1))
+    assert "give a larger --speedup than 1, or `--set deadline.job=6917s` or more" in str(
+        told.value
+    )
+    assert replayed(text, cluster(ps=1), 2.0).absences
+    assert replayed(text, cluster(ps=1, deadline={"job": 6917})).absences
 
 
 def test_a_run_replays_no_more_absences_than_it_can_survive() -> None:
