@@ -177,23 +177,23 @@ def predict_(
         devices_per_host=devices_per_host,
         straggler=straggler,
         backup=backup,
-        failures=failures(failing) if failing else 0.0,
+        failures=0.0 if failing is None else failures(failing),
         placement=_one_of(placement, PLACEMENTS, "--placement"),
         ps=_one_of(ps_on, ("apart", "beside"), "--ps-on"),
         overlap=overlap,
     )
     by_ps = (change.way or found.way) in PS_WAYS
-    if not by_ps and (ps or ps_on or placement):
-        option = "--ps" if ps else "--ps-on" if ps_on else "--placement"
+    if not by_ps and (ps is not None or ps_on or placement):
+        option = "--ps" if ps is not None else "--ps-on" if ps_on else "--placement"
         raise UsageError(
             f"{option}: an all-reduce ({change.way or found.way}) has no ps",
             "leave it out, or give --way async-ps",
         )
     question = Question(
-        workers=counts(workers, "--workers", MOST_WORKERS)
-        if workers
-        else _counts_of(found, WORKERS, backup),
-        ps=counts(ps, "--ps", MOST_PS) if ps else PS,
+        workers=_counts_of(found, WORKERS, backup)
+        if workers is None
+        else counts(workers, "--workers", MOST_WORKERS),
+        ps=PS if ps is None else counts(ps, "--ps", MOST_PS),
         change=change,
         budget=budget,
         steps=steps,

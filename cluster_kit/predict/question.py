@@ -50,7 +50,7 @@ def counts(text: str, option: str, most: int) -> tuple[int, ...]:
     result = tuple(dict.fromkeys(found))
     if len(result) > MOST_COUNTS:
         raise UsageError(
-            f"{option} {text}: {len(result)} counts, and at most {MOST_COUNTS} at once",
+            f"{option} {text}: more than {MOST_COUNTS} counts, the most at once",
             "double them: 1,2,4,...,256",
         )
     return tuple(sorted(result))

@@ -29,7 +29,7 @@ BAD = {
     "1,2,4,...,100": "does not lead to 100",
     "1,2,4,...": "`` is not",
     "4,2,...,1": "does not lead to 1",
-    "1,...,300": "at most 64",
+    "1,...,300": "more than 64 counts, the most at once",
 }
 
 
