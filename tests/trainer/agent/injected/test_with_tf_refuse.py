@@ -78,7 +78,7 @@ PROGRAMS = {
         + "    model = keras.Sequential([keras.layers.Dense(1)])\n"
         + "    model.compile(loss='mse')\n"
         + "    model.fit(numpy.ones((4, 1)), numpy.ones((4, 1)))",
-        "Keras 3 cannot fit under ParameterServerStrategy. Use tf_keras",
+        "Keras 3 cannot fit under ParameterServerStrategy. Use tf_keras, which is Keras 2",
     ),
 }
 

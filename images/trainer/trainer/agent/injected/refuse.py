@@ -35,8 +35,8 @@ GENERATOR = (
     " TFRecordDataset, tf.io, tf.image), or make tensors of the data"
 )
 KERAS_3_FIT = (
-    "Keras 3 cannot {method} under {strategy}. Use tf_keras, which is tf.keras in this image"
-    " (`import tf_keras as keras`), or a training loop of your own"
+    "Keras 3 cannot {method} under {strategy}. Use tf_keras, which is Keras 2 (`import tf_keras as"
+    " keras`; an image of your own may need `pip install tf_keras`), or a training loop of your own"
 )
 Refuse = Callable[[str], NoReturn]
 _in_dataset_function = threading.local()
