@@ -14,7 +14,7 @@ from cluster_kit.advice.of_program import GPU_HINT
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import Group, app, current_host, out, print_json, say
 from cluster_kit.cli.manifest_options import requested
-from cluster_kit.errors import EngineError, HostError
+from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.facts import HostFacts
 from cluster_kit.image import push as pushing
 from cluster_kit.image import user_image
@@ -49,11 +49,19 @@ def build(
     manifest: Annotated[
         str, typer.Argument(help="A manifest: build its image, with its requirements.")
     ] = "",
-    variant: Variant = "cpu",
+    variant: Annotated[
+        Literal["cpu", "gpu"] | None,
+        typer.Option("--variant", help="cpu (the default) or gpu; a manifest's GPUs decide."),
+    ] = None,
     quiet: Quiet = False,
     json_: manifest_options.Json = False,
 ) -> None:
     """Build the shared image if it is missing or its inputs have changed."""
+    if manifest and variant:
+        raise UsageError(
+            f"--variant {variant} with the manifest {manifest}, whose GPUs decide the variant",
+            "leave one of them out",
+        )
     if manifest:
         workspace = here()
         prepared = prepare_locked(
@@ -69,8 +77,8 @@ def build(
             tag_image(current_host(), local, tag)
     else:
         tag, built = (
-            current_host().image_tag(variant),
-            ensure_image(current_host(), variant, say, show=not json_),
+            current_host().image_tag(variant or "cpu"),
+            ensure_image(current_host(), variant or "cpu", say, show=not json_),
         )
     facts = {"image": tag, "built": built, "bytes": image_size(current_host(), tag)}
     if json_:
@@ -261,6 +269,11 @@ def voc(
 
 
 def _options(name: str, shards: int, skip_bad: bool) -> tuple[str, ...]:
+    if "/" in name or name in ("", ".", ".."):
+        raise UsageError(
+            f"--name {name!r}: not the beginning of files' names",
+            "write one such as --name train; --to names the directory",
+        )
     return (f"--name={name}", f"--shards={shards}", *(["--skip-bad"] if skip_bad else []))
 
 

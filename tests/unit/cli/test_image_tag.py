@@ -32,6 +32,12 @@ def test_an_invalid_manifest_has_no_tag(cli: Cli) -> None:
     assert (result.code, result.out) == (2, "") and "--workers" in result.err
 
 
+def test_a_variant_beside_a_manifest_is_refused_since_its_gpus_decide(cli: Cli, root: Path) -> None:
+    result = cli("image", "build", "demo", "--variant", "gpu")
+    assert (result.code, result.out) == (2, "")
+    assert "--variant gpu with the manifest demo" in result.err and "→" in result.err
+
+
 def test_the_tag_of_a_built_image_includes_the_registry(
     root: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,3 +113,10 @@ def test_the_verbs_pass_on_every_option(cli: Cli, monkeypatch: pytest.MonkeyPatc
         Conversion("coco", (Path("a.json"), Path("images")), Path("out"), Path("m"), given),
         Conversion("voc", (Path("VOC"),), Path("out"), Path("m"), (*given, "--split=val")),
     ]
+
+
+def test_a_name_that_no_file_can_have_is_refused_before_the_image_is_built(cli: Cli) -> None:
+    for name in ("", "..", "../x", "a/b"):
+        said = cli("data", "convert", "coco", "a.json", "images", "--to", "out", "--name", name)
+        assert (said.code, said.out) == (2, ""), name
+        assert f"--name {name!r}: not the beginning" in said.err and "→" in said.err
