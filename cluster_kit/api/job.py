@@ -4,8 +4,9 @@ block."""
 from __future__ import annotations
 
 import contextlib
+import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from cluster_kit import this_host
 from cluster_kit.advice.of_program import fit
 from cluster_kit.api import host_chief
 from cluster_kit.api.running import EventView, OnEvent, RunningCluster, nothing
-from cluster_kit.errors import UsageError
+from cluster_kit.errors import ManifestError, Problem, UsageError
 from cluster_kit.host import Host
 from cluster_kit.manifest.command_line import Caller, with_another_program
 from cluster_kit.manifest.load import Loaded, find
@@ -34,6 +35,7 @@ from cluster_kit.run.run import Keep
 from cluster_kit.run.take_down import take_down
 from cluster_kit.run.verdict import Reason
 from cluster_kit.util.paths import seen_from
+from cluster_kit.util.toml_text import to_toml
 from cluster_kit.workspace import Workspace, here
 
 AUTO = "auto"
@@ -175,7 +177,10 @@ def load(manifest: str | Path, *, root: str | Path | None = None, **overrides: A
     """
     workspace = here() if root is None else Workspace(Path(root).absolute())
     meant = host_chief.overrides_of(overrides)
-    values = {key: _from_here(key, value) for key, value in meant.items()}
+    values = {
+        key: located(key, value, lambda path: Path(path).absolute()) for key, value in meant.items()
+    }
+    _refuse_text(values.get("extra_args"))
     path = find(str(manifest), workspace.manifests)
     if _is_another_program(values.get("program"), path):
         values = {**with_another_program(), **values}
@@ -202,11 +207,27 @@ def cluster(
         yield running
 
 
-def _from_here(key: str, value: Any) -> Any:
-    known = PATHS.get(key)
-    if known is None or not value or value in known:
-        return value
-    return str(Path(value).expanduser().absolute())
+def located(key: str, value: Any, find: Callable[[Path], Path]) -> Any:
+    """The value of an override: a path as `find` returns it, a tuple as a list."""
+    if isinstance(value, tuple):
+        return list(value)
+    if key == "data" and isinstance(value, Mapping):
+        return {**value, **({"fetch": _found(value["fetch"], find)} if "fetch" in value else {})}
+    return value if value in PATHS.get(key, (value,)) else _found(value, find)
+
+
+def _found(path: Any, find: Callable[[Path], Path]) -> Any:
+    is_path = isinstance(path, str | os.PathLike) and str(path)
+    return str(find(Path(path).expanduser())) if is_path else path
+
+
+def _refuse_text(extra_args: object) -> None:
+    if isinstance(extra_args, str):
+        words = to_toml(extra_args.split())
+        problem = Problem(
+            "extra_args", to_toml(extra_args), "must be a list", f"write `extra_args = {words}`"
+        )
+        raise ManifestError("the overrides", [problem])
 
 
 def _is_another_program(program: object, manifest: Path) -> bool:

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from cluster_kit.api import HostError, Job, Outcome, RunEvent, RunningCluster, load
-from cluster_kit.api.job import PATHS
+from cluster_kit.api.job import located
 from cluster_kit.host import Host
 from cluster_kit.manifest.load import find
 from cluster_kit.run.run_directory import outcome_from
@@ -170,7 +170,10 @@ class Clusters:
         path = self._path(str(manifest))
         if not path.is_file():
             path = find(str(manifest), self._folders[-1] / "compose")
-        values = {key: self._given(key, value) for key, value in overrides.items()}
+        values = {
+            key: located(key, value, lambda path: self._path(str(path)))
+            for key, value in overrides.items()
+        }
         job = load(path, root=self.root, **{"name": name, **values})
         return replace(job, host=self._host)
 
@@ -230,12 +233,6 @@ class Clusters:
         if note in self._own_notes:  # the `with` block may end after its test
             self._own_notes.remove(note)
         note.unlink(missing_ok=True)
-
-    def _given(self, key: str, value: Any) -> Any:
-        names = PATHS.get(key)
-        if names is None or not value or value in names:
-            return value
-        return str(self._path(str(value)))
 
     def _path(self, path: str) -> Path:
         """The absolute path, by the rule of the class; below the last folder if the path does not

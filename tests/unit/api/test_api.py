@@ -87,6 +87,18 @@ def test_paths_are_relative_to_the_current_directory(
     assert job.overrides["program"] == str(tmp_path / "mine.py")
     assert job.plan().deadlines.job == 300
     assert load(stage, program="classifier").overrides["program"] == "classifier"
+    fetched = load(stage, data={"fetch": "mine.py"}).plan().fetch
+    assert fetched and fetched.script == str(tmp_path / "mine.py")
+
+
+def test_values_of_another_type_are_refused_as_in_a_manifest(stage: Stage) -> None:
+    for key in ("program", "data", "requirements", "build"):
+        with pytest.raises(ck.ManifestError, match=f"{key} = 5: must be a text in quotes"):
+            load(stage, **{key: 5})
+    with pytest.raises(ck.ManifestError, match='extra_args = "--epochs 3": must be a list') as told:
+        load(stage, extra_args="--epochs 3")
+    assert '→ write `extra_args = ["--epochs", "3"]`' in str(told.value)
+    assert load(stage, args=("--epochs", "3")).plan().leader.command[-2:] == ("--epochs", "3")
 
 
 def test_another_program_does_not_get_the_manifests_arguments(
