@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cluster_kit.contract.endings import KIT_DEADLINE, KIT_HOST, KIT_STOPPED, KIT_TRAINING_FAILED
+from cluster_kit.util.terminal import counted
 from cluster_kit.util.toml_text import to_toml
 
 
@@ -122,7 +123,7 @@ def shortened(problems: Sequence[Problem], most: int, key_path: str = "") -> lis
     more = len(problems) - most
     if more <= 0:
         return list(problems)
-    rule = f"{more} more problem{'' if more == 1 else 's'}"
+    rule = counted(more, "more problem")
     rest = Problem(key_path, "", rule, "fix the first ones, and try again")
     return [*problems[:most], rest]
 
@@ -162,7 +163,7 @@ class ManifestError(KitError):
     def __init__(
         self, source: str, problems: Sequence[Problem], words: KeyStyle = TOML_STYLE
     ) -> None:
-        count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
+        count = counted(len(problems), "problem")
         lines = "\n".join(f"  {problem.text(words)}" for problem in problems)
         super().__init__(f"{source}: {count}\n{lines}")
         self.problems = tuple(problems)

@@ -33,7 +33,7 @@ from cluster_kit.run.history import (
     verdicts_of,
 )
 from cluster_kit.util.nearest import proposal
-from cluster_kit.util.terminal import duration, harmless, rounded
+from cluster_kit.util.terminal import counted, duration, harmless, rounded
 from cluster_kit.util.untrusted import let_in
 from cluster_kit.workspace import here
 
@@ -174,7 +174,7 @@ def prune(
             not_removed[str(run.directory.path)] = error.strerror or str(error)
     word = "would be" if dry else "are"
     count = len(removable) - len(not_removed)
-    runs_removed = f"{count} run{'' if count == 1 else 's'}"
+    runs_removed = counted(count, "run")
     say(f"{runs_removed}, {decimal(freed)} {word} free" if removable else "nothing to remove")
     if not_removed:
         named = "; ".join(f"{path} ({reason})" for path, reason in not_removed.items())

@@ -16,6 +16,7 @@ from cluster_kit.run import lifecycle
 from cluster_kit.run.find import reach
 from cluster_kit.run.run_directory import run_of
 from cluster_kit.run.take_down import take_down
+from cluster_kit.util.terminal import counted
 from cluster_kit.workspace import here, user_name
 
 
@@ -74,7 +75,7 @@ def _ask(engine: Engine, cluster: str) -> None:
     containers = engine.containers(cluster)
     if not containers or lifecycle.is_stopped(containers):
         return
-    tasks = f"{len(containers)} task{'s' if len(containers) > 1 else ''}"
+    tasks = counted(len(containers), "task")
     if not typer.confirm(f"Stop {cluster}, {tasks}, until `cluster-kit start`?", err=True):
         say(f"{cluster} continues: nothing was stopped")
         raise typer.Exit(1)

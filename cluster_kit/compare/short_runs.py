@@ -22,6 +22,7 @@ from cluster_kit.run.outcome import Outcome
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import View
 from cluster_kit.util.paths import TEMPLATES
+from cluster_kit.util.terminal import counted
 from cluster_kit.workspace import RunDirectory, Workspace
 
 LEAST_MBIT, MOST_MBIT = 1, 10_000
@@ -41,7 +42,7 @@ class Short:
     @property
     def title(self) -> str:
         """`2 workers, 1 ps, 50 Mbit/s`."""
-        words = [f"{self.workers} worker{'s' if self.workers > 1 else ''}"]
+        words = [counted(self.workers, WORKER.name)]
         words += [f"{self.ps} ps"] if self.ps else []
         return ", ".join([*words, *([f"{self.mbit} Mbit/s"] if self.mbit else [])])
 

@@ -37,6 +37,7 @@ from cluster_kit.programs.resolve import EXTRA, digest
 from cluster_kit.resolved import OUTPUT, TRAINER, Cluster, Dockerfile
 from cluster_kit.util import paths
 from cluster_kit.util.masking import without_url_passwords
+from cluster_kit.util.terminal import counted
 from cluster_kit.util.toml_text import to_toml
 
 OLDEST_PYTHON = (3, 9)
@@ -369,7 +370,7 @@ def _refuse_unknown_packages(host: Host, cluster: Cluster) -> None:
 
 def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
     packages = sum(not line.startswith("-") for line in cluster.requirements.splitlines())
-    say(f"installing {packages} requirement{'s' if packages > 1 else ''} into {cluster.image}")
+    say(f"installing {counted(packages, 'requirement')} into {cluster.image}")
     base = choose_base(host, say)
     with (
         tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder,

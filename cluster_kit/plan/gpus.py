@@ -12,6 +12,7 @@ from cluster_kit.facts import CDI_KIND, Driver, Gpu, HostFacts, without_kind
 from cluster_kit.programs.style import style_of
 from cluster_kit.resolved import PromisedGpu
 from cluster_kit.roles import PS, ROLES, WORKER, Role, gpu_pool
+from cluster_kit.util.terminal import counted
 from cluster_kit.util.toml_text import to_toml
 
 if TYPE_CHECKING:  # building the manifest's models takes long; many commands read none
@@ -370,8 +371,7 @@ def _too_few(request: GpuRequest, have: int, value: str, not_free: Sequence[str]
 def _counted(request: GpuRequest) -> str:
     """`2 workers`, or `chief-0 and 1 worker`."""
     others = request.pooled[: len(request.pooled) - request.workers]
-    plural = "" if request.workers == 1 else "s"
-    return " and ".join([*others, f"{request.workers} worker{plural}"])
+    return " and ".join([*others, counted(request.workers, WORKER.name)])
 
 
 def _indivisible(request: GpuRequest, listed: int) -> list[Problem]:

@@ -21,6 +21,8 @@ from cluster_kit.predict.profile import (
 )
 from cluster_kit.predict.question import MOST_POINTS, Question
 from cluster_kit.predict.simulate import LEAST_STEPS, Simulated, cost, simulate
+from cluster_kit.roles import WORKER
+from cluster_kit.util.terminal import counted
 
 FORMAT = 1
 ENOUGH = 0.95
@@ -251,10 +253,7 @@ def _does_not_hold(profile: Profile, workers: int, change: Change) -> str:
             return f"NUMA: a node has {in_node:g} CPUs, and memory of other nodes is slower"
     most = max((row.workers for row in profile.measured), default=1)
     if machines.input == "network" and workers > most:
-        return (
-            f"images come from network storage, whose limit is not known beyond {most} "
-            f"worker{'s' if most > 1 else ''}"
-        )
+        return "images come from network storage, whose limit is not known beyond " + _workers(most)
     return ""
 
 
@@ -356,10 +355,6 @@ def _unit(profile: Profile) -> str:
     return "images/s" if profile.batch > 1 else "steps/s"
 
 
-def _workers(count: int) -> str:
-    return f"{count} worker{'s' if count != 1 else ''}"
-
-
 def _budget(profile: Profile, ends: Sequence[_End], question: Question) -> Iterator[str]:
     """Yields the fastest counts of workers and ps for this number of machines."""
     budget = question.budget
@@ -456,7 +451,7 @@ def _sure(profile: Profile, points: Sequence[Point]) -> Iterator[str]:
     errors = sorted(abs(p.error) for p in known if p.error is not None)
     if errors:
         middle = errors[len(errors) // 2]
-        count = f"{len(errors)} measured row{'s' if len(errors) > 1 else ''}"
+        count = counted(len(errors), "measured row")
         text = f"against {count} that did not calibrate"
         yield f"{text}: median error {middle:.1%}, worst {errors[-1]:.1%}"
     fewest = min((row.workers for row in profile.calibrating), default=1)
@@ -546,3 +541,7 @@ def json_schema() -> dict[str, Any]:
         advice=texts,
         sure=texts,
     )
+
+
+def _workers(count: int) -> str:
+    return counted(count, WORKER.name)

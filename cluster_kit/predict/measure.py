@@ -40,6 +40,7 @@ from cluster_kit.predict.profile import (
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import CHIEF, PS, ROLES, WORKER
 from cluster_kit.util.nearest import proposal
+from cluster_kit.util.terminal import counted
 
 LEAST_STEPS, LEAST_S = 10, 5.0
 """Minimum steps of all workers, and seconds of training, after the first ones are left out."""
@@ -991,7 +992,7 @@ def _overlap(runs: Sequence[Figures]) -> float | None:
 
 def _source(runs: Sequence[Figures]) -> str:
     parts = [
-        f"{run.name}: {run.workers} worker{'s' if run.workers > 1 else ''}"
+        f"{run.name}: {counted(run.workers, WORKER.name)}"
         + (f", {run.ps} ps" if run.ps else "")
         + f", {run.steps:.0f} steps in {run.seconds:.0f} s"
         for run in runs
@@ -1013,7 +1014,7 @@ OF_STEPS = "steps/s of all workers together (the program reports no batch: --bat
 
 def sentences(run: Figures) -> Iterator[str]:
     """Yields what a run measured, for people."""
-    counts = f"{run.workers} worker{'s' if run.workers > 1 else ''}"
+    counts = counted(run.workers, WORKER.name)
     counts += f", {run.ps} ps" if run.ps else ""
     unit = "images/s" if run.counts_images else OF_STEPS
     counts += f", {rate_text(run.bandwidth)}" if run.bandwidth else ""

@@ -29,7 +29,7 @@ from cluster_kit.observe.user_requests import AWAY, THAW, Asked
 from cluster_kit.platforms.engine import Action, Event
 from cluster_kit.resolved import Cluster, Task
 from cluster_kit.roles import ROLES
-from cluster_kit.util.terminal import rounded
+from cluster_kit.util.terminal import counted, rounded
 
 ROUTINE = ("checkpoint", "epoch", "evaluation")
 """Kinds of marks that repeat during normal training."""
@@ -400,7 +400,7 @@ BROKEN, DRILL = "broken", "drill"
 
 def lost(steps: int) -> str:
     """`1 step lost`, `3 steps lost`."""
-    return f"{steps} step{'' if steps == 1 else 's'} lost"
+    return f"{counted(steps, 'step')} lost"
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ from cluster_kit.util.changes import Watched
 from cluster_kit.util.debug_log import Recording
 from cluster_kit.util.masking import masker
 from cluster_kit.util.paths import seen_from
+from cluster_kit.util.terminal import counted
 from cluster_kit.workspace import RunDirectory, Workspace, last_run, new_id, new_run
 
 
@@ -420,7 +421,7 @@ def _directory(host: Host, runs: Path, prepared: Prepared, *, resume: bool) -> R
 
 
 def _starting(count: int) -> str:
-    return f"starting {count} container{'s' if count > 1 else ''}"
+    return f"starting {counted(count, 'container')}"
 
 
 def files_of(request: Request, workspace: Workspace) -> Watched:

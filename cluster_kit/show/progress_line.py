@@ -9,7 +9,7 @@ from cluster_kit.contract.events import Epoch, Functions, Start, Step, Training
 from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.roles import ROLES
-from cluster_kit.util.terminal import duration
+from cluster_kit.util.terminal import counted, duration
 
 RECENT = 10
 """Number of the leader's last reports from which the current speed is computed."""
@@ -60,7 +60,7 @@ class Progress:
             if self.images_per_step:
                 parts.append(f"{self.steps_per_s * self.images_per_step:,.0f} images/s")
         if self.epoch is not None:
-            parts.append(f"{self.epoch} epoch{'s' if self.epoch != 1 else ''} done")
+            parts.append(f"{counted(self.epoch, 'epoch')} done")
         return ", ".join(parts)
 
 

@@ -19,7 +19,7 @@ from cluster_kit.observe.state import RunState
 from cluster_kit.observe.task_view import State
 from cluster_kit.show.progress_line import progress_of, waited_for
 from cluster_kit.show.task_table import remarks, rows_of, status_table, tasks_in
-from cluster_kit.util.terminal import duration, harmless
+from cluster_kit.util.terminal import counted, duration, harmless
 
 
 def visible(line: str) -> str:
@@ -213,8 +213,8 @@ class LiveView:
         shown = status_table(rows[:most_rows], width=self._console.width)
         parts: list[RenderableType] = [self._spinner, *progress, shown, *notices]
         if hidden > 0:
-            tasks_ = f"task{'' if hidden == 1 else 's'}"
-            parts.append(Text(f"… and {hidden} more {tasks_} (cluster-kit status)", style="dim"))
+            more = f"… and {counted(hidden, 'more task')} (cluster-kit status)"
+            parts.append(Text(more, style="dim"))
         return Group(*parts)
 
     def _progress(self) -> list[RenderableType]:

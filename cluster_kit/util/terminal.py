@@ -95,6 +95,11 @@ def in_json(text: str) -> str:
     return re.sub(r"section_(start|end):", r"section_\1\\u003a", text)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 run`, `2 runs`, `0 runs`: for nouns whose plural ends in -s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def figure(value: object) -> str:
     """A metric as text; None is one that JSON does not have, of a training that diverged."""
     if value is None:

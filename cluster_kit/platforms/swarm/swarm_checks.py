@@ -19,6 +19,7 @@ from cluster_kit.platforms.platform import Check
 from cluster_kit.platforms.swarm.stack_file import GPU_KIND
 from cluster_kit.platforms.swarm.swarm_engine import NodeSaid, Probe, SwarmEngine
 from cluster_kit.resolved import Cluster, Mount
+from cluster_kit.util.terminal import counted
 
 DEFAULT_MTU = 1500
 """The MTU that an overlay assumes for the nodes' network; its own packets are 50 bytes smaller."""
@@ -46,8 +47,8 @@ def check_nodes(records: Sequence[Mapping[str, Any]]) -> list[Check]:
     usable = [_name(one) for one in records if is_usable(one)]
     others = [f"{_name(one)} ({_state(one)})" for one in records if not is_usable(one)]
     managers = sum(one["Spec"]["Role"] == "manager" for one in records)
-    count = f"{len(usable)} node{'s' if len(usable) != 1 else ''}"
-    text = f"{count} ({managers} manager{'s' if managers != 1 else ''}): {', '.join(usable)}"
+    count = counted(len(usable), "node")
+    text = f"{count} ({counted(managers, 'manager')}): {', '.join(usable)}"
     if not usable:
         hint = "`docker node ls`; `docker node update --availability active NODE`"
         return [Check("swarm", "fail", f"no node is ready: {', '.join(others)}", hint)]
@@ -110,7 +111,7 @@ def check_gpus(records: Sequence[Mapping[str, Any]], cluster: Cluster | None) ->
     have = {_name(one): gpus_of(one) for one in usable if gpus_of(one)}
     each = ", ".join(f"{name} {count}" for name, count in have.items())
     total = sum(have.values())
-    summary = f"the nodes announce {total} GPU{'s' if total != 1 else ''}" + (each and f": {each}")
+    summary = f"the nodes announce {counted(total, 'GPU')}" + (each and f": {each}")
     free = {str(one["ID"]): gpus_of(one) for one in usable}
     without = []
     for task in asking:  # the swarm may choose differently
@@ -264,9 +265,9 @@ def image_check(cluster: Cluster, nodes: Mapping[str, str], told: Sequence[NodeS
     lacking = [nodes.get(one.node, one.node) for one in told if NO_IMAGE in one.error]
     if not lacking:
         if len(told) < len(nodes):
-            on = f"{cluster.image} on {len(told)} of {_count(len(nodes))}: the others do not answer"
+            on = f"{cluster.image} on {len(told)} of {_nodes(len(nodes))}: the others do not answer"
             return Check("image on nodes", "warn", on, AGAIN)
-        return Check("image on nodes", "ok", f"{cluster.image} on {_count(len(nodes))}")
+        return Check("image on nodes", "ok", f"{cluster.image} on {_nodes(len(nodes))}")
     targets = " ".join(f"--to ssh://{name}" for name in lacking)
     return Check(
         "image on nodes",
@@ -327,5 +328,5 @@ def _existing(folder: Path) -> Path:
     return next(one for one in (folder, *folder.parents) if one.is_dir())
 
 
-def _count(number: int) -> str:
-    return f"{number} node{'s' if number != 1 else ''}"
+def _nodes(number: int) -> str:
+    return counted(number, "node")
