@@ -1,9 +1,11 @@
-"""With TensorFlow: a session of a server is not closed when the training drops it, and a closed one
-saves nothing."""
+"""With TensorFlow: a session of a server is not closed when the training drops it; a lost one is
+closed only while its successor trains, and saves nothing."""
 
 from __future__ import annotations
 
 import gc
+import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -12,6 +14,7 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is not installed here")
 
 from trainer.programs.training.graph_mode import training_session
+from trainer.programs.training.graph_mode.checkpoint_saver import CheckpointManager
 
 
 class Session:
@@ -41,31 +44,60 @@ def test_a_session_of_a_server_stays_open(monkeypatch, target: str, closed: list
     monkeypatch.setattr(training_session, "KEPT", kept, raising=False)
     monkeypatch.setattr(training_session, "wait_for_chief", lambda *_: None)
     monkeypatch.setattr(training_session, "wait_for_step", lambda *_: None)
-    training = SimpleNamespace(
-        _graph=SimpleNamespace(graph=None, initialize_local=None),
-        _replica=SimpleNamespace(is_chief=False),
-        _manager=None,
-        _job=SimpleNamespace(startup_delay_steps=0),
-        _train=lambda session: "result",
-    )
+    training = a_training(lambda session: "result")
     assert training_session.Training.attempt(training, target, None) == "result"
     gc.collect()
     assert Session.closed == closed
     kept.clear()
 
 
-def test_signals_while_the_session_is_closed_save_nothing(monkeypatch, capsys) -> None:
-    """A ps was lost, and the next session has not begun."""
+def a_training(train: Callable[[Session], str]) -> SimpleNamespace:
+    return SimpleNamespace(
+        _graph=SimpleNamespace(graph=None, initialize_local=None),
+        _replica=SimpleNamespace(is_chief=False),
+        _manager=None,
+        _job=SimpleNamespace(startup_delay_steps=0),
+        _lost=training_session.LostSessions(),
+        _train=train,
+    )
 
-    def closed() -> None:
-        raise RuntimeError("Attempted to use a closed Session.")
 
-    manager = SimpleNamespace(ask=closed, save_before_the_end=closed)
+def test_a_lost_session_is_closed_while_its_successor_trains(monkeypatch) -> None:
+    """Not before: TensorFlow would need up to 18 s longer to create the successor."""
+    monkeypatch.setattr(training_session.tf1, "Session", Session)
+    monkeypatch.setattr(training_session, "wait_for_chief", lambda *_: None)
+    monkeypatch.setattr(training_session, "wait_for_step", lambda *_: None)
+    monkeypatch.setattr(training_session, "KEPT", [])
+    monkeypatch.setattr(training_session, "CLOSE_LOST_S", 0.2)
+    monkeypatch.setattr(Session, "closed", [])
+    seen = []
+
+    def lost_twice(session: Session) -> str:
+        seen.append(list(Session.closed))
+        if len(seen) < 3:
+            raise training_session.tf.errors.UnavailableError(None, None, "a ps is gone")
+        time.sleep(0.5)
+        seen.append(sorted(Session.closed))
+        return "result"
+
+    training = a_training(lost_twice)
+    for target in ("grpc://a", "grpc://b"):
+        with pytest.raises(training_session.tf.errors.UnavailableError):
+            training_session.Training.attempt(training, target, None)
+        time.sleep(0.3)
+    assert training_session.Training.attempt(training, "grpc://c", None) == "result"
+    assert seen == [[], [], [], ["grpc://a", "grpc://b"]]
+
+
+def test_signals_while_a_lost_ps_is_awaited_save_nothing(monkeypatch, capsys) -> None:
+    manager = CheckpointManager(None, save_secs=0)
+    manager.begin(Session("grpc://a", None, None), None)
+    manager.end()
     training = SimpleNamespace(_manager=manager)
     left = []
     monkeypatch.setattr(training_session.os, "_exit", left.append)
     training_session.Training.save_by_hand(training)
     training_session.Training.terminated(training)
     said = capsys.readouterr()
-    assert "the requested save failed: Attempted to use a closed Session" in said.err
+    assert "save failed: the training has not begun, or waits for a lost ps" in said.err
     assert (said.out, left) == ("stopped by SIGTERM\n", [143])

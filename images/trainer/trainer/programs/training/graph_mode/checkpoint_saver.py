@@ -220,6 +220,10 @@ class CheckpointManager:
         self._session = session
         self._postpone()
 
+    def end(self) -> None:
+        """Save nothing until the next `begin`: servers of the session were lost."""
+        self._session = None
+
     def lacks(self, step: int) -> bool:
         """Whether no checkpoint contains the steps up to `step`."""
         return step > (self.last.step if self.last else 0)
@@ -260,9 +264,14 @@ class CheckpointManager:
             self._on_milestone()
 
     def ask(self) -> None:
-        """Save between two updates, or at once if no update follows soon; for other threads."""
+        """Save between two updates, or at once if no update follows soon; for other threads.
+
+        Raises CheckpointError if there is no session: there is nothing to save.
+        """
         if self._session is None:
-            return
+            raise CheckpointError(
+                "the training has not begun, or waits for a lost ps; ask again when it makes steps"
+            )
         self._by_hand.set()
         time.sleep(ANSWER_S)
         if self._by_hand.is_set():

@@ -142,8 +142,7 @@ class RoundsThread(threading.Thread):
         except Exception as problem:  # noqa: BLE001 - the main thread raises any exception
             if not self._ended.is_set():
                 self.failure = problem
-                # The main thread may have met the same error, and have closed the session.
-                with contextlib.suppress(tf.errors.OpError, RuntimeError):
+                with contextlib.suppress(tf.errors.OpError):
                     stop_all_replicas(self._session, self._graph)
 
     def end(self) -> None:

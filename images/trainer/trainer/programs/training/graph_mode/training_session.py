@@ -45,8 +45,7 @@ FINISHED, BROKEN = 1, 2
 WAIT_FOR_LAST_STEPS_S = 5.0
 JOB_ENDED_S = 3.0
 POLL_S = 0.1
-NOT_SAVED = (TrainerError, tf.errors.OpError, RuntimeError)
-"""Errors of a save; RuntimeError: the session is closed, and its successor has not begun."""
+NOT_SAVED = (TrainerError, tf.errors.OpError)
 
 
 class Shutdown:
@@ -192,10 +191,13 @@ class Training:
         self._shutdown = Shutdown(
             graph.counters, replica, self._report, self._manager, job, examples
         )
+        self._lost = LostSessions()
 
     def attempt(self, target: str, config: tf1.ConfigProto) -> GraphResult:
         """Train to the end in one session; raises TensorFlow's errors if a server is lost."""
         session = tf1.Session(target, graph=self._graph.graph, config=config)
+        if target:
+            KEPT.append(session)
         try:
             if self._replica.is_chief:
                 begin_as_chief(session, self._graph, self._replica, self._manager)
@@ -203,17 +205,17 @@ class Training:
                 wait_for_chief(session, self._graph, self._replica)
                 wait_for_step(session, self._graph, self._job.startup_delay_steps)
             session.run(self._graph.initialize_local)
+            self._lost.close_later()
             result = self._train(session)
         except BaseException as problem:
-            if self._manager and isinstance(problem, TrainerError):
-                with contextlib.suppress(tf.errors.OpError):
-                    self._shutdown.tell(session)
-            # This takes long if the servers are gone, and nothing depends on it.
-            threading.Thread(target=close, args=(session,), daemon=True).start()
+            if self._manager:
+                if isinstance(problem, TrainerError):
+                    with contextlib.suppress(tf.errors.OpError):
+                        self._shutdown.tell(session)
+                self._manager.end()
+            self._lost.keep(session)
             raise
-        if target:
-            KEPT.append(session)
-        else:
+        if not target:
             session.close()
         return result
 
@@ -259,23 +261,25 @@ class Training:
             rounds.start()
         pause = self._options.pause_ms / 1000
         reached = STEPS
-        while step < end_at:
-            result = stepper.take(report.wants_shown, report.wants_summary)
-            step, end_at = result.step, result.end_at
-            self.steps_made += 1
-            report.record(result)
-            if manager:
-                if not rounds and step < end_at:
-                    manager.between_updates(step)
-                if report.below_threshold():
-                    reached = THRESHOLD
-                    break
-            if pause:
-                time.sleep(pause)
-        if rounds:
-            rounds.end()
-            if rounds.failure:
-                raise rounds.failure
+        try:
+            while step < end_at:
+                result = stepper.take(report.wants_shown, report.wants_summary)
+                step, end_at = result.step, result.end_at
+                self.steps_made += 1
+                report.record(result)
+                if manager:
+                    if not rounds and step < end_at:
+                        manager.between_updates(step)
+                    if report.below_threshold():
+                        reached = THRESHOLD
+                        break
+                if pause:
+                    time.sleep(pause)
+        finally:
+            if rounds:
+                rounds.end()
+        if rounds and rounds.failure:
+            raise rounds.failure
         if reached == THRESHOLD:
             stop_all_replicas(session, self._graph)
         return reached
@@ -326,7 +330,31 @@ KEPT: list[tf1.Session] = []
 """Sessions that use servers: closing one, or deleting it, can wait forever for an ended task."""
 
 
-def close(session: tf1.Session) -> None:
-    """Close the session if its servers still answer."""
-    with contextlib.suppress(tf.errors.OpError):
-        session.close()
+CLOSE_LOST_S = 20.0
+
+
+class LostSessions:
+    """Sessions whose servers were lost. They are closed while their successor trains: while one is
+    being closed, TensorFlow can need 6 to 18 s to create another."""
+
+    def __init__(self) -> None:
+        self._sessions: list[tf1.Session] = []
+        self._timer: threading.Timer | None = None
+
+    def keep(self, session: tf1.Session) -> None:
+        """Keep `session`, and all others that are not closed yet, until the next `close_later`."""
+        if self._timer:
+            self._timer.cancel()
+        self._sessions.append(session)
+
+    def close_later(self) -> None:
+        """Close all in CLOSE_LOST_S, in another thread: it takes long if servers are gone."""
+        if self._sessions:
+            self._timer = threading.Timer(CLOSE_LOST_S, self._close)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _close(self) -> None:
+        while self._sessions:
+            with contextlib.suppress(tf.errors.OpError):
+                self._sessions.pop().close()
