@@ -37,6 +37,7 @@ from cluster_kit.predict.measure import (
 from cluster_kit.predict.plan import Change
 from cluster_kit.predict.profile import (
     FILE_NAME,
+    LEAST_SPEED,
     MOST_PS,
     MOST_WORKERS,
     PS_WAYS,
@@ -133,7 +134,9 @@ def predict_(
     ] = None,
     straggler: Annotated[
         float | None,
-        typer.Option("--straggler", min=0.001, max=1, help="The speed of one slower worker: 0.5."),
+        typer.Option(
+            "--straggler", min=LEAST_SPEED, max=1, help="The speed of one slower worker: 0.5."
+        ),
     ] = None,
     backup: Annotated[
         int, typer.Option("--backup", min=0, help="Backup workers, with synchronous ps.")

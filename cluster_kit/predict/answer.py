@@ -293,6 +293,7 @@ def _with_row(point: Point, rows: Sequence[Measured]) -> Point:
         if (
             row.workers == point.workers
             and row.bandwidth is None
+            and row.slowest is None
             and (point.ps is None or row.ps == point.ps)
         ):
             return replace(point, measured=row.images_per_s, calibrates=row.calibrate)
@@ -429,6 +430,12 @@ def _calibrated(profile: Profile, ends: Sequence[_End]) -> Iterator[str]:
         parts[before:] = [f"{part} ({name})" for part in parts[before:]]
     counts = " and ".join(_workers(row.workers) for row in profile.calibrating)
     yield f"calibrated on {counts}: {'; '.join(parts) or 'the profile says the same'}"
+    slow = [row.slowest for row in profile.calibrating if row.slowest is not None]
+    if slow:
+        yield (
+            f"calibrated with a straggler, one worker with {min(slow):g} of the others' speed: the "
+            f"prediction has none (--straggler {min(slow):g} adds it)"
+        )
 
 
 def _sure(profile: Profile, points: Sequence[Point]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cluster_kit.errors import ManifestError, Problem
-from cluster_kit.predict.plan import Fitted, is_async, setup
+from cluster_kit.predict.plan import Change, Fitted, is_async, setup
 from cluster_kit.predict.profile import PS_WAYS, Measured, Profile
 from cluster_kit.predict.simulate import simulate
 
@@ -154,7 +154,8 @@ def _predicted(profile: Profile, row: Measured, fitted: Fitted, overlap: float) 
     if row.bandwidth is not None:
         machines = machines.model_copy(update={"bandwidth": row.bandwidth})
         profile = profile.model_copy(update={"machines": machines})
-    planned = setup(profile, fitted, row.workers, row.ps or 0, overlap)
+    change = Change(straggler=row.slowest)
+    planned = setup(profile, fitted, row.workers, row.ps or 0, overlap, change)
     most = ASYNC_STEPS if is_async(profile.way) else STEPS
     transfers = 2 * row.workers * max(1, len(planned.shards))
     result = simulate(planned, max(LEAST_STEPS, min(most, TRANSFERS // transfers)))

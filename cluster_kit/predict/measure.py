@@ -14,10 +14,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from statistics import fmean, linear_regression, median, quantiles
+from statistics import fmean, linear_regression, median, median_low, quantiles
 from typing import Any
 
 from cluster_kit.contract.events import End, Phase, Placement, Start, Step, Training
+from cluster_kit.contract.times import STRAGGLER_FACTOR
 from cluster_kit.errors import ManifestError, UsageError
 from cluster_kit.manifest.field_types import rate_text
 from cluster_kit.observe.hot_ps import without_slots
@@ -29,6 +30,7 @@ from cluster_kit.predict.models import NOT_TRAINED
 from cluster_kit.predict.profile import (
     ASYNC,
     FORMAT,
+    LEAST_SPEED,
     MOST_VARIABLES,
     PS_WAYS,
     RING,
@@ -132,6 +134,18 @@ class Figures:
     @property
     def images_per_s(self) -> float:
         return self.steps * self.batch / self.seconds
+
+    @property
+    def straggler(self) -> tuple[str, float] | None:
+        """The worker that is more than STRAGGLER_FACTOR times slower than the median of the others,
+        and its speed by theirs; None if there is none."""
+        if len(self.by_worker) < 2:
+            return None
+        task = min(self.by_worker, key=self.by_worker.__getitem__)
+        usual = median_low(steps for name, steps in self.by_worker.items() if name != task)
+        if self.by_worker[task] * STRAGGLER_FACTOR >= usual:
+            return None
+        return task, max(LEAST_SPEED, float(f"{self.by_worker[task] / usual:.2g}"))
 
     def per_step(self, of: str) -> float | None:
         """A worker's `cpu_s`, `received` or `sent` of one step; None if it was not recorded."""
@@ -963,6 +977,8 @@ def _rows(
         }
         if run.way in PS_WAYS:
             row[PS.name] = run.ps
+        if run.straggler:
+            row["slowest"] = run.straggler[1]
         if run.bandwidth != base:
             row["bandwidth"] = rate_text(run.bandwidth or NO_LIMIT)
         elif run.workers not in calibrating and len(calibrating) < 2 and not known:
@@ -1032,3 +1048,6 @@ def sentences(run: Figures) -> Iterator[str]:
         parts.append(f"the chief {run.used[run.coordinator].cpu_s / run.steps:.3g} s of CPU")
     if parts:
         yield f"for it {' and '.join(parts)}"
+    if run.straggler:
+        task, speed = run.straggler
+        yield f"{task} has {speed:g} of the others' speed; the profile says so (`slowest`)"

@@ -48,6 +48,8 @@ MOST_CALIBRATING = 2
 MOST_WORKERS, MOST_PS, MOST_ROWS = 4096, 1024, 64
 MOST_CALIBRATED = 1024
 """The maximum workers times ps of a row that calibrates, which is simulated hundreds of times."""
+LEAST_SPEED = 0.001
+"""The least speed of a slower worker, by that of the others."""
 MOST_SIZE = 10**15
 """The maximum bytes of one variable."""
 LONGEST_NAME = 200
@@ -289,6 +291,8 @@ class Measured(Strict):
     ps: Annotated[int, Field(ge=0, le=MOST_PS)] | None = None
     images_per_s: Annotated[Number, Field(ge=1e-9, le=1e15)]
     bandwidth: Rate | None = None
+    slowest: Annotated[Number, Field(ge=LEAST_SPEED, le=1)] | None = None
+    """The speed of one slower worker by that of the others."""
     calibrate: bool = False
 
 

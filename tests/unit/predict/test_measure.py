@@ -16,6 +16,7 @@ import pytest
 
 from cluster_kit.cli.predict import WRITTEN
 from cluster_kit.compare import short_runs
+from cluster_kit.contract.events import Step
 from cluster_kit.errors import KitError, UsageError
 from cluster_kit.host import Moment
 from cluster_kit.observe.progress import Entry
@@ -30,8 +31,9 @@ from cluster_kit.predict.measure import (
     figures_of,
     moved_of,
     profile_of,
+    sentences,
 )
-from cluster_kit.predict.plan import Setup, shards
+from cluster_kit.predict.plan import Change, Setup, shards
 from cluster_kit.predict.profile import Profile, load, parse, text
 from cluster_kit.predict.question import Question
 from cluster_kit.predict.scaling import scaling_of
@@ -171,6 +173,33 @@ def test_what_was_measured_is_predicted_again() -> None:
     profile = profile_of_run(*recorded(limited()), name="demo/1")
     [point] = predict(profile, Question(workers=(2,), ps=(1,))).points
     assert point.images_per_s == pytest.approx(128, rel=0.02)
+
+
+def test_a_run_with_a_straggler_predicts_workers_of_equal_speed() -> None:
+    """Three workers, one of a tenth of the others' speed: two equal ones are not two thirds."""
+    made, entries, samples = recorded(limited(3))
+    slow = [
+        replace(one, event=replace(one.event, own_steps=one.event.own_steps / 10))
+        if one.task == "worker-2" and isinstance(one.event, Step) and one.event.own_steps
+        else one
+        for one in entries
+    ]
+    figures = figures_of(made, slow, samples)
+    assert list(sentences(figures))[-1].startswith("worker-2 has 0.1 of the others' speed")
+    profile = profile_of([figures])
+    [row] = profile.measured
+    assert (row.slowest, row.images_per_s) == (0.1, pytest.approx(2.1 * 32 / 0.5, rel=0.02))
+    answer = predict(profile, Question(workers=(2, 3), ps=(1,)))
+    two, three = answer.points
+    assert two.images_per_s == pytest.approx(2 * 32 / 0.5, rel=0.05)
+    assert three.measured is None
+    assert any(
+        "a straggler, one worker with 0.1 of the others' speed" in one for one in answer.sure
+    )
+    again = Question(workers=(3,), ps=(1,), change=Change(straggler=0.1))
+    [as_measured] = predict(profile, again).points
+    assert as_measured.images_per_s == pytest.approx(row.images_per_s, rel=0.02)
+    assert profile_of_run(*recorded(limited(3))).measured[0].slowest is None
 
 
 def test_two_bandwidths_tell_what_overlaps() -> None:
