@@ -332,17 +332,20 @@ class Stragglers:
         steps_made = {name: self._made[name] - count for name, count in before.items()}
         share = (
             steps_made[task] / sum(steps_made.values())
-            if steps_made and sum(steps_made.values())
+            if task in self._made and sum(steps_made.values())
             else None
         )
         return Straggled(task, now - since, share)
 
     def _made_before(self, group: Sequence[str], found: Straggling, now: float) -> Counter[str]:
-        """The group's steps when it became a straggler; empty if unknown."""
-        if found.task not in self._steps:
-            return Counter()
-        values = {n: self._steps[n].at([now - found.seconds]) for n in group if n in self._steps}
-        return Counter({name: value[0] for name, value in values.items() if value})
+        """The group's steps when it became a straggler."""
+        before: Counter[str] = Counter()
+        for name in group:
+            if name not in self._steps:  # it has made none yet, or reports none
+                before[name] = self._made[name]
+            elif values := self._steps[name].at([now - found.seconds]):
+                before[name] = values[0]
+        return before
 
     def _judged(
         self,

@@ -47,6 +47,16 @@ def test_a_straggler_is_over_when_the_limit_is_removed():
     assert over.task == TWO and over.share is None and 55 <= at <= 66
 
 
+def test_the_share_of_a_straggler_that_was_named_before_its_first_step():
+    """It starts so slowly that the others train already: its steps count from the first one on."""
+    job = Job(limits=LIMITS)
+    job.run(40, {ONE: Second(10, cpus=0.1), TWO: THROTTLED})
+    assert [found.task for _, found in job.found] == [TWO]
+    job.run(80, {ONE: Second(10, cpus=0.1), TWO: Second(2, cpus=0.19, throttled=0.7)})
+    [over] = job.rule.end(job.now)
+    assert over.task == TWO and over.share == pytest.approx(2 * 80 / (10 * 120 + 2 * 80), abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("one", "two", "steps"),
     [
