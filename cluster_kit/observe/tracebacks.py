@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, takewhile, zip_longest
 from pathlib import PurePath
 
 from cluster_kit.contract.endings import TMP_FULL
@@ -663,14 +663,18 @@ def without_message(words: str, message: str) -> str:
 
     Programs print that message, and supervisors print its first line after `error: ` or a task's
     name. A refusal of the kit is printed with the kind of its exception. The carets below a line
-    of code go with it.
+    of code go with it; a frame stays if its line of code does.
     """
     repeated = {_SPEAKER.sub("", line).rstrip() for line in message.splitlines()}
+    lines = words.splitlines()
     kept: list[str] = []
     is_kept = True
-    for line in words.splitlines():
+    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
         said = _SPEAKER.sub("", line)
-        if is_kept or not _MARKS.fullmatch(line.strip()):
+        has_code = _FRAME.match(line) and following.startswith("    ")
+        if has_code and following not in repeated:
+            is_kept = True
+        elif is_kept or not _MARKS.fullmatch(line.strip()):
             is_kept = repeated.isdisjoint((said, _KIND.sub("", said)))
         if is_kept:
             kept.append(line)

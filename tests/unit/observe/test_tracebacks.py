@@ -769,6 +769,17 @@ def test_the_carets_below_a_repeated_line_of_code_go_with_it() -> None:
     )
 
 
+def test_a_frame_stays_above_its_line_of_code() -> None:
+    """A coordinator's error names the frames that made the graph's node, without their code."""
+    frame = '  File "train.py", line 67, in <module>'
+    words = f"{frame}\n    h = model.fit(data)\n        ^^^^^^^^^^^^^^^"
+    assert without_message(words, f"ClosureInputError: no files\n{frame}") == words
+    assert (
+        without_message(words, f"ClosureInputError: no files\n{frame}\n    h = model.fit(data)")
+        == ""
+    )
+
+
 def test_a_traceback_stays_complete() -> None:
     words = last_words(stamped(TRACEBACK + "chief-0: the program ended with exit code 1\n"))
     assert without_message(words, "the program ended with exit code 1") == last_words(
