@@ -471,9 +471,12 @@ def shape(sources: list[Source], loaded: Loaded) -> Shape:
             )
             problems.append(Problem(PS.name, str(count), rule, ("write ", none), reads))
         changes[PS.name] = 0
-    if (manifest.style == "auto" or of_another) and manifest.count(CHIEF.name) > 0:
-        chosen = _chosen(CHIEF.name, loaded)
-        changes |= {"style": ALL_TASKS.value} if chosen else {CHIEF.name: 0}
+    if (
+        (manifest.style == "auto" or of_another)
+        and manifest.count(CHIEF.name) > 0
+        and not _chosen(CHIEF.name, loaded)
+    ):
+        changes[CHIEF.name] = 0
     if problems or not changes:
         return Shape(problems=tuple(problems))
     settings = " and ".join(TOML_STYLE.setting(Setting(*change), "") for change in changes.items())

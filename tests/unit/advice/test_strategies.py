@@ -50,7 +50,7 @@ def texts(found: Fitted) -> list[str]:
         ("chief = 1\nps = 2\n", {"program": "train.py"}, ("auto", 0, 0)),
         ('program = "train.py"\n', {}, ("auto", 0, 0)),
         ('program = "train.py"\n', {"ps": 0}, ("auto", 0, 0)),
-        ("", {"program": "train.py", "chief": 1}, ("all-tasks", 1, 0)),
+        ("", {"program": "train.py", "chief": 1}, ("auto", 1, 0)),
         ('style = "coordinator"\nps = 2\n', {"program": "train.py"}, ("all-tasks", 0, 0)),
         ('style = "all-tasks"\nps = 1\n', {"program": "train.py"}, ("all-tasks", 1, 0)),
     ],
@@ -74,8 +74,10 @@ def test_every_worker_runs_it_without_ps_and_a_line_reports_it(
     assert "\n" not in str(hint)
 
 
-def test_a_suitable_cluster_is_not_changed(tmp_path: Path) -> None:
-    found = fitted(ALL_REDUCE, tmp_path, "chief = 0\nps = 0\n", program="train.py")
+@pytest.mark.parametrize("chief", [0, 1])
+def test_a_suitable_cluster_is_not_changed(chief: int, tmp_path: Path) -> None:
+    lines = f'program = "train.py"\nchief = {chief}\nps = 0\n'
+    found = fitted(ALL_REDUCE, tmp_path, lines)
     assert (found.loaded.manifest.style, found.hints, found.problems) == ("auto", (), ())
 
 
