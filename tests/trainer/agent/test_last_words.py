@@ -24,6 +24,7 @@ FIRST_LINES = {
     "expected shape=(None, 21), found shape=(None, 20)",
     "label_out_of_range": f"{TF}InvalidArgumentError: Received a label value of 7 which is outside "
     "the valid range of [0, 3).",
+    "loop_of_steps": "ValueError: Cannot reshape a tensor with 36 elements to shape [7,5] (35 elem",
     "matmul": f"{TF}InvalidArgumentError: Matrix size-incompatible: In[0]: [3,4], In[1]: [5,6]",
     "no_checkpoint": f"{TF}NotFoundError: Unsuccessful TensorSliceReader constructor: Failed to",
     "no_file": f"{TF}NotFoundError: /data/train.csv; No such file or directory",
@@ -66,6 +67,15 @@ def test_only_the_programs_own_frames_are_left_in_an_error(subtests):
     for name in sorted(FIRST_LINES.keys() - {"generator", "py_function"}):
         with subtests.test(name=name):
             assert not [line for line in told(name) if 'File "' in line and "/program/" not in line]
+
+
+def test_layers_around_the_error_stay_named_without_autographs_wrappers():
+    lines = told("loop_of_steps")
+    assert lines[2] == '  File "/program/loop_of_steps.py", line 11, in call'
+    contexts = [line for line in lines if line.startswith("Exception encountered when calling")]
+    assert [line.split("'")[1] for line in contexts] == ["inner", "outer"]
+    for wrapper in ("in user code", "must be defined", "AutoGraph"):
+        assert not [line for line in lines if wrapper in line]
 
 
 def test_the_error_of_a_coordinators_data_set_comes_first():

@@ -29,11 +29,17 @@ _OF_WORKER = re.compile(
     re.MULTILINE,
 )
 """What TensorFlow adds in a coordinator to the error of a function that a worker ran."""
-_UNSAID = re.compile(r"^(Node: |From /job:|\d+ root error|\s*\[\[|<stack traces unavailable>|:)")
+_UNSAID = re.compile(
+    r"^(Node: |From /job:|\d+ root error|\s*\[\[|<stack traces unavailable>|:"
+    r"|\s*in user code:$|Exception encountered when calling )"
+)
 _NUMBERED = re.compile(r"^\(\d+\) (?:[A-Z_]+: +)?")
 _WRAPPED = re.compile(r"\{\{function_node [^}]*\}\} ")
-_MOST_WRAPPERS = 3
-"""AutoGraph wraps the error of a layer, which Keras has wrapped."""
+_UNDEFINED = re.compile(r"^(?P<kind>[\w.]+): '.*' must be defined before the loop$")
+_BY_TRYING = re.compile(r"^\s*Note: AutoGraph tried to define it automatically, but ran into an? ")
+"""AutoGraph's words for an error in a loop's body, such as `fit`'s with `steps_per_execution`."""
+_MOST_WRAPPERS = 20
+"""AutoGraph wraps the error of a layer, which Keras has wrapped; so do the layers around it."""
 LONGEST = 64_000
 """Maximum characters; a longer text loses its middle."""
 
@@ -45,10 +51,22 @@ def telling(text: str) -> str:
         lines = [lines[-1], *lines[:-1]]
     else:
         for _ in range(_MOST_WRAPPERS):
-            lines = _unwrapped(lines)
+            lines = _unwrapped(_from_a_loop(lines))
+        lines = [line for line in lines if line.strip() != "in user code:"]
         if ran := _OF_WORKER.search(text):
             lines = [*lines, f"in a function that {ran[1]}-{ran[2]} ran"]
     return _bounded("\n".join(lines))
+
+
+def _from_a_loop(lines: list[str]) -> list[str]:
+    """The lines with the error first with which a loop's body failed, if AutoGraph names it only in
+    a note."""
+    undefined = _UNDEFINED.match(lines[0]) if lines else None
+    notes = (i for i, line in enumerate(lines) if _BY_TRYING.match(line))
+    if not undefined or (note := next(notes, None)) is None:
+        return lines
+    error = _BY_TRYING.sub("", lines[note])
+    return _begun_with(undefined["kind"], lines[1:note], [error, *lines[note + 1 :]])
 
 
 def _unwrapped(lines: list[str]) -> list[str]:
