@@ -100,9 +100,9 @@ def drill(
     stdio.outlive_readers()
     workspace = here()
     if trace_file is not None or speedup is not None or preempt:
-        _refuse_mixed(trace_file, scenario, faults)
+        _refuse_mixed(trace_file, scenario, faults, seed)
         request, scenario_of = _replay(request, Path(trace_file or ""), speedup, preempt or [])
-        seed = seed or 0
+        seed = 0
     elif faults is None:
         written = scenario_file.load(_scenario(request, scenario, workspace))
         seed = written.scenario.seed if seed is None else seed
@@ -135,9 +135,14 @@ def _always(written: Written) -> Scenarios:
     return lambda _cluster: written
 
 
-def _refuse_mixed(trace_file: Path | None, scenario: str, faults: int | None) -> None:
+def _refuse_mixed(
+    trace_file: Path | None, scenario: str, faults: int | None, seed: int | None
+) -> None:
     if trace_file is None:
         raise UsageError("--speedup and --preempt are of a trace", "name one: `--trace FILE.csv`")
+    if seed is not None:
+        hint = "leave one of them out: nothing is chosen at random"
+        raise UsageError(f"--seed {seed} with --trace {trace_file}", hint)
     if scenario or faults is not None:
         other = f"the scenario {scenario}" if scenario else f"--faults {faults}"
         raise UsageError(f"--trace {trace_file} with {other}", "give one of them")

@@ -34,6 +34,7 @@ from cluster_kit.drill.scenario_file import (
     Written,
 )
 from cluster_kit.errors import ManifestError, Problem
+from cluster_kit.manifest.field_types import rate_text
 from cluster_kit.observe import heartbeats
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
 from cluster_kit.observe.task_view import ALIVE
@@ -254,8 +255,8 @@ def _too_wide(where: str, fault: Fault, cluster: Cluster) -> Iterator[Problem]:
         rate = RATE if fault.rate is None else fault.rate
         affected = fault.task == task.name or fault.role == task.role
         if affected and task.bandwidth is not None and rate >= task.bandwidth:
-            rule = f"{task.name} has only {task.bandwidth} bits per second as it is"
-            yield Problem(f"{where}: rate", f"{rate}", rule, "choose less")
+            rule = f"{task.name} has only {rate_text(task.bandwidth)} as it is"
+            yield Problem(f"{where}: rate", f'"{rate_text(rate)}"', rule, "choose less")
 
 
 def _too_late(where: str, at: At, cluster: Cluster, length: Length) -> Iterator[Problem]:
@@ -264,7 +265,8 @@ def _too_late(where: str, at: At, cluster: Cluster, length: Length) -> Iterator[
         value = getattr(at, key)
         if value is not None and last is not None and value >= last:
             rule = f"the job ends at {key} {last}: it would end before the fault"
-            yield Problem(f"{where}.{key}", str(value), rule, f"choose one below {last}")
+            hint = f"choose one below {last}" if last > 1 else "let it train for longer"
+            yield Problem(f"{where}.{key}", str(value), rule, hint)
     job = cluster.deadlines.job
     for key in ("seconds", "training"):
         value = getattr(at, key)

@@ -344,7 +344,7 @@ def _by_name(
 def _listed_twice(key_path: str, names: Sequence[str], choices: Sequence[Choice]) -> list[Problem]:
     hint = "list each GPU once: by its index or its UUID"
     return [
-        Problem(key_path, shown(names), f"{device.uuid} {count} times: one GPU for two tasks", hint)
+        Problem(key_path, shown(names), f"GPU {device.described} is listed {count} times", hint)
         for device, count in Counter(choice.device for choice in choices).items()
         if count > 1
     ]
@@ -410,7 +410,7 @@ def check_room(request: GpuRequest, choices: Mapping[str, Sequence[Choice]]) -> 
     problems = []
     for device, tasks in users.items():
         if len(tasks) > 1 and not request.share:
-            rule = f"one GPU for two tasks: {device.described} for {' and '.join(tasks)}"
+            rule = f"one GPU for several tasks: {device.described} for {' and '.join(tasks)}"
             apart = ("give each its own, or write ", SHARED)
             key_path = next(
                 (request.key_paths[task] for task in tasks if task in request.named), "gpus"

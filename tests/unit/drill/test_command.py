@@ -199,6 +199,7 @@ def test_an_absence_explains_a_failure_only_if_no_step_was_made_since(
         (["demo", "--speedup", "5"], "--speedup and --preempt are of a trace"),
         (["demo", "--trace", "spot.csv", "--faults", "2"], "--trace spot.csv with --faults 2"),
         (["demo", "mine.toml", "--trace", "spot.csv"], "with the scenario mine.toml"),
+        (["demo", "--trace", "spot.csv", "--seed", "5"], "--seed 5 with --trace spot.csv"),
         (["demo", "--trace", "spot.csv"], "No such file"),
         (["demo", "mine.toml", "--faults", "2"], "--faults 2 with the scenario mine.toml"),
         (["demo", "nonsense"], "no scenario `nonsense`"),

@@ -99,7 +99,7 @@ def test_a_mistake_is_reported_with_its_hint(subtests: pytest.Subtests) -> None:
 def test_more_bandwidth_than_the_task_has_is_refused() -> None:
     limits = {"role": {"worker": {"bandwidth": "20mbit"}}}
     text = fault('kind = "bandwidth"', 'rate = "20mbit"')
-    assert "worker-1 has only 20000000 bits per second as it is" in refused(text, **limits)
+    assert 'rate = "20mbit": worker-1 has only 20mbit as it is' in refused(text, **limits)
     assert refused(fault('kind = "bandwidth"'), **limits) == ""
 
 
@@ -114,6 +114,8 @@ def test_all_mistakes_are_reported_together_in_the_order_of_the_file() -> None:
 
 def test_moments_are_not_checked_if_the_programs_length_is_unknown() -> None:
     assert refused(fault("at = { step = 99999 }"), args=["--epochs", "3"]) == ""
+    short = refused(fault("at = { epoch = 1 }"), args=["--epochs", "1", "--steps-per-epoch=20"])
+    assert "at.epoch = 1: the job ends at epoch 1" in short and "train for longer" in short
     assert refused(fault("at = { after = 'my-own' }"), program="train.py") == ""
 
 

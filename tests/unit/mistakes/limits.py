@@ -74,8 +74,8 @@ MISTAKES = {
     "deadline in days": ('deadline.job = "3d"', "deadline.job", '"3d"', "a duration is", "program"),
     "endless deadline": ("deadline.job = inf", "deadline.job", "inf", "at most a year", "program"),
     "deadline that is no number": ("deadline.job = nan", "deadline.job", "nan", "a duration", "p"),
-    "one GPU for two tasks": (
-        'gpus = ["0", "0"]', "gpus", '["0", "0"]', "one GPU for two tasks", "each GPU once"
+    "a GPU that is listed twice": (
+        'gpus = ["0", "0"]', "gpus", '["0", "0"]', "is listed 2 times", "each GPU once"
     ),
     "a GPU that is not there": ("gpus = [0, 5]", "gpus", '"5"', "no such GPU", "auto"),
     "uneven GPUs": (

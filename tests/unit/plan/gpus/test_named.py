@@ -153,7 +153,9 @@ def test_a_problem_is_reported_at_its_key(keys: dict[str, Any], key_path: str) -
 def test_one_device_under_two_names_for_two_tasks_is_refused() -> None:
     keys = {"role": {"chief": {"gpus": ["1:0"]}}, "gpus": ["MIG-0001-0-aaaa"]}
     (problem,) = problems(host(gpus=MIXED), worker=1, **keys)
-    assert "one GPU for two tasks: 1:0 (MIG-0001-0-aaaa) for chief-0 and worker-0" in problem.rule
+    assert (
+        "one GPU for several tasks: 1:0 (MIG-0001-0-aaaa) for chief-0 and worker-0" in problem.rule
+    )
     assert "share_gpus" in problem.hint_text()
 
 
