@@ -69,8 +69,9 @@ logits = mnist.inference(tf.placeholder(tf.float32, [2, mnist.IMAGE_PIXELS]), 8,
 labels = tf.placeholder(tf.int32, [2])
 assert mnist.evaluation(logits, labels).dtype == tf.int32 and mnist.NUM_CLASSES == 10
 mnist.training(mnist.loss(logits, labels), learning_rate=0.1).run
-fake = input_data.read_data_sets("/none", fake_data=True, one_hot=True).train
+fake, without, _ = input_data.read_data_sets("/none", fake_data=True, one_hot=True)
 assert [part.shape for part in fake.next_batch(3, True)] == [(3, 784), (3, 10)], fake
+assert [part.shape for part in without.next_batch(3)] == [(0, 784), (0, 10)], without
 assert len(tf.trainable_variables("hidden1")) == 2 and mnist.loss(logits, labels).shape == ()
 import tensorflow.contrib.distribute as contrib_distribute
 from tensorflow.contrib.distribute import *

@@ -47,12 +47,12 @@ class DataSet:
     def next_batch(
         self, batch_size: int, fake_data: bool = False, shuffle: bool = True
     ) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """The next images and labels; the rest of an epoch comes before the next epoch's first
-        ones."""
+        """The next images and labels, none if there are none; the rest of an epoch comes before the
+        next epoch's first ones."""
         if self._at == 0 and self.epochs_completed == 0 and shuffle:
             self._random.shuffle(self._order)
         taken: list[numpy.ndarray] = []
-        missing = batch_size
+        missing = batch_size if len(self._order) else 0
         while missing:
             part = self._order[self._at : self._at + missing]
             taken.append(part.copy())
