@@ -103,30 +103,23 @@ def test_another_models_checkpoint_is_refused(alone):
         run(alone, small_job(build=more), QUICK, None)
 
 
-def test_rounds_end_quietly_if_their_session_was_closed_meanwhile():
-    def closed(*_given):
-        raise RuntimeError("Attempted to use a closed Session.")
-
-    lost = tf.errors.UnavailableError(None, None, "Socket closed")
-    controls = SimpleNamespace(end=None, new_end=None)
-    graph = SimpleNamespace(
-        rounds=SimpleNamespace(apply=None), controls=controls,
-        counters=SimpleNamespace(global_step=None),
-    )  # fmt: skip
-    steps = iter([0])
-
-    def run_once(*_given):
-        for step in steps:
-            return step
-        return closed()
+def test_rounds_that_were_ended_stop_no_replica():
+    """The session was lost, and the replicas train on in a successor."""
+    runs = []
 
     def apply():
-        raise lost
+        thread.end()
+        raise tf.errors.UnavailableError(None, None, "Socket closed")
 
-    session = SimpleNamespace(run=run_once, make_callable=lambda _apply: apply)
+    session = SimpleNamespace(
+        run=lambda *given: runs.append(given) or 0, make_callable=lambda _apply: apply
+    )
+    graph = SimpleNamespace(
+        rounds=SimpleNamespace(apply=None), counters=SimpleNamespace(global_step="step")
+    )
     thread = RoundsThread(session, graph, SimpleNamespace(), 10)
     thread.run()
-    assert thread.failure is lost
+    assert (runs, thread.failure) == ([("step",)], None)
 
 
 def test_the_counters_of_all_replicas_are_restored_in_one_run():
