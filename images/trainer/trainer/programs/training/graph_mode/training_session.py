@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import NoReturn
@@ -191,7 +190,6 @@ class Training:
         self._shutdown = Shutdown(
             graph.counters, replica, self._report, self._manager, job, examples
         )
-        self._lost = LostSessions()
 
     def attempt(self, target: str, config: tf1.ConfigProto) -> GraphResult:
         """Train to the end in one session; raises TensorFlow's errors if a server is lost."""
@@ -205,19 +203,17 @@ class Training:
                 wait_for_chief(session, self._graph, self._replica)
                 wait_for_step(session, self._graph, self._job.startup_delay_steps)
             session.run(self._graph.initialize_local)
-            self._lost.close_later()
-            result = self._train(session)
+            return self._train(session)
         except BaseException as problem:
             if self._manager:
                 if isinstance(problem, TrainerError):
                     with contextlib.suppress(tf.errors.OpError):
                         self._shutdown.tell(session)
                 self._manager.end()
-            self._lost.keep(session)
             raise
-        if not target:
-            session.close()
-        return result
+        finally:
+            if not target:
+                session.close()
 
     def _train(self, session: tf1.Session) -> GraphResult:
         self._shutdown.begin(session)
@@ -327,34 +323,8 @@ class Training:
 
 
 KEPT: list[tf1.Session] = []
-"""Sessions that use servers: closing one, or deleting it, can wait forever for an ended task."""
+"""Sessions that use servers; none is closed or deleted.
 
-
-CLOSE_LOST_S = 20.0
-
-
-class LostSessions:
-    """Sessions whose servers were lost. They are closed while their successor trains: while one is
-    being closed, TensorFlow can need 6 to 18 s to create another."""
-
-    def __init__(self) -> None:
-        self._sessions: list[tf1.Session] = []
-        self._timer: threading.Timer | None = None
-
-    def keep(self, session: tf1.Session) -> None:
-        """Keep `session`, and all others that are not closed yet, until the next `close_later`."""
-        if self._timer:
-            self._timer.cancel()
-        self._sessions.append(session)
-
-    def close_later(self) -> None:
-        """Close all in CLOSE_LOST_S, in another thread: it takes long if servers are gone."""
-        if self._sessions:
-            self._timer = threading.Timer(CLOSE_LOST_S, self._close)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _close(self) -> None:
-        while self._sessions:
-            with contextlib.suppress(tf.errors.OpError):
-                self._sessions.pop().close()
+Closing one can wait forever for an ended task. After a loss of a ps, TensorFlow needs 6 to 60 s
+longer to create the next session while the lost one is being closed.
+"""
