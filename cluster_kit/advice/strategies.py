@@ -1097,10 +1097,11 @@ def check_class_weights(sources: list[Source]) -> Iterator[Hint]:
                 continue
             weights = _keyword(node, "class_weight")
             if weights and not (isinstance(weights, ast.Constant) and weights.value is None):
+                gets = "may get" if isinstance(weights, ast.IfExp) else "gets"
                 yield source.hint(
                     node,
-                    "`fit` gets `class_weight`",
-                    f"under {STRATEGY} Keras ignores it without a word: all examples count alike",
+                    f"`fit` {gets} `class_weight`",
+                    f"under {STRATEGY} Keras ignores it without a word",
                     "let the dataset have the weights, as the third part of each example: "
                     "`dataset.map(lambda x, y: (x, y, tf.where(y > 0.5, 3.0, 1.0)))`",
                 )

@@ -62,6 +62,12 @@ def test_class_weights_under_a_coordinator_are_named(tmp_path: Path) -> None:
     assert "tf.where(" in found[0].fix
 
 
+def test_class_weights_under_a_flag_may_be_given(tmp_path: Path) -> None:
+    fit = "model.fit(data, class_weight={0: 1.0} if flags.weigh else None)\n"
+    found = [h for h in hints(COORDINATED + fit, tmp_path) if "class_weight" in h.what]
+    assert [h.what for h in found] == ["`fit` may get `class_weight`"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
