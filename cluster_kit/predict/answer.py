@@ -10,7 +10,7 @@ from typing import Any
 from cluster_kit.errors import UsageError
 from cluster_kit.predict.calibrate import fit
 from cluster_kit.predict.failures import checkpoint_interval, useful_share
-from cluster_kit.predict.limits import COMPUTE, KINDS, Limit, limit, mean_of, speed
+from cluster_kit.predict.limits import COMPUTE, KINDS, OF_PS, Limit, limit, mean_of, speed
 from cluster_kit.predict.plan import Change, Fitted, Setup, changed, is_async, setup
 from cluster_kit.predict.profile import (
     PS_WAYS,
@@ -335,8 +335,8 @@ def _enough_ps(points: Sequence[Point], best: Point, unit: str) -> Iterator[str]
     if fewer:
         last = fewer[-1]
         lost = 1 - (last.images_per_s or 0) / (enough.images_per_s or 1)
-        slower = last.limit if last.limit and last.limit.kind != COMPUTE else None
-        why = f": {slower.cause or slower.text}" if slower else ""
+        of_ps = last.limit if last.limit and last.limit.kind in OF_PS else None
+        why = f": {of_ps.cause or of_ps.text}" if of_ps else ""
         text += f"; with {last.ps} ps {lost:.0%} less{why}"
     elif best.ps != enough.ps:
         more = (best.images_per_s or 0) / (enough.images_per_s or 1) - 1

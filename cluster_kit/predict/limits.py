@@ -37,6 +37,8 @@ COMPUTE, LINK, CAP, CPU, OWN_LINK, CHIEF, SLOWEST, LATENCY, ALL_REDUCE = (
 )
 Load = Callable[[tuple[Shard, ...]], float]
 """The seconds of each step in which something is busy because of the fullest ps."""
+OF_PS = (LINK, CAP, CPU)
+"""Limits that more ps relieve."""
 KINDS = (COMPUTE, LINK, CAP, CPU, OWN_LINK, CHIEF, SLOWEST, LATENCY, ALL_REDUCE)
 
 

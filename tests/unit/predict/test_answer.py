@@ -140,6 +140,13 @@ def test_how_many_ps_are_enough_and_why() -> None:
     assert "less: ps-" in advice and "use" not in advice
 
 
+def test_what_more_ps_do_not_relieve_is_no_reason_for_more() -> None:
+    variables = [{"name": f"v{n}", "bytes": 5_000_000} for n in range(16)]
+    answer = predict(profile(variable=variables), Question((2,), (1, 2), steps=40))
+    (advice,) = answer.advice
+    assert "; with 1 ps 7% less; its limit: each worker's own link: " in advice, advice
+
+
 def test_without_a_batch_the_speeds_are_steps() -> None:
     answer = predict(profile(batch=1), Question((32,), (1, 8), steps=40))
     assert answer.unit == "steps/s"
