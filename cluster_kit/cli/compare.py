@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
 
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, err, out, print_json, say
+from cluster_kit.cli.manifest_options import chosen
 from cluster_kit.compare import measure, picture
 from cluster_kit.compare.measure import (
     SCENARIOS,
@@ -31,13 +32,14 @@ from cluster_kit.compare.speedup import (
     measure_all,
     speedups,
 )
-from cluster_kit.errors import Interrupted, TrainingFailed, UsageError
+from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.machine.host_facts import gather
 from cluster_kit.predict.question import counts as counts_of
+from cluster_kit.roles import WORKER
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
-from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import extra
+from cluster_kit.util.terminal import counted
 from cluster_kit.workspace import here
 
 Only = Annotated[
@@ -76,8 +78,8 @@ def compare(
     It runs the kit's own programs. Two of your own runs: `cluster-kit runs diff FIRST SECOND`.
     """
     stdio.outlive_readers()
-    ways = _chosen(VARIANTS, only, "--only")
-    scenarios = _chosen(SCENARIOS, scenario, "--scenario")
+    ways = tuple(chosen(VARIANTS, only, "--only", _key))
+    scenarios = tuple(chosen(SCENARIOS, scenario, "--scenario", _key))
     cpus, length, workspace = float(os.cpu_count() or 1), Length(steps - steps % 2, epochs), here()
     runs = plan_runs(ways, scenarios, length, cpus)
     results: list[Result] = []
@@ -114,17 +116,8 @@ def compare(
         raise typer.Exit(TrainingFailed.exit_code)
 
 
-Choice = TypeVar("Choice", Variant, Scenario)
-
-
-def _chosen(known: tuple[Choice, ...], keys: list[str] | None, option: str) -> tuple[Choice, ...]:
-    """The items with these keys, all if there is none; raises UsageError for an unknown key."""
-    names = [choice.key for choice in known]
-    wanted = [key.strip() for words in keys or [] for key in words.split(",")]
-    for key in wanted:
-        if key not in names:
-            raise UsageError(f"{option} {key}: not found", proposal(key, names))
-    return tuple(choice for choice in known if not wanted or choice.key in wanted)
+def _key(choice: Variant | Scenario) -> tuple[str]:
+    return (choice.key,)
 
 
 def _no_picture(results: list[Result]) -> str:
@@ -201,7 +194,7 @@ def speedup(
 
 
 def _speedup_summary(speed: Speed) -> str:
-    workers = "1 worker" if speed.workers == 1 else f"{speed.workers} workers"
+    workers = counted(speed.workers, WORKER.name)
     result = f"FAILED, {speed.failed}" if speed.failed else "too few steps to tell its speed"
     if speed.images_per_s is not None:
         result = f"{speed.images_per_s} images/s"

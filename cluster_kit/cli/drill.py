@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cluster_kit.cli import manifest_options
 from cluster_kit.cli.app import app, current_host, err, out, print_json, say, short
-from cluster_kit.cli.manifest_options import requested
+from cluster_kit.cli.manifest_options import chosen, requested
 from cluster_kit.cli.verdict_lines import print_metrics
 from cluster_kit.drill import goodput, result, scenario_file, trace
 from cluster_kit.drill.fault_plan import random_scenario
@@ -25,7 +25,6 @@ from cluster_kit.drill.matrix import (
     BREAKS,
     PLACES,
     SYSTEMS,
-    Cell,
     Store,
     System,
     cells_of,
@@ -40,7 +39,6 @@ from cluster_kit.manifest.load import find
 from cluster_kit.run.request import Request
 from cluster_kit.show.view import make_view
 from cluster_kit.util import stdio
-from cluster_kit.util.nearest import proposal
 from cluster_kit.util.paths import extra
 from cluster_kit.util.terminal import duration
 from cluster_kit.workspace import Workspace, here
@@ -224,8 +222,8 @@ def matrix(
     workspace = here()
     by_name = {system.name: system for system in SYSTEMS}
     systems = [by_name.get(name, System(name)) for name in manifests or by_name]
-    cells = _chosen(cells_of(systems, workspace), role, "--role", lambda cell: (cell.role,))
-    cells = _chosen(cells, fault, "--fault", lambda c: (str(c.fault), c.fault.kind))
+    cells = chosen(cells_of(systems, workspace), role, "--role", lambda cell: (cell.role,))
+    cells = chosen(cells, fault, "--fault", lambda c: (str(c.fault), c.fault.kind))
     folder = workspace.root / "build" / "drill"
     store = Store(folder)
     pending = [cell for cell in cells if again or not store.has(cell)]
@@ -249,19 +247,6 @@ def _end(cells: Sequence[dict[str, Any]], file: str, json_: bool) -> None:
         say(line(facts))
     say(f"{len(cells) - len(missed)} of {len(cells)} passed; {file} has all results")
     raise typer.Exit(DrillFailed.exit_code if missed else 0)
-
-
-Of = Callable[[Cell], Sequence[str]]
-
-
-def _chosen(cells: Sequence[Cell], words: list[str] | None, option: str, of: Of) -> list[Cell]:
-    """The items that the words name, or all if there are no words; raises UsageError."""
-    known = list(dict.fromkeys(name for cell in cells for name in of(cell)))
-    wanted = [word.strip() for several in words or [] for word in several.split(",")]
-    for word in wanted:
-        if word not in known:
-            raise UsageError(f"{option} {word}: not found", proposal(word, known))
-    return [cell for cell in cells if not wanted or set(wanted) & set(of(cell))]
 
 
 def _scenario(request: Request, reference: str, workspace: Workspace) -> Path:

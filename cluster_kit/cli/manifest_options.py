@@ -6,11 +6,11 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperCommand
@@ -31,6 +31,7 @@ from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.programs.catalog import DATA_SETS, PROGRAMS
 from cluster_kit.run.request import DEFAULT_MANIFEST, Request
 from cluster_kit.util.masking import without_shell_values
+from cluster_kit.util.nearest import proposal
 
 if TYPE_CHECKING:
     from cluster_kit.run import run
@@ -125,6 +126,28 @@ def _split(args: str, caller: Caller = Caller.SHELL) -> list[str]:
         given = _given(caller.written("args"), shown, caller)
         raise UsageError(f"{given}: {error}", "close the quote") from None
     return [STAND_IN.sub(lambda match: holes[int(match[1])], word) for word in words]
+
+
+Item = TypeVar("Item")
+
+
+def chosen(
+    items: Sequence[Item],
+    words: Sequence[str] | None,
+    option: str,
+    names_of: Callable[[Item], Iterable[str]],
+) -> list[Item]:
+    """The items that the words name, which can be separated by commas; all if there are no words.
+
+    Raises:
+        UsageError: a word names none.
+    """
+    known = list(dict.fromkeys(name for item in items for name in names_of(item)))
+    wanted = [word.strip() for several in words or [] for word in several.split(",")]
+    for word in wanted:
+        if word not in known:
+            raise UsageError(f"{option} {word}: not found", proposal(word, known))
+    return [item for item in items if not wanted or not set(wanted).isdisjoint(names_of(item))]
 
 
 def _gpus(text: str) -> str | list[str]:

@@ -24,6 +24,7 @@ from cluster_kit.util.process import TIMED_OUT
 
 PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx")
 NEXT_SUITE = "trixie"
+ANSWER_S = 30.0
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 APT = Path("/etc/apt")
 SOURCES = Path("/etc/apt/sources.list.d/cluster-kit-docker.sources")
@@ -39,7 +40,9 @@ def engine_answers(host: Host) -> bool:
     """Whether `docker info` reaches an engine; init scripts do not see daemons started by hand."""
     if shutil.which("docker") is None:
         return False
-    return host.processes.run(["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30).ok
+    return host.processes.run(
+        ["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=ANSWER_S
+    ).ok
 
 
 def compose_works(host: Host) -> bool:
@@ -64,13 +67,13 @@ def ensure_engine(host: Host, say: Say, ask: Callable[[str], bool]) -> bool:
     if engine_answers(host) and compose_works(host):
         return False
     if shutil.which("docker"):
-        asked = host.processes.run(["docker", "info"], timeout_s=30)
+        asked = host.processes.run(["docker", "info"], timeout_s=ANSWER_S)
         if may_not(asked.tail()):
             raise no_engine(OSError(asked.tail()))
         if asked.code == TIMED_OUT:
             raise HostError(
                 "the Docker engine accepts connections and does not answer: `docker info` "
-                f"{asked.tail().partition(' ')[2]}",
+                f"did not end within {ANSWER_S:g} s",
                 "start it again: `sudo systemctl restart docker`",
             )
     _refuse_if_not_allowed()
@@ -127,7 +130,7 @@ def _os_release() -> dict[str, str]:
 def _given(host: Host) -> str:
     """A text about the engine that this host has now."""
     version = host.processes.run(
-        ["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=30
+        ["docker", "info", "--format", "{{.ServerVersion}}"], timeout_s=ANSWER_S
     ).output.strip()
     note = (
         "" if is_closed(version) else f"; `{command('doctor')}` shows what {CLOSED}.0 would block"

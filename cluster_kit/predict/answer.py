@@ -356,6 +356,10 @@ def _unit(profile: Profile) -> str:
     return "images/s" if profile.batch > 1 else "steps/s"
 
 
+def _workers(count: int) -> str:
+    return counted(count, WORKER.name)
+
+
 def _budget(profile: Profile, ends: Sequence[_End], question: Question) -> Iterator[str]:
     """Yields the fastest counts of workers and ps for this number of machines."""
     budget = question.budget
@@ -548,7 +552,3 @@ def json_schema() -> dict[str, Any]:
         advice=texts,
         sure=texts,
     )
-
-
-def _workers(count: int) -> str:
-    return counted(count, WORKER.name)

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from cluster_kit.cli import compare as verb
+from cluster_kit.cli.manifest_options import chosen
 from cluster_kit.compare import measure
 from cluster_kit.compare import measure as running
 from cluster_kit.compare.measure import (
@@ -27,7 +28,7 @@ from cluster_kit.compare.measure import (
     run_all,
 )
 from cluster_kit.compare.picture import draw
-from cluster_kit.errors import EngineError, Interrupted
+from cluster_kit.errors import EngineError, Interrupted, UsageError
 from cluster_kit.observe.progress import ProgressReader
 from cluster_kit.run.outcome import Outcome, TaskOutcome
 from cluster_kit.workspace import Workspace
@@ -222,12 +223,12 @@ def test_an_interruption_ends_the_comparison(
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(verb.UsageError, match="--only ps-asink: not found") as caught:
-        verb._chosen(VARIANTS, ["ps-asink"], "--only")
+    with pytest.raises(UsageError, match="--only ps-asink: not found") as caught:
+        chosen(VARIANTS, ["ps-asink"], "--only", verb._key)
     assert "ps-async" in caught.value.hint
     for keys in (["ps-sync", "clones"], ["ps-sync,clones"]):
-        chosen = verb._chosen(VARIANTS, keys, "--only")
-        assert [one.key for one in chosen] == ["ps-sync", "clones"]
+        found = chosen(VARIANTS, keys, "--only", verb._key)
+        assert [one.key for one in found] == ["ps-sync", "clones"]
 
 
 def test_every_run_has_a_unique_key() -> None:
