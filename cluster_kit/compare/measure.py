@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
@@ -116,6 +116,8 @@ class Run:
     overrides: Mapping[str, Any]
     cpus: float
     """Sum of the training tasks' limits, in cores."""
+    images: int
+    """The images that the model is trained on."""
     skipped: str = ""
 
     @property
@@ -168,7 +170,10 @@ def _run(variant: Variant, scenario: Scenario, length: Length, cpus: float) -> R
         ],
         **tables,
     }
-    return Run(variant, scenario, overrides, round(total, 3), skipped)
+    return Run(variant, scenario, overrides, round(total, 3), length.images(), skipped)
+
+
+Curve: TypeAlias = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,8 @@ class Measured:
     """The figures of a successful run; None if a figure was not measured."""
 
     images_per_s: float | None
+    """From the first step to the last checkpoint, saving included: the programs' own figures do not
+    all count the same seconds."""
     updates: int | None
     staleness_mean: float | None
     staleness_max: int | None
@@ -183,7 +190,7 @@ class Measured:
     """Validation accuracy of the last checkpoint."""
     seconds_to_accuracy: float | None
     """Seconds from the first step to the first checkpoint with the accuracy; None: never."""
-    curve: tuple[tuple[float, float], ...]
+    curve: Curve
     """(seconds since the first step, validation accuracy) of every checkpoint."""
     bytes_per_update: Mapping[str, float]
     """The bytes that all containers of a role received and sent per update, by role."""
@@ -225,12 +232,14 @@ def result(run: Run, outcome: Outcome, entries: Sequence[Entry], accuracy: float
         return Result(run, failed=f"{blame}{outcome.message}")
     metrics = outcome.metrics
     updates = metrics.get("updates", metrics.get("global_step"))
-    curve = _curve(entries)
+    steps = ((entry.time, entry.event.step) for entry in entries if isinstance(entry.event, Step))
+    start, first_step = next(steps, (None, None))
+    curve = () if start is None else _curve(entries, start)
     reached = [seconds for seconds, scored in curve if scored >= accuracy]
     return Result(
         run,
         Measured(
-            images_per_s=metrics.get("images_per_second"),
+            images_per_s=_speed(run.images, updates, first_step, curve),
             updates=updates,
             staleness_mean=metrics.get("staleness_mean"),
             staleness_max=metrics.get("staleness_max"),
@@ -243,11 +252,17 @@ def result(run: Run, outcome: Outcome, entries: Sequence[Entry], accuracy: float
     )
 
 
-def _curve(entries: Sequence[Entry]) -> tuple[tuple[float, float], ...]:
+def _speed(
+    images: int, updates: int | None, first_step: float | None, curve: Curve
+) -> float | None:
+    """Images per second from the first step to the last checkpoint; None if one is unknown."""
+    if not updates or first_step is None or not curve or curve[-1][0] <= 0:
+        return None
+    return round(images * (updates - first_step) / updates / curve[-1][0], 2)
+
+
+def _curve(entries: Sequence[Entry], start: float) -> Curve:
     """(seconds, accuracy) of each checkpoint, by when it was written; it is scored later."""
-    start = next((entry.time for entry in entries if isinstance(entry.event, Step)), None)
-    if start is None:
-        return ()
     points: list[tuple[float, float]] = []
     for entry in entries:
         scored = entry.event

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -56,11 +56,15 @@ class Strain:
         return MEMORY if self.memory >= MEMORY_WAITS else UNKNOWN
 
 
-def strain(before: Usage, after: Usage, seconds: float) -> Strain:
-    """The difference between two samples of a task's usage."""
+def strain(before: Usage, after: Usage, seconds: float, *, in_turns: bool = False) -> Strain:
+    """The difference between two samples of a task's usage.
+
+    `in_turns`: the task does not send while it receives, so that its link is busy for the sum.
+    """
     cpu_s = after.cpu_s - before.cpu_s
     throttled_s = max(0.0, after.throttled_s - before.throttled_s)
-    most = max(after.received - before.received, after.sent - before.sent)
+    moved = (after.received - before.received, after.sent - before.sent)
+    transferred = sum(moved) if in_turns else max(moved)
     if after.memory_s is None or before.memory_s is None:
         memory = (after.faults - before.faults) / seconds / FAULTS_PER_S * MEMORY_WAITS
     else:
@@ -71,7 +75,7 @@ def strain(before: Usage, after: Usage, seconds: float) -> Strain:
         of_cpu_limit=cpu_s / seconds / after.cpus if after.cpus else 0.0,
         # Threads that want p CPUs and get the limit L wait together for p - L of the time.
         slowed=1 + throttled_s / cpu_s if cpu_s > WORKS * seconds and after.cpus else 1.0,
-        of_bandwidth=most * 8 / seconds / after.bandwidth if after.bandwidth else 0.0,
+        of_bandwidth=transferred * 8 / seconds / after.bandwidth if after.bandwidth else 0.0,
         memory=memory,
     )
 
@@ -249,11 +253,13 @@ class Straggled:
 class Stragglers:
     """The stragglers of one attempt at a job; `now` is in seconds of a monotonic clock.
 
-    `groups`: the names of the tasks that do the same work.
+    `groups`: the names of the tasks that do the same work. `in_turns`: the tasks that do not send
+    while they receive, as under ps: a step reads the variables, then sends the gradients.
     """
 
-    def __init__(self, groups: Sequence[Sequence[str]]) -> None:
+    def __init__(self, groups: Sequence[Sequence[str]], in_turns: Collection[str] = ()) -> None:
         self._groups = groups
+        self._in_turns = in_turns
         self._steps: dict[str, Series[int]] = {}
         self._used: dict[str, Series[Usage]] = {}
         self._job: Series[int] = Series(LONGEST_S)
@@ -378,7 +384,9 @@ class Stragglers:
     ) -> Straggling | bool | None:
         task_strain = strains.get(task)
         others = [strains[name] for name in group if name != task and name in strains]
-        if not task_strain or not others or are_idle(others):
+        if not task_strain or not others:
+            return None
+        if task not in self._steps and are_idle(others):
             return None
         held = {cause: reached_alone(cause, task_strain, others) for cause in (CPU, BANDWIDTH)}
         for cause, of_parts in held.items():
@@ -410,7 +418,7 @@ class Stragglers:
         spans = list(zip(borders, borders[1:]))
         return {
             task: [
-                strain(before, after, end - begin)
+                strain(before, after, end - begin, in_turns=task in self._in_turns)
                 for (before, after), (begin, end) in zip(zip(used, used[1:]), spans)
             ]
             for task, used in usage.items()

@@ -77,7 +77,7 @@ class StragglerWatch:
         self._used = used
         self._finished = finished
         self._groups = groups(task)
-        self._rule = Stragglers(list(self._groups.values()))
+        self._rule = Stragglers(list(self._groups.values()), in_turns(task))
         self._steps: dict[str, object] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="stragglers", daemon=True)
@@ -141,6 +141,12 @@ def groups(task: Task) -> dict[str, tuple[str, ...]]:
     if all(name.startswith("worker-") for name in by_name["tasks"]) and not by_name["workers"]:
         by_name["workers"] = by_name.pop("tasks")
     return {called: names for called, names in by_name.items() if len(names) > 1}
+
+
+def in_turns(task: Task) -> frozenset[str]:
+    """Return the tasks that do not send while they receive: all but the ps of a job with ps."""
+    ps = frozenset(name for name in task.servers if name.startswith("ps-"))
+    return frozenset((task.name, *task.peers, *task.servers)) - ps if ps else ps
 
 
 def rounded(value: object) -> object:

@@ -96,6 +96,15 @@ def test_a_restart_and_a_loss_are_detected(server, free_port):
     assert len(lost) == 2
 
 
+def test_a_workers_restart_is_a_cause_only_if_nothing_else_was_lost(server):
+    """A coordinator survives a worker's restart, which may have been minutes ago."""
+    servers = {"worker-0": server("worker", 0, 1), "ps-0": server("ps", 0, 2)}
+    both = ServersReady({"worker-0": 9, "ps-0": 9})
+    assert probe.lost_since(both, servers) == ("ps-0 was started again",)
+    alone = ServersReady({"worker-0": 9, "ps-0": 2})
+    assert probe.lost_since(alone, servers) == ("worker-0 was started again",)
+
+
 def test_a_failure_after_the_loss_of_a_server_is_retried(
     server, free_port, run_task, events, tmp_path
 ):

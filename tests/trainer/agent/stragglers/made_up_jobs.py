@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainer.agent.straggler_rule import Straggled, Stragglers, Straggling
@@ -20,14 +20,20 @@ class Second:
     cpus: float = 0.5
     throttled: float = 0.0
     sent: int = 0
+    received: int = 0
     faults: int = 0
 
 
 class Job:
     """A clock, counters, and the findings so far as (second, finding)."""
 
-    def __init__(self, *groups: tuple[str, ...], limits: Mapping[str, Usage] | None = None) -> None:
-        self.rule = Stragglers(groups or (WORKERS,))
+    def __init__(
+        self,
+        *groups: tuple[str, ...],
+        limits: Mapping[str, Usage] | None = None,
+        in_turns: Sequence[str] = (),
+    ) -> None:
+        self.rule = Stragglers(groups or (WORKERS,), in_turns)
         self.now = 1000.0
         self.found: list[tuple[float, Straggling | Straggled]] = []
         self._steps: dict[str, float] = {}
@@ -54,6 +60,7 @@ class Job:
             cpu_s=was.cpu_s + second.cpus,
             throttled_s=was.throttled_s + second.throttled,
             sent=was.sent + second.sent,
+            received=was.received + second.received,
             faults=was.faults + second.faults,
         )
 

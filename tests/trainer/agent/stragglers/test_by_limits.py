@@ -33,6 +33,25 @@ def test_a_bandwidth_that_only_one_task_has_reached():
     assert (found.task, found.cause, found.limit) == (TWO, BANDWIDTH, 8_000_000)
 
 
+BOTH_WAYS = Second(1.0, cpus=0.01, sent=480_000, received=480_000)
+
+
+def test_a_bandwidth_that_is_reached_by_reading_and_sending_in_turns():
+    """The others wait for it in each step, and may be nearly idle."""
+    limits = {ONE: Usage(), TWO: Usage(bandwidth=8_000_000)}
+    job = Job(limits=limits, in_turns=(ONE, TWO))
+    job.run(60, {ONE: BOTH_WAYS, TWO: BOTH_WAYS})
+    [(_, found)] = job.found
+    assert (found.task, found.cause, found.limit) == (TWO, BANDWIDTH, 8_000_000)
+
+
+def test_half_a_bandwidth_each_way_at_the_same_time_is_not_all_of_it():
+    """As in all-reduce."""
+    job = Job(limits={ONE: Usage(), TWO: Usage(bandwidth=8_000_000)})
+    job.run(60, {ONE: BOTH_WAYS, TWO: BOTH_WAYS})
+    assert job.found == []
+
+
 def test_steps_may_take_long():
     job = Job(limits=LIMITS)
     job.run(100, {ONE: WAITS, TWO: THROTTLED}, job_steps=0.07)

@@ -10,7 +10,7 @@ import pytest
 from trainer.agent import straggler_watch
 from trainer.agent.progress_file import Progress
 from trainer.agent.straggler_rule import Straggled, Straggling
-from trainer.agent.straggler_watch import StragglerWatch, groups
+from trainer.agent.straggler_watch import StragglerWatch, groups, in_turns
 from trainer.agent.task import Task, read_task
 from trainer.agent.usage import Usage
 from trainer.contract.times import STRAGGLER_S
@@ -42,6 +42,12 @@ def task(name: str, cluster: dict[str, int], tmp_path="/nowhere") -> Task:
 )  # fmt: skip
 def test_tasks_with_the_same_work(leader, cluster, expected):
     assert groups(task(leader, cluster)) == expected
+
+
+def test_under_ps_all_others_send_and_receive_in_turns():
+    under_ps = task("chief-0", {"chief": 1, "worker": 2, "ps": 2})
+    assert in_turns(under_ps) == {"chief-0", "worker-0", "worker-1"}
+    assert in_turns(task("worker-0", {"worker": 2})) == set()
 
 
 def test_the_sentences():

@@ -116,13 +116,21 @@ def wait_for(
 def lost_since(
     ready: ServersReady, servers: Mapping[str, str], timeout_s: float = 2.0
 ) -> tuple[str, ...]:
-    """Changes of servers since `ready`: 'ps-0 was started again', 'ps-1 is silent'."""
+    """Changes of servers since `ready`: 'ps-0 was started again', 'ps-1 is silent'.
+
+    Restarts of workers are omitted beside other changes: a coordinator survives them.
+    """
     with Prober(servers) as prober:
         answers = prober.ask(timeout_s)
-    return tuple(
-        f"{answer.task} was started again" if answer.right else str(answer)
+    changed = [
+        answer
         for answer in answers
         if not answer.right or answer.incarnation != ready.incarnations.get(answer.task)
+    ]
+    causes = [a for a in changed if not (a.right and a.task.startswith("worker-"))]
+    return tuple(
+        f"{answer.task} was started again" if answer.right else str(answer)
+        for answer in causes or changed
     )
 
 

@@ -18,7 +18,7 @@ from trainer.programs.training.board import write_hyperparameters
 from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.programs.training.graph_mode.replica_graph import updates_of
 from trainer.programs.training.graph_mode.run import run
-from trainer.programs.training.program import NOTHING
+from trainer.programs.training.program import NOTHING, end_sentence
 
 tf1 = tf.compat.v1
 keras = tf.keras
@@ -67,7 +67,7 @@ def train_graph(task: Task, options: Options, progress: Progress | None) -> None
         progress,
     )
     if not outcome.is_chief:
-        print(f"the job ended at global step {outcome.step}", flush=True)
+        print(end_sentence(outcome.step, outcome.reached), flush=True)
     elif outcome.reached == NOTHING and result.report_again(options.output, progress):
         print(f"nothing to do: {outcome.step} of {schedule.steps} steps are trained", flush=True)
     else:

@@ -15,6 +15,7 @@ from trainer.programs.linear_regression.options import Options
 from trainer.programs.training.board import write_hyperparameters
 from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.programs.training.graph_mode.run import run
+from trainer.programs.training.program import end_sentence
 
 tf1 = tf.compat.v1
 SHUFFLED = 65536
@@ -93,7 +94,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
         progress,
     )
     if not outcome.is_chief:
-        print(f"the job ended at global step {outcome.step}; {outcome.reached}", flush=True)
+        print(end_sentence(outcome.step, outcome.reached), flush=True)
         return
     line = tf.train.load_checkpoint(str(outcome.checkpoint))
     w, b = (float(line.get_tensor(name)) for name in "wb")

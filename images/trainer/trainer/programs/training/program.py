@@ -157,6 +157,16 @@ THRESHOLD = "loss-threshold"
 """The mean loss reached the threshold."""
 NOTHING = "nothing"
 """There was nothing to do: an earlier run had made the last step."""
+_WHY = {
+    STEPS: "its last step is made",
+    THRESHOLD: "its loss is below the threshold",
+    NOTHING: "an earlier run had made its last step",
+}
+
+
+def end_sentence(step: int, reached: str) -> str:
+    """Returns a line for the log: where the job ended, and why."""
+    return f"the job ended at global step {step}: {_WHY[reached]}"
 
 
 def checkpoint_directory(output: Path) -> Path:

@@ -130,7 +130,7 @@ class Evaluator:
             validation_map=last["map"],
             validation_map_50=last["map_50"],
             best_validation_map=memory.best_map,
-            best_validation_map_50=memory.best_map_50,
+            best_checkpoint_map_50=memory.best_map_50,
             best_checkpoint=memory.best,
         )
 

@@ -38,7 +38,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
             reached = rounds.run()
     except LOST as problem:
         raise TrainerError("the connection to a server was lost") from problem
-    print(f"the job ended at global step {rounds.step}: {reached}", flush=True)
+    print(program.end_sentence(rounds.step, reached), flush=True)
     if reached == NOTHING and result.report_again(options.output, progress):
         return
     figures = rounds.metrics() | {"reached": reached, "mode": "coordinator"}

@@ -20,7 +20,7 @@ from trainer.programs.training import result
 from trainer.programs.training.graph_mode import replica
 from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
 from trainer.programs.training.graph_mode.run import run
-from trainer.programs.training.program import NOTHING
+from trainer.programs.training.program import NOTHING, end_sentence
 
 tf1 = tf.compat.v1
 
@@ -35,7 +35,7 @@ def train(task: Task, options: Options, progress: Progress | None) -> None:
     if own_replica.is_chief:
         checkpoint_manager.tell(options, task, graph.update)
     outcome = run(task, graph_job(options.pipeline), graph, progress)
-    print(f"the job ended at global step {outcome.step}: {outcome.reached}", flush=True)
+    print(end_sentence(outcome.step, outcome.reached), flush=True)
     if checked is None or outcome.checkpoint is None:
         return
     if outcome.reached == NOTHING and result.report_again(options.output, progress):
