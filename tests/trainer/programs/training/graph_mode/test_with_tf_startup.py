@@ -11,6 +11,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow, a part of the image, is no
 import numpy as np
 
 from trainer.programs.training.graph_mode import session_start
+from trainer.programs.training.graph_mode.replica import DeploymentConfig
 from trainer.programs.training.graph_mode.sync_replicas import start_rounds
 
 
@@ -28,6 +29,15 @@ def test_the_chief_does_not_wait_if_nothing_is_left_to_do(monkeypatch, step, wai
     replica = SimpleNamespace(deployment=SimpleNamespace(distributed=True))
     session_start.begin_as_chief(session, graph, replica, SimpleNamespace(begin=lambda *_: None))
     assert ["replicas" for one in seen if one is replica] == waited
+
+
+@pytest.mark.parametrize("on_cpu", [True, False])
+def test_only_on_gpus_is_the_graph_optimized(on_cpu) -> None:
+    """On CPUs, that takes seconds after each loss of a ps, and no step is faster."""
+    replica = SimpleNamespace(deployment=DeploymentConfig(clone_on_cpu=on_cpu))
+    task = SimpleNamespace(simulate_gpus=0, gpu_memory_mb=None)
+    config = session_start.session_config(task, replica)
+    assert config.graph_options.rewrite_options.disable_meta_optimizer is on_cpu
 
 
 def test_gradients_that_wait_are_taken_in_one_run_for_each_count() -> None:

@@ -81,11 +81,16 @@ def session_config(task: Task, replica: Replica) -> tf1.ConfigProto:
     """Return a config with the CPU devices that clones need, and only this task and the ps visible.
 
     Without the device filters a session waits for every worker, and hangs if a worker is lost.
+
+    On CPUs, TensorFlow's graph optimizer takes seconds for each new session and saves no time in a
+    step (docs/speed.md).
     """
     deployment = replica.deployment
     config = tf1.ConfigProto(allow_soft_placement=True)
     clones = deployment.num_clones if deployment.clone_on_cpu else 1
     config.device_count["CPU"] = max(clones, task.simulate_gpus, 1)
+    if deployment.clone_on_cpu:
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
     if deployment.distributed:
         config.device_filters.extend([deployment.ps_device, deployment.worker_device])
     if task.gpu_memory_mb is None:
