@@ -249,6 +249,11 @@ def problem_of(key_path: Sequence[str], detail: Any, model: type[Manifest]) -> P
         hint = ("write ", Setting(key, _words(detail["input"])))
     elif kind == "list_type" and homes(model).get(key) == f"as [[{key}]]":
         hint = f"write it as [[{key}]]"
+    elif kind == "list_type" and type(detail.get("input")) in (str, int):
+        hint = ("write ", Setting(key, (detail["input"],)))
+    elif kind == "dict_type" and key_path[-1] == "environment" and "=" in str(detail.get("input")):
+        name, _, text = str(detail["input"]).partition("=")
+        hint = ("write ", Setting(dotted([*key_path, name]), MASK if looks_secret(name) else text))
     elif kind in ("dict_type", "model_type") and (keys := keys_in(key_path, model)):
         hint = f"{hint}; its keys are {', '.join(f'{key}.{one}' for one in keys)}"
     elif kind == "int_type" and key in ROLES and isinstance(detail.get("input"), Mapping):

@@ -295,7 +295,7 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
         (
             r'\bJob "\w+" was not defined in cluster',
             "the program's ClusterSpec has no such job: name its jobs as TF_CONFIG does (chief or "
-            "master, worker, ps)",
+            "master, worker, ps), or start the cluster without that job (`chief = 0`)",
         ),
         (
             r"^RuntimeError: can't start new thread|pthread_create(\(\))? failed"

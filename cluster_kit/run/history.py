@@ -359,7 +359,7 @@ def difference(first: Run, second: Run) -> Difference:
     changes = [
         *_changed("program", before, after),
         *_changed("cluster", *_clusters(first, second)),
-        *_changed("verdict", {"verdict": first.verdict}, {"verdict": second.verdict}),
+        *_changed("verdict", _verdict(first), _verdict(second)),
         *_changed("metric", _metrics(first), _metrics(second)),
         *_changed("seconds", first.timings, second.timings),
     ]
@@ -380,6 +380,11 @@ def difference(first: Run, second: Run) -> Difference:
         )
     ]
     return Difference(tuple(changes), tuple(manifest), tuple(program))
+
+
+def _verdict(run: Run) -> dict[str, str]:
+    resumed = "yes: what it counts is since then" if run.outcome.get("resumed") else "no"
+    return {"verdict": run.verdict, "resumed": resumed}
 
 
 def _pairs(before: Collection[str], after: Collection[str]) -> list[tuple[str, str]]:

@@ -197,6 +197,13 @@ def test_diff_shows_changes_of_the_manifest_and_the_results(cli: Cli, root: Path
     assert "metric" in output and "0.50" in output and "+worker = 4" in output
 
 
+def test_diff_says_that_one_of_the_runs_was_resumed(cli: Cli, root: Path) -> None:
+    saved(root, 8, metrics={"step": 360})
+    saved(root, 9, metrics={"step": 240}, resumed=True)
+    found = cli("runs", "diff", "demo/20261122-080000", "demo/20261122-090000").out
+    assert re.search(r"verdict +resumed +no +yes: what it counts is since then", found)
+
+
 def test_diff_shows_changes_of_the_program(cli: Cli, root: Path) -> None:
     for hour, rate, digits in ((9, 0.1, "0" * 64), (10, 0.5, "f" * 64)):
         run = saved(root, hour)

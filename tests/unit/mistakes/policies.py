@@ -80,7 +80,8 @@ MISTAKES = {
         "[restart]\npermanent = [1.5]", "restart.permanent.0", "1.5", "1 to 255", "Exit codes"
     ),
     "a single exit code": (
-        "[restart]\npermanent = 3", "restart.permanent", "3", "must be a list", "Exit codes after"
+        "[restart]\npermanent = 3", "restart.permanent", "3", "must be a list",
+        "write `permanent = [3]`",
     ),
     "an exit code in both lists": (
         '[restart]\npermanent = [3, "64-78"]\nretryable = ["78-80"]', "restart.retryable",

@@ -58,6 +58,14 @@ MISTAKES = {
     "text for arguments": (
         'args = "-v 1"', "args", '"-v 1"', "must be a list", 'write `args = ["-v", "1"]`'
     ),
+    "one port": (
+        "[role.chief]\nports = 6006", "role.chief.ports", "6006", "must be a list",
+        "write `ports = [6006]`",
+    ),
+    "a variable as a text": (
+        '[role.chief]\nenvironment = "A=1"', "role.chief.environment", '"A=1"', "must be a table",
+        '`A = "1"`',
+    ),
     "number among arguments": ("args = [1]", "args.0", "1", "must be a text in quotes", "Argum"),
     "number for a table": ("role = 5", "role", "5", "must be a table", "by role"),
     "list for a table": ("task = []", "task", "[]", "must be a table", "[task.worker-1]"),

@@ -145,6 +145,7 @@ class CheckpointError(TrainerError):
 def headline(problem: BaseException) -> str:
     """Return the most useful line of a long TensorFlow message, at most 200 characters."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.endswith(":")] or lines  # without headings
     for before, line in zip(lines, lines[1:]):
         if before.startswith("Node: "):
             return line[:200]

@@ -12,6 +12,7 @@ from trainer.agent.errors import ContractError
 from trainer.agent.task import read_task
 from trainer.programs.training.graph_mode.options import GraphOptions, add_arguments, from_arguments
 from trainer.programs.training.graph_mode.replica import DeploymentConfig, replica_of
+from trainer.programs.training.program import headline
 
 PS = {"ps": ["p:1"]}
 
@@ -20,6 +21,13 @@ def task(name: str, cluster: dict, **variables: str):
     role, _, index = name.rpartition("-")
     config = {"cluster": cluster, "task": {"type": role, "index": int(index)}}
     return read_task({"TF_CONFIG": json.dumps(config), **variables})
+
+
+def test_a_lost_ps_comes_with_its_reason_not_with_a_heading():
+    reason = "failed to connect to all addresses; last error: UNKNOWN"
+    said = f"Graph execution error:\n\nFrom /job:ps/replica:0/task:0:\n{reason}\nAdditional GRPC"
+    assert headline(RuntimeError(said)) == reason
+    assert headline(RuntimeError("Graph execution error:")) == "Graph execution error:"
 
 
 def test_one_replica_ignores_the_ps_settings():
