@@ -335,7 +335,7 @@ class SwarmEngine(Unreachable, SwarmLogs, DockerConnection):
     def _remove_rest(self, cluster: str, filters: Any) -> bool:
         """Remove networks, configs and secrets; False if they are still in use."""
         api, mine = self._client.api, {"label": f"{labels.CLUSTER}={cluster}"}
-        if self._client.containers.list(all=True, filters=filters):
+        if api.containers(all=True, filters=filters):
             return False
         try:
             for network in api.networks(filters=_of_the_swarm(filters)):

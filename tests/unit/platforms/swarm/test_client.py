@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from docker.errors import NotFound
 
 from cluster_kit.platforms.engine import Action
 from cluster_kit.platforms.swarm.swarm_engine import SwarmEngine
@@ -70,6 +71,26 @@ def test_a_network_without_a_subnet(config: list[dict[str, str]] | None, lacks: 
     manager = Manager()
     manager._client = SimpleNamespace(api=Networks(config))
     assert manager.lacks_subnet("demo", "1") is lacks
+
+
+class Vanishing:
+    """Containers that the swarm is removing: whoever inspects one is told that it is gone."""
+
+    def list(self, **_: Any) -> None:
+        raise NotFound("No such container: c1")
+
+
+def test_a_container_that_the_swarm_removes_meanwhile_is_no_error() -> None:
+    """`up` ended with an error after a training that had succeeded."""
+    gone = [[{"Id": "c1"}], []]
+    nothing = SimpleNamespace(
+        containers=lambda **_: gone.pop(0), networks=lambda **_: [], configs=lambda **_: [],
+        secrets=lambda **_: [],
+    )  # fmt: skip
+    manager = Manager()
+    manager._client = SimpleNamespace(api=nothing, containers=Vanishing())
+    assert manager._remove_rest("demo", {}) is False
+    assert manager._remove_rest("demo", {}) is True
 
 
 @pytest.mark.parametrize(
