@@ -76,6 +76,16 @@ def _package_hint(no_module: re.Match[str]) -> HintText:
     return "list its package in a file, and run with ", requirements, own
 
 
+def _job_hint(undefined: re.Match[str]) -> HintText:
+    """The hint for a job of the cluster that the program's ClusterSpec lacks."""
+    names = (
+        "the program's ClusterSpec has no such job: name its jobs as TF_CONFIG does (chief or "
+        "master, worker, ps)"
+    )
+    is_chief = undefined[1] == CHIEF.name
+    return (names, ", or start the cluster with ", Setting(CHIEF.name, 0)) if is_chief else names
+
+
 _BY_EXAMPLES = (
     "set `experimental_distribute.auto_shard_policy` of its `tf.data.Options` to "
     "`AutoShardPolicy.DATA`"
@@ -293,9 +303,8 @@ _HINTS: tuple[tuple[re.Pattern[str], HintText | Callable[[re.Match[str]], HintTe
             "a dataset was read to its end: add `.repeat()` to it, or take fewer steps",
         ),
         (
-            r'\bJob "\w+" was not defined in cluster',
-            "the program's ClusterSpec has no such job: name its jobs as TF_CONFIG does (chief or "
-            "master, worker, ps), or start the cluster without that job (`chief = 0`)",
+            r'\bJob "(\w+)" was not defined in cluster',
+            _job_hint,
         ),
         (
             r"^RuntimeError: can't start new thread|pthread_create(\(\))? failed"

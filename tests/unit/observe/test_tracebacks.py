@@ -380,6 +380,10 @@ KNOWN_ERRORS = [
         "name its jobs as TF_CONFIG does",
     ),
     (
+        'errors_impl.InternalError: Job "chief" was not defined in cluster',
+        "or start the cluster with `chief = 0`",
+    ),
+    (
         "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating "
         "tensor with shape[1073741824] and type float on /job:localhost/replica:0/task:0/device:"
         "GPU:0 by allocator GPU_0_bfc [Op:Fill] name:",

@@ -384,9 +384,8 @@ class Stragglers:
     ) -> Straggling | bool | None:
         task_strain = strains.get(task)
         others = [strains[name] for name in group if name != task and name in strains]
-        if not task_strain or not others:
-            return None
-        if task not in self._steps and are_idle(others):
+        # Tasks that make the same steps wait for no more than one, however idle they are.
+        if not task_strain or not others or (task not in self._steps and are_idle(others)):
             return None
         held = {cause: reached_alone(cause, task_strain, others) for cause in (CPU, BANDWIDTH)}
         for cause, of_parts in held.items():
