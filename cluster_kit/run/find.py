@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_kit.errors import EngineError, HostError, ManifestError, UsageError
+from cluster_kit.roles import ROLES
 from cluster_kit.util.nearest import proposal
 from cluster_kit.workspace import Workspace, names, newest_run_directory
 
@@ -149,7 +150,9 @@ def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str
             return reference
         if isinstance(error, ManifestError):
             raise
+    of_a_task = ROLES.get(reference.rpartition("-")[0]) is not None
     raise UsageError(
         f"no cluster `{reference}`: neither up, nor a manifest in compose/, nor a run in runs/",
-        proposal(Path(reference).stem, sorted({*up, *known, *names(workspace.manifests)})),
+        (f"`{reference}` is a task's name, and a cluster's is expected here; " if of_a_task else "")
+        + proposal(Path(reference).stem, sorted({*up, *known, *names(workspace.manifests)})),
     )

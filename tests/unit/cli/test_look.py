@@ -18,6 +18,14 @@ from tests.unit.stories import container
 __all__ = ["engine"]
 
 
+@pytest.mark.parametrize("verb", ["stop", "start", "down"])
+def test_a_task_in_the_place_of_a_cluster_is_told(verb: str, cli: Cli, engine: FakeEngine) -> None:
+    engine.up["other"] = [container("chief-0")]
+    result = cli(verb, "worker-1")
+    assert result.code == 2
+    assert "`worker-1` is a task's name, and a cluster's is expected here; there are:" in result.err
+
+
 @pytest.mark.parametrize(
     ("verb", "name"),
     [

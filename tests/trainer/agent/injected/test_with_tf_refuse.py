@@ -138,3 +138,55 @@ def test_programs_that_work_are_not_refused(run_task, tmp_path):
     task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
     assert task.wait(60) == 0, task.stdout.read()
     assert "5.0" in task.stdout.read()
+
+
+ESTIMATORS = """
+class Config:
+    task_type, train_distribute = "chief", None
+    def __init__(self, address):
+        self.master = "grpc://" + address
+        import tensorflow as tf
+        self.cluster_spec = tf.train.ClusterSpec({"chief": [address], "ps": ["127.0.0.1:1"]})
+
+class EstimatorV2:
+    def __init__(self, address):
+        self.config = Config(address)
+    def train(self, steps):
+        return f"{steps} steps"
+
+Estimator = type("Estimator", (), dict(vars(EstimatorV2)))
+"""
+TRAINS = """
+import tensorflow as tf
+from tensorflow_estimator.python.estimator import estimator
+"""
+
+
+@pytest.fixture
+def estimators(tmp_path):
+    """A stand-in for the module of Estimators, which the newest TensorFlow does not have."""
+    package = tmp_path / "tensorflow_estimator" / "python" / "estimator"
+    package.mkdir(parents=True)
+    (package / "estimator.py").write_text(ESTIMATORS)
+
+
+@pytest.mark.parametrize("name", ["Estimator", "EstimatorV2"])
+def test_an_estimator_that_would_wait_for_its_server_is_refused(
+    run_task, tmp_path, estimators, name
+):
+    (tmp_path / "program.py").write_text(TRAINS + f"estimator.{name}('127.0.0.1:2').train(steps=3)")
+    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
+    assert task.wait(60) == 1
+    assert "no server answers on 127.0.0.1:2: Estimator.train starts none" in task.stdout.read()
+
+
+def test_an_estimator_with_a_server_of_its_program_trains(run_task, tmp_path, estimators):
+    (tmp_path / "program.py").write_text(
+        TRAINS
+        + "server = tf.distribute.Server.create_local_server()\n"
+        + "address = server.target.removeprefix('grpc://')\n"
+        + "print(estimator.Estimator(address).train(3))\n"
+    )
+    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
+    assert task.wait(60) == 0, task.stdout.read()
+    assert "3 steps" in task.stdout.read()

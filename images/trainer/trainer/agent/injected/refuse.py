@@ -3,7 +3,8 @@
 Each message names the problem, the rule, and what to do. Sources: keras-team/keras#18624 (Keras 3
 knows neither ParameterServerStrategy nor MultiWorkerMirroredStrategy), tensorflow/tensorflow#46169
 (an evaluator in the cluster spec is waited for, for ever); a generator in a dataset function runs
-in the coordinator, which then never ends (measured with TensorFlow 2.21).
+in the coordinator, which then never ends (measured with TensorFlow 2.21); an Estimator's `train`
+waits for a server that only `train_and_evaluate` starts (measured with TensorFlow 2.15).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 import json
 import os
 import re
+import socket
 import threading
 from collections.abc import Callable
 from types import ModuleType
@@ -38,6 +40,12 @@ KERAS_3_FIT = (
     "Keras 3 cannot {method} under {strategy}. Use tf_keras, which is Keras 2 (`import tf_keras as"
     " keras`; an image of your own may need `pip install tf_keras`), or a training loop of your own"
 )
+TRAIN_WITHOUT_SERVER = (
+    "no server answers on {address}: Estimator.train starts none in a cluster, and would wait"
+    " forever. Call tf.estimator.train_and_evaluate, which starts it, or create a"
+    " tf.distribute.Server first"
+)
+CONNECT_S = 2.0
 Refuse = Callable[[str], NoReturn]
 _in_dataset_function = threading.local()
 
@@ -57,10 +65,7 @@ def prepare(leave_last_words: Callable[[str], None]) -> None:
     except ImportError:
         return
 
-    def refuse(message: str) -> NoReturn:
-        leave_last_words(message)
-        raise ValueError(message)
-
+    refuse = with_last_words(leave_last_words)
     for strategy in (
         all_reduce.CollectiveAllReduceStrategy,
         all_reduce.CollectiveAllReduceStrategyV1,
@@ -79,6 +84,16 @@ def prepare(leave_last_words: Callable[[str], None]) -> None:
     dataset_ops.DatasetV2.from_generator = staticmethod(
         not_while_marked(dataset_ops.DatasetV2.from_generator, refuse)
     )
+
+
+def with_last_words(leave_last_words: Callable[[str], None]) -> Refuse:
+    """Returns a function that raises ValueError with a message, and tells it the supervisor."""
+
+    def refuse(message: str) -> NoReturn:
+        leave_last_words(message)
+        raise ValueError(message)
+
+    return refuse
 
 
 def without_evaluator(init: Callable, name: str, refuse: Refuse) -> Callable:
@@ -214,6 +229,44 @@ def not_while_marked(from_generator: Callable, refuse: Refuse) -> Callable:
         return from_generator(*arguments, **keys)
 
     return checked
+
+
+def for_estimators(leave_last_words: Callable[[str], None]) -> Callable[[ModuleType], None]:
+    """Returns what is to be called right after the import of the module of Estimators."""
+    refuse = with_last_words(leave_last_words)
+
+    def prepare(estimators: ModuleType) -> None:
+        for name in ("Estimator", "EstimatorV2"):
+            estimator = getattr(estimators, name, None)
+            if estimator is not None and "train" in vars(estimator):
+                estimator.train = with_server(estimator.train, refuse)
+
+    return prepare
+
+
+def with_server(train: Callable, refuse: Refuse) -> Callable:
+    """An Estimator's `train` that first looks for the server of its own task, if it needs one."""
+
+    @functools.wraps(train)
+    def checked(self: object, *arguments: object, **keys: object) -> object:
+        config = self.config
+        _, grpc, address = config.master.rpartition("grpc://")
+        spec = config.cluster_spec.as_dict().get(config.task_type, [])
+        if grpc and address in spec and config.train_distribute is None and not answers(address):
+            refuse(TRAIN_WITHOUT_SERVER.format(address=address))
+        return train(self, *arguments, **keys)
+
+    return checked
+
+
+def answers(address: str) -> bool:
+    """Whether anything accepts connections on HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def prepare_keras(keras: ModuleType) -> None:

@@ -6,15 +6,15 @@ CLUSTER_KIT_AFTER_IMPORT names the steps after the import: `devices` (check assi
 memory, simulate devices), `connections` (end dead connections), `iterators` (delete iterators in
 threads), `tf1` (give the program TensorFlow 1's API), `closures` (count the closures that each
 worker has finished), `placement` (record the ps of each variable), `refuse` (refuse calls that
-would hang; also after `import keras`), `join` (end a server's `join` with the job), `filters` (give
-sessions device filters), `estimator` (end the sleeps of an Estimator's evaluator with the job),
-`checkpoints` (end an evaluator's wait for the next checkpoint with the job), `own-server` (start a
-server in this process, for a program that only connects to one), `imported` (notify the leader),
-`sessions` (let old-style sessions look for the chief every second), `sigterm` (keep the program's
-handler of SIGTERM when TensorFlow sets its own), `steps` and `epochs` (report Keras's steps and
-epochs; after `import keras` and `import tf_keras`), `servers` (wait until every server answers: a
-strategy must not ask them earlier). No module of the trainer is imported under its own name, since
-users' packages are often called `trainer`, too.
+would hang; also after the import of Keras and of Estimators), `join` (end a server's `join` with
+the job), `filters` (give sessions device filters), `estimator` (end the sleeps of an Estimator's
+evaluator with the job), `checkpoints` (end an evaluator's wait for the next checkpoint with the
+job), `own-server` (start a server in this process, for a program that only connects to one),
+`imported` (notify the leader), `sessions` (let old-style sessions look for the chief every second),
+`sigterm` (keep the program's handler of SIGTERM when TensorFlow sets its own), `steps` and `epochs`
+(report Keras's steps and epochs; after `import keras` and `import tf_keras`), `servers` (wait until
+every server answers: a strategy must not ask them earlier). No module of the trainer is imported
+under its own name, since users' packages are often called `trainer`, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from types import ModuleType
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120, PTH100 - pathlib costs 5 ms here
 STACKS = os.environ.get("CLUSTER_KIT_STACKS")
 CUDA_VISIBLE_DEVICES = os.environ.get("CUDA_VISIBLE_DEVICES")
-ESTIMATOR = "tensorflow_estimator.python.estimator.training"
+ESTIMATORS = "tensorflow_estimator.python.estimator.estimator"
+ESTIMATORS_LOOP = "tensorflow_estimator.python.estimator.training"
 
 
 class AfterImport:
@@ -84,6 +85,8 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         load_file("placement.py").note()
     if "refuse" in wanted:
         refuse().prepare(mailbox.leave_last_words)
+        prepare = refuse().for_estimators(mailbox.leave_last_words)
+        sys.meta_path.insert(0, AfterImport(ESTIMATORS, prepare))
     if "join" in wanted:
         load_file("tensorflow_patches.py").end_join_with_job(mailbox)
     if "filters" in wanted:
@@ -92,7 +95,7 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
         load_file("tf1/own_server.py").start()
     if "estimator" in wanted:
         until_jobs_end = load_file("tensorflow_patches.py").end_sleeps_with_job
-        prepare = AfterImport(ESTIMATOR, lambda training: until_jobs_end(training, mailbox))
+        prepare = AfterImport(ESTIMATORS_LOOP, lambda training: until_jobs_end(training, mailbox))
         sys.meta_path.insert(0, prepare)
     if "checkpoints" in wanted:
         load_file("tensorflow_patches.py").end_checkpoints_with_job(tensorflow, mailbox)
