@@ -16,7 +16,7 @@ from typing import Any
 from cluster_kit.advice.sources import Hint, Source, executed
 from cluster_kit.errors import Problem, Setting
 from cluster_kit.manifest.schema import Manifest
-from cluster_kit.plan.tasks import TRAINING, names_in
+from cluster_kit.plan.tasks import NAMES, TRAINING, names_in
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.programs.packages import PYTHON_2_MODULES
 from cluster_kit.programs.style import (
@@ -239,7 +239,7 @@ def _shortest(path: str, known: frozenset[str]) -> str:
     return ".".join(path.split(".")[:2]) if first in ("app", "contrib", "layers") else first
 
 
-NAMES = {
+PYTHON_2_NAMES = {
     "basestring": "str",
     "execfile": "exec(open(file).read())",
     "long": "int",
@@ -281,8 +281,8 @@ def _found(source: Source, own_modules: set[str]) -> Iterator[Found]:
         if node in tried:
             continue
         match node:
-            case ast.Name(id=name, ctx=ast.Load()) if name in NAMES and name not in bound:
-                yield node, name, NAMES[name]
+            case ast.Name(id=name, ctx=ast.Load()) if name in PYTHON_2_NAMES and name not in bound:
+                yield node, name, PYTHON_2_NAMES[name]
             case ast.Call(func=ast.Attribute(attr=name), args=[], keywords=[]) if name in METHODS:
                 if name not in bound:
                     yield node, f".{name}()", f".{METHODS[name]}()"
@@ -304,7 +304,7 @@ def _bound(source: Source) -> set[str]:
     for node in source.nodes:
         if isinstance(node, ast.ImportFrom):
             star = any(alias.name == "*" for alias in node.names)
-            bound |= {*NAMES, *METHODS, "range"} if star else {a.name for a in node.names}
+            bound |= {*PYTHON_2_NAMES, *METHODS, "range"} if star else {a.name for a in node.names}
         elif isinstance(node, BINDS):
             bound.add(node.name)
         elif isinstance(node, ast.arg):
@@ -337,11 +337,13 @@ NO_CHIEF = Setting(CHIEF.name, 0)
 
 TWO_WORDS = re.compile(r"--?[A-Za-z][\w-]* +[^\s{]+")
 """A flag and its value."""
+SINGLE_BRACES = re.compile(r"(?:--?[A-Za-z][\w-]*=)?(\{ *(\w+) *\})")
+"""A flag, or none, and a name as its value."""
 
 
 def check_arguments(manifest: Manifest) -> Iterator[Hint]:
-    """Yields hints on two words that are one argument, and on address arguments that do not fit
-    the tasks that run the program."""
+    """Yields hints on two words that are one argument, on a name in single braces, and on address
+    arguments that do not fit the tasks that run the program."""
     joined = next(filter(TWO_WORDS.fullmatch, manifest.args), "")
     if joined and manifest.program not in PROGRAMS:
         yield Hint(
@@ -349,6 +351,14 @@ def check_arguments(manifest: Manifest) -> Iterator[Hint]:
             f'"{joined}" is one argument, with a blank in it',
             "a program takes a flag and its value as two, or joined by =",
             "write `{}`".format(", ".join(f'"{word}"' for word in joined.split(maxsplit=1))),
+        )
+    braced = filter(None, map(SINGLE_BRACES.fullmatch, manifest.args))
+    if known := next((match for match in braced if match[2] in NAMES), None):
+        yield Hint(
+            "args",
+            f'"{known[0]}" is given to every task as it is written',
+            "names in double braces are filled for each task",
+            f"write `{{{{ {known[2]} }}}}`",
         )
     names = names_in(manifest.args)
     describe_cluster = {"role", "worker_hosts"} <= names

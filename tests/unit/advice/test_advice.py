@@ -262,6 +262,21 @@ def test_a_flag_and_its_value_in_one_argument_lead_to_a_warning(argument: str, w
     assert advise(None, manifest(args=["--v", argument])) == ()
 
 
+@pytest.mark.parametrize(
+    ("argument", "fix"),
+    [
+        ("--task_index={index}", "write `{{ index }}`"),
+        ("{ ps_hosts }", "write `{{ ps_hosts }}`"),
+        ("--task_index={{ index }}", None),
+        ("--file={name}-{index}.png", None),
+        ("--format={epoch}", None),
+    ],
+)
+def test_a_name_in_single_braces_leads_to_a_warning(argument: str, fix: str | None) -> None:
+    found = advise(None, manifest(program="train.py", args=["--v", argument]))
+    assert [hint.fix for hint in found] == ([fix] if fix else [])
+
+
 def test_a_flag_and_its_value_in_one_argument_lead_to_one_warning(tmp_path: Path) -> None:
     program = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--epochs')\n"
     assert len(hints(program, tmp_path, args=["--epochs 10"], worker=1)) == 1
