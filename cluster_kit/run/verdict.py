@@ -111,8 +111,9 @@ def judge(cluster: Cluster, seen: RunState, ending: Ending) -> Verdict:
     """The verdict on a run, from its observed state and from how watching it ended."""
     if ending == "interrupted":
         message = "interrupted by you: Ctrl-C or SIGTERM"
-        hint = RESUME if any(map(is_work, seen.entries)) else ""
-        return Verdict(False, Interrupted.exit_code, Reason.INTERRUPTED, "", message, hint)
+        return Verdict(
+            False, Interrupted.exit_code, Reason.INTERRUPTED, "", message, _to_go_on(seen)
+        )
     if ending == "superseded":
         message = "stopped to run again: its files have changed (`--watch`)"
         return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", message)
@@ -291,6 +292,15 @@ def _spent(seen: RunState, name: str) -> str:
     return f"{times} {'time' if times == 1 else 'times'}; {seen.retries[name]} retries"
 
 
+def _judge_stopped(seen: RunState, message: str) -> Verdict:
+    return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", message, _to_go_on(seen))
+
+
+def _to_go_on(seen: RunState) -> str:
+    """How to continue a run that a person stopped; "" if it had not begun."""
+    return RESUME if any(map(is_work, seen.entries)) else ""
+
+
 def _judge_leader(seen: RunState) -> Verdict:
     """The verdict on a failed leader: it failed by itself, or because of another task."""
     leader, code = seen.leader, seen.tasks[seen.leader].exit_code
@@ -300,15 +310,14 @@ def _judge_leader(seen: RunState) -> Verdict:
     if end is None and code == EXIT_OUTPUT:
         return Verdict(False, CODES[Reason.OUTPUT_LOST], Reason.OUTPUT_LOST, "", OUTPUT_LOST)
     if end is None and any(life.removed for life in seen.lives_of(leader)):
-        removed = f"{leader} was removed while it ran"
-        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", removed)
+        return _judge_stopped(seen, f"{leader} was removed while it ran")
     if end is None and code == EXIT_TERMINATED:
-        return Verdict(False, CODES[Reason.STOPPED], Reason.STOPPED, "", _stopped(seen))
+        return _judge_stopped(seen, _stopped(seen))
     reason, message, named = _end_report(end)
     if reason in CODES:
-        blame = "" if reason in BLAMELESS else named or leader
         if reason == Reason.STOPPED:
-            message = _stopped(seen)
+            return _judge_stopped(seen, _stopped(seen))
+        blame = "" if reason in BLAMELESS else named or leader
         if reason == Reason.JOB_DEADLINE:
             message = _with_quiet_end(seen, message)
         if reason == Reason.SILENT:

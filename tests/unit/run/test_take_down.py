@@ -14,6 +14,7 @@ from cluster_kit.errors import EngineError
 from cluster_kit.run import run_directory
 from cluster_kit.run import take_down as taking_down
 from cluster_kit.run.take_down import take_down
+from cluster_kit.run.verdict import RESUME
 from cluster_kit.this_host import SystemClock
 from tests.fakes.acting import LEADS, Life, ends, prints
 from tests.fakes.stage import NAME, Stage
@@ -57,7 +58,7 @@ def test_a_run_that_is_taken_down_was_stopped_and_no_task_is_blamed(
     assert re.fullmatch(
         r"chief-0 was stopped from outside: by `cluster-kit down` at [\d:]{8}", outcome.message
     )
-    assert (outcome.last_words, outcome.notes) == ("", [])
+    assert (outcome.last_words, outcome.notes, outcome.cure) == ("", [], RESUME)
     assert stage.saved() == outcome.as_json()
     assert "half way" in (stage.directory.logs / "chief-0.log").read_text()
     assert stage.is_clean()
