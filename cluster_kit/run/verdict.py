@@ -524,8 +524,8 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
     ps that held the job up, for a last loss that is not finite, for what the leader has left in
     /tmp, for functions that it did not wait for, and for each task that was ended from outside,
     that was cut off, that failed without ending the job or after the job's end, that ran out of
-    memory and restarted, that never made a step, or that was killed and started again; and one for
-    a leader that ended and was started again, if the job then succeeded.
+    memory and restarted, that never made a step, or that was killed or failed and started again;
+    and one for a leader that ended and was started again, if the job then succeeded.
     """
     happened = [(silence.time, _silence(silence, seen)) for silence in heartbeats.all_of(seen)]
     happened += [*retry_notes(cluster, seen), *absences.request_notes(seen)]
@@ -575,7 +575,31 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
             notes.append(f"{task.name} {STARVED}{CAME_BACK if is_back else ''}")
         if succeeded and (ended := _ended_and_came_back(seen, task.name)):
             notes.append(f"{task.name} {ended}{CAME_BACK}")
+        elif succeeded and (survived := _survived_failures(seen, task.name)):
+            notes.append(f"{task.name}: {_left_out(survived, cluster, CAME_BACK.strip(', '))}")
     return notes
+
+
+def _survived_failures(seen: RunState, task: str) -> list[End]:
+    """The failures of a task's program after which it was started again, if they were its own: []
+    for a leader, and if the leader's program was started again, since the others end with it.
+    """
+    attempts = [e for e in seen.entries if e.task == seen.leader and isinstance(e.event, Start)]
+    if task == seen.leader or len(attempts) > 1:
+        return []
+    start, end = seen.last(task, Start), seen.ended(seen.leader)
+    if start is None or end is None or seen.final_failures(task):
+        return []
+    return [
+        entry.event
+        for entry in seen.entries
+        if entry.task == task
+        and entry.time < min(start[0], end[0])
+        and isinstance(entry.event, End)
+        and entry.event.reason == Reason.FAILED
+        and not OVER_THE_END.search(entry.event.message or "")
+        and not absences.was_asked_for(seen, task, entry.time)
+    ]
 
 
 def _ended_and_came_back(seen: RunState, task: str) -> str:

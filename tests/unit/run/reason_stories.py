@@ -76,6 +76,19 @@ STORIES = {
         Reason.FINISHED, 0, None, restarts={"worker-1": 1}, exit_codes={"worker-1": 0},
         notes=[KILLED.replace("chief-0", "worker-1")],
     ),
+    "a worker's program fails by itself, is started again, and the job succeeds": Story(
+        {"worker-1": [Life((*STARTED, ends(1.0, 1, "failed", "ValueError: bad record"))),
+                      Life((*STARTED,), last=ends(0.0, 0, "finished"))]},
+        Reason.FINISHED, 0, None, restarts={"worker-1": 1},
+        notes=["worker-1: failed once (exit code 1), and was started again; its last words: "
+               "ValueError: bad record"],
+        overrides=ALL_TASKS,
+    ),
+    "a worker loses its connection, is started again, and the job succeeds": Story(
+        {"worker-1": [Life((*STARTED, ends(1.0, 1, "failed", UNAVAILABLE))),
+                      Life((*STARTED,), last=ends(0.0, 0, "finished"))]},
+        Reason.FINISHED, 0, None, restarts={"worker-1": 1}, overrides=ALL_TASKS,
+    ),
     "the leader is killed, is started again, and ends well": Story(
         {"chief-0": [*leader(dies(1.0)), LEADS]},
         Reason.FINISHED, 0, None, restarts={"chief-0": 1}, notes=[KILLED],

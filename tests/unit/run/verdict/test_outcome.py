@@ -245,11 +245,21 @@ def test_a_worker_that_the_leader_finished_without_is_noted(times: int, shown: s
     assert told_after(over_its_end) == (expected[0], 0)
 
 
-def test_a_worker_that_was_restarted_is_not_noted() -> None:
+def test_a_worker_that_failed_and_was_restarted_is_noted() -> None:
     story = worker_fails(2).ends(60, "worker-0", 0, "finished")
-    assert told_after(story.ends(61, "worker-1", 0, "finished")) == ([], 0)
+    note = "worker-1: failed twice (exit code 1), and was started again"
+    expected = [f"{note}; its last words: ValueError: no"]
+    assert told_after(story.ends(61, "worker-1", 0, "finished")) == (expected, 0)
     trains = worker_fails(2).says(9, "worker-1", "step", step=3)
-    assert told_after(trains.ends(60, "worker-0", 0, "finished")) == ([], None)
+    assert told_after(trains.ends(60, "worker-0", 0, "finished")) == (expected, None)
+
+
+def test_a_worker_that_fell_over_another_tasks_end_and_was_restarted_is_not_noted() -> None:
+    lost = worker_fails(1, "UnavailableError: Socket closed").says(9, "worker-1", "step", step=3)
+    assert told_after(lost.ends(60, "worker-0", 0, "finished")) == ([], None)
+    again = worker_fails(1).start(5.4, "worker-0").says(5.5, "worker-0", "start", attempt=1)
+    again = again.says(6, "worker-0", "start", attempt=2).says(9, "worker-1", "step", step=3)
+    assert told_after(again.ends(60, "worker-0", 0, "finished"))[0] == []
 
 
 def test_the_cause_of_the_leaders_end_is_in_the_verdict_and_not_in_a_note() -> None:
