@@ -150,7 +150,8 @@ def cluster_name(reference: str, workspace: Workspace, up: Iterable[str]) -> str
             return reference
         if isinstance(error, ManifestError):
             raise
-    of_a_task = ROLES.get(reference.rpartition("-")[0]) is not None
+    role, _, index = reference.rpartition("-")
+    of_a_task = role in ROLES and index.isdigit()
     raise UsageError(
         f"no cluster `{reference}`: neither up, nor a manifest in compose/, nor a run in runs/",
         (f"`{reference}` is a task's name, and a cluster's is expected here; " if of_a_task else "")

@@ -472,7 +472,7 @@ NO_PART = "had no part in the training: it made no step before the others were d
 STARVED = "ran out of memory (raise its `memory` limit, if any)"
 OF_SIGNAL = 128
 """An exit code above this is that of a signal."""
-CAME_BACK = ", and was started again"
+CAME_BACK = "and was started again"
 WITHOUT_IT = "and the leader ended without it"
 UNCOUNTED = "which does not count (`success`)"
 OVER_THE_END = re.compile(
@@ -572,11 +572,12 @@ def all_notes(cluster: Cluster, seen: RunState) -> list[str]:
         ):
             program = seen.last(task.name, Start)
             is_back = max(seen.started_at(task.name), program[0] if program else 0.0) > last
-            notes.append(f"{task.name} {STARVED}{CAME_BACK if is_back else ''}")
+            then = f", {CAME_BACK}" if is_back else ""
+            notes.append(f"{task.name} {STARVED}{then}")
         if succeeded and (ended := _ended_and_came_back(seen, task.name)):
-            notes.append(f"{task.name} {ended}{CAME_BACK}")
+            notes.append(f"{task.name} {ended}, {CAME_BACK}")
         elif succeeded and (survived := _survived_failures(seen, task.name)):
-            notes.append(f"{task.name}: {_left_out(survived, cluster, CAME_BACK.strip(', '))}")
+            notes.append(f"{task.name}: {_left_out(survived, cluster, CAME_BACK)}")
     return notes
 
 

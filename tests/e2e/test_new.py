@@ -23,11 +23,11 @@ def test_a_new_cluster_trains_at_once_and_continues(
 ) -> None:
     made = kit.run("new", kit.name, "--style", style)
     assert made.returncode == 0, made.stderr
-    done = kit.run("up", kit.name, "--args", "--steps-per-epoch 30")
+    # From the furthest initial weights, 150 steps at 0.1 end 0.004 away; at 0.05 they end 0.2 away.
+    done = kit.run("up", kit.name, "--args", "--steps-per-epoch 30 --learning-rate 0.1")
     assert done.returncode == 0, done.stdout + done.stderr
     learned = re.search(r"learned: y = \[\[([\d.]+)\]\]", log(kit, leader))
-    # From the furthest initial weights, 150 steps end at 5.8 (measured).
-    assert learned and abs(float(learned[1]) - 6) < 0.5, log(kit, leader)
+    assert learned and abs(float(learned[1]) - 6) < 0.1, log(kit, leader)
     outcome = kit.outcome()
     assert outcome["metrics"]["loss"] < 0.1
     assert len(outcome["tasks"]) == tasks

@@ -83,44 +83,52 @@ PROGRAMS = {
 }
 
 
+@pytest.fixture
+def printed_by(run_task, tmp_path):
+    """Returns a function that runs a program to its end, and returns what it prints."""
+
+    def run(text, code=0):
+        (tmp_path / "program.py").write_text(text)
+        task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
+        ended, printed = task.wait(60), task.stdout.read()
+        assert ended == code, printed
+        return printed
+
+    return run
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_program_is_refused_with_a_fix(run_task, tmp_path, name):
+def test_the_program_is_refused_with_a_fix(printed_by, name):
     text, says = PROGRAMS[name]
-    (tmp_path / "program.py").write_text(text)
-    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
-    assert task.wait(60) == 1
-    assert says in task.stdout.read()
+    printed = printed_by(text, code=1)
+    assert says in printed
 
 
-def test_all_reduce_with_ps_is_not_refused_in_graph_mode(run_task, tmp_path):
-    (tmp_path / "program.py").write_text(
+def test_all_reduce_with_ps_is_not_refused_in_graph_mode(printed_by):
+    printed = printed_by(
         WITH_PS
         + "with tf.Graph().as_default():\n"
         + "    made = tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy()\n"
         + "    print(made.extended._num_workers, 'workers')\n"
     )
-    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
-    assert task.wait(60) == 0, task.stdout.read()
-    assert "2 workers" in task.stdout.read()
+    assert "2 workers" in printed
 
 
-def test_all_reduce_in_an_evaluator_ignores_the_training_cluster(run_task, tmp_path):
+def test_all_reduce_in_an_evaluator_ignores_the_training_cluster(printed_by):
     """This is also so with the TF_CONFIG of a TensorFlow that has Estimators."""
-    (tmp_path / "program.py").write_text(
+    printed = printed_by(
         WITH_PS.replace('"type": "chief"', '"type": "evaluator"')
         + "made = tf.distribute.MultiWorkerMirroredStrategy()\n"
         + "again = tf.distribute.MultiWorkerMirroredStrategy(\n"
         + "    tf.distribute.cluster_resolver.TFConfigClusterResolver())\n"
         + "print(made.num_replicas_in_sync + again.num_replicas_in_sync, 'replicas')\n"
     )
-    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
-    assert task.wait(60) == 0, task.stdout.read()
-    assert "2 replicas" in task.stdout.read()
+    assert "2 replicas" in printed
 
 
-def test_programs_that_work_are_not_refused(run_task, tmp_path):
+def test_programs_that_work_are_not_refused(printed_by):
     """tf_keras under the same strategy, a generator outside of dataset functions, Keras 3 alone."""
-    (tmp_path / "program.py").write_text(
+    printed = printed_by(
         IN_ONE_PROCESS
         + "import keras, numpy\n"
         + "alone = keras.Sequential([keras.layers.Dense(1)])\n"
@@ -135,9 +143,7 @@ def test_programs_that_work_are_not_refused(run_task, tmp_path):
         + "step = tf.function(lambda it: next(it))\n"
         + "print(coordinator.schedule(step, (batches,)).fetch() + next(iter(one)).numpy())\n"
     )
-    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
-    assert task.wait(60) == 0, task.stdout.read()
-    assert "5.0" in task.stdout.read()
+    assert "5.0" in printed
 
 
 ESTIMATORS = """
@@ -171,22 +177,16 @@ def estimators(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["Estimator", "EstimatorV2"])
-def test_an_estimator_that_would_wait_for_its_server_is_refused(
-    run_task, tmp_path, estimators, name
-):
-    (tmp_path / "program.py").write_text(TRAINS + f"estimator.{name}('127.0.0.1:2').train(steps=3)")
-    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
-    assert task.wait(60) == 1
-    assert "no server answers on 127.0.0.1:2: Estimator.train starts none" in task.stdout.read()
+def test_an_estimator_that_would_wait_for_its_server_is_refused(printed_by, estimators, name):
+    printed = printed_by(TRAINS + f"estimator.{name}('127.0.0.1:2').train(steps=3)", code=1)
+    assert "no server answers on 127.0.0.1:2: Estimator.train starts none" in printed
 
 
-def test_an_estimator_with_a_server_of_its_program_trains(run_task, tmp_path, estimators):
-    (tmp_path / "program.py").write_text(
+def test_an_estimator_with_a_server_of_its_program_trains(printed_by, estimators):
+    printed = printed_by(
         TRAINS
         + "server = tf.distribute.Server.create_local_server()\n"
         + "address = server.target.removeprefix('grpc://')\n"
         + "print(estimator.Estimator(address).train(3))\n"
     )
-    task = run_task("chief-0", ALONE, "run", str(tmp_path / "program.py"))
-    assert task.wait(60) == 0, task.stdout.read()
-    assert "3 steps" in task.stdout.read()
+    assert "3 steps" in printed

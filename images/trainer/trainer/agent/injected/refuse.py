@@ -263,7 +263,7 @@ def answers(address: str) -> bool:
     """Whether anything accepts connections on HOST:PORT."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), CONNECT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
     except OSError:
         return False
     return True

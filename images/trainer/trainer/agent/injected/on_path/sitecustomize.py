@@ -84,9 +84,10 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
     if "placement" in wanted:
         load_file("placement.py").note()
     if "refuse" in wanted:
-        refuse().prepare(mailbox.leave_last_words)
-        prepare = refuse().for_estimators(mailbox.leave_last_words)
-        sys.meta_path.insert(0, AfterImport(ESTIMATORS, prepare))
+        hook = refuse()
+        hook.prepare(mailbox.leave_last_words)
+        estimators = AfterImport(ESTIMATORS, hook.for_estimators(mailbox.leave_last_words))
+        sys.meta_path.insert(0, estimators)
     if "join" in wanted:
         load_file("tensorflow_patches.py").end_join_with_job(mailbox)
     if "filters" in wanted:
