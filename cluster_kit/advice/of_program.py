@@ -49,7 +49,7 @@ from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.load import Loaded
 from cluster_kit.manifest.schema import Manifest
 from cluster_kit.plan.gpus import devices, in_use
-from cluster_kit.programs.resolve import IN_CONTAINER, in_package
+from cluster_kit.programs.resolve import IN_CONTAINER, in_package, module_of
 from cluster_kit.programs.style import has_keras_3
 from cluster_kit.resolved import Cluster
 from cluster_kit.util.masking import looks_secret
@@ -328,7 +328,7 @@ def refuse_relative_import(program: Path | None, sources: list[Source]) -> Itera
                 "",
                 "a relative import, in the program itself: Python runs it as a file, without its "
                 "package",
-                in_package(program.resolve().parent.name),
+                in_package(module_of(program.resolve())),
                 line=program_source.location(node),
             )
             return

@@ -186,9 +186,13 @@ def _meanings(node: ast.AST, names: Mapping[str, Set[str]]) -> frozenset[str]:
 
 
 def _own_modules(source: Source, path: Path, folder: Path) -> Iterator[Path]:
-    """Yields the files below `folder` that the source at `path` imports."""
+    """Yields the files below `folder` that the source at `path` imports, or runs as modules."""
     for node in source.nodes:
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Call) and "runpy.run_module" in source.meanings(node.func):
+            if node.args and isinstance(name := getattr(node.args[0], "value", None), str):
+                yield from _files(folder, name.split("."))
+                yield from _files(folder, [*name.split("."), "__main__"])
+        elif isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _files(folder, alias.name.split("."))
         elif isinstance(node, ast.ImportFrom):

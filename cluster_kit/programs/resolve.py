@@ -536,13 +536,35 @@ PROGRAM = "/program"
 """The directory of the user's own program in the tasks."""
 
 
-def in_package(name: str) -> str:
-    """The hint for a program inside its package, which imports from that package."""
+def in_package(module: str) -> str:
+    """The hint for a program that Python runs only as a module of its package, as `pkg.train`."""
+    package = module.partition(".")[0]
     return (
-        f"the program is inside its package `{name}`, which tasks have as {PROGRAM}: "
-        f"write a program next to the directory `{name}` that imports and calls the "
-        "package, and run it"
+        f"the program is inside its package `{package}`: write a file next to the directory "
+        f"`{package}` with the line `import runpy; runpy.run_module({module!r}, "
+        "run_name='__main__')`, and run that file"
     )
+
+
+def module_of(program: Path) -> str:
+    """The name of a file as a module of the outermost package around it; its own folder counts as a
+    package."""
+    parts, folder = [program.stem], program.parent
+    while len(parts) == 1 or is_file(folder / "__init__.py"):
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts)
+
+
+def _named_as_module(name: str, folder: Path) -> str:
+    """The module that is named in place of a file, as in `pkg.train` or `python -m pkg.train`, if
+    there is one; "" otherwise."""
+    match = re.fullmatch(r"(?:python[0-9.]*\s+)?(?:-m\s+)?(\w+(?:\.\w+)+)", name.strip())
+    module = match[1] if match else ""
+    path = seen_from(folder, module.replace(".", "/"))
+    if module and (is_file(path.with_name(f"{path.name}.py")) or is_file(path / "__main__.py")):
+        return module
+    return ""
 
 
 def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], list[Problem]]:
@@ -557,6 +579,8 @@ def _program(manifest: Manifest, folder: Path) -> tuple[str, tuple[Mount, ...], 
     if name and is_directory(path):
         rule += ", which is a directory"
         return name, (), [Problem("program", f'"{name}"', rule, _file_in(name, path))]
+    if module := _named_as_module(name, folder):
+        return name, (), [Problem("program", f'"{name}"', rule, in_package(module))]
     beside = path.with_name(f"{path.name}.py")
     near = did_you_mean(path.name, [beside.name] if is_file(beside) else PROGRAMS)
     hint = near_or(near or did_you_mean_path(name, folder), FIX_THE_PATH)

@@ -297,8 +297,12 @@ def _judge_stopped(seen: RunState, message: str) -> Verdict:
 
 
 def _to_go_on(seen: RunState) -> str:
-    """How to continue a run that a person stopped; "" if it had not begun."""
-    return RESUME if any(map(is_work, seen.entries)) else ""
+    """How to continue a run that a person stopped; "" if no program can have worked yet.
+
+    Not every program reports its steps.
+    """
+    has_begun = seen.last(seen.leader, Ready) is not None or any(map(is_work, seen.entries))
+    return RESUME if has_begun else ""
 
 
 def _judge_leader(seen: RunState) -> Verdict:

@@ -183,6 +183,16 @@ def test_an_unparsable_file_does_not_prevent_a_start(content: bytes, tmp_path: P
     assert all(hint.location.startswith("train.py") for hint in found)
 
 
+def test_a_module_that_the_program_runs_is_read_too(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "train.py").write_text("from . import model\n")
+    (tmp_path / "mine" / "model.py").write_text("x = 1\n")
+    program = tmp_path / "run.py"
+    program.write_text("import runpy; runpy.run_module('mine.train', run_name='__main__')\n")
+    found, _ = read(program)
+    assert [source.file for source in found] == ["run.py", "mine/train.py", "mine/model.py"]
+
+
 def test_import_cycles_and_unreadable_modules_are_skipped(tmp_path: Path) -> None:
     files = {"train.py": "import a, b\n" + KERAS_3_FIT, "a.py": "import train, b\n"}
     (tmp_path / "b.py").write_bytes(b"-" * 200_000)

@@ -341,6 +341,16 @@ def test_a_relative_import_in_the_program_is_refused_with_a_fix(tmp_path: Path) 
     (text,) = texts(fitted("import os\nfrom . import model\n", folder, program="train.py"))
     assert text.startswith("train.py:2: a relative import, in the program itself")
     assert "next to the directory `mytrainer`" in text
+    assert "runpy.run_module('mytrainer.train', run_name='__main__')" in text
+
+
+def test_a_program_in_a_package_of_a_package_starts_as_its_module(tmp_path: Path) -> None:
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    for folder in (inner, inner.parent):
+        (folder / "__init__.py").touch()
+    (text,) = texts(fitted("from .. import model\n", inner, program="train.py"))
+    assert "next to the directory `outer`" in text and "'outer.inner.train'" in text
 
 
 @pytest.mark.parametrize(

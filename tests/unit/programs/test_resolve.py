@@ -177,3 +177,21 @@ def test_a_directory_as_a_program_gets_a_hint_to_the_file_in_it(tmp_path: Path) 
     (mine / "train.py").unlink()
     (problem,) = resolve(manifest(program="mine"), tmp_path).problems
     assert str(problem.hint).endswith("such as mine/data.py")
+
+
+@pytest.mark.parametrize(
+    "name", ["mine.train", "python -m mine.train", "-m mine.train", "mine.cli"]
+)
+def test_a_module_in_place_of_a_file_gets_the_line_that_runs_it(folder: Path, name: str) -> None:
+    package = folder / "mine"
+    (package / "cli").mkdir(parents=True)
+    for file in (package / "train.py", package / "cli" / "__main__.py"):
+        file.touch()
+    (problem,) = resolve(manifest(program=name), folder).problems
+    module = name.rpartition(" ")[2]
+    assert f"import runpy; runpy.run_module('{module}', run_name='__main__')" in str(problem)
+
+
+def test_a_module_that_is_not_there_is_a_wrong_path(folder: Path) -> None:
+    (problem,) = resolve(manifest(program="mine.train"), folder).problems
+    assert "fix the path" in str(problem)

@@ -288,9 +288,11 @@ def test_an_evaluator_that_failed_until_its_grace_time_ended_is_reported_with_it
     )
 
 
-def test_only_a_run_that_has_trained_can_continue_after_ctrl_c() -> None:
+def test_only_a_run_that_can_have_trained_continues_after_ctrl_c() -> None:
     began = Story.of()
     assert judge(CLUSTER, began.seen, "interrupted").hint == ""
+    reports_no_steps = began.says(3.0, "chief-0", "ready")
+    assert "`--resume`" in judge(CLUSTER, reports_no_steps.seen, "interrupted").hint
     trained = began.says(3.0, "chief-0", "step", step=7)
     assert "`--resume`" in judge(CLUSTER, trained.seen, "interrupted").hint
 
