@@ -115,7 +115,8 @@ def test_rounds_that_were_ended_stop_no_replica():
         run=lambda *given: runs.append(given) or 0, make_callable=lambda _apply: apply
     )
     graph = SimpleNamespace(
-        rounds=SimpleNamespace(apply=None), counters=SimpleNamespace(global_step="step")
+        rounds=SimpleNamespace(chief=SimpleNamespace(apply=None)),
+        counters=SimpleNamespace(global_step="step"),
     )
     thread = RoundsThread(session, graph, SimpleNamespace(), 10)
     thread.run()

@@ -42,10 +42,11 @@ def test_only_on_gpus_is_the_graph_optimized(on_cpu) -> None:
 
 def test_gradients_that_wait_are_taken_in_one_run_for_each_count() -> None:
     """A run with new ops takes 0.1 s for a MobileNetV2, which has 160 variables."""
-    rounds = SimpleNamespace(
-        new_token="token", new_base="base", take_count="count", waiting="waiting", begin="begin",
+    chief = SimpleNamespace(
+        new_base="base", take_count="count", waiting="waiting", begin="begin",
         take=[f"take {number}" for number in range(6)],
     )  # fmt: skip
+    rounds = SimpleNamespace(new_token="token", chief=chief)
     ran = []
 
     def run(what: object, fed: dict) -> object:

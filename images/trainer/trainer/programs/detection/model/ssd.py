@@ -55,7 +55,7 @@ def build(options: Model, seed: int) -> Detector:
     others = {variable.name for variable in tf.compat.v1.global_variables()}
     image = keras.Input((options.image_size, options.image_size, 3), name="image")
     scaled = keras.layers.Rescaling(1 / 127.5, offset=-1.0, name="scaled")(image)
-    with in_training():
+    with as_when_scoring():
         features = feature_maps(backbone(options, scaled), options)
     maps = anchor_maps(options.anchors, [tuple(feature.shape[1:3]) for feature in features])
     predictions = [
@@ -75,8 +75,9 @@ def build(options: Model, seed: int) -> Detector:
 
 
 @contextlib.contextmanager
-def in_training() -> Iterator[None]:
-    """Build layers in graph mode for training only, in the block; in eager mode nothing changes.
+def as_when_scoring() -> Iterator[None]:
+    """Build layers in graph mode without what only training needs, in the block; in eager mode
+    nothing changes.
 
     Keras's applications do not pass `training` on, and each BatchNormalization would build both
     ways behind a tf.cond, which takes 1 s for a MobileNetV2. Calls of the finished network say
@@ -87,7 +88,7 @@ def in_training() -> Iterator[None]:
         return
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`tf.keras.backend.learning_phase_scope` is deprecated")
-        with keras.backend.learning_phase_scope(1):
+        with keras.backend.learning_phase_scope(0):
             yield
 
 

@@ -175,13 +175,19 @@ def dense(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
 
 
 def gradient_summaries(gradients: GradientsAndVariables) -> list[tf.Tensor]:
-    """Returns a histogram of the gradient and its norm for each variable."""
-    summaries = []
-    for gradient, variable in gradients:
-        name = variable.op.name
-        summaries.append(tf1.summary.histogram(f"gradients/{name}", gradient))
-        summaries.append(tf1.summary.scalar(f"gradient_norm/{name}", tf.norm(gradient)))
-    return summaries
+    """Returns a histogram of each variable's gradient, and one summary with the norms of all."""
+    if not gradients:
+        return []
+    summaries = [
+        tf1.summary.histogram(f"gradients/{v.op.name}", gradient) for gradient, v in gradients
+    ]
+    halved_squares = tf.stack([tf.nn.l2_loss(tf.cast(g, tf.float32)) for g, _ in gradients])
+    norms = tf.raw_ops.ScalarSummary(
+        tags=[f"gradient_norm/{v.op.name}" for _, v in gradients],
+        values=tf.sqrt(2.0 * halved_squares),
+    )
+    tf1.add_to_collection(tf1.GraphKeys.SUMMARIES, norms)
+    return [*summaries, norms]
 
 
 def deploy(

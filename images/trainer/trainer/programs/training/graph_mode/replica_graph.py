@@ -65,7 +65,8 @@ class TrainingGraph:
     step: Step
     summary: tf.Tensor | None
     """Serialized summaries of a step; None if this replica writes no summaries."""
-    checkpoints: Checkpoints
+    checkpoints: Checkpoints | None
+    """None if another replica saves."""
     initialize: tf.Operation
     """Initializes the variables that are in a checkpoint: model, optimizer and counters."""
     initialize_run: tf.Operation
@@ -73,8 +74,9 @@ class TrainingGraph:
     values."""
     initialize_local: tf.Operation
     """Initializes what only this replica uses: input, tables, local variables."""
-    uninitialized: tf.Tensor
-    """Names of the shared variables that have no value, [n] string."""
+    uninitialized: tf.Tensor | None
+    """Names of the shared variables that have no value, [n] string; None on the chief, which
+    initializes them."""
     now: tf.Tensor
     """[global step, end_at], int64; reading it changes nothing."""
     controls: Controls
@@ -112,7 +114,10 @@ NOT_FINITE = "the loss is not finite"
 
 
 def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) -> TrainingGraph:
-    """Return the graph; variables have the same names and devices on every replica."""
+    """Return the graph; variables have the same names and devices on every replica that has them.
+
+    It has only the ops that this replica needs: Python takes most of a start to make them.
+    """
     config = replica.deployment
     placement = Placement(config)
     graph = tf.Graph()
@@ -137,11 +142,13 @@ def build(job: GraphJob, options: GraphOptions, replica: Replica, output: Path) 
                     counters,
                     of_run,
                     config.inputs_device(),
-                ),
+                )
+                if replica.is_chief
+                else None,
                 initialize=initializers(v for v in variables if not any(v is o for o in of_run)),
                 initialize_run=initializers(counters.of_this_run),
                 initialize_local=initialize_local(inputs),
-                uninitialized=names_without_value(variables),
+                uninitialized=None if replica.is_chief else names_without_value(variables),
                 now=tf.stack([counters.global_step.read_value(), counters.end_at.read_value()]),
                 controls=make_controls(counters, replica.number),
             )
@@ -195,10 +202,7 @@ def make_step(
     if not replica.gradients_per_round:
         position = apply_at_once(counters, replica.number, optimizer, gradients, updates)
         return Step(loss, gradients, shown, position, None)
-    rounds = apply_in_rounds(
-        counters, replica.number, replica.gradients_per_round, optimizer, gradients,
-        updates if replica.is_chief else [],
-    )  # fmt: skip
+    rounds = apply_in_rounds(counters, replica, optimizer, gradients, updates)
     return Step(loss, gradients, shown, rounds.replica.position, rounds)
 
 

@@ -137,7 +137,7 @@ class RoundsThread(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        apply = self._session.make_callable(self._graph.rounds.apply)
+        apply = self._session.make_callable(self._graph.rounds.chief.apply)
         try:
             step = int(self._session.run(self._graph.counters.global_step))
             while step < self._end_at and not self._ended.is_set():

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from trainer.programs.training.graph_mode.counters import SharedCounters, counted, variable
 from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariables
+from trainer.programs.training.graph_mode.replica import Replica
 
 tf1 = tf.compat.v1
 STEP_BITS = 32
@@ -44,17 +45,12 @@ class ReplicaOps:
 
 
 @dataclass(frozen=True)
-class Rounds:
-    """The ops of synchronous training: `replica`, and ops that only the chief runs."""
+class ChiefOps:
+    """The ops that only the chief runs."""
 
-    replica: ReplicaOps
-    base: tf.Variable
-    """It has no value until the chief has started its rounds; the others wait for that."""
     apply: tf.Tensor
     """Running it makes a round: it waits for the gradients, applies their mean, and sends tokens.
     Its value is the global step."""
-    new_token: tf.Tensor
-    """A placeholder for a token."""
     waiting: tf.Tensor
     """Running it makes the accumulators drop gradients for tokens older than `new_token`. Its value
     is the number of gradients that wait, by variable, [variables] int32."""
@@ -65,53 +61,80 @@ class Rounds:
     """A placeholder for `base`."""
     begin: tf.Operation
     """Running it drops older gradients, sets `base`, then puts `new_token` into every queue."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The ops of synchronous training."""
+
+    replica: ReplicaOps
+    chief: ChiefOps | None
+    """None on the other replicas, whose graph is half as large without them."""
+    base: tf.Variable
+    """It has no value until the chief has started its rounds; the others wait for that."""
+    new_token: tf.Tensor
+    """A placeholder for a token."""
     send: tf.Operation
     """Running it puts `new_token` into every queue."""
 
 
 def apply_in_rounds(
     counters: SharedCounters,
-    replica: int,
-    gradients_per_round: int,
+    replica: Replica,
     optimizer: tf1.train.Optimizer,
     gradients: GradientsAndVariables,
     updates: Sequence[tf.Operation],
 ) -> Rounds:
-    """Return the ops of replica number `replica`; replicas share the accumulators and queues."""
+    """Return the ops of one replica; replicas share the accumulators and queues.
+
+    Only the chief applies gradients, and runs `updates`.
+    """
     accumulators = [accumulator_of(v) for _, v in gradients]
     with tf1.device(counters.device):
         base = variable("job/base", ())
-        queues = [token_queue(number) for number in range(len(counters.counts))]
-    replica_ops = push_and_wait(
-        counters, replica, base, queues[replica], accumulators, gradients, updates
-    )
-    means = [
-        (accumulator.take_grad(gradients_per_round), v)
-        for accumulator, (_, v) in zip(accumulators, gradients)
-    ]
-    with tf1.device(counters.device):
-        applied = apply_and_send(counters, base, optimizer, means, queues)
+        queues = [token_queue(number) for number in range(replica.count)]
         new_token = tf1.placeholder(tf.int64, (), "new_token")
-        new_base = tf1.placeholder(tf.int64, (), "new_base")
-        count = tf1.placeholder(tf.int32, (), "count")
-        drop_older = tf.group(*[a.set_global_step(new_token) for a in accumulators])
-        with tf.control_dependencies([drop_older]):
-            waiting = tf.stack([a.num_accumulated() for a in accumulators])
-            based = base.assign(new_base)
-        with tf.control_dependencies([based]):
-            begin = sending(new_token, queues)
-        return Rounds(
-            replica=replica_ops,
-            base=base,
-            apply=applied,
-            new_token=new_token,
-            waiting=waiting,
-            take=[a.take_grad(count).op for a in accumulators],
-            take_count=count,
-            new_base=new_base,
-            begin=begin,
-            send=sending(new_token, queues),
-        )
+        send = sending(new_token, queues)
+    replica_ops = push_and_wait(
+        counters, replica.number, base, queues[replica.number], accumulators, gradients,
+        updates if replica.is_chief else [],
+    )  # fmt: skip
+    chief_ops = None
+    if replica.is_chief:
+        means = [
+            (accumulator.take_grad(replica.gradients_per_round), v)
+            for accumulator, (_, v) in zip(accumulators, gradients)
+        ]
+        with tf1.device(counters.device):
+            applied = apply_and_send(counters, base, optimizer, means, queues)
+            chief_ops = beginning(applied, accumulators, base, new_token, queues)
+    return Rounds(replica_ops, chief_ops, base, new_token, send)
+
+
+def beginning(
+    applied: tf.Tensor,
+    accumulators: Sequence[tf1.ConditionalAccumulator],
+    base: tf.Variable,
+    new_token: tf.Tensor,
+    queues: Sequence[tf.queue.FIFOQueue],
+) -> ChiefOps:
+    """Return the chief's ops: `applied`, and those with which it begins."""
+    new_base = tf1.placeholder(tf.int64, (), "new_base")
+    count = tf1.placeholder(tf.int32, (), "count")
+    drop_older = tf.group(*[a.set_global_step(new_token) for a in accumulators])
+    with tf.control_dependencies([drop_older]):
+        waiting = tf.stack([a.num_accumulated() for a in accumulators])
+        based = base.assign(new_base)
+    with tf.control_dependencies([based]):
+        begin = sending(new_token, queues)
+    return ChiefOps(
+        apply=applied,
+        waiting=waiting,
+        take=[a.take_grad(count).op for a in accumulators],
+        take_count=count,
+        new_base=new_base,
+        begin=begin,
+    )
 
 
 def push_and_wait(
@@ -188,7 +211,8 @@ def sending(token: tf.Tensor, queues: Sequence[tf.queue.FIFOQueue]) -> tf.Operat
 
 
 def start_rounds(rounds: Rounds, step: int, session: tf1.Session) -> None:
-    """Drop an earlier chief's data, and wake all replicas; called before the first round.
+    """Drop an earlier chief's data, and wake all replicas; the chief calls it before its first
+    round.
 
     In few runs: TensorFlow prepares the whole graph for each new set of ops.
 
@@ -197,9 +221,10 @@ def start_rounds(rounds: Rounds, step: int, session: tf1.Session) -> None:
     """
     base = int(time.time() - EPOCH) << STEP_BITS
     first = {rounds.new_token: base + step}
-    counts = session.run(rounds.waiting, first)
+    chief = rounds.chief
+    counts = session.run(chief.waiting, first)
     for count in set(counts[counts > 0].tolist()):
-        takes = [take for take, waiting in zip(rounds.take, counts) if waiting == count]
-        session.run(takes, {rounds.take_count: count})
+        takes = [take for take, waiting in zip(chief.take, counts) if waiting == count]
+        session.run(takes, {chief.take_count: count})
     # Taking gradients has increased the accumulators' step by 1: `begin` sets it again.
-    session.run(rounds.begin, {**first, rounds.new_base: base})
+    session.run(chief.begin, {**first, chief.new_base: base})

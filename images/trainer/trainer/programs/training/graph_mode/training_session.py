@@ -21,7 +21,7 @@ from trainer.contract.endings import EXIT_TERMINATED
 from trainer.programs.training import placement
 from trainer.programs.training.board import FOLDER, TRAIN
 from trainer.programs.training.checkpoint_files import last_good_clause
-from trainer.programs.training.graph_mode.checkpoint_saver import CheckpointManager, Saved
+from trainer.programs.training.graph_mode.checkpoint_saver import CheckpointManager, Saved, newest
 from trainer.programs.training.graph_mode.counters import SharedCounters, Shares, assign, shares
 from trainer.programs.training.graph_mode.job import GraphJob, GraphResult
 from trainer.programs.training.graph_mode.options import GraphOptions
@@ -35,7 +35,14 @@ from trainer.programs.training.graph_mode.session_start import (
     wait_for_step,
 )
 from trainer.programs.training.graph_mode.steps import Report, Stepper
-from trainer.programs.training.program import NOTHING, STEPS, THRESHOLD, Diverged, headline
+from trainer.programs.training.program import (
+    NOTHING,
+    STEPS,
+    THRESHOLD,
+    Diverged,
+    checkpoint_directory,
+    headline,
+)
 from trainer.programs.training.result import per_second
 
 tf1 = tf.compat.v1
@@ -170,6 +177,7 @@ class Training:
         self._options = options
         self._replica = replica
         self._job = job
+        self._checkpoints = checkpoint_directory(output)
         self._manager = None
         if replica.is_chief:
             self._manager = CheckpointManager(
@@ -291,7 +299,7 @@ class Training:
         step = int(session.run(self._graph.counters.global_step))
         self._mark(session, BROKEN)
         stop_all_replicas(session, self._graph)
-        last = self._manager.last if self._manager else self._graph.checkpoints.newest()
+        last = self._manager.last if self._manager else newest(self._checkpoints)
         left = last_good_clause(last and last.name)
         raise Diverged(
             f"the loss is not finite after step {step}; {left}; try a lower learning rate"
