@@ -74,11 +74,11 @@ GROUPS = {
     "Look": (
         Verb(
             "status",
-            "look",
+            "status",
             "Show every task of the clusters that are up: IP, GPU, state, step, loss.",
         ),
-        Verb("ps", "look", "The same as `status`.", hidden=True),
-        Verb("logs", "look", "Print the logs of tasks, merged by time."),
+        Verb("ps", "status", "The same as `status`.", hidden=True),
+        Verb("logs", "logs", "Print the logs of tasks, merged by time."),
         Verb("serve", "serve", "Show clusters and runs as live pages in a browser, until Ctrl-C."),
         Verb(
             "report",
@@ -108,7 +108,7 @@ GROUPS = {
         Verb("exec", "inside", "Run a command inside a running task; its exit code is returned."),
         Verb("shell", "inside", "Open a shell inside a running task."),
         Verb("restart", "stop", "End a task and start it again; with the leader, all tasks."),
-        Verb("stacks", "look", "Print the stacks of all threads of tasks: where each one waits."),
+        Verb("stacks", "logs", "Print the stacks of all threads of tasks: where each one waits."),
     ),
     "Break": (
         Verb(

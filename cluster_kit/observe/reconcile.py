@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from cluster_kit.contract.endings import NOT_FAILED
 from cluster_kit.contract.events import End, Ready, Start
 from cluster_kit.observe import task_view
 from cluster_kit.observe.progress import Entry
@@ -26,7 +27,7 @@ from cluster_kit.observe.task_view import (
 )
 from cluster_kit.observe.usage import of_samples, sample_of
 from cluster_kit.observe.user_requests import ENDS, Asked
-from cluster_kit.platforms.engine import Action, Container, Event
+from cluster_kit.platforms.engine import SIDECAR, Action, Container, Event
 
 
 def from_containers(
@@ -247,3 +248,14 @@ def _last_word(
         if entry.task == name and isinstance(event, End) and begin <= entry.time < end:
             return entry.time, event.exit_code if isinstance(event.exit_code, int) else None
     return None
+
+
+def crashed(containers: Iterable[Container]) -> list[Container]:
+    """The sidecars that have ended by themselves with an error."""
+    return [
+        one
+        for one in containers
+        if one.role == SIDECAR
+        and State.of_engine(one.state) is State.ENDED
+        and (one.oom or one.exit_code not in NOT_FAILED)
+    ]

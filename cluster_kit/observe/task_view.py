@@ -173,6 +173,7 @@ class State(StrEnum):
 
 
 _SHARED = (State.CREATED, State.RUNNING, State.PAUSED, State.RESTARTING)
+KILLED = 128 + signal.SIGKILL
 GOOD_CODES = (None, *NOT_FAILED)
 """Exit codes of a task that has not failed: it runs, ended well, or was stopped by SIGTERM."""
 ALIVE = (State.RUNNING, State.READY, State.TRAINING, State.SCORING, State.WAITING)
@@ -229,8 +230,7 @@ class TaskView:
         `ended (1)`, or `restarting (137: out of memory)`."""
         if self.exit_code is None:
             return self.state
-        killed = self.exit_code == 128 + signal.SIGKILL
-        cause = ": out of memory" if self.out_of_memory and killed else ""
+        cause = ": out of memory" if self.out_of_memory and self.exit_code == KILLED else ""
         return f"{self.state} ({self.exit_code}{cause})"
 
     @property

@@ -15,9 +15,9 @@ from cluster_kit.run.cluster_lock import Watched, claim, is_claimed
 from cluster_kit.run.find import cluster_name, reach
 from cluster_kit.run.known_secrets import values_of
 from cluster_kit.run.launch import join
-from cluster_kit.run.outcome import Outcome
-from cluster_kit.run.run import Keep, Run
-from cluster_kit.run.run_directory import Record, read_outcome, read_record, run_of
+from cluster_kit.run.outcome import Outcome, read_outcome
+from cluster_kit.run.run import Keep, Run, Stopwatch
+from cluster_kit.run.run_directory import Record, read_record, run_of
 from cluster_kit.run.verdict import Reason
 from cluster_kit.show.view import View
 from cluster_kit.util.debug_log import Recording
@@ -136,7 +136,8 @@ def _launch(
     *,
     keep: Keep,
 ) -> Run:
-    timings = record.stopwatch(host.clock)
+    clock = host.clock
+    timings = Stopwatch(clock, record.timings_s, record.began.seconds(clock), clock.time())
     view.count_from(timings.began)
     return Run(
         host=host,

@@ -17,10 +17,11 @@ from cluster_kit.host import Host
 from cluster_kit.image.base_image import RIGHTLESS, TMP, bind, present
 from cluster_kit.image.kit_image import ensure_image
 from cluster_kit.observe import user_requests
+from cluster_kit.observe.reconcile import crashed
 from cluster_kit.observe.state import RunState
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.run import Run
-from cluster_kit.run.verdict import crashed, ended_unready, words
+from cluster_kit.run.verdict import ended_unready, words
 from cluster_kit.util.untrusted import files, is_directory
 from cluster_kit.workspace import RunDirectory
 

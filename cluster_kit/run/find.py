@@ -96,7 +96,7 @@ def _started_elsewhere(
     newest = newest_run_directory(workspace.runs(name)) if name else None
     if newest is None:
         return None
-    from cluster_kit.run.run_directory import read_outcome, read_record  # see `_name_in`
+    from cluster_kit.run.run_directory import read_record  # see `_name_in`
 
     try:
         record = read_record(newest)
@@ -106,6 +106,8 @@ def _started_elsewhere(
         return None
     if chosen not in (None, record.cluster.engine):
         return None
+    from cluster_kit.run.outcome import read_outcome
+
     outcome = read_outcome(newest, record.id)
     return record.cluster if outcome is None or outcome.kept else None
 

@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from cluster_kit.contract.endings import NOT_FAILED
 from cluster_kit.contract.events import End, Epoch, Evaluation
@@ -19,6 +20,9 @@ from cluster_kit.platforms.engine import Container
 from cluster_kit.resolved import Cluster
 from cluster_kit.run.verdict import Reason, Verdict, notes_of, out_of_memory
 from cluster_kit.workspace import RunDirectory, write_atomically
+
+if TYPE_CHECKING:  # few commands read an outcome
+    from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True)
@@ -287,3 +291,37 @@ def _of_epochs(seen: RunState) -> dict[str, float | None]:
 def _as_json(value: object) -> object:
     """The value; None for NaN, which a diverging training reports and JSON does not have."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@cache
+def _outcomes() -> TypeAdapter[Outcome]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Outcome)
+
+
+def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
+    """The saved outcome of a run; None if it is missing, invalid or another run's.
+
+    Until a resumed run ends, its directory has the outcome of the previous run.
+
+    Args:
+        of: the id of the run; "" accepts any.
+    """
+    try:
+        outcome = _outcomes().validate_json(run.outcome.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return outcome if of in ("", outcome.id) else None
+
+
+def outcome_from(facts: Mapping[str, Any]) -> Outcome:
+    """The outcome from values written by `as_json`; keys that an older kit did not write keep their
+    defaults.
+
+    Raises:
+        ValueError: the values are invalid, or have a format that this kit does not know.
+    """
+    if facts.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"format {facts['format']!r} is not {FORMAT}, which this kit reads")
+    return _outcomes().validate_python({**NOTHING.as_json(), **facts})

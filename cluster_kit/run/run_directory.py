@@ -19,12 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cluster_kit.errors import EngineError, HostError, UsageError
-from cluster_kit.host import Clock, Moment
+from cluster_kit.host import Moment
 from cluster_kit.platforms.engine import Container, Engine, Event
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.resolved import Cluster
-from cluster_kit.run.outcome import FORMAT, NOTHING, Outcome
-from cluster_kit.run.run import Stopwatch
 from cluster_kit.util.masking import Mask
 from cluster_kit.util.paths import is_file
 from cluster_kit.util.terminal import harmless
@@ -57,10 +55,6 @@ class Record:
     """SHA-256 of the user's program, of each of its modules and of its files of settings, by the
     path below its directory."""
 
-    def stopwatch(self, clock: Clock) -> Stopwatch:
-        """A stopwatch that continues to measure the run from its start."""
-        return Stopwatch(clock, self.timings_s, self.began.seconds(clock), clock.time())
-
 
 @cache
 def _records() -> TypeAdapter[Record]:
@@ -68,13 +62,6 @@ def _records() -> TypeAdapter[Record]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Record)
-
-
-@cache
-def _outcomes() -> TypeAdapter[Outcome]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Outcome)
 
 
 def write_record(run: RunDirectory, record: Record) -> None:
@@ -131,33 +118,6 @@ def _unreadable(run: RunDirectory, why: str) -> UsageError:
     )
 
 
-def read_outcome(run: RunDirectory, of: str = "") -> Outcome | None:
-    """The saved outcome of a run; None if it is missing, invalid or another run's.
-
-    Until a resumed run ends, its directory has the outcome of the previous run.
-
-    Args:
-        of: the id of the run; "" accepts any.
-    """
-    try:
-        outcome = _outcomes().validate_json(run.outcome.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return outcome if of in ("", outcome.id) else None
-
-
-def outcome_from(facts: Mapping[str, Any]) -> Outcome:
-    """The outcome from values written by `as_json`; keys that an older kit did not write keep their
-    defaults.
-
-    Raises:
-        ValueError: the values are invalid, or have a format that this kit does not know.
-    """
-    if facts.get("format", FORMAT) != FORMAT:
-        raise ValueError(f"format {facts['format']!r} is not {FORMAT}, which this kit reads")
-    return _outcomes().validate_python({**NOTHING.as_json(), **facts})
-
-
 def is_recorded(containers: Sequence[Container]) -> bool:
     """Whether `up` started these containers, so that another process can continue the run."""
     return is_file(run_of(containers).record)
@@ -174,6 +134,8 @@ def unjudged(containers: Sequence[Container]) -> bool:
         record = read_record(run)
     except UsageError:
         return False
+    from cluster_kit.run.outcome import read_outcome  # it imports the modules that judge a run
+
     return record is not None and read_outcome(run, record.id) is None
 
 
@@ -184,6 +146,8 @@ def kept_run(containers: Sequence[Container]) -> RunDirectory | None:
         record = read_record(run)
     except UsageError:
         return None
+    from cluster_kit.run.outcome import read_outcome  # see `unjudged`
+
     outcome = read_outcome(run, record.id) if record else None
     return run if outcome is not None and outcome.kept else None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,8 +22,9 @@ from cluster_kit.errors import Interrupted, TrainingFailed
 from cluster_kit.observe import absences, heartbeats, hot_ps, task_view
 from cluster_kit.observe.heartbeats import Silence
 from cluster_kit.observe.lives import by_task
+from cluster_kit.observe.reconcile import crashed
 from cluster_kit.observe.state import RunState
-from cluster_kit.observe.task_view import State, is_work
+from cluster_kit.observe.task_view import KILLED, State, is_work
 from cluster_kit.observe.tracebacks import on_host
 from cluster_kit.platforms.engine import SIDECAR, Container
 from cluster_kit.resolved import Cluster, ProfileAt, RestartCodes, Task
@@ -80,7 +80,6 @@ OUTPUT_LOST = "the output directory cannot be written any more"
 RESUME = (
     "`--resume` (make: RESUME=1) continues from the last checkpoint, if the program has saved one"
 )
-KILLED = 128 + signal.SIGKILL
 SOON_S, HEARD_S = 60.0, 2.0
 """A program that ran out of memory after more than SOON_S seconds may have worked before.
 
@@ -749,17 +748,6 @@ def _left_out(failures: Sequence[End], cluster: Cluster, then: str = WITHOUT_IT)
     message = _first_line(last.message or "", cluster)
     note = f"failed {_times(failures)} (exit code {last.exit_code}), {then}"
     return f"{note}; its last words: {message}" if message else note
-
-
-def crashed(containers: Iterable[Container]) -> list[Container]:
-    """The sidecars that have ended by themselves with an error."""
-    return [
-        one
-        for one in containers
-        if one.role == SIDECAR
-        and State.of_engine(one.state) is State.ENDED
-        and (one.oom or one.exit_code not in NOT_FAILED)
-    ]
 
 
 def ended_unready(cluster: Cluster, seen: RunState, sidecars: Iterable[Container]) -> set[str]:

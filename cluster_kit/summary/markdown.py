@@ -20,8 +20,8 @@ from cluster_kit.observe.progress import Entry, ProgressReader, figures_of
 from cluster_kit.platforms.engine import Event
 from cluster_kit.roles import ROLES
 from cluster_kit.run.history import run_named
-from cluster_kit.run.outcome import Outcome, TaskOutcome, without_run
-from cluster_kit.run.run_directory import Record, outcome_from, read_events, read_record
+from cluster_kit.run.outcome import Outcome, TaskOutcome, outcome_from, without_run
+from cluster_kit.run.run_directory import Record, read_events, read_record
 from cluster_kit.run.verdict import Reason
 from cluster_kit.util.terminal import duration, figure, harmless
 from cluster_kit.workspace import RunDirectory, Workspace

@@ -20,7 +20,7 @@ from cluster_kit.api import HostError, Job, Outcome, RunEvent, RunningCluster, l
 from cluster_kit.api.job import located
 from cluster_kit.host import Host
 from cluster_kit.manifest.load import find
-from cluster_kit.run.run_directory import outcome_from
+from cluster_kit.run.outcome import outcome_from
 from cluster_kit.run.take_down import take_down as stop_and_remove
 from cluster_kit.util import locks
 from cluster_kit.util.terminal import Guard, duration, is_ci

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_kit.cli import look
+from cluster_kit.cli import logs
 from cluster_kit.platforms.engine import SIDECAR
 from tests.unit.cli.looking import FakeEngine, engine, ran
 from tests.unit.command_line import Cli
@@ -115,8 +115,8 @@ def test_following_ends_when_nobody_reads_any_more(
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
     monkeypatch.setattr(engine, "follow", follow)
-    monkeypatch.setattr(look, "_print_line", closed)
-    monkeypatch.setattr(look, "_print_json_line", closed)
+    monkeypatch.setattr(logs, "_print_line", closed)
+    monkeypatch.setattr(logs, "_print_json_line", closed)
     assert cli("logs", "demo", "--follow", *form).code == 1
     over.set()
 

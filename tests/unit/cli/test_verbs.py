@@ -37,7 +37,7 @@ def test_each_verb_is_in_the_module_of_the_table() -> None:
     [
         (["up", "smoke"], ["up"]),
         (["--verbose", "up", "smoke"], ["up"]),
-        (["status"], ["look"]),
+        (["status"], ["status"]),
         (["runs", "list"], ["runs"]),
         (["init", "demo"], ["new"]),
         (["pu"], []),
