@@ -232,7 +232,11 @@ def result(run: Run, outcome: Outcome, entries: Sequence[Entry], accuracy: float
         return Result(run, failed=f"{blame}{outcome.message}")
     metrics = outcome.metrics
     updates = metrics.get("updates", metrics.get("global_step"))
-    steps = ((entry.time, entry.event.step) for entry in entries if isinstance(entry.event, Step))
+    steps = (
+        (entry.time, entry.event.step)
+        for entry in entries
+        if isinstance(entry.event, Step) and entry.event.step is not None  # a worker counts its own
+    )
     start, first_step = next(steps, (None, None))
     curve = () if start is None else _curve(entries, start)
     reached = [seconds for seconds, scored in curve if scored >= accuracy]

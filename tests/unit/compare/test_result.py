@@ -43,6 +43,9 @@ PROGRESS = {
         {"time": 100.0, "event": "step", "step": 1, "steps_per_s": 1.0},
         {"time": 101.0, "event": "step", "step": 9, "steps_per_s": 8.0},
     ],
+    "worker-0": [  # it counts its own steps, before the chief has reported the first global one
+        {"time": 99.0, "event": "step", "own_steps": 1, "steps_per_s": 1.0},
+    ],
     "evaluator-0": [
         {"time": 108.0, "event": "evaluation", "accuracy": 0.91, "written": 103.5},
         {"time": 111.0, "event": "evaluation", "accuracy": 0.97, "written": 106.0},

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.programs.classifier.interruption import Coordinated
-from trainer.programs.classifier.schedule import calls_of
+from trainer.programs.classifier.schedule import are_even, calls_of
 
 keras = tf.keras
 
@@ -24,8 +24,8 @@ LIMIT = 256
 """The largest staleness that the histogram stores; larger values are counted as this value."""
 MOST_CALLS = 1024
 """The number of tallies; the chief sends at most so many calls before it waits for all of them."""
-STEPS, LOSS, RIGHT = range(3)
-"""Columns of the tallies: steps made, sum of their losses, sum of their accuracies."""
+STEPS, LOSS, RIGHT, SECONDS = range(4)
+"""Columns of the tallies: steps made, the sums of their losses and accuracies, and their time."""
 
 
 class AsyncCalls:
@@ -53,12 +53,12 @@ class AsyncCalls:
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(self._strategy)
         self._batches = iter(self._coordinator.create_per_worker_dataset(dataset))
         with tf.device(network.trainable_variables[0].device):
-            self._tallies = tf.Variable(tf.zeros((MOST_CALLS, 3)), trainable=False)
+            self._tallies = tf.Variable(tf.zeros((MOST_CALLS, 4)), trainable=False)
             self._pushes = tf.Variable(tf.constant(0, tf.int64), trainable=False)
             self._stale = tf.Variable(tf.zeros(LIMIT), trainable=False)
         self._call = tf.function(self._make_steps)
         self._call.cluster_kit_steps = lambda _batches, _call, steps: steps
-        self._speed = 0.0
+        self._speed, self._even = 0.0, False
 
     def run(self, count: int, then: Callable[[], None] = lambda: None) -> dict[str, float]:
         """Make `count` steps; returns their mean loss and accuracy, and their staleness.
@@ -73,7 +73,7 @@ class AsyncCalls:
             tallies += self._timed(self._calls(count - probe))
         else:
             tallies = self._timed(self._calls(count))
-        steps, loss, right = tallies
+        steps, loss, right, _ = tallies
         stale = self._stale.numpy()
         self._stale.assign(tf.zeros(LIMIT))
         seen = stale.nonzero()[0]
@@ -85,10 +85,10 @@ class AsyncCalls:
         }
 
     def _calls(self, count: int) -> list[int]:
-        return calls_of(count, self._workers, self._speed, self._exactly)
+        return calls_of(count, self._workers, self._speed, self._exactly, even=self._even)
 
     def _timed(self, calls: list[int]) -> np.ndarray:
-        """Like `_made`, and measures the speed of a worker."""
+        """Like `_made`, and measures the mean speed of a worker."""
         began = time.monotonic()
         tallies = self._made(calls)
         if calls:
@@ -97,14 +97,16 @@ class AsyncCalls:
 
     def _made(self, calls: list[int]) -> np.ndarray:
         """Let the workers make these calls; returns the sum of the tallies."""
-        total = np.zeros(3)
+        total = np.zeros(4)
         for first in range(0, len(calls), MOST_CALLS):
-            self._tallies.assign(tf.zeros((MOST_CALLS, 3)))
+            self._tallies.assign(tf.zeros((MOST_CALLS, 4)))
             for call, steps in enumerate(calls[first : first + MOST_CALLS]):
                 numbers = tf.constant(call), tf.constant(steps)
                 self._coordinator.schedule(self._call, (self._batches, *numbers))
             self._coordinator.join()
-            total += self._tallies.numpy().sum(0)
+            tallies = self._tallies.numpy()
+            total += tallies.sum(0)
+            self._even = are_even(tallies[:, [STEPS, SECONDS]].tolist())
         return total
 
     def _make_steps(self, batches: tf.data.Iterator, call: tf.Tensor, steps: tf.Tensor) -> None:
@@ -115,8 +117,14 @@ class AsyncCalls:
             self._strategy.run(self._step, (images, labels, call))
             return (made + 1,)
 
-        made = tf.cast(self._tallies[call, STEPS], tf.int32)
-        tf.while_loop(lambda made: made < steps, step, (made,), parallel_iterations=1)
+        began = tf.timestamp()
+        with tf.control_dependencies([began]):
+            made = tf.cast(self._tallies[call, STEPS], tf.int32)
+        ended = tf.while_loop(lambda made: made < steps, step, (made,), parallel_iterations=1)
+        with tf.control_dependencies(ended):
+            seconds = tf.cast(tf.timestamp() - began, tf.float32)
+        with tf.device(self._pushes.device):
+            add(self._tallies, call, tf.one_hot(SECONDS, 4) * seconds)
 
     def _step(self, images: tf.Tensor, labels: tf.Tensor, call: tf.Tensor) -> None:
         network = self._network
@@ -129,7 +137,7 @@ class AsyncCalls:
         network.optimizer.apply_gradients(zip(gradients, network.trainable_variables))
         right = tf.reduce_mean(keras.metrics.categorical_accuracy(labels, predicted))
         with tf.control_dependencies(gradients):
-            tally = tf.stack([1.0, loss, right])
+            tally = tf.stack([1.0, loss, right, 0.0])
         with tf.device(on_ps):
             arrived = tf.identity(tally)
             with tf.control_dependencies([arrived]):

@@ -17,6 +17,7 @@ from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
 from trainer.programs.training import placement
 from trainer.programs.training.board import Curves
+from trainer.programs.training.checkpoint_files import trace_once
 from trainer.programs.training.program import STEPS, THRESHOLD, Diverged, checkpoint_directory
 
 keras = tf.keras
@@ -40,8 +41,17 @@ def callbacks(
             str(checkpoint_directory(options.output) / "ckpt-{epoch}"), save_weights_only=True
         ),
         *([KeepNewest(options)] if leads else []),
-        keras.callbacks.BackupAndRestore(str(options.output / "backup")),
+        Backup(str(options.output / "backup")),
     ]
+
+
+class Backup(keras.callbacks.BackupAndRestore):
+    """BackupAndRestore, and faster saves of it and of the other callbacks."""
+
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        super().on_train_begin(logs)
+        trace_once(self.model._checkpoint)
+        trace_once(self._training_state.write_checkpoint_manager.checkpoint)
 
 
 class KeepNewest(keras.callbacks.Callback):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from trainer.agent.task import Task
@@ -29,15 +30,22 @@ class Schedule:
         return self.epochs * self.steps_per_epoch
 
 
-SHORT_S, LONG_S = 0.05, 0.5
-"""The minimum length of a call in seconds, for each worker, and the usual maximum. A message takes
-the chief 5 ms, so its messages to all workers need a tenth of its time. Longer calls would keep the
-others waiting at the end of an epoch."""
+SHORT_S, LONG_S, LONG_IF_EVEN_S = 0.05, 0.5, 1.5
+"""The minimum length of a call in seconds, for each worker, and its usual maxima. A call takes the
+chief 5 ms of CPU time, a ps 10 ms, and its worker 10 ms. Longer calls would keep the others waiting
+at the end of an epoch."""
 SHARES = 3
 """Each worker gets about so many calls before the calls become shorter."""
 
 
-def calls_of(count: int, workers: int, steps_per_s: float, exactly: int | None = None) -> list[int]:
+def calls_of(
+    count: int,
+    workers: int,
+    steps_per_s: float,
+    exactly: int | None = None,
+    *,
+    even: bool = False,
+) -> list[int]:
     """Returns the steps of each call that a chief sends to its workers; their sum is `count`.
 
     The calls become shorter towards the end, so that no worker has much left when the others have
@@ -46,7 +54,12 @@ def calls_of(count: int, workers: int, steps_per_s: float, exactly: int | None =
     Args:
         steps_per_s: the speed of one worker; 0 if it is unknown: then each call makes one step.
         exactly: the steps of each call but the last, instead.
+        even: the workers are equally fast, so each gets as many steps in few, equal calls.
     """
+    if even and not exactly:
+        rounds = math.ceil(count / max(workers, int(LONG_IF_EVEN_S * steps_per_s) * workers))
+        parts = min(count, rounds * workers)
+        return [count * (n + 1) // parts - count * n // parts for n in range(parts)]
     least = exactly or max(1, round(SHORT_S * workers * steps_per_s))
     most = exactly or max(least, int(LONG_S * steps_per_s))
     calls = []
@@ -54,6 +67,21 @@ def calls_of(count: int, workers: int, steps_per_s: float, exactly: int | None =
         calls.append(min(count, most, max(least, count // (SHARES * workers))))
         count -= calls[-1]
     return calls
+
+
+EVEN = 1.5
+
+
+def are_even(calls: Sequence[tuple[float, float]]) -> bool:
+    """Returns whether no worker takes EVEN times as long for a step as another.
+
+    Args:
+        calls: the steps that were made in each call, and their seconds. Only the longer calls
+            count; a single one says nothing.
+    """
+    longest = max((steps for steps, _ in calls), default=0)
+    per_step = [seconds / steps for steps, seconds in calls if steps and 2 * steps >= longest]
+    return len(per_step) > 1 and max(per_step) <= EVEN * min(per_step)
 
 
 def schedule_of(
