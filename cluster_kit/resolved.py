@@ -274,6 +274,12 @@ class Task:
         return self.command[0] == "run"
 
     @property
+    def program(self) -> str:
+        """The path, in the container, or the built-in name of the program that it runs; "" for a
+        server."""
+        return self.command[1] if self.runs_program else ""
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """The arguments of the program that it runs; () for a server."""
         return self.command[2:]

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import dropwhile, takewhile, zip_longest
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from cluster_kit.contract.endings import TMP_FULL
 from cluster_kit.errors import TOML_STYLE, HintText, KeyStyle, Setting, hint_text
 from cluster_kit.observe import log_patterns
-from cluster_kit.programs.resolve import PROGRAM, in_package
+from cluster_kit.programs.resolve import PROGRAM, in_package, module_of
 from cluster_kit.resolved import Mount
 from cluster_kit.roles import CHIEF, PS
 
@@ -703,13 +703,19 @@ def on_host(text: str, mounts: Sequence[Mount]) -> str:
     return path.sub(lambda match: sources[match[1]], text)
 
 
-def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML_STYLE) -> str:
+def known_hint(
+    words: str,
+    mounts: Sequence[Mount] = (),
+    caller: KeyStyle = TOML_STYLE,
+    program: str = f"{PROGRAM}/train.py",
+) -> str:
     """The hint for a common error, "" if none is known.
 
     Args:
         words: the error, with a container's paths.
         mounts: the container's mounts.
         caller: how the hint writes settings for the next run.
+        program: the program's path in the container, or its built-in name.
     """
     lines = (line[:_LONGEST] for line in words[:_MOST].splitlines())
     words = "\n".join(lines)  # matching takes more than linear time
@@ -721,9 +727,12 @@ def known_hint(words: str, mounts: Sequence[Mount] = (), caller: KeyStyle = TOML
             rule = f"the mount at {mount.target} is read-only: write `read_only = false` in its "
             return f"{rule}`[[mount]]`, or write below /output"
     missing = {match[1] or match[2] for match in _NO_MODULE.finditer(words)}
-    for folder in (PurePath(mount.source).name for mount in mounts if mount.target == PROGRAM):
-        if (folder in missing and not _is_packages(folder)) or _NO_PARENT in words:
-            return in_package(folder)
+    for source in (Path(mount.source) for mount in mounts if mount.target == PROGRAM):
+        started = source / PurePath(program).name
+        if _NO_PARENT in words:
+            return in_package(module_of(started))
+        if source.name in missing and not _is_packages(source.name):
+            return in_package(f"{source.name}.{started.stem}")
     for pattern, hint in _HINTS:
         if match := pattern.search(words):
             return hint_text(hint(match) if callable(hint) else hint, caller)

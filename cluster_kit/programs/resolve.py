@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -549,11 +549,10 @@ def in_package(module: str) -> str:
 def module_of(program: Path) -> str:
     """The name of a file as a module of the outermost package around it; its own folder counts as a
     package."""
-    parts, folder = [program.stem], program.parent
-    while len(parts) == 1 or is_file(folder / "__init__.py"):
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(parts)
+    inner, *around = program.parents
+    packages = takewhile(lambda folder: is_file(folder / "__init__.py"), around)
+    names = [program.stem, inner.name, *(folder.name for folder in packages)]
+    return ".".join(reversed(names))
 
 
 def _named_as_module(name: str, folder: Path) -> str:

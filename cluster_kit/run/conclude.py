@@ -412,7 +412,7 @@ def _saved(
         lambda: (
             _in_a_mount(known, mounts)
             or _near_in_a_mount(known, mounts)
-            or known_hint(known, mounts, run.caller)
+            or known_hint(known, mounts, run.caller, cluster.leader.program)
             or relative_hint(known, mounts, run.caller)
             or _what_is_mounted(known, mounts)
             or absolute_hint(known, mounts, run.caller)

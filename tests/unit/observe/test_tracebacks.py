@@ -628,6 +628,7 @@ def test_frequent_errors_have_a_hint(subtests: pytest.Subtests) -> None:
 def test_a_program_inside_a_package_gets_a_hint_where_to_start(words: str) -> None:
     hint = known_hint(words, [Mount("/home/you/trainer", "/program")])
     assert "next to the directory `trainer`" in hint
+    assert "runpy.run_module('trainer.train', run_name='__main__')" in hint
     missing = "ModuleNotFoundError: No module named 'mlflow'"
     assert "list its package" in known_hint(missing, [Mount("/home/you/mlflow", "/program")])
     assert "beside `" not in known_hint(words, [Mount("/home/you/src", "/program")])
@@ -636,7 +637,9 @@ def test_a_program_inside_a_package_gets_a_hint_where_to_start(words: str) -> No
 
 def test_a_relative_import_in_the_program_gets_a_hint_where_to_start() -> None:
     words = "ImportError: attempted relative import with no known parent package"
-    assert "next to the directory `src`" in known_hint(words, [Mount("/home/you/src", "/program")])
+    mounts = [Mount("/home/you/src", "/program")]
+    assert "next to the directory `src`" in known_hint(words, mounts)
+    assert "run_module('src.go', " in known_hint(words, mounts, program="/program/go.py")
     assert not known_hint(words)
 
 
