@@ -1,4 +1,7 @@
-"""Reconstructs an unwatched cluster from its containers: its tasks, and missed events. Pure."""
+"""Reconstructs an unwatched cluster from its containers: tasks, crashed sidecars, missed events.
+
+Pure.
+"""
 
 from __future__ import annotations
 

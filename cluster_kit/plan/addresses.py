@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network
 
-from cluster_kit.facts import Network
+from cluster_kit.facts import ArpTable, Network
 from cluster_kit.resolved import Cluster
 from cluster_kit.roles import PS, ROLES
 
@@ -125,3 +125,9 @@ def arp_entries(cluster: Cluster) -> int:
         others = len(training) - servers
         pairs -= others * (others - 1) // 2
     return 2 * (pairs + len(cluster.tasks) - len(training))
+
+
+def arp_limit(cluster: Cluster, table: ArpTable) -> int | None:
+    """The limit with which the table holds the addresses of all tasks, too; None if it does."""
+    needed = table.entries + arp_entries(cluster)
+    return None if needed <= table.limit else 2 ** (2 * needed).bit_length()

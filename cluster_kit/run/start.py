@@ -247,10 +247,10 @@ def _make_room_in_arp_table(run: Run, prepared: Prepared) -> None:
     table = arp_table(run.host, prepared.facts.kind)
     if table is None:
         return
-    needed = table.entries + addresses.arp_entries(cluster)
-    if needed <= table.limit:
+    limit = addresses.arp_limit(cluster, table)
+    if limit is None:
         return
-    limit = 2 ** (2 * needed).bit_length()
+    needed = table.entries + addresses.arp_entries(cluster)
     why = f"{len(cluster.tasks)} tasks need {needed:,} entries of the kernel's ARP table"
     try:
         run.host.widen_arp_table(limit)

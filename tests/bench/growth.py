@@ -18,6 +18,8 @@ from statistics import median
 import docker as docker_sdk
 
 from cluster_kit.machine import arp_table
+from cluster_kit.plan import addresses
+from cluster_kit.resolved import Cluster
 from tests.bench.bench import HERE, Bench, BenchError, compose, load, removed
 from tests.bench.clusters import kit_file, plain_file
 from tests.bench.measured import Bar, Measured, Result, Skipped
@@ -110,11 +112,11 @@ def measure(bench: Bench) -> list[Result]:
 def _both(bench: Bench, cell: Cell) -> tuple[list[Cost], list[Cost]]:
     """Returns the costs of both ways, measured in turns."""
     kit, plain = [], []
-    _make_room_in_arp_table(cell.workers + cell.ps)
     for _ in bench.times(1):
         for write, found in ((plain_file, plain), (kit_file, kit)):
             said = (cell.kind, str(cell.megabytes))
             cluster, file = write(bench, cell.workers, cell.ps, *said, program=JOB, chief=0)
+            _make_room_in_arp_table(cluster)
             found.append(_cost(cluster.name, file))
         was, now = plain[-1], kit[-1]
         bench.say(
@@ -125,12 +127,11 @@ def _both(bench: Bench, cell: Cell) -> tuple[list[Cost], list[Cost]]:
     return kit, plain
 
 
-def _make_room_in_arp_table(tasks: int) -> None:
+def _make_room_in_arp_table(cluster: Cluster) -> None:
     """Let the kernel's ARP table hold the addresses of all tasks, as `up` does: here `docker
     compose` starts them. If it is full, TensorFlow's sessions do not begin."""
-    table, needed = arp_table.read(), 4 * tasks**2
-    if table and table.limit < needed:
-        arp_table.widen(needed)
+    if (table := arp_table.read()) and (limit := addresses.arp_limit(cluster, table)):
+        arp_table.widen(limit)
 
 
 def _cost(cluster: str, file: Path) -> Cost:

@@ -46,11 +46,10 @@ def callbacks(
 
 
 class Backup(keras.callbacks.BackupAndRestore):
-    """BackupAndRestore, and faster saves of it and of the other callbacks."""
+    """BackupAndRestore; its checkpoint is traced once."""
 
     def on_train_begin(self, logs: dict | None = None) -> None:
         super().on_train_begin(logs)
-        trace_once(self.model._checkpoint)
         trace_once(self._training_state.write_checkpoint_manager.checkpoint)
 
 

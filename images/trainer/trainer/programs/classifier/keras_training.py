@@ -35,6 +35,7 @@ from trainer.programs.classifier.schedule import Schedule, schedule_of
 from trainer.programs.classifier.sync_rounds import SyncRounds, fit_in_rounds
 from trainer.programs.training import program, result
 from trainer.programs.training.board import write_hyperparameters
+from trainer.programs.training.checkpoint_files import trace_once
 
 
 def fit(
@@ -48,6 +49,7 @@ def fit(
 ) -> EpochReport:
     """Run the remaining epochs and return their report."""
     report, accompanying = callbacks(options, schedule, progress, leads=task.is_leader)
+    trace_once(network._checkpoint)  # ModelCheckpoint's
     interruption = Interruption(task, options, schedule)
     accompanying.append(interruption)
     workers = len(task.cluster.get("worker", ()))

@@ -57,7 +57,7 @@ def calls_of(
         even: the workers are equally fast, so each gets as many steps in few, equal calls.
     """
     if even and not exactly:
-        rounds = math.ceil(count / max(workers, int(LONG_IF_EVEN_S * steps_per_s) * workers))
+        rounds = math.ceil(count / (workers * max(1, int(LONG_IF_EVEN_S * steps_per_s))))
         parts = min(count, rounds * workers)
         return [count * (n + 1) // parts - count * n // parts for n in range(parts)]
     least = exactly or max(1, round(SHORT_S * workers * steps_per_s))

@@ -65,6 +65,16 @@ DAMAGED = (tf.errors.OpError, IndexError)
 """Errors of reading a file that is truncated, or is being replaced by a newer one."""
 
 
+def writing(prefix: tf.Tensor, values: Mapping[str, tf.Tensor]) -> tf.Operation:
+    """Returns an op that writes the checkpoint `prefix`, with the values by their names."""
+    return tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=list(values),
+        shape_and_slices=[""] * len(values),
+        tensors=list(values.values()),
+    )
+
+
 PART = "/part_"
 
 
@@ -149,17 +159,10 @@ class Snapshot:
 
         Without a result, no caller would wait for the op.
         """
-        names = [*self._variables, *self._numbers]
         with tf.device(self._device):
-            save = tf.raw_ops.SaveV2(
-                prefix=prefix,
-                tensor_names=names,
-                shape_and_slices=[""] * len(names),
-                tensors=[
-                    *(tf.identity(self._own(variable)) for variable in self._variables.values()),
-                    *(numbers[index] for index in range(len(self._numbers))),
-                ],
-            )
+            own = {name: tf.identity(self._own(v)) for name, v in self._variables.items()}
+            given = {name: numbers[index] for index, name in enumerate(self._numbers)}
+            save = writing(prefix, {**own, **given})
             with tf.control_dependencies([save]):
                 return tf.identity(prefix)
 

@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from trainer.programs.training.checkpoint_files import (
     link_checkpoint,
     remove_checkpoint,
     unwritable,
+    writing,
 )
 from trainer.programs.training.graph_mode.counters import SharedCounters, assign
 from trainer.programs.training.program import CheckpointError, Diverged, headline
@@ -32,7 +33,8 @@ from trainer.programs.training.program import CheckpointError, Diverged, headlin
 tf1 = tf.compat.v1
 INDEX = re.compile(r"(model|manual)\.ckpt-(\d+)\.index")
 DAMAGED = (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.NotFoundError)
-GONE = (tf.errors.FailedPreconditionError, tf.errors.NotFoundError)
+MISSING = (tf.errors.FailedPreconditionError, tf.errors.NotFoundError)
+"""Errors of writing if the directory was removed, or a ps was lost."""
 NO_SUCH_KEY = "not found in checkpoint"
 
 
@@ -84,13 +86,13 @@ class Checkpoints:
         self._counters = counters
         kept = [v for v in tf1.global_variables() if not among(v, left_out)]
         model = [v for v in kept if not among(v, counters.counts)]
-        values = [read(v) for v in kept]
+        values = {v.op.name: read(v) for v in kept}
         with tf1.device(device):
             self._prefix = tf1.placeholder(tf.string, (), "checkpoint")
-            self._write = writing(self._prefix, kept, values)
+            self._write = writing(self._prefix, values)
             # Counts are restored separately: an earlier run may have had fewer replicas.
             self._restore = restoring(self._prefix, model)
-            self._sound = all_finite(values)
+            self._sound = all_finite(values.values())
 
     def restore(self, session: tf1.Session) -> Saved | None:
         """Restore the newest undamaged checkpoint; returns None if there is no checkpoint."""
@@ -137,9 +139,9 @@ class Checkpoints:
             session.run(self._write, {self._prefix: str(prefix)})
         except UNWRITABLE as problem:
             raise unwritable(prefix, problem) from problem
-        except GONE as problem:
+        except MISSING as problem:
             if self._folder.is_dir():
-                raise  # of a lost ps
+                raise
             raise unwritable(prefix, problem) from problem
         saved = Saved(step, prefix, by_hand)
         if not session.run(self._sound):
@@ -182,18 +184,6 @@ def read(v: tf.Variable) -> tf.Tensor:
         return tf.raw_ops.ReadVariableOp(resource=v.handle, dtype=v.dtype.base_dtype)
 
 
-def writing(
-    prefix: tf.Tensor, variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]
-) -> tf.Operation:
-    """Returns an op that writes the checkpoint `prefix`, with the variables by their names."""
-    return tf.raw_ops.SaveV2(
-        prefix=prefix,
-        tensor_names=[v.op.name for v in variables],
-        shape_and_slices=[""] * len(variables),
-        tensors=values,
-    )
-
-
 def restoring(prefix: tf.Tensor, variables: Sequence[tf.Variable]) -> tf.Operation:
     """Returns an op that gives the variables their values in the checkpoint `prefix`."""
     values = tf.raw_ops.RestoreV2(
@@ -216,7 +206,7 @@ CURT_HEALTH = 2
 float32."""
 
 
-def all_finite(values: Sequence[tf.Tensor]) -> tf.Tensor:
+def all_finite(values: Iterable[tf.Tensor]) -> tf.Tensor:
     """Returns a bool scalar: every float is finite. It is computed on the devices of `values`."""
     unsound: dict[str, list[tf.Tensor]] = {}
     for value in values:

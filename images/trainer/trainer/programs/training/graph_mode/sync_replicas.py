@@ -99,26 +99,28 @@ def apply_in_rounds(
         counters, replica.number, base, queues[replica.number], accumulators, gradients,
         updates if replica.is_chief else [],
     )  # fmt: skip
-    chief_ops = None
+    chief = None
     if replica.is_chief:
         means = [
             (accumulator.take_grad(replica.gradients_per_round), v)
             for accumulator, (_, v) in zip(accumulators, gradients)
         ]
         with tf1.device(counters.device):
-            applied = apply_and_send(counters, base, optimizer, means, queues)
-            chief_ops = beginning(applied, accumulators, base, new_token, queues)
-    return Rounds(replica_ops, chief_ops, base, new_token, send)
+            chief = chief_ops(counters, base, queues, accumulators, means, optimizer, new_token)
+    return Rounds(replica_ops, chief, base, new_token, send)
 
 
-def beginning(
-    applied: tf.Tensor,
-    accumulators: Sequence[tf1.ConditionalAccumulator],
+def chief_ops(
+    counters: SharedCounters,
     base: tf.Variable,
-    new_token: tf.Tensor,
     queues: Sequence[tf.queue.FIFOQueue],
+    accumulators: Sequence[tf1.ConditionalAccumulator],
+    means: GradientsAndVariables,
+    optimizer: tf1.train.Optimizer,
+    new_token: tf.Tensor,
 ) -> ChiefOps:
-    """Return the chief's ops: `applied`, and those with which it begins."""
+    """Return the ops that make rounds, and those that start them."""
+    applied = apply_and_send(counters, base, optimizer, means, queues)
     new_base = tf1.placeholder(tf.int64, (), "new_base")
     count = tf1.placeholder(tf.int32, (), "count")
     drop_older = tf.group(*[a.set_global_step(new_token) for a in accumulators])
