@@ -11,8 +11,10 @@ from trainer.agent.beacon.client import (
     GAP_S,
     UnansweredTasks,
     address_of,
+    read_counts,
     read_tables,
     retransmitted_to,
+    timeouts_in,
 )
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid"
@@ -78,6 +80,30 @@ def test_a_task_that_was_frozen_itself_blames_no_other():
 def test_other_connections_of_the_program_do_not_count():
     watch = UnansweredTasks({"10.0.0.6:2222": "ps-1"})
     assert [watch.look(100.0 + n, [ASKED]) for n in range(3)] == [{}, {}, {}]
+
+
+@little
+def test_the_tables_are_read_only_while_a_connection_waits_in_vain():
+    """Because reading them takes 10 ms of each second of CPU time, in every task."""
+    watch = UnansweredTasks({"10.0.0.5:2222": "ps-0"})
+    watch.needs_tables(7)
+    assert not watch.needs_tables(7)
+    assert watch.needs_tables(8)
+    watch.look(100.0, [ASKED])
+    assert watch.needs_tables(8), "the kernel repeats ever less often"
+    watch.look(101.0 + GAP_S, [FINE])
+    assert not watch.needs_tables(8)
+
+
+def test_they_are_read_if_the_kernel_does_not_count():
+    watch = UnansweredTasks({})
+    assert [watch.needs_tables(None) for _ in range(3)] == [True, True, True]
+    assert timeouts_in("") is None
+    assert timeouts_in("TcpExt: Cookies TCPTimeouts\nTcpExt: 0 41\nIpExt: A\nIpExt: 1\n") == 41
+
+
+def test_the_counts_of_this_machine_can_be_read():
+    assert timeouts_in(read_counts()) is not None
 
 
 def test_the_tables_of_this_machine_can_be_read():
