@@ -192,8 +192,8 @@ VARIABLES: Mapping[str, Variable] = {
     "CLUSTER_KIT_AFTER_IMPORT": Variable(
         "what happens at the end of the program's `import tensorflow`, separated by commas: "
         "`devices`, `connections`, `iterators`, `tf1`, `closures`, `placement`, `refuse`, `join`, "
-        "`estimator`, `own-server`, `imported`, `sessions`, `sigterm`, `steps`, `epochs`, "
-        "`servers`",
+        "`estimator`, `own-server`, `imported`, `built`, `peers`, `sessions`, `sigterm`, "
+        "`steps`, `epochs`, `servers`",
         of_image=True,
     ),
     "CLUSTER_KIT_STACKS": Variable(

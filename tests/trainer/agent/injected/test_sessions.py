@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from trainer.agent.injected import tensorflow_patches
@@ -29,3 +31,40 @@ def test_a_session_needs_the_ps_and_its_own_task():
     filters = tensorflow_patches.own_filters(tf_config)
     assert filters == ["/job:ps", "/job:worker/task:1"]
     assert tensorflow_patches.own_filters("") == tensorflow_patches.own_filters("{}") == []
+
+
+class Mailbox:
+    """A chief that has initialised the model at these times."""
+
+    def __init__(self, *times: int) -> None:
+        self._times = list(times)
+
+    def initialized_at(self) -> int:
+        return self._times.pop(0) if len(self._times) > 1 else self._times[0]
+
+
+def slept_s(waits: tensorflow_patches.UntilInitialized, seconds: float) -> float:
+    began = time.monotonic()
+    waits.sleep(seconds)
+    return time.monotonic() - began
+
+
+def test_a_worker_looks_as_soon_as_the_chief_has_initialised_the_model():
+    assert slept_s(tensorflow_patches.UntilInitialized(Mailbox(0, 0, 7)), 20.0) < 5.0
+
+
+def test_a_model_that_was_initialised_before_is_no_news():
+    assert slept_s(tensorflow_patches.UntilInitialized(Mailbox(7)), 0.2) >= 0.2
+
+
+def test_a_chief_that_initialises_during_a_look_is_noticed_after_it():
+    waits = tensorflow_patches.UntilInitialized(Mailbox(0, 0, 0, 7))
+    waits.sleep(0.01)
+    assert slept_s(waits, 20.0) < 5.0
+
+
+def test_a_look_that_takes_long_is_repeated_seldom():
+    waits = tensorflow_patches.UntilInitialized(Mailbox(0))
+    waits.sleep(0.01)
+    time.sleep(0.1)  # the look
+    assert slept_s(waits, 0.01) >= 0.1 * tensorflow_patches.LOOK_SHARE

@@ -1,11 +1,11 @@
 """The files by which a supervisor and its program communicate, in a private directory.
 
-Supervisor to program: `servers-ready`, `job-ended`. Program to supervisor: `last-words` (the end
-message), `gpu-missing` (a line about missing GPUs), `saving` (it got SIGTERM, and needs time to
-save), `threads` (those that keep it from ending), `final` (another attempt would end the same way),
-and `closures` (those that a coordinator
-has scheduled and each worker has finished). Outside a cluster there is no mailbox, and nothing
-waits. Also loaded by its path (on_path/): imports nothing of this package.
+Supervisor to program: `servers-ready`, `peers-ready`, `job-ended`. Program to supervisor:
+`last-words` (the end message), `gpu-missing` (a line about missing GPUs), `saving` (it got SIGTERM,
+and needs time to save), `threads` (those that keep it from ending), `final` (another attempt would
+end the same way), and `closures` (those that a coordinator has scheduled and each worker has
+finished). Outside a cluster there is no mailbox, and nothing waits. Also loaded by its path
+(on_path/): imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 VARIABLE = "CLUSTER_KIT_MAILBOX"
 SERVERS_READY = "servers-ready"
+PEERS_READY = "peers-ready"
 JOB_ENDED = "job-ended"
 LAST_WORDS = "last-words"
 GPU_MISSING = "gpu-missing"
@@ -24,8 +25,11 @@ SAVING = "saving"
 THREADS = "threads"
 FINAL = "final"
 CLOSURES = "closures"
-IMPORTED = ".imported"
-"""The suffix of a file for the leader, which is in the progress directory, not in the mailbox."""
+IMPORTED, BUILT = ".imported", ".built"
+"""The suffixes of files for the leader's supervisor, which are in the progress directory, not in
+the mailbox."""
+INITIALIZED = "model.initialized"
+"""A file for all tasks, also in the progress directory."""
 
 
 def _directory() -> Path | None:
@@ -48,9 +52,41 @@ def job_has_ended() -> bool:
 
 def has_imported() -> None:
     """Let the leader know that this task's program has imported TensorFlow."""
-    progress = Path(os.environ.get("CLUSTER_KIT_PROGRESS", ""))
-    with contextlib.suppress(OSError):
-        progress.with_name(progress.stem + IMPORTED).touch()
+    _mark(IMPORTED)
+
+
+def has_built() -> None:
+    """Let the leader know that this task's program is ready to train: it has built its graph."""
+    _mark(BUILT)
+
+
+def _mark(suffix: str) -> None:
+    if progress := os.environ.get("CLUSTER_KIT_PROGRESS"):
+        with contextlib.suppress(OSError):
+            Path(progress).with_name(Path(progress).stem + suffix).touch()
+
+
+def wait_for_peers() -> None:
+    """Block until the other tasks' programs are ready to train, too; the supervisor limits that."""
+    has_built()
+    directory = _directory()
+    while directory and not (directory / PEERS_READY).exists():
+        time.sleep(0.02)
+
+
+def has_initialized() -> None:
+    """Let the other tasks know that this one has initialised the model's variables on the ps."""
+    if progress := os.environ.get("CLUSTER_KIT_PROGRESS"):
+        with contextlib.suppress(OSError):
+            Path(progress).with_name(INITIALIZED).touch()
+
+
+def initialized_at() -> int:
+    """When a task last initialised the model's variables, in nanoseconds; 0 if that is unknown."""
+    if progress := os.environ.get("CLUSTER_KIT_PROGRESS"):
+        with contextlib.suppress(OSError):
+            return Path(progress).with_name(INITIALIZED).lstat().st_mtime_ns
+    return 0
 
 
 def leave_last_words(text: str, name: str = LAST_WORDS) -> None:

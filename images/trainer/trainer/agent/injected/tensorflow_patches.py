@@ -5,9 +5,13 @@ and ps, and would have to be stopped after their grace. Patched, it ends its pro
 
 `MonitoredTrainingSession` and `Supervisor` look every 30 seconds whether the chief has initialised
 the model. A worker that looks a moment too early sleeps while the others train, and may miss all
-steps of a short job. At their end they wait 120 seconds for threads. The chief's thread of
-`SyncReplicasOptimizer` then waits for gradients that no task sends any more, so it always takes the
-full time. Patched, they look every second and wait 5 seconds.
+steps of a short job. Patched, they look as soon as the chief has initialised it. At their end they
+wait 120 seconds for threads. The chief's thread of `SyncReplicasOptimizer` then waits for gradients
+that no task sends any more, so it always takes the full time. Patched, they wait 5 seconds.
+
+A replica that shares variables on a ps trains as soon as it is ready: the first one trains alone,
+and a short job could end before a late one starts. Patched, the leader's program begins when those
+of the other tasks have built their graphs, too.
 
 A session without device filters needs every task of the cluster, also after a restart. With filters
 it needs the ps and its own task.
@@ -64,6 +68,7 @@ def end_join_with_job(mailbox: ModuleType) -> bool:
     def join(self: object) -> None:
         """Block until the job has ended; then end the program, whose next lines expect never to be
         run, as the training that follows `if job == "ps": server.join()`."""
+        mailbox.has_built()
         while not mailbox.job_has_ended():
             time.sleep(JOIN_LOOK_S)
         raise SystemExit(0)
@@ -72,27 +77,108 @@ def end_join_with_job(mailbox: ModuleType) -> bool:
     return True
 
 
-SESSION_LOOK_S = 1
+SESSION_LOOK_S, SESSION_LONGEST_S = 1.0, 30.0
+"""The least and the most seconds between two looks whether the chief has initialised the model, if
+it does not say so."""
+LOOK_SHARE = 5
+"""A worker waits at least this many times as long as it has looked: each look makes a session and
+asks every ps, and dozens of workers that look all the time keep a small machine from starting."""
 USUAL_GRACE_S = 120
 GRACE_S = 5
 
 
-def shorten_session_waits() -> bool:
-    """Make sessions look every LOOK_S, and wait GRACE_S unless the program sets a time; returns
-    False if this TensorFlow does not have the classes any more."""
+class UntilInitialized:
+    """Replaces the module `time`; `sleep` ends when a chief has initialised the model."""
+
+    def __init__(self, mailbox: ModuleType) -> None:
+        self._mailbox = mailbox
+        self._known = mailbox.initialized_at()
+        self._woke_at = math.inf
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(time, name)
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep until a chief has initialised the model since the last call, at most `seconds`, or
+        longer if it has taken long to look."""
+        looked_s = max(0.0, time.monotonic() - self._woke_at)
+        until = time.monotonic() + max(seconds, min(LOOK_SHARE * looked_s, SESSION_LONGEST_S))
+        while (left := until - time.monotonic()) > 0:
+            if self._mailbox.initialized_at() != self._known:
+                break
+            time.sleep(min(left, JOIN_LOOK_S))
+        self._known, self._woke_at = self._mailbox.initialized_at(), time.monotonic()
+
+
+def shorten_session_waits(mailbox: ModuleType) -> bool:
+    """Make sessions look as soon as the model is initialised, and wait GRACE_S at their end unless
+    the program sets a time; returns False if this TensorFlow does not have the classes any more."""
     try:
         from tensorflow.python.training import coordinator, session_manager
     except ImportError:
         return False
     plain = session_manager.SessionManager.__init__
+    prepare = session_manager.SessionManager.prepare_session
 
     @functools.wraps(plain)
     def looking_often(self: object, *arguments: object, **keys: object) -> None:
         plain(self, *arguments, **keys)
         self._recovery_wait_secs = min(self._recovery_wait_secs, SESSION_LOOK_S)
 
+    @functools.wraps(prepare)
+    def telling(*arguments: object, **keys: object) -> object:
+        session = prepare(*arguments, **keys)
+        mailbox.has_initialized()
+        return session
+
     session_manager.SessionManager.__init__ = looking_often
+    session_manager.SessionManager.prepare_session = telling
+    session_manager.time = UntilInitialized(mailbox)
     coordinator.Coordinator.join = less_patient(coordinator.Coordinator.join)
+    return True
+
+
+def begin_together(meet: Callable[[], None]) -> bool:
+    """Call `meet` before the program's first step: when it has built its graph and is about to use
+    other tasks. A chief has then initialised the model.
+
+    Returns False if this TensorFlow does not have the classes any more.
+    """
+    try:
+        from tensorflow.python.client import session
+        from tensorflow.python.eager import context
+        from tensorflow.python.training import session_manager
+    except ImportError:
+        return False
+    create = session.BaseSession.__init__
+    prepare = session_manager.SessionManager.prepare_session
+    connect = context.Context.set_server_def
+    initialises = []
+
+    @functools.wraps(create)
+    def created(self: object, target: str, *arguments: object, **keys: object) -> None:
+        if str(target).startswith("grpc") and not initialises:
+            meet()
+        create(self, target, *arguments, **keys)
+
+    @functools.wraps(prepare)
+    def prepared(*arguments: object, **keys: object) -> object:
+        initialises.append(True)
+        try:
+            ready = prepare(*arguments, **keys)
+        finally:
+            initialises.pop()
+        meet()
+        return ready
+
+    @functools.wraps(connect)
+    def connected(*arguments: object, **keys: object) -> None:
+        meet()
+        connect(*arguments, **keys)
+
+    session.BaseSession.__init__ = created
+    session_manager.SessionManager.prepare_session = prepared
+    context.Context.set_server_def = connected
     return True
 
 

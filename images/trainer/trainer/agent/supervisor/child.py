@@ -208,7 +208,7 @@ class Child:
             hooks += ["own-server"] if task.own_server else []
             hooks += ["filters"] if os.environ.get(DEVICE_FILTERS) == "own" else []
         if not program.builtin and not task.is_leader:
-            hooks += ["join", "imported"]
+            hooks += ["join", "imported", "built"]
         if not program.builtin and task.role == EVALUATOR:
             hooks += ["checkpoints", "estimator"] if has_estimators() else ["checkpoints"]
         coordinates = task.is_leader and any(name.startswith("worker-") for name in task.servers)
@@ -219,7 +219,7 @@ class Child:
             hooks += [] if coordinates else ["steps"]  # it counts functions instead
             hooks += ["epochs"] if task.is_leader else []
         if task.is_leader and "ps" in task.cluster and not program.builtin:
-            hooks.append("placement")
+            hooks += ["placement", "imported", "peers"]
         others = task.servers or (task.peers and "ps" in task.cluster)
         if task.is_leader and others and not program.builtin:
             hooks.append("servers")

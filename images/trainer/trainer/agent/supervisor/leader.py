@@ -37,7 +37,8 @@ from trainer.agent.supervisor.peers import (
     SilentTasks,
     Standstill,
     Stops,
-    start_after_imports,
+    let_train,
+    remove_marks,
 )
 from trainer.agent.supervisor.stall import Stalled, Waits
 from trainer.agent.task import Task, addresses_by_task
@@ -298,6 +299,7 @@ class Leader:
         cancelled = threading.Event()
         run_in_thread(self._standstill.watch, cancelled)
         ask_servers(self._task, attempt, self._events.put, cancelled)
+        remove_marks(self._task)
         self._child = Child(self._task, self._program, attempt, self._events.put)
         stragglers = StragglerWatch(self._task, self._progress, self._used, self._child.finished)
         try:
@@ -422,7 +424,7 @@ class Leader:
         self._counts = run_in_thread(functions.watch, self._task.name, folder, *of_program)
         self._progress.write("ready")
         self._limit_job()
-        start_after_imports(self._task, self._program, self._child, self._peers, over)
+        let_train(self._task, self._program, self._child, self._peers, over)
 
     def _limit_job(self) -> None:
         """Let the job's deadline begin, unless it has begun."""

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -44,7 +44,10 @@ from trainer.contract.events import End
 from trainer.contract.times import BEAT_S, HELP_S
 
 IMPORTS_PATIENCE_S = 20.0
-"""Seconds for the imports, once all tasks are connected: a program need not import TensorFlow."""
+"""Seconds for the imports, once all tasks are connected and the leader's program has imported
+TensorFlow: another task's program need not."""
+LONGER = 1.5
+"""Times as long as the leader's the others' graphs may take."""
 LOOK_S = 0.05
 
 COMPARED = 4_000
@@ -227,46 +230,90 @@ def by_number(name: str) -> tuple[str, int]:
     return role, int(index)
 
 
-def import_mark(task: Task, name: str) -> Path:
-    """Return the path of the mark: task `name` has imported TensorFlow, or its program ended."""
-    return task.progress_file.with_name(f"{name}{mailbox.IMPORTED}")
+def mark(task: Task, name: str, suffix: str) -> Path:
+    """Return the path of a mark of task `name`: its program has come so far, or has ended."""
+    return task.progress_file.with_name(f"{name}{suffix}")
 
 
-def remove_import_mark(task: Task) -> None:
-    """Remove the mark of an earlier run, before this task connects."""
-    with contextlib.suppress(OSError):
-        import_mark(task, task.name).unlink(missing_ok=True)
+def remove_marks(task: Task) -> None:
+    """Remove this task's marks of an earlier run."""
+    for suffix in (mailbox.IMPORTED, mailbox.BUILT):
+        with contextlib.suppress(OSError):
+            mark(task, task.name, suffix).unlink(missing_ok=True)
 
 
-def leave_import_mark(task: Task) -> None:
-    """Write the mark after this task's program has ended, so that no task waits for its import."""
-    with contextlib.suppress(OSError):
-        import_mark(task, task.name).touch()
+def leave_marks(task: Task) -> None:
+    """Write the marks after this task's program has ended, so that no task waits for it."""
+    for suffix in (mailbox.IMPORTED, mailbox.BUILT):
+        with contextlib.suppress(OSError):
+            mark(task, task.name, suffix).touch()
 
 
-def start_after_imports(
+class Together:
+    """Decides when the leader's program may begin to train; `now` in seconds of a monotonic clock.
+
+    It waits until the programs of all other tasks have built their graphs, but not much longer
+    after their imports than its own graph took: an Estimator's workers sleep before they build.
+    """
+
+    def __init__(self) -> None:
+        self._connected_at = self._imported_at = self._built_at = self._all_imported_at = inf
+
+    def may_train(
+        self, now: float, *, connected: bool, imported: bool, built: bool, others: tuple[bool, bool]
+    ) -> bool:
+        """Return whether it may.
+
+        Args:
+            connected: whether all other tasks have connected.
+            imported: whether its own program has imported TensorFlow, and `built` its graph.
+            others: whether all others have imported TensorFlow, and built their graphs.
+        """
+        all_imported, all_built = others
+        self._connected_at = min(now, self._connected_at) if connected else inf
+        self._imported_at = min(self._imported_at, now if imported else inf)
+        self._built_at = min(self._built_at, now if built else inf)
+        patient_until = max(self._connected_at, self._imported_at) + IMPORTS_PATIENCE_S
+        gone_on = all_imported or now > patient_until
+        self._all_imported_at = min(self._all_imported_at, now if gone_on else inf)
+        if inf in (self._connected_at, self._built_at):
+            return False
+        own_graph_s = self._built_at - self._imported_at
+        return all_built or now > self._all_imported_at + LONGER * own_graph_s
+
+
+def let_train(
     task: Task, program: Program, child: Child, peers: Peers, over: threading.Event
 ) -> None:
-    """Let the leader's program begin: at once, or after the others have imported TensorFlow.
+    """Let the leader's program use its servers, and begin to train together with the others.
 
     Replicas that share variables on a ps do not wait for each other: the first replica trains
     alone, and a short job could end before a late replica starts. A built-in program waits for the
     others itself. The start deadline applies until all tasks have connected.
     """
+    child.tell(mailbox.SERVERS_READY)
     if program.builtin or not task.peers or "ps" not in task.cluster:
-        child.tell(mailbox.SERVERS_READY)
+        child.tell(mailbox.PEERS_READY)
         return
 
     def wait() -> None:
-        until = time.monotonic() + IMPORTS_PATIENCE_S
+        together = Together()
+
+        def marked(suffix: str, names: Iterable[str] = (task.name,)) -> bool:
+            return all(mark(task, name, suffix).exists() for name in names)
+
         while not over.wait(LOOK_S):
-            if peers.missing:
-                until = time.monotonic() + IMPORTS_PATIENCE_S
-            elif time.monotonic() > until or all(import_mark(task, n).exists() for n in task.peers):
-                child.tell(mailbox.SERVERS_READY)
+            if together.may_train(
+                time.monotonic(),
+                connected=not peers.missing,
+                imported=marked(mailbox.IMPORTED),
+                built=marked(mailbox.BUILT),
+                others=(marked(mailbox.IMPORTED, task.peers), marked(mailbox.BUILT, task.peers)),
+            ):
+                child.tell(mailbox.PEERS_READY)
                 return
 
-    threading.Thread(target=wait, name="imports", daemon=True).start()
+    threading.Thread(target=wait, name="peers", daemon=True).start()
 
 
 LATELY_S = 30.0

@@ -76,7 +76,7 @@ def follow(
 ) -> Outcome:
     """Run the program until it ends, or the job has ended and its grace is over."""
     progress.write("start", attempt=1)
-    peers.remove_import_mark(task)
+    peers.remove_marks(task)
     leader = (
         BeaconClient(
             task.beacon,
@@ -102,7 +102,7 @@ def follow(
     while True:
         event = next_event(events, grace_ends_at) or grace_over(task, grace_ends_at, leaders_code)
         if isinstance(event, ProgramEnded):
-            peers.leave_import_mark(task)
+            peers.leave_marks(task)
             ended = child.outcome(event.returncode)
             if not leader or ended.reason == endings.GPU_MISSING:
                 return ended

@@ -10,11 +10,12 @@ would hang; also after the import of Keras and of Estimators), `join` (end a ser
 the job), `filters` (give sessions device filters), `estimator` (end the sleeps of an Estimator's
 evaluator with the job), `checkpoints` (end an evaluator's wait for the next checkpoint with the
 job), `own-server` (start a server in this process, for a program that only connects to one),
-`imported` (notify the leader), `sessions` (let old-style sessions look for the chief every second),
-`sigterm` (keep the program's handler of SIGTERM when TensorFlow sets its own), `steps` and `epochs`
-(report Keras's steps and epochs; after `import keras` and `import tf_keras`), `servers` (wait until
-every server answers: a strategy must not ask them earlier). No module of the trainer is imported
-under its own name, since users' packages are often called `trainer`, too.
+`imported` and `built` (notify the leader), `peers` (let the leader wait for that), `sessions` (let
+old-style sessions begin when their chief has), `sigterm` (keep the program's handler of SIGTERM
+when TensorFlow sets its own), `steps` and `epochs` (report Keras's steps and epochs; after `import
+keras` and `import tf_keras`), `servers` (wait until every server answers: a strategy must not ask
+them earlier). No module of the trainer is imported under its own name, since users' packages are
+often called `trainer`, too.
 """
 
 from __future__ import annotations
@@ -103,7 +104,11 @@ def after_tensorflow(tensorflow: ModuleType) -> None:
     if "imported" in wanted:
         mailbox.has_imported()
     if "sessions" in wanted:
-        load_file("tensorflow_patches.py").shorten_session_waits()
+        load_file("tensorflow_patches.py").shorten_session_waits(mailbox)
+    if "peers" in wanted:
+        load_file("tensorflow_patches.py").begin_together(mailbox.wait_for_peers)
+    if "built" in wanted:
+        load_file("tensorflow_patches.py").begin_together(mailbox.has_built)
     if "sigterm" in wanted:
         load_file("tensorflow_patches.py").keep_sigterm_handler()
     if "servers" in wanted:
