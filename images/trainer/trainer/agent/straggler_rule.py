@@ -96,10 +96,12 @@ def are_idle(others: Sequence[Sequence[Strain]]) -> bool:
 
 def _alone(cause: str, own: Strain, others: Sequence[Strain]) -> bool:
     if cause == BANDWIDTH:
-        theirs = statistics.median(other.of_bandwidth for other in others)
-        return own.of_bandwidth >= BANDWIDTH_REACHED > theirs
-    slowed = STRAGGLER_FACTOR * statistics.median(other.slowed for other in others)
-    return own.of_cpu_limit >= CPU_REACHED and own.slowed > slowed
+        if own.of_bandwidth < BANDWIDTH_REACHED:
+            return False  # at once: the medians of many tasks, for each of them, take milliseconds
+        return statistics.median(other.of_bandwidth for other in others) < BANDWIDTH_REACHED
+    if own.of_cpu_limit < CPU_REACHED:
+        return False
+    return own.slowed > STRAGGLER_FACTOR * statistics.median(other.slowed for other in others)
 
 
 Value = TypeVar("Value")

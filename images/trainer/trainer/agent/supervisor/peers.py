@@ -249,6 +249,23 @@ def leave_marks(task: Task) -> None:
             mark(task, task.name, suffix).touch()
 
 
+class Marks:
+    """Looks for the marks of some tasks; it looks no more for those that it has found."""
+
+    def __init__(self, task: Task, names: Iterable[str]) -> None:
+        self._missing = {
+            suffix: [mark(task, name, suffix) for name in names]
+            for suffix in (mailbox.IMPORTED, mailbox.BUILT)
+        }
+
+    def are_left(self, suffix: str) -> bool:
+        """Return whether all of them have left this mark."""
+        missing = self._missing[suffix]
+        while missing and missing[-1].exists():
+            missing.pop()
+        return not missing
+
+
 class Together:
     """Decides when the leader's program may begin to train; `now` in seconds of a monotonic clock.
 
@@ -298,17 +315,14 @@ def let_train(
 
     def wait() -> None:
         together = Together()
-
-        def marked(suffix: str, names: Iterable[str] = (task.name,)) -> bool:
-            return all(mark(task, name, suffix).exists() for name in names)
-
+        own, others = Marks(task, (task.name,)), Marks(task, task.peers)
         while not over.wait(LOOK_S):
             if together.may_train(
                 time.monotonic(),
                 connected=not peers.missing,
-                imported=marked(mailbox.IMPORTED),
-                built=marked(mailbox.BUILT),
-                others=(marked(mailbox.IMPORTED, task.peers), marked(mailbox.BUILT, task.peers)),
+                imported=own.are_left(mailbox.IMPORTED),
+                built=own.are_left(mailbox.BUILT),
+                others=(others.are_left(mailbox.IMPORTED), others.are_left(mailbox.BUILT)),
             ):
                 child.tell(mailbox.PEERS_READY)
                 return
