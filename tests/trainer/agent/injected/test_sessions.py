@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from trainer.agent.injected import tensorflow_patches
+from trainer.agent.injected import mailbox, tensorflow_patches
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,10 @@ def test_a_look_that_takes_long_is_repeated_seldom():
     waits.sleep(0.01)
     time.sleep(0.1)  # the look
     assert slept_s(waits, 0.01) >= 0.1 * tensorflow_patches.LOOK_SHARE
+
+
+def test_a_program_whose_mark_the_leader_cannot_see_waits_for_no_one(tmp_path, monkeypatch):
+    """Because the supervisor would never let it begin."""
+    monkeypatch.setenv(mailbox.VARIABLE, str(tmp_path))
+    monkeypatch.setenv("CLUSTER_KIT_PROGRESS", str(tmp_path / "gone" / "worker-0.jsonl"))
+    mailbox.wait_for_peers()

@@ -138,6 +138,7 @@ NEVER = 2000.0
             {"own_import": 70.0, "own_graph": 78.0, "others_import": 80.0, "others_graph": 87.0},
             87.0,
         ),
+        ({"own_import": NEVER, "others_graph": NEVER}, 5.0),  # its mark could not be left
         ({"connected": 60.0}, 60.0),
         ({"connected": NEVER}, 1000.0),
     ],

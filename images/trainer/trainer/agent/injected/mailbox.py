@@ -55,21 +55,27 @@ def has_imported() -> None:
     _mark(IMPORTED)
 
 
-def has_built() -> None:
-    """Let the leader know that this task's program is ready to train: it has built its graph."""
-    _mark(BUILT)
+def has_built() -> bool:
+    """Let the leader know that this task's program is ready to train: it has built its graph.
+
+    Returns whether the leader can know it.
+    """
+    return _mark(BUILT)
 
 
-def _mark(suffix: str) -> None:
-    if progress := os.environ.get("CLUSTER_KIT_PROGRESS"):
-        with contextlib.suppress(OSError):
-            Path(progress).with_name(Path(progress).stem + suffix).touch()
+def _mark(suffix: str) -> bool:
+    """Leave a mark; returns whether that succeeded."""
+    progress = Path(os.environ.get("CLUSTER_KIT_PROGRESS", ""))
+    try:
+        progress.with_name(progress.stem + suffix).touch()
+    except (OSError, ValueError):  # a full disk; outside a cluster
+        return False
+    return True
 
 
 def wait_for_peers() -> None:
     """Block until the other tasks' programs are ready to train, too; the supervisor limits that."""
-    has_built()
-    directory = _directory()
+    directory = _directory() if has_built() else None
     while directory and not (directory / PEERS_READY).exists():
         time.sleep(0.02)
 

@@ -288,7 +288,7 @@ class Together:
         """
         all_imported, all_built = others
         self._connected_at = min(now, self._connected_at) if connected else inf
-        self._imported_at = min(self._imported_at, now if imported else inf)
+        self._imported_at = min(self._imported_at, now if imported or built else inf)
         self._built_at = min(self._built_at, now if built else inf)
         patient_until = max(self._connected_at, self._imported_at) + IMPORTS_PATIENCE_S
         gone_on = all_imported or now > patient_until
