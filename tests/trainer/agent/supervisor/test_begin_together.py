@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from itertools import count
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import SimpleNamespace
 
 import pytest
 
-from trainer.agent.supervisor.peers import IMPORTS_PATIENCE_S, LOOK_S, Together
+from trainer.agent.injected import mailbox
+from trainer.agent.supervisor.child import Program
+from trainer.agent.supervisor.peers import IMPORTS_PATIENCE_S, LOOK_S, Together, let_train
 
 CLASS = "class {}:\n    def {}(self, *arguments): pass\n"
 MODULES = {
@@ -23,6 +29,8 @@ MODULES = {
     "python/training/session_manager": CLASS.format("SessionManager", "prepare_session"),
 }
 """Of TensorFlow, what the hooks change."""
+GRAPH_S = 3
+"""Seconds for which the leader builds its graph."""
 PROGRAM = """
 import os, pathlib, sys, time
 here = pathlib.Path(__file__).parent
@@ -32,9 +40,6 @@ from tensorflow.python.client.session import BaseSession
 time.sleep(float(os.environ.get("GRAPH_S", 0)))
 BaseSession("grpc://here")
 (here / f"began-{task}").write_text(str(time.time()))
-until = time.time() + float(os.environ.get("WAITS_FOR_WORKER_0", 0))
-while time.time() < until and "began-worker-0" not in os.listdir(here):
-    time.sleep(0.05)
 time.sleep(1)
 """
 ENDS = (
@@ -64,7 +69,7 @@ def job(run_task, free_port, tmp_path: Path):
         shared = {"CLUSTER_KIT_BEACON": f"127.0.0.1:{free_port()}", "CLUSTER_KIT_SERVERS": ""}
         tasks = {
             name: run_task(name, cluster, "run", str(tmp_path / "train.py"), **shared,
-                           **({"GRAPH_S": 3} if name == "worker-0" else {}),
+                           **({"GRAPH_S": GRAPH_S} if name == "worker-0" else {}),
                            **(of_worker_1 if name == "worker-1" else {}))
             for name in ("worker-0", "worker-1", *roles)
         }  # fmt: skip
@@ -87,13 +92,51 @@ def test_a_worker_that_is_late_begins_with_the_others(job, tmp_path: Path) -> No
     assert began["worker-0"] > began["ps-0"] - 0.2
 
 
-def test_without_a_ps_the_leader_does_not_wait(job) -> None:
-    began = job(PROGRAM, GRAPH_S=6, WAITS_FOR_WORKER_0=30)
-    assert began["worker-0"] < began["worker-1"]
-
-
 def test_the_leader_does_not_wait_for_a_task_that_has_ended(job) -> None:
-    assert set(job(ENDS, "ps-0")) == {"worker-0"}
+    began_at = time.time()
+    began = job(ENDS, "ps-0")
+    assert set(began) == {"worker-0"}
+    assert began["worker-0"] - began_at < GRAPH_S + IMPORTS_PATIENCE_S
+
+
+class Told:
+    """What a leader's supervisor tells its program, and the tasks that have not connected."""
+
+    def __init__(self, folder: Path, *, builtin: bool = False, ps: bool = True) -> None:
+        self.news: SimpleQueue[str] = SimpleQueue()
+        self.missing: tuple[str, ...] = ("worker-1",)
+        task = SimpleNamespace(
+            name="worker-0", peers={"worker-1"}, cluster={"ps": ("a:1",)} if ps else {},
+            progress_file=folder / "worker-0.jsonl",
+        )  # fmt: skip
+        child = SimpleNamespace(tell=self.news.put)
+        self.over = threading.Event()
+        let_train(task, Program((), builtin=builtin), child, self, self.over)
+
+
+@pytest.mark.parametrize("alone", [{"ps": False}, {"builtin": True}])
+def test_without_a_ps_and_with_a_built_in_program_the_leader_does_not_wait(
+    tmp_path: Path, alone: dict[str, bool]
+) -> None:
+    told = Told(tmp_path, **alone)
+    assert [told.news.get_nowait(), told.news.get_nowait()] == [
+        mailbox.SERVERS_READY,
+        mailbox.PEERS_READY,
+    ]
+
+
+def test_the_leader_begins_when_the_others_have_connected_and_left_their_marks(
+    tmp_path: Path,
+) -> None:
+    told = Told(tmp_path)
+    assert told.news.get_nowait() == mailbox.SERVERS_READY
+    for name in ("worker-0", "worker-1"):
+        (tmp_path / f"{name}.imported").touch()
+        (tmp_path / f"{name}.built").touch()
+    with pytest.raises(Empty):
+        told.news.get(timeout=0.6)  # it is not there yet: its deadline counts
+    told.missing = ()
+    assert told.news.get(timeout=20) == mailbox.PEERS_READY
 
 
 def begins_at(

@@ -43,7 +43,7 @@ from trainer.contract.times import BEAT_S, LEADER_LOST_S
 # kernel of a frozen process still acknowledges data, so only a cut network leaves it unanswered.
 # The kernel's tables show this, so tasks need not query each other. Reading them takes 10 ms of CPU
 # time, since the kernel searches the connections of the whole machine: a task reads them only while
-# its kernel repeats data.
+# a connection of its own waits in vain.
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 COUNTS = Path("/proc/net/netstat")
@@ -69,7 +69,7 @@ class UnansweredTasks:
         self._timeouts: int | None = None
 
     def needs_tables(self, timeouts: int | None) -> bool:
-        """Whether the tables can differ from empty ones for this task.
+        """Whether the tables can show that a task does not answer; else `look` needs none.
 
         Args:
             timeouts: how often its connections have waited in vain so far; None if the kernel does

@@ -10,7 +10,6 @@ finished). Outside a cluster there is no mailbox, and nothing waits. Also loaded
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from pathlib import Path
@@ -52,7 +51,7 @@ def job_has_ended() -> bool:
 
 def has_imported() -> None:
     """Let the leader know that this task's program has imported TensorFlow."""
-    _mark(IMPORTED)
+    _leave(_progress().stem + IMPORTED)
 
 
 def has_built() -> bool:
@@ -60,14 +59,31 @@ def has_built() -> bool:
 
     Returns whether the leader can know it.
     """
-    return _mark(BUILT)
+    return _leave(_progress().stem + BUILT)
 
 
-def _mark(suffix: str) -> bool:
-    """Leave a mark; returns whether that succeeded."""
-    progress = Path(os.environ.get("CLUSTER_KIT_PROGRESS", ""))
+def has_initialized() -> None:
+    """Let the other tasks know that this one has initialised the model's variables on the ps."""
+    _leave(INITIALIZED)
+
+
+def initialized_at() -> int:
+    """When a task last initialised the model's variables, in nanoseconds; 0 if that is unknown."""
     try:
-        progress.with_name(progress.stem + suffix).touch()
+        return _progress().with_name(INITIALIZED).lstat().st_mtime_ns
+    except (OSError, ValueError):
+        return 0
+
+
+def _progress() -> Path:
+    """This task's progress file; the empty path outside a cluster."""
+    return Path(os.environ.get("CLUSTER_KIT_PROGRESS", ""))
+
+
+def _leave(name: str) -> bool:
+    """Leave an empty file in the progress directory; returns whether that succeeded."""
+    try:
+        _progress().with_name(name).touch()
     except (OSError, ValueError):  # a full disk; outside a cluster
         return False
     return True
@@ -78,21 +94,6 @@ def wait_for_peers() -> None:
     directory = _directory() if has_built() else None
     while directory and not (directory / PEERS_READY).exists():
         time.sleep(0.02)
-
-
-def has_initialized() -> None:
-    """Let the other tasks know that this one has initialised the model's variables on the ps."""
-    if progress := os.environ.get("CLUSTER_KIT_PROGRESS"):
-        with contextlib.suppress(OSError):
-            Path(progress).with_name(INITIALIZED).touch()
-
-
-def initialized_at() -> int:
-    """When a task last initialised the model's variables, in nanoseconds; 0 if that is unknown."""
-    if progress := os.environ.get("CLUSTER_KIT_PROGRESS"):
-        with contextlib.suppress(OSError):
-            return Path(progress).with_name(INITIALIZED).lstat().st_mtime_ns
-    return 0
 
 
 def leave_last_words(text: str, name: str = LAST_WORDS) -> None:

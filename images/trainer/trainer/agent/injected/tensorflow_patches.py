@@ -87,16 +87,23 @@ USUAL_GRACE_S = 120
 GRACE_S = 5
 
 
-class UntilInitialized:
-    """Replaces the module `time`; `sleep` ends when a chief has initialised the model."""
+class Time:
+    """Replaces the module `time` in one of TensorFlow's modules; a subclass changes `sleep`."""
 
     def __init__(self, mailbox: ModuleType) -> None:
         self._mailbox = mailbox
-        self._known = mailbox.initialized_at()
-        self._woke_at = math.inf
 
     def __getattr__(self, name: str) -> object:
         return getattr(time, name)
+
+
+class UntilInitialized(Time):
+    """`sleep` ends when a chief has initialised the model."""
+
+    def __init__(self, mailbox: ModuleType) -> None:
+        super().__init__(mailbox)
+        self._known = mailbox.initialized_at()
+        self._woke_at = math.inf
 
     def sleep(self, seconds: float) -> None:
         """Sleep until a chief has initialised the model since the last call, at most `seconds`, or
@@ -238,14 +245,8 @@ looks for a checkpoint again."""
 CHECKPOINT_LOOK_S = 1.0
 
 
-class UntilJobsEnd:
-    """Replaces the module `time`; `sleep` ends at most AFTER_JOB_S after the end of the job."""
-
-    def __init__(self, mailbox: ModuleType) -> None:
-        self._mailbox = mailbox
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(time, name)
+class UntilJobsEnd(Time):
+    """`sleep` ends at most AFTER_JOB_S after the end of the job."""
 
     def sleep(self, seconds: float) -> None:
         """Sleep for these seconds, or until the job has ended."""
