@@ -15,7 +15,7 @@ import tensorflow as tf
 from trainer.agent.errors import TrainerError
 from trainer.programs.classifier.options import Options
 from trainer.programs.training.checkpoint_files import name_of
-from trainer.programs.training.export import saved_model
+from trainer.programs.training.export import SavedModel
 
 keras = tf.keras
 
@@ -147,8 +147,10 @@ TF_KERAS = "model-tf_keras.keras"
 CLASSES = "classes.txt"
 
 
-def export(network: tf.keras.Model, target: Path, options: Options, classes: Sequence[str]) -> None:
-    """Write a SavedModel that replaces the one at `target`.
+def exported(
+    network: tf.keras.Model, target: Path, options: Options, classes: Sequence[str]
+) -> SavedModel:
+    """Returns the SavedModel that replaces the one at `target` when it is written.
 
     It takes images [n, size, size, 3] in 0…255 and returns `probabilities` [n, classes]. Its
     directory also has KERAS (the model for Keras 3), TF_KERAS (the model for tf_keras), and
@@ -156,6 +158,7 @@ def export(network: tf.keras.Model, target: Path, options: Options, classes: Seq
     other's files.
     """
     signature = tf.TensorSpec(network.input_shape, tf.float32, "image")
+    twins: dict[str, tf.keras.Model] = {}
 
     def serve(image: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"probabilities": network(image, training=False)}
@@ -163,21 +166,22 @@ def export(network: tf.keras.Model, target: Path, options: Options, classes: Seq
     def also(directory: Path) -> None:
         import keras
 
-        twin(network, options, keras).save(str(directory / KERAS))
-        twin(network, options, tf.keras).save(str(directory / TF_KERAS))
+        for name, library in ((KERAS, keras), (TF_KERAS, tf.keras)):
+            if name not in twins:
+                twins[name] = new_model(options, len(classes), library.Model, library)
+            copy_weights(network, twins[name])
+            twins[name].save(str(directory / name))
         (directory / CLASSES).write_text("".join(f"{name}\n" for name in classes))
 
-    saved_model(target, network.weights, serve, signature, also)
+    return SavedModel(target, network.weights, serve, signature, also)
 
 
-def twin(network: tf.keras.Model, options: Options, library: ModuleType) -> object:
-    """Returns an uncompiled model with the same weights, made of the layers of `library`."""
-    clone = new_model(options, network.output_shape[-1], library.Model, library)
+def copy_weights(network: tf.keras.Model, twin: tf.keras.Model) -> None:
+    """Set the weights of `twin`, which has the same layers, made by either library."""
     theirs = [layer for layer in network.layers if layer.weights]
-    ours = [layer for layer in clone.layers if layer.weights]
+    ours = [layer for layer in twin.layers if layer.weights]
     for layer, original in zip(ours, theirs):
         layer.set_weights(original.get_weights())
-    return clone
 
 
 GLOBAL_STEP = "global_step"

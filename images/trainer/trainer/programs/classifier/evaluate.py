@@ -19,11 +19,12 @@ from trainer.programs.classifier import (
     input_pipeline,
 )
 from trainer.programs.classifier.checkpoints import Checkpoint
-from trainer.programs.classifier.classifier_model import export
+from trainer.programs.classifier.classifier_model import exported
 from trainer.programs.classifier.options import Options
 from trainer.programs.training import result, sidecar
 from trainer.programs.training.board import VALIDATION, Board
 from trainer.programs.training.checkpoint_files import DAMAGED
+from trainer.programs.training.export import SavedModel
 
 REPLACED_S = 10.0
 """Maximum seconds in which a checkpoint may be unreadable: a leader that began again from an
@@ -51,6 +52,7 @@ def evaluate(options: Options, progress: Progress | None) -> None:
     memory = options.output / checkpoints.MEMORY
     scores = Scores(**json.loads(memory.read_text())) if memory.exists() else Scores()
     board = Board(options.output, VALIDATION)
+    best = exported(network, options.output / "best", options, classes)
 
     def waiting() -> list[Checkpoint]:
         return [c for c in checkpoints.find(options.output)
@@ -65,7 +67,7 @@ def evaluate(options: Options, progress: Progress | None) -> None:
         if step is None:
             time.sleep(sidecar.POLL_S)
             return
-        score(step, network, images, checkpoint, scores, options, classes, progress, board)
+        score(step, network, images, checkpoint, scores, best, progress, board)
         atomic.replace(memory, json.dumps(asdict(scores)))
         checkpoints.prune(options.output, options.graph.keep)
 
@@ -103,13 +105,12 @@ def score(
     images: tf.data.Dataset,
     checkpoint: Checkpoint,
     scores: Scores,
-    options: Options,
-    classes: tuple[str, ...],
+    best: SavedModel,
     progress: Progress | None,
     board: Board,
 ) -> None:
-    """Evaluate one checkpoint of `step`, which the network has, report it, and export the model if
-    it is the best so far."""
+    """Evaluate one checkpoint of `step`, which the network has, report it, and write the model to
+    `best` if it is the best so far."""
     began = time.monotonic()
     scored = network.evaluate(images, verbose=0, return_dict=True)
     loss, accuracy = float(scored["loss"]), float(scored["accuracy"])
@@ -124,7 +125,7 @@ def score(
         )  # fmt: skip
     if better:
         scores.best, scores.best_accuracy, scores.best_loss = checkpoint.name, accuracy, loss
-        export(network, options.output / "best", options, classes)
+        best.write()
     print(
         f"{checkpoint.name}: loss {loss:.4f}  accuracy {accuracy:.4f}"
         f"{'  best' if better else ''}  {time.monotonic() - began:.1f} s",
@@ -154,7 +155,7 @@ def finish(
     )
     accuracy, loss = round(tested["accuracy"], 6), round(tested["loss"], 6)
     scored = time.monotonic()
-    export(plain, options.output / "model", options, classes)
+    exported(plain, options.output / "model", options, classes).write()
     metrics = {"test_accuracy": accuracy, "test_loss": loss, **figures}
     result.write_result(options.output, metrics, classes, progress)
     speed = f"{figures['steps_per_second']:g} steps/s; " if "steps_per_second" in figures else ""

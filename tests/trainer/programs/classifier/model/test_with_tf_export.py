@@ -14,7 +14,7 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 from trainer.programs.classifier import classifier_model, options
-from trainer.programs.classifier.classifier_model import export
+from trainer.programs.classifier.classifier_model import exported
 
 CLASSES = ("cat", "dog", "emu")
 MODELS = ("cnn", "mobilenet_v2")
@@ -49,16 +49,20 @@ def found(model):
 
 
 def export_one(folder: Path, model: str, images: np.ndarray) -> np.ndarray:
-    """Export a model to folder/model with random weights; returns its output for the images."""
+    """Export a model to folder/model with random weights, and again with others; returns its output
+    for the images."""
     given = options.parse(
         ["--model", model, "--image-size", "32", "--bn-momentum", "0.9"], folder, folder
     )
     network = classifier_model.new_model(given, len(CLASSES))
     random = np.random.default_rng(3)
-    for weight in network.weights:  # variances, too, which must be above 0
-        noise = random.uniform(0.5, 1.5, weight.shape)
-        weight.assign(weight + 0.1 * noise)
-    export(network, folder / "model", given, CLASSES)
+    saved = exported(network, folder / "model", given, CLASSES)
+    for _ in range(2):
+        for weight in network.weights:  # variances, too, which must be above 0
+            noise = random.uniform(0.5, 1.5, weight.shape)
+            weight.assign(weight + 0.1 * noise)
+        saved.write()
+    assert [file.name for file in folder.iterdir()] == ["model"]
     assert (folder / "model" / "classes.txt").read_text().split() == list(CLASSES)
     expected = network(images, training=False).numpy()
     assert np.ptp(expected) > 1e-3

@@ -21,7 +21,7 @@ from trainer.programs.detection.data.label_map import LabelMap
 from trainer.programs.detection.model import box_targets
 from trainer.programs.detection.model.anchors import AnchorMap, anchor_maps
 from trainer.programs.detection.model.loss import CODE, SOFTMAX, MultiboxLoss
-from trainer.programs.training.export import saved_model
+from trainer.programs.training.export import SavedModel
 
 keras = tf.keras
 
@@ -232,4 +232,4 @@ def export(detector: Detector, pipeline: Pipeline, labels: LabelMap, target: Pat
     def also(directory: Path) -> None:
         (directory / "label_map.pbtxt").write_text(labels.to_text())
 
-    saved_model(target, detector.network.weights, serve, signature, also)
+    SavedModel(target, detector.network.weights, serve, signature, also).write()
