@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import forked
 import pytest
@@ -20,6 +21,30 @@ sys.path.insert(0, str(IMAGE))
 AnyTask = subprocess.Popen | forked.Task
 PYTHON = os.environ.get("WARM_PYTHON") or sys.executable
 """A Python with TensorFlow already imported, if there is one: warm/server.py."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test in whose process AutoGraph rewrites a function of the trainer.
+
+    None has a Python `if` or loop on tensors, and rewriting them took a chief 1 to 2 s of CPU time
+    before its first step.
+    """
+    if "tensorflow" not in sys.modules:
+        yield
+        return
+    from tensorflow.python.autograph.impl import api
+
+    rewrite, rewritten = api._convert_actual, set()
+
+    def noted(entity: Any, context: Any) -> Any:
+        if entity.__module__.startswith("trainer."):
+            rewritten.add(f"{entity.__module__}.{entity.__qualname__}")
+        return rewrite(entity, context)
+
+    monkeypatch.setattr(api, "_convert_actual", noted)
+    yield
+    assert rewritten == set(), "use `autograph=False` or tf.autograph.experimental.do_not_convert"
 
 
 @pytest.fixture(scope="session")

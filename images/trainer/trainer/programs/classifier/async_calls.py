@@ -56,7 +56,7 @@ class AsyncCalls:
             self._tallies = tf.Variable(tf.zeros((MOST_CALLS, 4)), trainable=False)
             self._pushes = tf.Variable(tf.constant(0, tf.int64), trainable=False)
             self._stale = tf.Variable(tf.zeros(LIMIT), trainable=False)
-        self._call = tf.function(self._make_steps)
+        self._call = tf.function(self._make_steps, autograph=False)
         self._call.cluster_kit_steps = lambda _batches, _call, steps: steps
         self._speed, self._even = 0.0, False
 

@@ -25,6 +25,7 @@ class Cloned(keras.Model):
     clone_devices: Sequence[str] = ()
     """One device per clone; empty for a model without clones."""
 
+    @tf.autograph.experimental.do_not_convert
     def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
         if not self.clone_devices:
             return super().train_step(data)

@@ -17,6 +17,7 @@ CACHE_BYTES = 512 << 20
 """Decoded images are kept in memory when one worker's share needs no more than this."""
 
 
+@tf.autograph.experimental.do_not_convert
 def training_set(
     split: Split, classes: int, options: Options, pipelines: int, index: tf.Tensor | int
 ) -> tf.data.Dataset:
@@ -67,6 +68,7 @@ def augmented_batches(
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
+@tf.autograph.experimental.do_not_convert
 def scoring_set(split: Split, classes: int, options: Options) -> tf.data.Dataset:
     """Return every image once, unchanged, in file order; the last batch may be smaller."""
     images = tf.data.Dataset.from_tensor_slices((list(split.paths), list(split.labels)))

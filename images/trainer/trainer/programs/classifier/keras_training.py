@@ -54,9 +54,11 @@ def fit(
     accompanying.append(interruption)
     workers = len(task.cluster.get("worker", ()))
 
+    @tf.autograph.experimental.do_not_convert
     def for_worker() -> tf.data.Dataset:
         return input_pipeline.training_set(split, classes, options, workers, worker_index())
 
+    @tf.autograph.experimental.do_not_convert
     def for_peer(context: tf.distribute.InputContext) -> tf.data.Dataset:
         devices = context.num_replicas_in_sync // context.num_input_pipelines
         share = dataclasses.replace(options, batch_size=options.batch_size // devices)

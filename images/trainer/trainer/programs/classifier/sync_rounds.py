@@ -40,8 +40,8 @@ class SyncRounds:
         with tf.device(network.trainable_variables[0].device):
             self._shown = tf.Variable(tf.zeros((workers, 2)), trainable=False)
             self._sums = tf.Variable(tf.zeros(3), trainable=False)
-        self._gradient = tf.function(self._compute_gradient)
-        self._apply = tf.function(lambda: strategy.run(self._apply_mean))
+        self._gradient = tf.function(self._compute_gradient, autograph=False)
+        self._apply = tf.function(lambda: strategy.run(self._apply_mean), autograph=False)
 
     def run(self, count: int, then: Callable[[], None] = lambda: None) -> dict[str, float]:
         """Train `count` rounds, and call `then` after each; returns the mean loss and accuracy."""

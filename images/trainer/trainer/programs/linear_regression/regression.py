@@ -37,6 +37,7 @@ def points(options: Options, replica: int, replicas: int) -> tf.data.Dataset:
     if options.points:
         return points_of_file(options, replica, replicas)
 
+    @tf.autograph.experimental.do_not_convert
     def draw(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         seed = tf.stack([tf.cast(options.seed * 1000 + replica, tf.int64), number])
         x = tf.random.stateless_uniform((options.batch_size,), seed, -1.0, 1.0)

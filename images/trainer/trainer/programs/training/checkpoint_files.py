@@ -108,7 +108,7 @@ class Snapshot:
         self._device = device
         self._numbers = tuple(numbers)
         signature = [tf.TensorSpec((), tf.string), tf.TensorSpec((len(self._numbers),), tf.int64)]
-        self._write = tf.function(self._written, signature).get_concrete_function()
+        self._write = tf.function(self._written, signature, autograph=False).get_concrete_function()
 
     def write(self, path: str, **numbers: int) -> None:
         """Write the checkpoint with prefix `path`; raise CheckpointError on failure."""
@@ -176,7 +176,7 @@ def trace_once(checkpoint: tf.train.Checkpoint) -> None:
     saver = checkpoint._saver
     build = saver.save
     signature = [tf.TensorSpec((), tf.string)]
-    write = tf.function(lambda prefix: build(prefix), input_signature=signature)
+    write = tf.function(lambda prefix: build(prefix), input_signature=signature, autograph=False)
 
     def save(file_prefix: str, *others: Any, **named: Any) -> tf.Tensor:
         if not tf.executing_eagerly():

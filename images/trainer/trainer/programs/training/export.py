@@ -37,7 +37,7 @@ class SavedModel:
         self._directory, self._also = directory, also
         self._archive = tf.Module()
         self._archive.weights = weights
-        self._archive.serve = tf.function(serve, input_signature=[signature])
+        self._archive.serve = tf.function(serve, [signature], autograph=False)
         self._values = tf.train.Checkpoint(root=self._archive)
         self._has_written = False
 

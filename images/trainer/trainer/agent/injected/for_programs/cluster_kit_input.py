@@ -25,6 +25,7 @@ TRAINERS = ("chief", "master", "worker")
 """Jobs that train, in the order in which their tasks are numbered."""
 
 
+@tf.autograph.experimental.do_not_convert
 def shard(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """This worker's part of `dataset`: parts are disjoint, and together they are all of it.
 
@@ -52,6 +53,7 @@ def data_service() -> str:
     return os.environ.get("CLUSTER_KIT_DATA_SERVICE", "")
 
 
+@tf.autograph.experimental.do_not_convert
 def distribute(
     dataset: tf.data.Dataset, sharding: object = None, job_name: str | None = None
 ) -> tf.data.Dataset:
@@ -87,6 +89,7 @@ def num_workers() -> int:
     return max(1, sum(len(cluster.get(job, ())) for job in jobs))
 
 
+@tf.autograph.experimental.do_not_convert
 def worker_index() -> tf.Tensor:
     """The number of the worker that runs this op, 0 to num_workers() - 1; an int64 scalar.
 

@@ -167,7 +167,7 @@ class Scorer:
         self._batches = input_pipeline.scoring(pipeline)
         if images * pipeline.model.image_size**2 * 3 * 4 <= CACHE_BYTES:
             self._batches = self._batches.cache()
-        self._look = tf.function(self._looked_at, reduce_retracing=True)
+        self._look = tf.function(self._looked_at, reduce_retracing=True, autograph=False)
 
     def score(self) -> Score:
         losses, truths, per_image, seen = [], [], [], []

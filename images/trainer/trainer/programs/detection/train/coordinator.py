@@ -63,10 +63,13 @@ def make_rounds(task: Task, options: Options, progress: Progress | None) -> Asyn
         for variable, value in weights.values(path, fitting):
             variable.assign(value)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+
+    @tf.autograph.experimental.do_not_convert
+    def for_worker(_: tf.distribute.InputContext) -> tf.data.Dataset:
+        return input_pipeline.training(pipeline, worker_index(), workers)
+
     batches = coordinator.create_per_worker_dataset(
-        lambda: strategy.distribute_datasets_from_function(
-            lambda _: input_pipeline.training(pipeline, worker_index(), workers)
-        )
+        lambda: strategy.distribute_datasets_from_function(for_worker)
     )
     return AsyncRounds(
         coordinator=coordinator,
@@ -100,7 +103,7 @@ def step_function(
             [total, tf.reduce_mean(parts.localization), tf.reduce_mean(parts.classification)]
         )
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(batches: tf.data.Iterator) -> tf.Tensor:
         return strategy.run(on_batch, args=(next(batches),))
 
