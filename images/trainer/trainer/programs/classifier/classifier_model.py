@@ -16,35 +16,9 @@ from trainer.agent.errors import TrainerError
 from trainer.programs.classifier.options import Options
 from trainer.programs.training.checkpoint_files import name_of
 from trainer.programs.training.export import SavedModel
+from trainer.programs.training.optimizers import Adam
 
 keras = tf.keras
-
-
-class Adam(keras.optimizers.Adam):
-    """tf_keras's Adam with the same variables and the same updates, each by one op.
-
-    tf_keras computes them with ten ops, and each of these passes over all weights in memory.
-    """
-
-    def update_step(self, gradient: tf.Tensor | tf.IndexedSlices, variable: tf.Variable) -> None:
-        if isinstance(gradient, tf.IndexedSlices) or self.amsgrad:
-            super().update_step(gradient, variable)
-            return
-        index = self._index_dict[self._var_key(variable)]
-        kind = variable.dtype
-        steps = tf.cast(self.iterations + 1, kind)
-        tf.raw_ops.ResourceApplyAdam(
-            var=variable.handle,
-            m=self._momentums[index].handle,
-            v=self._velocities[index].handle,
-            beta1_power=tf.cast(self.beta_1, kind) ** steps,
-            beta2_power=tf.cast(self.beta_2, kind) ** steps,
-            lr=tf.cast(self.learning_rate, kind),
-            beta1=tf.cast(self.beta_1, kind),
-            beta2=tf.cast(self.beta_2, kind),
-            epsilon=tf.cast(self.epsilon, kind),
-            grad=gradient,
-        )
 
 
 def build(options: Options, classes: int, kind: type[keras.Model] = keras.Model) -> keras.Model:

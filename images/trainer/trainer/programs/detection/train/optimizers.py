@@ -21,6 +21,7 @@ from trainer.programs.detection.config.pipeline import (
     RmsProp,
     TrainConfig,
 )
+from trainer.programs.training import optimizers
 
 keras = tf.keras
 v1 = tf.compat.v1
@@ -78,11 +79,11 @@ def keras_optimizer(train: TrainConfig, num_steps: int) -> keras.optimizers.Opti
     clip = {"global_clipnorm": train.gradient_clipping_by_norm or None}
     match train.optimizer:
         case Momentum(momentum=momentum):
-            return keras.optimizers.SGD(rate, momentum, **clip)
+            return optimizers.SGD(rate, momentum, **clip)
         case RmsProp(momentum=momentum, decay=decay, epsilon=epsilon):
-            return keras.optimizers.RMSprop(rate, decay, momentum, epsilon, **clip)
+            return optimizers.RMSprop(rate, decay, momentum, epsilon, **clip)
         case Adam(beta_1=beta_1, beta_2=beta_2, epsilon=epsilon):
-            return keras.optimizers.Adam(rate, beta_1, beta_2, epsilon, **clip)
+            return optimizers.Adam(rate, beta_1, beta_2, epsilon, **clip)
 
 
 def graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optimizer:
