@@ -1,13 +1,18 @@
-"""Make the sample set: python3 -m trainer.programs.detection.scenes DIGITS TARGET
+"""Make the sample set, in two steps, of which only the second needs TensorFlow:
+
+    python3 -m trainer.programs.detection.scenes draw DIGITS SCENES
+    python3 -m trainer.programs.detection.scenes write SCENES TARGET
 
     TARGET/{train,validate,test}-<shard>-of-<shards>.tfrecord, label_map.pbtxt
 
-DIGITS holds Train/, Validate/ and Test/ with a folder per digit. The scenes of a part show only
-digits of that part. Each part has a fixed seed: the same digits give the same files.
+DIGITS holds Train/, Validate/ and Test/ with a folder per digit. SCENES is a file that only the
+second step reads. The scenes of a part show only digits of that part. Each part has a fixed seed:
+the same digits give the same files.
 """
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +21,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from trainer.programs.detection.data import label_map, records
 from trainer.programs.detection.data.annotation import JPEG, Box, LabelledImage
 from trainer.programs.detection.scenes.scene import QUALITY, SIDE, Scene, jpeg, scene
 
@@ -40,11 +44,20 @@ PARTS = (
 DIGITS = tuple("0123456789")
 
 
-def main(digits: Path, target: Path) -> None:
+def draw(digits: Path, scenes: Path) -> None:
+    """Write the scenes of all parts to a file."""
+    drawn = {part.name: list(labelled(part, digits / part.folder)) for part in PARTS}
+    scenes.write_bytes(pickle.dumps(drawn))
+
+
+def write(scenes: Path, target: Path) -> None:
     """Write the records and the label map of all parts below `target`."""
+    from trainer.programs.detection.data import label_map, records  # imports TensorFlow
+
+    drawn = pickle.loads(scenes.read_bytes())
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
-        files = records.write(labelled(part, digits / part.folder), target / part.name, part.shards)
+        files = records.write(drawn[part.name], target / part.name, part.shards)
         size = sum(file.stat().st_size for file in files)
         print(f"{part.name}: {part.scenes} scenes in {len(files)} files, {size / 1e6:.1f} MB")
     labels = label_map.of_names(DIGITS)
@@ -88,4 +101,5 @@ def to_labelled(found: Scene, name: str) -> LabelledImage:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    steps = {"draw": draw, "write": write}
+    steps[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
