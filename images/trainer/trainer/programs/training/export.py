@@ -16,6 +16,13 @@ class SavedModel:
 
     TensorFlow takes seconds to trace and describe a large model. This is done only the first time:
     after that, only the values of the variables are written.
+
+    Args:
+        weights: all variables that `serve` reads.
+        serve: the function of the signature `serving_default`; tf.saved_model.load returns it as
+            `serve`.
+        signature: the signature of `serve`'s only argument.
+        also: writes further files into the directory that it gets.
     """
 
     def __init__(
@@ -26,14 +33,6 @@ class SavedModel:
         signature: tf.TensorSpec,
         also: Callable[[Path], None] = lambda directory: None,
     ) -> None:
-        """
-        Args:
-            weights: all variables that `serve` reads.
-            serve: the function of the signature `serving_default`; tf.saved_model.load returns it
-                as `serve`.
-            signature: the signature of `serve`'s only argument.
-            also: writes further files into the directory that it gets.
-        """
         self._directory, self._also = directory, also
         self._archive = tf.Module()
         self._archive.weights = weights
@@ -55,9 +54,9 @@ class SavedModel:
             self._values.write(str(new / VARIABLES / VARIABLES))
         else:
             tf.saved_model.save(self._archive, str(new), signatures=self._archive.serve)
-        self._has_written = True
         self._also(new)
         if directory.exists():
             directory.rename(old)
         new.rename(directory)
         shutil.rmtree(old, ignore_errors=True)
+        self._has_written = True
