@@ -5,9 +5,9 @@ VARIANT   ?= cpu
 PYTHON    ?= python3
 KIT       := .venv/bin/cluster-kit
 DEV       := .venv/.dev
-PIP       := .venv/bin/pip install --quiet --disable-pip-version-check
-LOCKED     = $(PIP) --require-hashes --requirement
-OWN       := $(PIP) --no-deps --no-build-isolation --editable .
+RECIPE    := images/trainer/recipe
+LOCKED    := .venv/bin/python $(RECIPE)/install.py --compile
+OWN       := .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 ENGINE    ?= auto
 # Processes of tests: for those with containers, each of which keeps a core busy or two, and for the others,
 # a third of whose time is spent waiting.
@@ -169,9 +169,10 @@ $(KIT): pyproject.toml requirements.lock
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	    && apt-get update -q >/dev/null && apt-get install -y -q python3-venv >/dev/null; } \
 	  || { echo "no venv module: install it (apt-get install python3-venv)"; exit 3; }
-	@$(PYTHON) -m venv .venv || { echo "no environment in .venv: remove what is there (rm -r .venv)"; exit 3; }
-	@{ $(LOCKED) requirements.lock && $(OWN); } 2>.venv/pip.log || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
-	@touch $(KIT)
+	@$(PYTHON) -m venv --without-pip .venv || { echo "no environment in .venv: remove what is there (rm -r .venv)"; exit 3; }
+	@{ $(PYTHON) $(RECIPE)/bundled_pip.py .venv/pip && PYTHONPATH=.venv/pip PYTHONDONTWRITEBYTECODE= $(LOCKED) requirements.lock && $(OWN); } \
+	  2>.venv/pip.log || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
+	@rm -r .venv/pip && touch $(KIT)
 
 # What only tests, checks and benchmarks need.
 $(DEV): $(KIT) requirements-dev.lock

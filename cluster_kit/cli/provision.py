@@ -16,8 +16,8 @@ from cluster_kit.cli.app import Group, app, current_host, out, print_json, say
 from cluster_kit.cli.manifest_options import requested
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.facts import HostFacts
+from cluster_kit.image import base_image, user_image
 from cluster_kit.image import push as pushing
-from cluster_kit.image import user_image
 from cluster_kit.image.convert import Conversion, convert
 from cluster_kit.image.kit_image import (
     CheckLine,
@@ -207,10 +207,18 @@ def _print_lines(lines: list[CheckLine]) -> None:
     out.print(table)
 
 
+def _ensure_engine() -> bool:
+    """Whether an engine was installed or started, since none answered."""
+    with base_image.ahead(current_host(), say) as base:
+        changed = ensure_engine(current_host(), say, typer.confirm, base)
+        base.load()
+    return changed
+
+
 @app.command()
 def engine(quiet: Quiet = False, json_: manifest_options.Json = False) -> None:
     """Install and start a Docker engine if none answers and that is possible."""
-    changed = ensure_engine(current_host(), say, typer.confirm)
+    changed = _ensure_engine()
     version = current_host().connect().info().get("ServerVersion", "?")
     if json_:
         print_json({"engine": version, "changed": changed})
@@ -278,7 +286,7 @@ def _options(name: str, shards: int, skip_bad: bool) -> tuple[str, ...]:
 
 
 def _convert(wanted: Conversion, as_json: bool) -> None:
-    ensure_engine(current_host(), say, typer.confirm)
+    _ensure_engine()
     output = convert(current_host(), wanted, say)
     if as_json:
         print_json({"to": str(wanted.to.absolute()), "said": output.splitlines()})

@@ -8,8 +8,11 @@ import os
 import platform
 import re
 import shutil
+import socket
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_kit.errors import EngineError, HostError
@@ -49,6 +52,9 @@ REGISTRY_BASE = (
 """The base image by its digest: the same bytes from every mirror."""
 LOADED_BASE = REGISTRY_BASE.partition("@")[0]
 """The base image's name after a `docker load`, which sets no digest."""
+REGISTRY = ("registry-1.docker.io", 443)
+"""The host and port of the registry that has it."""
+REGISTRY_ANSWER_S = 5.0
 PULL_TIMEOUT_S = 90.0  # an engine without a registry fails in well under a second
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6")
 OLDEST_PYTHON = (3, 11)
@@ -118,9 +124,77 @@ def _pull(host: Host, tag: str) -> bool:
     return host.processes.run(["docker", "pull", "--quiet", tag], timeout_s=PULL_TIMEOUT_S).ok
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """A base image of this host's system that is made before an engine is there to take it.
+
+    `archive` is the path of the file that holds it until then.
+    """
+
+    host: Host
+    say: Say
+    archive: Path
+    packages: tuple[str, ...] = ("mmdebstrap",)
+
+    def is_wanted(self) -> bool:
+        """Whether a base image will have to be made here, as far as can be said without an
+        engine: it may have a mirror or a proxy of its own."""
+        if os.environ.get("CLUSTER_KIT_BASE") or _host_system() is None:
+            return False
+        if ENGINE_CONFIGURATION.exists() or _has_proxy(os.environ) or _registry_answers():
+            return False
+        self.say(
+            "no registry answers: meanwhile, a base image is made from this host's package mirror"
+        )
+        return True
+
+    def make(self) -> None:
+        """Write the archive; if that fails, `choose_base` tries again and says why."""
+        with suppress(HostError, EngineError):
+            _write_archive(self.host, self.archive)
+
+    def load(self) -> None:
+        """Give the base image to the engine, if it was made."""
+        if self.archive.exists():
+            with suppress(HostError, EngineError):
+                _import(self.host, self.archive, local_base_tag())
+
+
+ENGINE_CONFIGURATION = Path("/etc/docker/daemon.json")
+
+
+@contextmanager
+def ahead(host: Host, say: Say) -> Iterator[Ahead]:
+    """Yields what makes a base image while an engine is installed, in a directory that exists only
+    inside the block."""
+    with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
+        yield Ahead(host, say, Path(folder) / "base.tar")
+
+
+def _has_proxy(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name) for name in ("https_proxy", "HTTPS_PROXY"))
+
+
+def _registry_answers() -> bool:
+    """Whether a connection to the registry can be made."""
+    try:
+        socket.create_connection(REGISTRY, REGISTRY_ANSWER_S).close()
+    except OSError:
+        return False
+    return True
+
+
 def _make(host: Host, tag: str) -> None:
     """Make a base image of this host's system; raises HostError or EngineError."""
     _install_mmdebstrap(host)
+    with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
+        archive = Path(folder) / "base.tar"
+        _write_archive(host, archive)
+        _import(host, archive, tag)
+
+
+def _write_archive(host: Host, archive: Path) -> None:
+    """Write the file system of a base image; raises HostError or EngineError."""
     suite = (_host_system() or ("", ""))[1]
     sources = sources_of(
         suite, _checked(host, "apt-get", "indextargets", "Created-By: Packages").output
@@ -128,10 +202,14 @@ def _make(host: Host, tag: str) -> None:
     if not sources:
         raise HostError(f"the apt configuration of this host has no source for {suite}", _HINT)
     options = transport_options(_checked(host, "apt-config", "dump").output)
-    with tempfile.TemporaryDirectory(prefix="cluster-kit-") as folder:
-        archive = str(Path(folder) / "base.tar")
-        _checked(host, *_mmdebstrap(suite, archive, sources, options))
-        _checked(host, "docker", "import", archive, tag)
+    part = archive.with_suffix(".part")
+    _checked(host, *_mmdebstrap(suite, str(part), sources, options))
+    part.rename(archive)
+
+
+def _import(host: Host, archive: Path, tag: str) -> None:
+    """Make an image of an archive; raises HostError if its Python is too old, or EngineError."""
+    _checked(host, "docker", "import", str(archive), tag)
     version = _python_version(host, tag)
     if version < OLDEST_PYTHON:
         host.processes.run(["docker", "image", "rm", tag])

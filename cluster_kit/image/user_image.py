@@ -378,7 +378,8 @@ def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
     ):
         context = Path(folder)
         (context / "requirements.txt").write_text(cluster.requirements, encoding="utf-8")
-        shutil.copy(SOURCE / "recipe" / "extra.py", context)
+        for script in ("bundled_pip.py", "extra.py"):
+            shutil.copy(SOURCE / "recipe" / script, context)
         arguments = {"BASE": base, "TRAINER": cluster.image.rpartition(EXTRA)[0]}
         arguments["REQUIREMENTS"] = digest(cluster.requirements)
         command = build_command(

@@ -13,7 +13,9 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
 from cluster_kit.errors import EngineError, HostError
 from cluster_kit.host import Host
@@ -23,6 +25,7 @@ from cluster_kit.util.paths import command
 from cluster_kit.util.process import TIMED_OUT
 
 PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx")
+UBUNTUS_PACKAGES = ("docker.io", "docker-compose-v2", "docker-buildx")
 NEXT_SUITE = "trixie"
 ANSWER_S = 30.0
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -34,6 +37,24 @@ DAEMON_LOG = Path("/var/log/cluster-kit-dockerd.log")
 READY_TIMEOUT_S = 30.0
 
 Say = Callable[[str], None]
+
+
+class Beside(Protocol):
+    """What is made on this host while the engine's packages are installed: unpacking them keeps one
+    CPU busy, and there are others."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Those that it needs itself."""
+        ...
+
+    def is_wanted(self) -> bool:
+        """Whether it is to be made."""
+        ...
+
+    def make(self) -> None:
+        """Make it, in a thread of its own; raises nothing."""
+        ...
 
 
 def engine_answers(host: Host) -> bool:
@@ -53,12 +74,15 @@ def compose_works(host: Host) -> bool:
     )
 
 
-def ensure_engine(host: Host, say: Say, ask: Callable[[str], bool]) -> bool:
+def ensure_engine(
+    host: Host, say: Say, ask: Callable[[str], bool], beside: Beside | None = None
+) -> bool:
     """Install and start an engine if none answers; returns whether anything was changed.
 
     Args:
         say: prints a line of progress.
         ask: asks the user a yes/no question; only called on a terminal.
+        beside: made meanwhile, if packages have to be installed.
     Raises:
         HostError: the installation is not allowed or not possible; the hint says what to install
             manually.
@@ -79,12 +103,17 @@ def ensure_engine(host: Host, say: Say, ask: Callable[[str], bool]) -> bool:
     _refuse_if_not_allowed()
     if sys.stdin.isatty() and not ask("No Docker engine answers. Install and start one now?"):
         raise HostError("no Docker engine answers, and installing one was declined", _BY_HAND)
-    if not (shutil.which("dockerd") and compose_works(host)):
-        say("installing the Docker engine and Compose from the distribution's packages")
-        _install(host, say)
-    if not engine_answers(host):
-        say("starting the Docker engine")
-        _start(host)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        if not (shutil.which("dockerd") and compose_works(host)):
+            say("installing the Docker engine and Compose from the distribution's packages")
+            _update(host, say)
+            if beside is not None and beside.is_wanted():
+                _apt_install(host, *beside.packages)
+                pool.submit(beside.make)
+            _apt_install(host, *_packages(), "iptables")
+        if not engine_answers(host):
+            say("starting the Docker engine")
+            _start(host)
     say(_given(host))
     return True
 
@@ -138,7 +167,8 @@ def _given(host: Host) -> str:
     return f"Docker Engine {version}{note}"
 
 
-def _install(host: Host, say: Say) -> None:
+def _update(host: Host, say: Say) -> None:
+    """Let apt know where the engine's packages are; raises HostError or EngineError."""
     security = ""
     if _os_release().get("VERSION_CODENAME") == "bookworm":
         mirror, security = debian_mirrors(APT)
@@ -152,12 +182,11 @@ def _install(host: Host, say: Say) -> None:
         say(f"{security} has no {NEXT_SUITE}-security: fixes come with that release's updates only")
         SOURCES.write_text(next_suite(mirror, ""))
         _apt(host, "update", "-q")
-    packages = PACKAGES if _os_release()["ID"] == "debian" else _ubuntu_packages()
-    _apt(host, "install", "-y", "-q", "--no-install-recommends", *packages, "iptables")
 
 
-def _ubuntu_packages() -> tuple[str, ...]:
-    return ("docker.io", "docker-compose-v2", "docker-buildx")
+def _packages() -> tuple[str, ...]:
+    """The names of the engine's packages in this distribution."""
+    return PACKAGES if _os_release()["ID"] == "debian" else UBUNTUS_PACKAGES
 
 
 PINNED = (
@@ -215,6 +244,10 @@ def _first_mirror(texts: list[str], archive: str) -> str:
             if match := re.search(form, text, re.MULTILINE):
                 return match.group(1)
     return ""
+
+
+def _apt_install(host: Host, *packages: str) -> None:
+    _apt(host, "install", "-y", "-q", "--no-install-recommends", *packages)
 
 
 def _apt(host: Host, *arguments: str) -> None:

@@ -1,60 +1,85 @@
-"""Build time: install locked packages, by uv if it can be had, else by pip.
+"""Install locked packages in the environment of this Python, by uv if it can be had, else by pip.
 
-    install.py VENV LOCKED CACHE
+    install.py LOCKED [--cache FOLDER] [--compile]
 
-LOCKED has hashes: a file with another hash is refused, wherever it comes from. uv takes a third of
-pip's time for TensorFlow (8 s of CPU instead of 21 s), and is not part of the image. Index, proxy
-and certificate are those of the pip.conf that PIP_CONFIG_FILE names; uv does not read it by itself.
+Images and a clone's .venv are made with it. LOCKED has hashes: a file with another hash is refused,
+wherever it comes from. uv takes a third of pip's time for TensorFlow (8 s of CPU instead of 21 s),
+and is not installed itself. pip is the module that this Python finds. Index, proxy and certificate
+are those of pip's configuration; uv does not read it by itself.
 """
 
 from __future__ import annotations
 
-import configparser
+import argparse
+import ast
 import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 UV_LOCK = Path(__file__).with_name("locked-uv.txt")
+PIP = (sys.executable, "-m", "pip")
+SECTIONS = ("global", "install", ":env:")
+"""Those of pip's configuration that say how it installs; a later one overrides an earlier one."""
 
 
-def main(venv: Path, locked: Path, cache: Path) -> int:
-    """Returns 0, or pip's exit code if neither could install the packages."""
-    python, tool = venv / "bin" / "python", UV_LOCK.with_name("uv")
+def main(locked: Path, cache: Path | None, *, byte_code: bool) -> int:
+    """Returns 0, or pip's exit code if neither could install the packages.
+
+    Args:
+        cache: the folder that keeps what was fetched; None for that of each tool.
+        byte_code: compile the packages, too.
+    """
     pip = (
-        *(str(python), "-m", "pip", f"--cache-dir={cache / 'pip'}", "install"),
-        *("--disable-pip-version-check", "--no-compile", "--progress-bar=off"),
+        *(*PIP, "install", "--disable-pip-version-check", "--progress-bar=off"),
+        *([f"--cache-dir={cache / 'pip'}"] if cache else []),
         *("--no-deps", "--require-hashes"),
     )
-    got = subprocess.run(
-        (*pip, "--quiet", f"--target={tool}", f"--requirement={UV_LOCK}"), check=False
-    )
-    if got.returncode == 0 and _uv(tool / "bin" / "uv", python, locked, cache / "uv") == 0:
-        return 0
+    with TemporaryDirectory(prefix="cluster-kit-") as folder:
+        got = (*pip, "--no-compile", "--quiet", f"--target={folder}", f"--requirement={UV_LOCK}")
+        uv = Path(folder, "bin", "uv")
+        if subprocess.run(got, check=False).returncode == 0 and _uv(uv, locked, cache, byte_code):
+            return 0
     print("uv did not install the packages: pip tries", file=sys.stderr)
-    return subprocess.run((*pip, f"--requirement={locked}"), check=False).returncode
+    compiles = () if byte_code else ("--no-compile",)
+    return subprocess.run((*pip, *compiles, f"--requirement={locked}"), check=False).returncode
 
 
-def _uv(uv: Path, python: Path, locked: Path, cache: Path) -> int:
+def _uv(uv: Path, locked: Path, cache: Path | None, byte_code: bool) -> bool:
+    """Whether uv installed the packages."""
     command = (
-        *(str(uv), "pip", "install", "--quiet", "--no-config", f"--python={python}"),
-        *("--link-mode=copy", "--index-strategy=unsafe-best-match"),
-        *(f"--cache-dir={cache}", "--no-deps", "--require-hashes", f"--requirement={locked}"),
+        *(str(uv), "pip", "install", "--quiet", "--no-config", f"--python={sys.executable}"),
+        "--index-strategy=unsafe-best-match",
+        *([f"--cache-dir={cache / 'uv'}", "--link-mode=copy"] if cache else []),
+        *(["--compile-bytecode"] if byte_code else []),
+        *("--no-deps", "--require-hashes", f"--requirement={locked}"),
     )
+    listing = subprocess.run(
+        (*PIP, "config", "list"), check=False, stdout=subprocess.PIPE, text=True
+    ).stdout
+    variables = environment(dict(os.environ), listing)
     try:
-        return subprocess.run(command, env=environment(dict(os.environ)), check=False).returncode
+        return subprocess.run(command, env=variables, check=False).returncode == 0
     except OSError:
-        return 1
+        return False
 
 
-def environment(given: dict[str, str]) -> dict[str, str]:
-    """The variables `given`, and those of uv that say what pip's configuration file says.
+def environment(given: dict[str, str], listing: str) -> dict[str, str]:
+    """The variables `given`, and those of uv that say what pip's configuration says.
 
-    `given` overrides the file, as pip's own variables do for pip.
+    Args:
+        given: these override the configuration.
+        listing: the output of `pip config list`.
     """
-    conf = configparser.RawConfigParser()
-    conf.read(given.get("PIP_CONFIG_FILE", os.devnull))
-    settings = dict(conf["global"]) if conf.has_section("global") else {}
+    settings: dict[str, str] = {}
+    for section in SECTIONS:
+        for line in listing.splitlines():
+            key, separator, value = line.partition("=")
+            if separator and key.rpartition(".")[0] == section:
+                settings[key.rpartition(".")[2]] = str(ast.literal_eval(value))
+    if "default-timeout" in settings:
+        settings.setdefault("timeout", settings["default-timeout"])
     named = {
         "index-url": "UV_DEFAULT_INDEX",
         "extra-index-url": "UV_INDEX",
@@ -66,10 +91,16 @@ def environment(given: dict[str, str]) -> dict[str, str]:
         "proxy": "ALL_PROXY",
     }
     said = {variable: settings[name] for name, variable in named.items() if settings.get(name)}
-    if "UV_FIND_LINKS" in said:
-        said["UV_FIND_LINKS"] = ",".join(said["UV_FIND_LINKS"].split())
+    for variable, separator in (("UV_INDEX", " "), ("UV_FIND_LINKS", ",")):
+        if variable in said:
+            said[variable] = separator.join(said[variable].split())
     return {**said, **given}
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(Path, sys.argv[1:])))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("locked", type=Path)
+    parser.add_argument("--cache", type=Path)
+    parser.add_argument("--compile", action="store_true")
+    asked = parser.parse_args()
+    sys.exit(main(asked.locked, asked.cache, byte_code=asked.compile))

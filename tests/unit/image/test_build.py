@@ -7,9 +7,11 @@ import ctypes
 import importlib.util
 import platform
 import shutil
+import socket
 import subprocess
 import sysconfig
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -58,13 +60,16 @@ def test_cusolver_lies_where_tensorflow_looks_for_cublas(tmp_path: Path) -> None
 
 
 class Installs:
-    """Stands for subprocess.run: keeps the commands, and answers with the given exit codes."""
+    """Stands for subprocess.run: keeps the commands that install, and answers with the given exit
+    codes; pip has no configuration."""
 
     def __init__(self, *codes: int) -> None:
         self.codes = list(codes)
         self.commands: list[tuple[str, ...]] = []
 
     def __call__(self, command: tuple[str, ...], **_: object) -> Any:
+        if "config" in command:
+            return subprocess.CompletedProcess(command, 0, stdout="")
         self.commands.append(command)
         return subprocess.CompletedProcess(command, self.codes.pop(0))
 
@@ -80,25 +85,37 @@ def test_uv_installs_the_packages_or_else_pip(
     install = build_time_script("install")
     ran = Installs(*codes)
     monkeypatch.setattr(install.subprocess, "run", ran)
-    assert install.main(Path("/venv"), Path("/locked.txt"), Path("/cache")) == codes[-1]
+    assert install.main(Path("/locked.txt"), Path("/cache"), byte_code=False) == codes[-1]
     assert not ran.codes
     assert ("pip", "uv")[ran.commands[-1][0].endswith("/uv")] == last
     assert "--requirement=/locked.txt" in ran.commands[-1]
     assert all("--require-hashes" in command for command in ran.commands)
 
 
-def test_uv_gets_what_pips_configuration_says(tmp_path: Path) -> None:
-    conf = tmp_path / "pip.conf"
+@pytest.mark.parametrize("byte_code", [True, False])
+def test_byte_code_is_made_only_if_asked_for(
+    monkeypatch: pytest.MonkeyPatch, byte_code: bool
+) -> None:
+    install = build_time_script("install")
+    ran = Installs(0, 2, 0)
+    monkeypatch.setattr(install.subprocess, "run", ran)
+    assert install.main(Path("/locked.txt"), None, byte_code=byte_code) == 0
+    _, uv, pip = ran.commands
+    assert ("--compile-bytecode" in uv, "--no-compile" not in pip) == (byte_code, byte_code)
+    assert not any("cache" in word for word in (*uv, *pip))
+
+
+def test_uv_gets_what_pips_configuration_says() -> None:
     listing = (
-        f"global.index-url='{ADDRESS}'\nglobal.proxy='http://proxy.example:3128'\n"
-        "global.extra-index-url='https://a.example https://b.example'\n"
+        f"global.index-url='https://other.example'\ninstall.index-url='{ADDRESS}'\n"
+        "global.proxy='http://proxy.example:3128'\nglobal.cert='/ca.pem'\nlist.format='json'\n"
+        "global.extra-index-url='\\nhttps://a.example\\nhttps://b.example'\n"
         "global.find-links='https://c.example https://d.example'\n"
-        "global.trusted-host='a.example'\nglobal.timeout='7'\nglobal.retries='2'\n"
+        "global.trusted-host='a.example'\n:env:.timeout='7'\nglobal.timeout='9'\n"
+        "global.retries='2'\n"
     )
-    conf.write_text(pip_access(listing, {"SSL_CERT_FILE": "/nowhere"}).conf)
-    given = {"PIP_CONFIG_FILE": str(conf), "UV_HTTP_RETRIES": "4"}
-    variables = build_time_script("install").environment(given)
-    assert variables == {
+    given = {"HOME": "/home/me", "UV_HTTP_RETRIES": "4"}
+    assert build_time_script("install").environment(given, listing) == {
         **given,
         "UV_DEFAULT_INDEX": ADDRESS,
         "UV_INDEX": "https://a.example https://b.example",
@@ -106,8 +123,25 @@ def test_uv_gets_what_pips_configuration_says(tmp_path: Path) -> None:
         "UV_INSECURE_HOST": "a.example",
         "UV_HTTP_TIMEOUT": "7",
         "ALL_PROXY": "http://proxy.example:3128",
-        **({"SSL_CERT_FILE": variables["SSL_CERT_FILE"]} if "SSL_CERT_FILE" in variables else {}),
+        "SSL_CERT_FILE": "/ca.pem",
     }
+
+
+def test_pip_is_unpacked_from_the_wheel_that_python_brings_along(tmp_path: Path) -> None:
+    script = build_time_script("bundled_pip")
+    if script.bundled_wheel() is None:
+        pytest.skip("this Python has no ensurepip")
+    script.main(tmp_path)
+    assert (tmp_path / "pip" / "__main__.py").is_file()
+
+
+def test_a_python_without_ensurepip_is_said_to_lack_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = build_time_script("bundled_pip")
+    monkeypatch.setattr(script, "bundled_wheel", lambda: None)
+    with pytest.raises(SystemExit, match="python3-venv"):
+        script.main(tmp_path)
 
 
 def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
@@ -121,7 +155,7 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
     ["recipe/Dockerfile", "recipe/Dockerfile.extra", ".dockerignore", "trainer/contract/endings.py",
      "recipe/slim.py", "recipe/extra.py", "recipe/locked-cpu.txt",
      "recipe/list_packages.py", "recipe/locked-digits.txt", "recipe/locked-uv.txt",
-     "recipe/install.py",
+     "recipe/install.py", "recipe/bundled_pip.py",
      "trainer/__main__.py", "trainer/programs/new.txt"],
 )  # fmt: skip
 def test_a_changed_input_changes_the_tag(source: Path, changed: str) -> None:
@@ -248,31 +282,99 @@ def test_a_base_is_made_only_from_the_hosts_own_suite() -> None:
     )
 
 
-@pytest.mark.parametrize(("python", "is_kept"), [("3 11", True), ("3 8", False)])
-def test_without_a_registry_a_base_is_made_from_the_hosts_system(
-    monkeypatch: pytest.MonkeyPatch, machine: Machine, python: str, is_kept: bool
-) -> None:
+@dataclass
+class Debian:
+    """A Debian host whose programs answer with these texts; those of a base image's archive write
+    it."""
+
+    python: str = "3 11"
+    fails: str = ""
+    commands: list[tuple[str, ...]] = field(default_factory=list)
+
+    def run(self, command: Sequence[str], **_: Any) -> Completed:
+        self.commands.append(tuple(command))
+        words = " ".join(command)
+        answers = {"apt-get": TARGETS, "apt-config": "", "docker run": f"{self.python}\n"}
+        output = next((text for name, text in answers.items() if words.startswith(name)), "")
+        failing = ("docker image inspect", "docker pull", self.fails or "docker pull")
+        if command[0] == "mmdebstrap":
+            Path(command[command.index("bookworm") + 1]).write_text("a root")
+        return Completed(tuple(command), int(words.startswith(failing)), output, "")
+
+    def all_of(self, *words: str) -> list[tuple[str, ...]]:
+        return [command for command in self.commands if command[: len(words)] == words]
+
+
+@pytest.fixture
+def debian(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Debian:
     release = {"ID": "debian", "VERSION_CODENAME": "bookworm"}
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: release)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    answers = {"apt-get": TARGETS, "apt-config": "", "docker run": f"{python}\n"}
-    commands: list[tuple[str, ...]] = []
+    host = Debian()
+    machine.starts(run=host.run)
+    return host
 
-    def run(command: Sequence[str], **_: Any) -> Completed:
-        commands.append(tuple(command))
-        words = " ".join(command)
-        output = next((text for name, text in answers.items() if words.startswith(name)), "")
-        is_absent = words.startswith(("docker image inspect", "docker pull"))
-        return Completed(tuple(command), int(is_absent), output, "")
 
-    machine.starts(run=run)
+@pytest.mark.parametrize(("python", "is_kept"), [("3 11", True), ("3 8", False)])
+def test_without_a_registry_a_base_is_made_from_the_hosts_system(
+    debian: Debian, machine: Machine, python: str, is_kept: bool
+) -> None:
+    debian.python = python
     tag = base_image.local_base_tag()
     with contextlib.nullcontext() if is_kept else pytest.raises(HostError, match=r"Python 3\.8"):
         assert base_image.choose_base(machine.host, lambda _: None) == tag
-    (made,) = (command for command in commands if command[0] == "mmdebstrap")
+    (made,) = debian.all_of("mmdebstrap")
     suite, _archive, *sources = made[made.index("bookworm") :]
     assert suite == "bookworm" and sources == list(base_image.sources_of("bookworm", TARGETS))
-    assert (("docker", "image", "rm", tag) in commands) == (not is_kept)
+    assert bool(debian.all_of("docker", "image", "rm", tag)) == (not is_kept)
+
+
+@pytest.mark.parametrize("fails", ["", "mmdebstrap", "apt-get indextargets", "docker import"])
+def test_a_base_is_made_before_an_engine_is_there_or_else_after_it(
+    debian: Debian, machine: Machine, fails: str
+) -> None:
+    debian.fails = fails
+    with base_image.ahead(machine.host, lambda _: None) as base:
+        base.make()
+        assert not debian.all_of("docker")
+        base.load()
+    tag = base_image.local_base_tag()
+    imported = [command[-1] for command in debian.all_of("docker", "import")]
+    assert imported == ([tag] if fails in ("", "docker import") else [])
+
+
+@pytest.mark.parametrize(
+    ("given", "is_wanted"),
+    [
+        ("nothing", True),
+        ("registry", False),
+        ("configuration", False),
+        ("CLUSTER_KIT_BASE", False),
+        ("HTTPS_PROXY", False),
+    ],
+)
+def test_a_base_is_made_ahead_only_if_none_can_be_pulled(
+    debian: Debian,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    given: str,
+    is_wanted: bool,
+) -> None:
+    for name in ("CLUSTER_KIT_BASE", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    if given.isupper():
+        monkeypatch.setenv(given, "https://there.example")
+    configuration = tmp_path / "daemon.json"
+    if given == "configuration":
+        configuration.write_text("{}")
+    monkeypatch.setattr(base_image, "ENGINE_CONFIGURATION", configuration)
+    with socket.create_server(("127.0.0.1", 0)) as registry:
+        monkeypatch.setattr(base_image, "REGISTRY", registry.getsockname())
+        if given != "registry":
+            registry.close()
+        with base_image.ahead(machine.host, lambda _: None) as base:
+            assert base.is_wanted() == is_wanted
 
 
 def test_apts_proxy_configuration_is_kept() -> None:

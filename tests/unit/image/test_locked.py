@@ -79,11 +79,14 @@ def text_of(part: str) -> str:
     return (RECIPE / f"locked-{part}.txt").read_text()
 
 
-def test_files_without_such_a_hash_are_refused() -> None:
+def test_the_image_installs_only_by_the_script_that_demands_hashes() -> None:
+    """`test_uv_installs_the_packages_or_else_pip` tests the script."""
     text = (RECIPE / "Dockerfile").read_text()
-    installs = re.findall(r"install (?:.|\\\n)*?-r (\S+)", text)
-    assert installs == ["/build/locked-digits.txt"]
-    assert text.count("--require-hashes") == len(installs)
+    assert re.findall(r"python /\w+/install\.py (\S+)", text) == [
+        "/mnt/locked.txt",
+        "/build/locked-digits.txt",
+    ]
+    assert not re.search(r"\b(pip|uv) install\b", text)
 
 
 def test_the_base_is_pulled_by_its_digest() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -131,10 +133,51 @@ def test_a_mirror_without_security_updates_does_not_stop_the_installation(
         return Completed(tuple(command), 100 if fails else 0, "", "no Release file")
 
     machine.starts(run=run)
-    engine_install._install(machine.host, output.append)
-    assert asked == ["update", "install"] if has_fixes else ["update", "update", "install"]
+    engine_install._update(machine.host, output.append)
+    assert asked == ["update"] if has_fixes else ["update", "update"]
     assert ("trixie-security" in sources.read_text()) == has_fixes
     assert bool(output) != has_fixes
+
+
+class MadeBeside:
+    """Ends only when the engine's packages are being installed, as they must not wait for it."""
+
+    packages = ("maker",)
+
+    def __init__(self, wanted: bool) -> None:
+        self.wanted = wanted
+        self.made = False
+        self.goes_on = threading.Event()
+
+    def is_wanted(self) -> bool:
+        return self.wanted
+
+    def make(self) -> None:
+        self.made = self.goes_on.wait(10)
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_something_is_made_beside_the_installation_and_ready_after_it(
+    monkeypatch: pytest.MonkeyPatch, machine: Machine, is_wanted: bool
+) -> None:
+    beside, commands = MadeBeside(is_wanted), list[tuple[str, ...]]()
+
+    def run(command: Sequence[str], **_: object) -> Completed:
+        commands.append(tuple(command))
+        if "docker.io" in command:
+            beside.goes_on.set()
+        return Completed(tuple(command), 0, "26.1", "")
+
+    monkeypatch.setattr(engine_install.shutil, "which", lambda _: None)
+    monkeypatch.setattr(engine_install, "_refuse_if_not_allowed", lambda: None)
+    monkeypatch.setattr(engine_install, "_os_release", lambda: {"ID": "debian"})
+    monkeypatch.setattr(engine_install, "_start", lambda _: None)
+    monkeypatch.setattr(engine_install.sys.stdin, "isatty", lambda: False)
+    machine.starts(run=run)
+    assert engine_install.ensure_engine(machine.host, print, lambda _: True, beside)
+    assert beside.made == is_wanted
+    installed = [command[-1] for command in commands if "install" in command]
+    assert installed == (["maker", "iptables"] if is_wanted else ["iptables"])
 
 
 @pytest.mark.parametrize(("version", "note"), [("26.1.5", True), ("28.0.1", False)])
