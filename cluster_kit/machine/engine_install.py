@@ -53,7 +53,7 @@ class Beside(Protocol):
         ...
 
     def make(self) -> None:
-        """Make it, in a thread of its own; raises nothing."""
+        """Make it; raises nothing that is not an interrupt."""
         ...
 
 
@@ -103,19 +103,41 @@ def ensure_engine(
     _refuse_if_not_allowed()
     if sys.stdin.isatty() and not ask("No Docker engine answers. Install and start one now?"):
         raise HostError("no Docker engine answers, and installing one was declined", _BY_HAND)
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        if not (shutil.which("dockerd") and compose_works(host)):
-            say("installing the Docker engine and Compose from the distribution's packages")
-            _update(host, say)
-            if beside is not None and beside.is_wanted():
-                _apt_install(host, *beside.packages)
-                pool.submit(beside.make)
-            _apt_install(host, *_packages(), "iptables")
-        if not engine_answers(host):
-            say("starting the Docker engine")
-            _start(host)
+    packages: tuple[str, ...] = ()
+    if not (shutil.which("dockerd") and compose_works(host)):
+        say("installing the Docker engine and Compose from the distribution's packages")
+        _update(host, say)
+        packages = (*_packages(), "iptables")
+    if packages and beside is not None and _can_be_made(host, beside):
+        # The engine in the thread: an interrupt ends what this one makes, and lets dpkg finish.
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            engine = pool.submit(_install_and_start, host, packages, say)
+            beside.make()
+        engine.result()
+    else:
+        _install_and_start(host, packages, say)
     say(_given(host))
     return True
+
+
+def _can_be_made(host: Host, beside: Beside) -> bool:
+    """Whether it is wanted, and its packages are there now; the engine does not depend on them."""
+    if not beside.is_wanted():
+        return False
+    try:
+        _apt_install(host, *beside.packages)
+    except EngineError:
+        return False
+    return True
+
+
+def _install_and_start(host: Host, packages: tuple[str, ...], say: Say) -> None:
+    """Raises EngineError."""
+    if packages:
+        _apt_install(host, *packages)
+    if not engine_answers(host):
+        say("starting the Docker engine")
+        _start(host)
 
 
 _BY_HAND = (

@@ -140,7 +140,7 @@ def test_a_mirror_without_security_updates_does_not_stop_the_installation(
 
 
 class MadeBeside:
-    """Ends only when the engine's packages are being installed, as they must not wait for it."""
+    """Ends only when the engine's packages are being installed: these must not wait for it."""
 
     packages = ("maker",)
 
@@ -156,9 +156,9 @@ class MadeBeside:
         self.made = self.goes_on.wait(10)
 
 
-@pytest.mark.parametrize("is_wanted", [True, False])
+@pytest.mark.parametrize(("is_wanted", "has_maker"), [(True, True), (True, False), (False, True)])
 def test_something_is_made_beside_the_installation_and_ready_after_it(
-    monkeypatch: pytest.MonkeyPatch, machine: Machine, is_wanted: bool
+    monkeypatch: pytest.MonkeyPatch, machine: Machine, is_wanted: bool, has_maker: bool
 ) -> None:
     beside, commands = MadeBeside(is_wanted), list[tuple[str, ...]]()
 
@@ -166,7 +166,8 @@ def test_something_is_made_beside_the_installation_and_ready_after_it(
         commands.append(tuple(command))
         if "docker.io" in command:
             beside.goes_on.set()
-        return Completed(tuple(command), 0, "26.1", "")
+        fails = command[-1] == "maker" and not has_maker
+        return Completed(tuple(command), int(fails), "26.1", "")
 
     monkeypatch.setattr(engine_install.shutil, "which", lambda _: None)
     monkeypatch.setattr(engine_install, "_refuse_if_not_allowed", lambda: None)
@@ -175,7 +176,7 @@ def test_something_is_made_beside_the_installation_and_ready_after_it(
     monkeypatch.setattr(engine_install.sys.stdin, "isatty", lambda: False)
     machine.starts(run=run)
     assert engine_install.ensure_engine(machine.host, print, lambda _: True, beside)
-    assert beside.made == is_wanted
+    assert beside.made == (is_wanted and has_maker)
     installed = [command[-1] for command in commands if "install" in command]
     assert installed == (["maker", "iptables"] if is_wanted else ["iptables"])
 

@@ -45,19 +45,24 @@ def clouds(random: np.random.Generator, cells: int) -> np.ndarray:
 def ramp(random: np.random.Generator) -> np.ndarray:
     """Returns [SIDE, SIDE] that rises from 0 to 1 in a random direction."""
     angle = random.uniform(0, 2 * math.pi)
-    y, x = np.mgrid[0:SIDE, 0:SIDE] / (SIDE - 1)
-    slope = math.cos(angle) * x + math.sin(angle) * y
+    steps = np.arange(SIDE) / (SIDE - 1)
+    slope = math.cos(angle) * steps + math.sin(angle) * steps[:, np.newaxis]
     return (slope - slope.min()) / (slope.max() - slope.min())
 
 
-def clutter(pixels: np.ndarray, random: np.random.Generator, count: int) -> np.ndarray:
+def clutter(pixels: np.ndarray, random: np.random.Generator, count: int) -> None:
     """Draw `count` strokes, rings, boxes and dots over the pixels, half transparent to opaque."""
     for _ in range(count):
         mask = Image.new("L", (SIDE * FINE, SIDE * FINE))
         draw_shape(ImageDraw.Draw(mask), random)
-        cover = np.asarray(mask.resize((SIDE, SIDE), Image.Resampling.BOX), np.float32) / 255
-        pixels = covered(pixels, cover * random.uniform(0.4, 0.9), random.uniform(0, 255, 3))
-    return pixels
+        opacity, colour = random.uniform(0.4, 0.9), random.uniform(0, 255, 3)
+        if (drawn := mask.getbbox()) is None:  # all of it lies outside
+            continue
+        left, top = drawn[0] // FINE, drawn[1] // FINE
+        right, bottom = -(-drawn[2] // FINE), -(-drawn[3] // FINE)
+        part = mask.crop((left * FINE, top * FINE, right * FINE, bottom * FINE))
+        part = part.resize((right - left, bottom - top), Image.Resampling.BOX)
+        cover(pixels, (top, left), np.asarray(part, np.float32) / 255 * opacity, colour)
 
 
 def draw_shape(draw: ImageDraw.ImageDraw, random: np.random.Generator) -> None:
@@ -84,21 +89,22 @@ def draw_shape(draw: ImageDraw.ImageDraw, random: np.random.Generator) -> None:
             draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=255)
 
 
-def covered(pixels: np.ndarray, cover: np.ndarray, colour: np.ndarray) -> np.ndarray:
-    """Returns the pixels, blended with one colour [3] by `cover` [SIDE, SIDE] in 0…1."""
-    rows, columns = np.flatnonzero(cover.any(1)), np.flatnonzero(cover.any(0))
-    blended = pixels.copy()
-    if rows.size:  # most of the scene is not covered, and stays
-        inside = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        part = cover[inside][..., np.newaxis]
-        blended[inside] = pixels[inside] * (1 - part) + colour * part
-    return blended
+def cover(
+    pixels: np.ndarray, corner: tuple[int, int], share: np.ndarray, colour: np.ndarray
+) -> None:
+    """Blend pixels with one colour [3] by `share` [height, width] in 0…1, whose first pixel lies at
+    `corner` (y, x)."""
+    (top, left), (height, width) = corner, share.shape
+    below = pixels[top : top + height, left : left + width]
+    share = share[..., np.newaxis]
+    below[...] = below * (1 - share) + colour * share
 
 
 def grained(pixels: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Return uint8 pixels with camera noise."""
-    noise = random.normal(0, random.uniform(1, 6), pixels.shape)
-    return np.clip(pixels + noise, 0, 255).astype(np.uint8)
+    noisy = random.normal(0, random.uniform(1, 6), pixels.shape)
+    noisy += pixels
+    return np.clip(noisy, 0, 255, out=noisy).astype(np.uint8)
 
 
 def jpeg(pixels: np.ndarray, quality: int) -> bytes:
@@ -143,25 +149,25 @@ class Scene:
 def scene(random: np.random.Generator, stock: Iterator[tuple[str, np.ndarray]]) -> Scene:
     """Returns a scene with one to five of the next digits of `stock` (name, ink [8, 8])."""
     pixels = background(random)
-    pixels = clutter(pixels, random, int(random.integers(2, 8)))
+    clutter(pixels, random, int(random.integers(2, 8)))
     placed: list[Placed] = []
     for _ in range(int(random.integers(1, MOST_DIGITS + 1))):
         name, ink = next(stock)
         position = free_position(ink, random, placed)
         if position is None:
             continue
-        cover, sides = position
-        pixels = written(pixels, cover, sides, placed, random)
+        glyph, sides = position
+        write(pixels, glyph, sides, placed, random)
         placed.append(Placed(name, sides))
     if random.random() < 0.3:
-        pixels = clutter(pixels, random, 1)
+        clutter(pixels, random, 1)
     return Scene(grained(pixels, random), tuple(placed))
 
 
 def free_position(
     ink: np.ndarray, random: np.random.Generator, placed: list[Placed]
 ) -> tuple[np.ndarray, Sides] | None:
-    """Returns (cover [SIDE, SIDE], its box) of the digit at a position that is free enough.
+    """Returns (cover in 0…1, its box) of the digit at a position that is free enough.
 
     Returns None if twenty attempts with random positions and sizes found none.
     """
@@ -172,9 +178,7 @@ def free_position(
         left = int(random.integers(0, SIDE - width + 1))
         sides = (top, left, top + height, left + width)
         if all(hidden(sides, other.sides) <= MOST_HIDDEN for other in placed):
-            cover = np.zeros((SIDE, SIDE), np.float32)
-            cover[top : top + height, left : left + width] = glyph
-            return cover, sides
+            return glyph, sides
     return None
 
 
@@ -184,7 +188,9 @@ def enlarged(ink: np.ndarray, random: np.random.Generator) -> np.ndarray:
     # Small sizes are more likely, since most objects in pictures are small.
     height = SHORTEST + (TALLEST - SHORTEST) * random.uniform(0, 1) ** 1.3
     width = height * random.uniform(0.75, 1.0)
-    image = Image.fromarray(np.pad(ink, 1).astype(np.float32))
+    framed = np.zeros((10, 10), np.float32)
+    framed[1:-1, 1:-1] = ink
+    image = Image.fromarray(framed)
     size = (round(width * 10 / 8), round(height * 10 / 8))
     image = image.resize(size, Image.Resampling.BICUBIC)
     image = image.rotate(random.uniform(-TURN, TURN), Image.Resampling.BICUBIC, expand=True)
@@ -203,24 +209,23 @@ def hidden(one: Sides, other: Sides) -> float:
     return max(height, 0) * max(width, 0) / smaller
 
 
-def written(
+def write(
     pixels: np.ndarray,
-    cover: np.ndarray,
+    glyph: np.ndarray,
     sides: Sides,
     placed: list[Placed],
     random: np.random.Generator,
-) -> np.ndarray:
+) -> None:
     """Draw the digit in a colour that stands out; some digits are on a card, which hides no other
     digit."""
     top, left, bottom, right = sides
     edge = int(random.integers(2, 7))
     card = (max(top - edge, 0), max(left - edge, 0), bottom + edge, right + edge)
     if random.random() < 0.25 and not any(hidden(card, other.sides) for other in placed):
-        spread = np.zeros((SIDE, SIDE), np.float32)
-        spread[card[0] : card[2], card[1] : card[3]] = 0.9
-        pixels = covered(pixels, spread, random.uniform(0, 255, 3))
+        size = (min(card[2], SIDE) - card[0], min(card[3], SIDE) - card[1])
+        cover(pixels, card[:2], np.full(size, 0.9, np.float32), random.uniform(0, 255, 3))
     ground = pixels[top:bottom, left:right].mean((0, 1)) @ LUMINANCE
-    return covered(pixels, cover, ink_on(float(ground), random))
+    cover(pixels, (top, left), glyph, ink_on(float(ground), random))
 
 
 def ink_on(ground: float, random: np.random.Generator) -> np.ndarray:
