@@ -55,6 +55,7 @@ LOADED_BASE = REGISTRY_BASE.partition("@")[0]
 REGISTRY = ("registry-1.docker.io", 443)
 """The host and port of the registry that has it."""
 REGISTRY_ANSWER_S = 5.0
+ENGINE_CONFIGURATION = Path("/etc/docker/daemon.json")
 PULL_TIMEOUT_S = 90.0  # an engine without a registry fails in well under a second
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6")
 OLDEST_PYTHON = (3, 11)
@@ -139,17 +140,17 @@ class Ahead:
     def is_wanted(self) -> bool:
         """Whether a base image will have to be made here, as far as can be said without an
         engine: it may have a mirror or a proxy of its own."""
-        if os.environ.get("CLUSTER_KIT_BASE") or _host_system() is None:
-            return False
-        if ENGINE_CONFIGURATION.exists() or _has_proxy(os.environ) or _registry_answers():
-            return False
-        self.say(
-            "no registry answers: meanwhile, a base image is made from this host's package mirror"
+        return not (
+            os.environ.get("CLUSTER_KIT_BASE")
+            or _host_system() is None
+            or ENGINE_CONFIGURATION.exists()
+            or _has_proxy(os.environ)
+            or _registry_answers()
         )
-        return True
 
     def make(self) -> None:
         """Write the archive; if that fails, `choose_base` tries again and says why."""
+        self.say("no registry answers: a base image is made meanwhile, from the same mirror")
         with suppress(HostError, EngineError):
             _write_archive(self.host, self.archive)
 
@@ -158,9 +159,6 @@ class Ahead:
         if self.archive.exists():
             with suppress(HostError, EngineError):
                 _import(self.host, self.archive, local_base_tag())
-
-
-ENGINE_CONFIGURATION = Path("/etc/docker/daemon.json")
 
 
 @contextmanager

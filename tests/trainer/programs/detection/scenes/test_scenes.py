@@ -59,10 +59,17 @@ def test_digits_are_inside_have_a_sensible_size_and_hardly_overlap() -> None:
 def test_a_box_is_tight_around_the_ink() -> None:
     random = np.random.default_rng(4)
     for _ in range(20):
-        cover, (top, left, bottom, right) = scenes.free_position(RING, random, [])
-        inked = np.argwhere(cover >= scenes.INKED)
-        assert inked.min(0).tolist() == [top, left]
-        assert (inked.max(0) + 1).tolist() == [bottom, right]
+        glyph, (top, left, bottom, right) = scenes.free_position(RING, random, [])
+        inked = np.argwhere(glyph >= scenes.INKED)
+        assert inked.min(0).tolist() == [0, 0]
+        assert (inked.max(0) + 1).tolist() == list(glyph.shape) == [bottom - top, right - left]
+
+
+def test_only_what_is_covered_is_blended() -> None:
+    pixels = np.full((scenes.SIDE, scenes.SIDE, 3), 100, np.float32)
+    scenes.cover(pixels, (2, 3), np.array([[0.5, 0.0], [0.0, 1.0]], np.float32), np.full(3, 200.0))
+    assert np.argwhere(pixels[..., 0] != 100).tolist() == [[2, 3], [3, 4]]
+    assert pixels[2, 3].tolist() == [150] * 3 and pixels[3, 4].tolist() == [200] * 3
 
 
 def test_ink_contrasts_with_any_background() -> None:
