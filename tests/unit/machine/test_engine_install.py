@@ -134,7 +134,7 @@ def test_a_mirror_without_security_updates_does_not_stop_the_installation(
 
     machine.starts(run=run)
     engine_install._update(machine.host, output.append)
-    assert asked == ["update"] if has_fixes else ["update", "update"]
+    assert asked == (["update"] if has_fixes else ["update", "update"])
     assert ("trixie-security" in sources.read_text()) == has_fixes
     assert bool(output) != has_fixes
 
