@@ -6,7 +6,7 @@ PYTHON    ?= python3
 KIT       := .venv/bin/cluster-kit
 DEV       := .venv/.dev
 RECIPE    := images/trainer/recipe
-LOCKED    := .venv/bin/python $(RECIPE)/install.py
+LOCKED    := PYTHONPATH=.venv/installers .venv/bin/python $(RECIPE)/install.py
 OWN       := .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 ENGINE    ?= auto
 # Processes of tests: for those with containers, each of which keeps a core busy or two, and for the others,
@@ -170,9 +170,10 @@ $(KIT): pyproject.toml requirements.lock
 	    && apt-get update -q >/dev/null && apt-get install -y -q python3-venv >/dev/null; } \
 	  || { echo "no venv module: install it (apt-get install python3-venv)"; exit 3; }
 	@$(PYTHON) -m venv --without-pip .venv || { echo "no environment in .venv: remove what is there (rm -r .venv)"; exit 3; }
-	@{ $(PYTHON) $(RECIPE)/bundled_pip.py .venv/pip && PYTHONPATH=.venv/pip PYTHONDONTWRITEBYTECODE= $(LOCKED) --compile requirements.lock && $(OWN); } \
+	@{ .venv/bin/python $(RECIPE)/installers.py .venv/installers $(RECIPE)/locked-uv.txt \
+	    && PYTHONDONTWRITEBYTECODE= $(LOCKED) --compile requirements.lock && $(OWN); } \
 	  2>.venv/pip.log || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
-	@rm -r .venv/pip && touch $(KIT)
+	@touch $(KIT)
 
 # What only tests, checks and benchmarks need: half a GB, of which they compile what they import.
 $(DEV): $(KIT) requirements-dev.lock

@@ -378,7 +378,7 @@ def _run_pip(host: Host, cluster: Cluster, say: Say) -> None:
     ):
         context = Path(folder)
         (context / "requirements.txt").write_text(cluster.requirements, encoding="utf-8")
-        for script in ("bundled_pip.py", "extra.py"):
+        for script in ("installers.py", "extra.py"):
             shutil.copy(SOURCE / "recipe" / script, context)
         arguments = {"BASE": base, "TRAINER": cluster.image.rpartition(EXTRA)[0]}
         arguments["REQUIREMENTS"] = digest(cluster.requirements)

@@ -3,9 +3,9 @@
     install.py LOCKED [--cache FOLDER] [--compile]
 
 Images and a clone's .venv are made with it. LOCKED has hashes: a file with another hash is refused,
-wherever it comes from. uv takes a third of pip's time for TensorFlow (8 s of CPU instead of 21 s),
-and is fetched unless this Python finds it as a module; pip is always one. Index, proxy and
-certificate are those of pip's configuration; uv does not read it by itself.
+wherever it comes from. Both are modules that this Python finds (see installers.py); uv takes a third
+of pip's time for TensorFlow (8 s of CPU instead of 21 s). Index, proxy and certificate are those of
+pip's configuration; uv does not read it by itself.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-UV_LOCK = Path(__file__).with_name("locked-uv.txt")
 PIP = (sys.executable, "-m", "pip")
 SECTIONS = ("global", "install", ":env:")
 """Those of pip's configuration that say how it installs; a later one overrides an earlier one."""
@@ -37,22 +35,14 @@ def main(locked: Path, cache: Path | None, *, byte_code: bool) -> int:
         *([f"--cache-dir={cache / 'pip'}"] if cache else []),
         *("--no-deps", "--require-hashes"),
     )
-    with TemporaryDirectory(prefix="cluster-kit-") as folder:
-        fetch = (*pip, "--no-compile", "--quiet", f"--target={folder}", f"--requirement={UV_LOCK}")
-        there = find_spec("uv") or (UV_LOCK.exists() and _succeeds(fetch))
-        if there and _uv(folder, locked, cache, byte_code):
-            return 0
+    if find_spec("uv") and _uv_installs(locked, cache, byte_code):
+        return 0
     print("uv did not install the packages: pip tries", file=sys.stderr)
     compiles = () if byte_code else ("--no-compile",)
     return subprocess.run((*pip, *compiles, f"--requirement={locked}"), check=False).returncode
 
 
-def _succeeds(command: tuple[str, ...]) -> bool:
-    return subprocess.run(command, check=False).returncode == 0
-
-
-def _uv(folder: str, locked: Path, cache: Path | None, byte_code: bool) -> bool:
-    """Whether uv installed the packages; `folder` has its module, if this Python lacks it."""
+def _uv_installs(locked: Path, cache: Path | None, byte_code: bool) -> bool:
     command = (
         *(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config"),
         f"--python={sys.executable}",
@@ -65,9 +55,7 @@ def _uv(folder: str, locked: Path, cache: Path | None, byte_code: bool) -> bool:
         (*PIP, "config", "list"), check=False, stdout=subprocess.PIPE, text=True
     ).stdout
     variables = environment(dict(os.environ), listing)
-    modules = os.pathsep.join(filter(None, [folder, variables.get("PYTHONPATH")]))
-    done = subprocess.run(command, env={**variables, "PYTHONPATH": modules}, check=False)
-    return done.returncode == 0
+    return subprocess.run(command, env=variables, check=False).returncode == 0
 
 
 def environment(given: dict[str, str], listing: str) -> dict[str, str]:

@@ -75,17 +75,17 @@ class Installs:
 
 
 @pytest.mark.parametrize(
-    ("codes", "last"),
-    [((0, 0), "uv"), ((0, 2, 0), "pip"), ((1, 0), "pip"), ((0, 2, 1), "pip")],
+    ("has_uv", "codes", "last"),
+    [(True, (0,), "uv"), (True, (2, 0), "pip"), (False, (0,), "pip"), (True, (2, 1), "pip")],
     ids=["uv", "uv fails", "no uv", "both fail"],
 )
 def test_uv_installs_the_packages_or_else_pip(
-    monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...], last: str
+    monkeypatch: pytest.MonkeyPatch, has_uv: bool, codes: tuple[int, ...], last: str
 ) -> None:
     install = build_time_script("install")
     ran = Installs(*codes)
     monkeypatch.setattr(install.subprocess, "run", ran)
-    monkeypatch.setattr(install, "find_spec", lambda _: None)
+    monkeypatch.setattr(install, "find_spec", lambda _: has_uv or None)
     assert install.main(Path("/locked.txt"), Path("/cache"), byte_code=False) == codes[-1]
     assert not ran.codes
     assert ("uv" if "uv" in ran.commands[-1] else "pip") == last
@@ -100,7 +100,7 @@ def test_byte_code_is_made_only_if_asked_for(
     install = build_time_script("install")
     ran = Installs(2, 0)
     monkeypatch.setattr(install.subprocess, "run", ran)
-    monkeypatch.setattr(install, "find_spec", lambda _: "found: it is not fetched")
+    monkeypatch.setattr(install, "find_spec", lambda _: "found")
     assert install.main(Path("/locked.txt"), None, byte_code=byte_code) == 0
     uv, pip = ran.commands
     assert ("--compile-bytecode" in uv, "--no-compile" not in pip) == (byte_code, byte_code)
@@ -130,17 +130,37 @@ def test_uv_gets_what_pips_configuration_says() -> None:
 
 
 def test_pip_is_unpacked_from_the_wheel_that_python_brings_along(tmp_path: Path) -> None:
-    script = build_time_script("bundled_pip")
+    script = build_time_script("installers")
     if script.bundled_wheel() is None:
         pytest.skip("this Python has no ensurepip")
     script.main(tmp_path)
     assert (tmp_path / "pip" / "__main__.py").is_file()
 
 
+@pytest.mark.parametrize(("code", "said"), [(0, ""), (1, "locked-uv.txt cannot be had: pip takes")])
+def test_other_installers_are_fetched_with_their_hashes_or_said_to_be_missing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    code: int,
+    said: str,
+) -> None:
+    script = build_time_script("installers")
+    if script.bundled_wheel() is None:
+        pytest.skip("this Python has no ensurepip")
+    ran = Installs(code)
+    monkeypatch.setattr(script.subprocess, "run", ran)
+    script.main(tmp_path, Path("/build/locked-uv.txt"))
+    (command,) = ran.commands
+    assert "--require-hashes" in command and f"--target={tmp_path}" in command
+    error = capsys.readouterr().err
+    assert said in error and bool(said) == bool(error)
+
+
 def test_a_python_without_ensurepip_is_said_to_lack_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = build_time_script("bundled_pip")
+    script = build_time_script("installers")
     monkeypatch.setattr(script, "bundled_wheel", lambda: None)
     with pytest.raises(SystemExit, match="python3-venv"):
         script.main(tmp_path)
@@ -157,7 +177,7 @@ def test_the_tag_is_stable_and_names_the_variant(source: Path) -> None:
     ["recipe/Dockerfile", "recipe/Dockerfile.extra", ".dockerignore", "trainer/contract/endings.py",
      "recipe/slim.py", "recipe/extra.py", "recipe/locked-cpu.txt",
      "recipe/list_packages.py", "recipe/locked-digits.txt", "recipe/locked-uv.txt",
-     "recipe/install.py", "recipe/bundled_pip.py",
+     "recipe/install.py", "recipe/installers.py",
      "trainer/__main__.py", "trainer/programs/new.txt"],
 )  # fmt: skip
 def test_a_changed_input_changes_the_tag(source: Path, changed: str) -> None:

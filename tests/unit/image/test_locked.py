@@ -79,14 +79,15 @@ def text_of(part: str) -> str:
     return (RECIPE / f"locked-{part}.txt").read_text()
 
 
-def test_the_image_installs_only_by_the_script_that_demands_hashes() -> None:
-    """`test_uv_installs_the_packages_or_else_pip` tests the script."""
+def test_the_image_installs_only_by_scripts_that_demand_hashes() -> None:
+    """`test_build` tests the scripts."""
     text = (RECIPE / "Dockerfile").read_text()
     assert re.findall(r"python /\w+/install\.py (\S+)", text) == [
         "/mnt/locked.txt",
         "/build/locked-digits.txt",
     ]
-    assert text.count("--require-hashes") == len(re.findall(r"\b(?:pip|uv) install\b", text)) == 1
+    assert re.findall(r"python3 /\w+/installers\.py \S+ (\S+)", text) == ["/build/locked-uv.txt"]
+    assert not re.findall(r"\b(?:pip|uv) (?:pip )?install\b", text)
 
 
 def test_the_base_is_pulled_by_its_digest() -> None:

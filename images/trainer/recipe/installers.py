@@ -1,0 +1,50 @@
+"""Put installers of packages into a folder, for `PYTHONPATH=FOLDER python -m pip`.
+
+    installers.py FOLDER [LOCKED]
+
+One is the pip that this Python brings along: `python -m venv` would install it, which takes 6 s.
+LOCKED names others with their hashes, such as uv. Without them install.py uses pip.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def bundled_wheel() -> Path | None:
+    """The wheel from which `ensurepip` installs pip; None if this Python has none."""
+    ensurepip = find_spec("ensurepip")
+    places = ensurepip.submodule_search_locations or [] if ensurepip else []
+    # Distributions keep it in a folder of their own, which they say in this variable.
+    folders = [sysconfig.get_config_var("WHEEL_PKG_DIR"), *(f"{at}/_bundled" for at in places)]
+    wheels = [wheel for folder in folders if folder for wheel in Path(folder).glob("pip-*.whl")]
+    return wheels[0] if wheels else None
+
+
+def main(folder: Path, locked: Path | None = None) -> None:
+    """Ends the process with a message if there is no pip; says it if another cannot be had."""
+    wheel = bundled_wheel()
+    if wheel is None:
+        sys.exit("this Python brings no pip along: install ensurepip (Debian: python3-venv)")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    if locked and subprocess.run(
+        (
+            *(sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"),
+            *("--no-compile", "--no-deps", "--require-hashes", "--root-user-action=ignore"),
+            *(f"--target={folder}", f"--requirement={locked}"),
+        ),
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    ).returncode:
+        print(f"{locked.name} cannot be had: pip takes its place", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
