@@ -103,9 +103,8 @@ def _values(one: Any) -> Any:
             return kind.split("|")
         assert kind in completion.KINDS, f"{one.name}: {kind}"
         return kind
-    described = one.type_descriptor
-    assert not described.is_file, f"{one.name}: completion proposes no files"
-    return list(map(str, described.choices or ())) if described.is_choice else []
+    assert one.type.name != "filename", f"{one.name}: completion proposes no files"
+    return list(map(str, getattr(one.type, "choices", ())))
 
 
 def _plain(markup: str) -> str:

@@ -250,7 +250,7 @@ class Verbs(Group):
         option = next(parameter for parameter in self.params if parameter.name == "verbose")
         _accept_below(command, option)
         takes_option = any("--name" in parameter.opts for parameter in command.params)
-        arguments = [one.name for one in command.params if isinstance(one, TyperArgument)]
+        arguments = [str(one.name) for one in command.params if isinstance(one, TyperArgument)]
         return name, command, name_where_expected(words, arguments, takes_option=takes_option)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -11,8 +11,9 @@ import contextlib
 import json
 import math
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -109,6 +110,9 @@ FOLDER = "progress"
 SUFFIX = ".jsonl"
 NEWEST = 8 * 1024
 """The number of bytes at the end of a usage file that has at least its last two lines."""
+USAGE_LINES, STEP_LINES = 3, 20
+"""The number of successive reports that tell what a task does now: a rate needs two that are not
+too close together; a program and the kit may both report a task's steps."""
 USAGE = ".usage"
 """The suffix of the files in which tasks write their usage."""
 LONGEST_LINE = 1 << 20
@@ -204,6 +208,7 @@ class ProgressReader:
         tasks: names of the run's tasks; without them, any valid task name is accepted.
         began: Unix time at which the run began, if it is not `since`.
         sidecars: names of its sidecars, which can be to blame for an end.
+        newest: of successive reports of steps or usage, only so many are returned; None for all.
     """
 
     def __init__(
@@ -215,8 +220,10 @@ class ProgressReader:
         tasks: Collection[str] | None = None,
         began: float = 0.0,
         sidecars: Collection[str] = (),
+        newest: int | None = None,
     ) -> None:
         self.left_out = 0
+        self._newest = newest
         self._began = began or since
         self._output = output
         self._since = since
@@ -273,7 +280,8 @@ class ProgressReader:
             # time.
             latest = about.st_ctime + AHEAD_S
             task = name.removesuffix(self._suffix)
-            for line in self._lines(file, name, about.st_size, latest):
+            lines = self._lines(file, name, about.st_size, latest)
+            for line in lines if self._newest is None else _unreplaced(lines, self._newest):
                 entry = parsed(task, line, self._tasks, self._sidecars)
                 if entry is None or entry.time > latest:
                     self.left_out += 1
@@ -362,6 +370,24 @@ class ProgressReader:
         return of_all and self._weights[task] + heavy <= WEIGHT + more
 
 
+_REPORT = re.compile(rb'\{"time": [\d.]+, "event": "(step|worked|usage)"')
+"""The begin of a line of which a task writes one each second, as the kit writes it."""
+
+
+def _unreplaced(lines: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """The lines without reports that later ones replace: of those that follow one another without
+    another event in between, the last `most` of each kind are left."""
+    last: dict[bytes, deque[tuple[int, bytes]]] = {}
+    for numbered in enumerate(lines):
+        if report := _REPORT.match(numbered[1]):
+            last.setdefault(report[1], deque(maxlen=most)).append(numbered)
+            continue
+        yield from (line for _, line in sorted(chain(*last.values())))
+        last.clear()
+        yield numbered[1]
+    yield from (line for _, line in sorted(chain(*last.values())))
+
+
 def _thinned(entries: Iterator[Entry]) -> Iterator[Entry]:
     """At most AT_ONCE of each event, at equal distances, including the first and the last."""
     if (first := next(entries, None)) is None:
@@ -417,21 +443,22 @@ def _files(output: Path, suffix: str) -> list[Found]:
 def entries_of(containers: Sequence[Container]) -> list[Entry]:
     """The entries of a cluster's tasks since its containers were created, oldest first.
 
-    [] if their output directory cannot be read. Older entries, of the run that `--resume`
-    continues, are left out.
+    [] if their output directory cannot be read. Left out are those of the run that `--resume`
+    continues, and reports of steps that later ones replace: a task writes one each second.
     """
-    return _entries_of(containers, SUFFIX)
+    return _entries_of(containers, SUFFIX, STEP_LINES)
 
 
 def newest_usage_of(containers: Sequence[Container]) -> list[Entry]:
     """The newest entries of a cluster's usage files, oldest first; [] as for `entries_of`."""
-    return _entries_of(containers, USAGE, NEWEST)
+    return _entries_of(containers, USAGE, USAGE_LINES, NEWEST)
 
 
 def _entries_of(
-    containers: Sequence[Container], suffix: str, newest: int | None = None
+    containers: Sequence[Container], suffix: str, newest: int, size: int | None = None
 ) -> list[Entry]:
-    """The entries of the files with this suffix; only those in the last `newest` bytes of each."""
+    """The entries of the files with this suffix, `newest` as for `ProgressReader`; of each file
+    only the last `size` bytes are read."""
     if not containers or not containers[0].output:
         return []
     since = min(container.created for container in containers)
@@ -439,9 +466,9 @@ def _entries_of(
     secrets = {value for container in containers for value in container.secrets}
     output = Path(containers[0].output)
     older: dict[str, int] = {}
-    if newest is not None:
-        older = {name: max(size - newest, 0) for name, size in _sizes(output, suffix).items()}
-    entries = ProgressReader(output, since, older, suffix, tasks).poll()
+    if size is not None:
+        older = {name: max(whole - size, 0) for name, whole in _sizes(output, suffix).items()}
+    entries = ProgressReader(output, since, older, suffix, tasks, newest=newest).poll()
     mask = masker(secrets)
     return [without_values(entry, mask) for entry in entries] if secrets else entries
 

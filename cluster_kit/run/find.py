@@ -96,15 +96,16 @@ def _started_elsewhere(
     newest = newest_run_directory(workspace.runs(name)) if name else None
     if newest is None:
         return None
-    from cluster_kit.run.run_directory import read_record  # see `_name_in`
+    from cluster_kit.run.run_directory import read_record, recorded_platform  # see `_name_in`
 
+    platform = recorded_platform(newest)
+    if platform is None or platform_of(platform).by_docker or chosen not in (None, platform):
+        return None
     try:
         record = read_record(newest)
     except UsageError:
         return None
-    if record is None or platform_of(record.cluster.engine).by_docker:
-        return None
-    if chosen not in (None, record.cluster.engine):
+    if record is None:
         return None
     from cluster_kit.run.outcome import read_outcome
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cluster_kit.errors import EngineError, HostError, UsageError
 from cluster_kit.host import Moment
+from cluster_kit.platform_table import PLATFORMS
 from cluster_kit.platforms.engine import Container, Engine, Event
 from cluster_kit.platforms.platform import platform_of
 from cluster_kit.resolved import Cluster
@@ -58,7 +59,8 @@ class Record:
 
 @cache
 def _records() -> TypeAdapter[Record]:
-    """Created at its first use, since this takes 10 ms, and few commands read a record."""
+    """Created at its first use: with pydantic's import this is a quarter of the time of `status`,
+    and few commands read a record."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(Record)
@@ -89,6 +91,18 @@ def read_record(run: RunDirectory) -> Record | None:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise _unreadable(run, f"{where}: {first['msg']} (another version of the kit?)") from None
+
+
+def recorded_platform(run: RunDirectory) -> str | None:
+    """The name of the platform in a run's record; None if there is no record of this kit's.
+
+    It is for commands that need no more of the record.
+    """
+    try:
+        name = json.loads(run.record.read_bytes())["cluster"]["engine"]
+        return name if name in PLATFORMS else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def _in_this_form(text: bytes) -> bytes:

@@ -3,9 +3,9 @@
     install.py LOCKED [--cache FOLDER] [--compile]
 
 Images and a clone's .venv are made with it. LOCKED has hashes: a file with another hash is refused,
-wherever it comes from. Both are modules that this Python finds (see installers.py); uv takes a third
-of pip's time for TensorFlow (8 s of CPU instead of 21 s). Index, proxy and certificate are those of
-pip's configuration; uv does not read it by itself.
+wherever it comes from. Both are modules that this Python finds (see installers.py); uv takes a
+third of pip's time for TensorFlow (8 s of CPU instead of 21 s). Index, proxy and certificate are
+those of pip's configuration; uv does not read it by itself.
 """
 
 from __future__ import annotations

@@ -34,15 +34,15 @@ def main(folder: Path, locked: Path | None = None) -> None:
         sys.exit("this Python brings no pip along: install ensurepip (Debian: python3-venv)")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
-    if locked and subprocess.run(
-        (
-            *(sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"),
-            *("--no-compile", "--no-deps", "--require-hashes", "--root-user-action=ignore"),
-            *(f"--target={folder}", f"--requirement={locked}"),
-        ),
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-    ).returncode:
+    if locked is None:
+        return
+    command = (
+        *(sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"),
+        *("--no-compile", "--no-deps", "--require-hashes", "--root-user-action=ignore"),
+        *(f"--target={folder}", f"--requirement={locked}"),
+    )
+    fetched = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": str(folder)})
+    if fetched.returncode != 0:
         print(f"{locked.name} cannot be had: pip takes its place", file=sys.stderr)
 
 

@@ -26,11 +26,13 @@ from cluster_kit.observe.progress import (
     WEIGHT_PER_S,
     Entry,
     ProgressReader,
+    entries_of,
     fields_of,
     newest_usage_of,
     weight,
     without_values,
 )
+from cluster_kit.observe.reconcile import from_containers
 from cluster_kit.util.masking import masker
 from cluster_kit.util.untrusted import Folder
 from tests.entries import as_entry
@@ -75,9 +77,30 @@ def test_of_a_long_usage_file_only_the_end_is_read(output: Path) -> None:
         (output / "progress" / f"{task}.usage").write_text(usage)
     of_task = container("ps-0", output=str(output), created=0.0)
     found = newest_usage_of([of_task])
-    assert 20 < len(found) < 300
-    assert (found[-1].task, found[-1].time) == ("ps-0", 4_999)
+    assert [(entry.task, entry.time) for entry in found] == [
+        ("ps-0", second) for second in (4_997, 4_998, 4_999)
+    ]
     assert newest_usage_of([]) == newest_usage_of([container("ps-0", output="")]) == []
+
+
+def test_of_successive_reports_of_steps_only_the_newest_are_read(output: Path) -> None:
+    """What a table shows follows from them and from all other events."""
+    of_program = [line(second, "step", step=second, loss=1 / second) for second in range(1, 600)]
+    of_kit = [line(second + 0.5, "step", own_steps=second, steps_per_s=1) for second in range(600)]
+    one_life = [one for both in zip(of_program, of_kit, strict=False) for one in both]
+    lives = [line(0, "start"), *one_life, line(901, "failure"), line(902, "start", attempt=2)]
+    again = [line(1_000 + own, "step", own_steps=own, steps_per_s=2) for own in range(1, 300)]
+    more = [line(1_700 + own, "step", own_steps=300 + own, steps_per_s=3) for own in range(300)]
+    worked = [line(1_300 + n, "worked", functions={"worker-1": n}) for n in range(1, 300)]
+    file = output / "progress" / "worker-0.jsonl"
+    file.write_text("".join([*lives, *again, line(1_200, "epoch", epoch=3), *worked, *more]))
+    tasks = [container(name, output=str(output), created=0.0, state="running", started=0.0)
+             for name in ("worker-0", "worker-1")]  # fmt: skip
+    few, every = entries_of(tasks), ProgressReader(output, tasks=["worker-0", "worker-1"]).poll()
+    assert len(every) > 1_500 and len(few) < 200
+    assert from_containers(tasks, few) == from_containers(tasks, every)
+    view = from_containers(tasks, few)[0]
+    assert (view.step, view.loss, view.steps_before, view.own_steps) == (599, 1 / 599, 598, 599)
 
 
 def test_entries_of_an_earlier_run_are_left_out(output: Path) -> None:

@@ -6,9 +6,11 @@ import json
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from cluster_kit.host import Moment
 from cluster_kit.platforms.kubernetes.kubernetes_settings import settings_of
-from cluster_kit.run.run_directory import Record, read_record, write_record
+from cluster_kit.run.run_directory import Record, read_record, recorded_platform, write_record
 from cluster_kit.workspace import new_run
 from tests.make import cluster
 
@@ -31,3 +33,15 @@ def test_renamed_fields_are_read(tmp_path: Path) -> None:
     assert not record.cluster.one_host
     assert [task.shm_size for task in record.cluster.of("worker")] == [2**27, None]
     assert record.cluster.fixed_ip(record.cluster.leader) == ""
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"cluster": {"engine": "other"}}', "[" * 9_000])
+def test_the_platform_of_a_run_is_read_if_its_record_is_one_of_this_kit(
+    tmp_path: Path, text: str
+) -> None:
+    run = new_run(tmp_path, datetime.now())
+    assert recorded_platform(run) is None
+    write_record(run, Record("1", cluster(engine="slurm"), Moment(0.0, 0.0, ""), 0.0, {}, {}))
+    assert recorded_platform(run) == "slurm"
+    run.record.write_text(text)
+    assert recorded_platform(run) is None
