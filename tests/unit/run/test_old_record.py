@@ -35,13 +35,17 @@ def test_renamed_fields_are_read(tmp_path: Path) -> None:
     assert record.cluster.fixed_ip(record.cluster.leader) == ""
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"cluster": {"engine": "other"}}', "[" * 9_000])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"cluster": {"engine": "other"}}', "[" * 9_000],
+    ids=["empty", "cut", "list", "unknown", "deep"],
+)
 def test_the_platform_of_a_run_is_read_if_its_record_is_one_of_this_kit(
     tmp_path: Path, text: str
 ) -> None:
     run = new_run(tmp_path, datetime.now())
     assert recorded_platform(run) is None
-    write_record(run, Record("1", cluster(engine="slurm"), Moment(0.0, 0.0, ""), 0.0, {}, {}))
-    assert recorded_platform(run) == "slurm"
+    write_record(run, Record("1", cluster(engine="kubernetes"), Moment(0.0, 0.0, ""), 0.0, {}, {}))
+    assert recorded_platform(run) == "kubernetes"
     run.record.write_text(text)
     assert recorded_platform(run) is None
