@@ -297,7 +297,7 @@ def _options_are_proposed(ctx: Any) -> Iterator[None]:
             text = f"{command}: {message[:1].lower()}{message[1:]}"
             given = usage_error.ctx.params if usage_error.ctx else {}
             args = given.get("args") or ""
-            begun = str(args[-1]) if isinstance(args, list) else str(args)
+            begun = args if isinstance(args, str) else str(args[-1])
             takes = "--args" in known and type(error).__name__ in ("UsageError", "BadOptionUsage")
             quoted = OF_PROGRAM.format("…") if takes else ""
             if begun:

@@ -225,8 +225,8 @@ MISTAKES: dict[str, CommandLine] = {
     "a scenario that is not there": (
         ("drill", "demo", "quikstart"), "`quikstart`", "no scenario", "did you mean `quickstart`?",
     ),
-    "no faults": (("drill", "demo", "--faults", "0"), "'--faults'", "equal to 1", "--help"),
-    "a seed in words": (("drill", "demo", "--seed", "x"), "'--seed'", "integer", "--help"),
+    "no faults": (("drill", "demo", "--faults", "0"), "'--faults'", "0 is not in", "--help"),
+    "a seed in words": (("drill", "demo", "--seed", "x"), "'--seed'", "'x' is not", "--help"),
     "an unknown role of the matrix": (
         ("matrix", "--role", "boss"), "--role", "boss", "leader",
     ),
