@@ -57,6 +57,11 @@ REGISTRY = ("registry-1.docker.io", 443)
 REGISTRY_ANSWER_S = 5.0
 ENGINE_CONFIGURATION = Path("/etc/docker/daemon.json")
 PULL_TIMEOUT_S = 90.0  # an engine without a registry fails in well under a second
+MERGED_USR = "/usr/share/mmdebstrap/hooks/maybe-merged-usr"
+"""Of mmdebstrap: it spares `usrmerge`, which would bring perl and move all files."""
+MEMORY = Path("/dev/shm")
+IN_MEMORY = 1 << 30
+"""Free bytes that MEMORY must have for the root of a base image; it takes a third of them."""
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6")
 OLDEST_PYTHON = (3, 11)
 
@@ -201,8 +206,20 @@ def _write_archive(host: Host, archive: Path) -> None:
         raise HostError(f"the apt configuration of this host has no source for {suite}", _HINT)
     options = transport_options(_checked(host, "apt-config", "dump").output)
     part = archive.with_suffix(".part")
-    _checked(host, *_mmdebstrap(suite, str(part), sources, options))
+    _checked(host, *_mmdebstrap(suite, str(part), sources, options), **_root_in_memory(os.environ))
     part.rename(archive)
+
+
+def _root_in_memory(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables with which mmdebstrap unpacks its root in memory, if there is room: it writes
+    thousands of files, and removes them. The caller's own TMPDIR takes precedence."""
+    try:
+        memory = os.statvfs(MEMORY)
+    except OSError:
+        return {}
+    room = memory.f_bavail * memory.f_frsize >= IN_MEMORY
+    fits = room and not memory.f_flag & os.ST_NOEXEC
+    return {"TMPDIR": str(MEMORY)} if fits and not environment.get("TMPDIR") else {}
 
 
 def _import(host: Host, archive: Path, tag: str) -> None:
@@ -226,6 +243,7 @@ def _mmdebstrap(
         "mmdebstrap",
         "--quiet",
         "--variant=essential",
+        f"--hook-dir={MERGED_USR}",
         "--format=tar",
         "--skip=output/dev",
         f"--include={','.join(PACKAGES)}",
@@ -288,9 +306,10 @@ def _python_version(host: Host, tag: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _checked(host: Host, *command: str) -> Completed:
-    """Run a command; raises EngineError if it fails."""
-    done = host.processes.run(command, env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"})
+def _checked(host: Host, *command: str, **variables: str) -> Completed:
+    """Run a command, with further variables; raises EngineError if it fails."""
+    env = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", **variables}
+    done = host.processes.run(command, env=env)
     if not done.ok:
         raise EngineError(
             f"{command[0]} failed (exit {done.code}) while making a base image:\n{done.tail()}",

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib.util
+import os
 import platform
 import shutil
 import socket
 import subprocess
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -312,9 +313,11 @@ class Debian:
     python: str = "3 11"
     fails: str = ""
     commands: list[tuple[str, ...]] = field(default_factory=list)
+    variables: list[Mapping[str, str]] = field(default_factory=list)
 
-    def run(self, command: Sequence[str], **_: Any) -> Completed:
+    def run(self, command: Sequence[str], env: Mapping[str, str] | None = None, **_: Any) -> Any:
         self.commands.append(tuple(command))
+        self.variables.append(env or {})
         words = " ".join(command)
         answers = {"apt-get": TARGETS, "apt-config": "", "docker run": f"{self.python}\n"}
         output = next((text for name, text in answers.items() if words.startswith(name)), "")
@@ -349,6 +352,39 @@ def test_without_a_registry_a_base_is_made_from_the_hosts_system(
     suite, _archive, *sources = made[made.index("bookworm") :]
     assert suite == "bookworm" and sources == list(base_image.sources_of("bookworm", TARGETS))
     assert bool(debian.all_of("docker", "image", "rm", tag)) == (not is_kept)
+
+
+@pytest.mark.parametrize(
+    ("free", "flags", "own", "is_in_memory"),
+    [
+        (base_image.IN_MEMORY, 0, "", True),
+        (base_image.IN_MEMORY - 1, 0, "", False),
+        (base_image.IN_MEMORY, os.ST_NOEXEC, "", False),
+        (base_image.IN_MEMORY, 0, "/big", False),
+        (None, 0, "", False),
+    ],
+    ids=["room", "too small", "noexec", "own TMPDIR", "none"],
+)
+def test_the_root_of_a_base_is_unpacked_in_memory_if_there_is_room(
+    debian: Debian,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    free: int | None,
+    flags: int,
+    own: str,
+    is_in_memory: bool,
+) -> None:
+    def statvfs(_: object) -> Any:
+        if free is None:
+            raise FileNotFoundError
+        return SimpleNamespace(f_bavail=free, f_frsize=1, f_flag=flags)
+
+    monkeypatch.setattr(base_image.os, "statvfs", statvfs)
+    monkeypatch.setenv("TMPDIR", own)
+    base_image.choose_base(machine.host, lambda _: None)
+    (made,) = debian.all_of("mmdebstrap")
+    variables = debian.variables[debian.commands.index(made)]
+    assert variables.get("TMPDIR") == (str(base_image.MEMORY) if is_in_memory else None)
 
 
 @pytest.mark.parametrize("fails", ["", "mmdebstrap", "apt-get indextargets", "docker import"])
