@@ -15,6 +15,8 @@ import pytest
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
+from tensorflow.python.eager import context  # noqa: E402
+
 from trainer.agent.injected.for_programs.cluster_kit_input import worker_index  # noqa: E402
 from trainer.contract.endings import EXIT_TRAINING_FAILED  # noqa: E402
 from trainer.programs.classifier import (  # noqa: E402
@@ -156,3 +158,20 @@ def test_what_a_callback_restores_is_no_step(pictures):
         time.sleep(0.02)
     report._ticker.stop()
     assert told_steps()[0]["step"] > 540 and told_steps()[0]["steps_per_s"] < 200
+
+
+def test_the_ticker_reads_the_counter_on_the_device_that_has_it(pictures):
+    """TensorFlow is not safe if two threads run functions of several devices."""
+    counter, read_on = tf.Variable(7, dtype=tf.int64), []
+
+    def read_value() -> tf.Tensor:
+        read_on.append(context.context().device_name)
+        return counter.read_value()
+
+    schedule = SimpleNamespace(strategy="", images_per_step=8, steps_per_epoch=1, epochs=1)
+    report = callbacks.EpochReport(chosen(pictures), schedule, None)
+    there = SimpleNamespace(device=counter.device, read_value=read_value)
+    report.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=there), variables=[]))
+    assert context.context().device_name != counter.device
+    assert report._step() == 7
+    assert read_on == [counter.device]

@@ -171,7 +171,16 @@ class EpochReport(keras.callbacks.Callback):
         self._keeps_fit_alive = inspect.currentframe()
 
     def _step(self) -> int:
-        return int(self.model.optimizer.iterations.numpy())
+        """Returns the steps made so far; also called by the ticker's thread.
+
+        The counter is read on its own device. A read by another device is a function on both, and
+        TensorFlow may crash, or send a damaged request, if one thread runs such a function while
+        another one creates one (`EagerClusterFunctionLibraryRuntime::Run` of 2.21 keeps a pointer
+        into a vector that grows).
+        """
+        counter = self.model.optimizer.iterations
+        with tf.device(counter.device):
+            return int(counter.read_value().numpy())
 
     def _measure(self, step: int, now: float) -> None:
         self._epochs_run += 1
