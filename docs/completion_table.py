@@ -103,7 +103,7 @@ def _values(one: Any) -> Any:
             return kind.split("|")
         assert kind in completion.KINDS, f"{one.name}: {kind}"
         return kind
-    assert one.type.name != "filename", f"{one.name}: completion proposes no files"
+    assert one.type.name not in ("filename", "file"), f"{one.name}: completion proposes no files"
     return list(map(str, getattr(one.type, "choices", ())))
 
 

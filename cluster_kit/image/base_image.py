@@ -59,9 +59,10 @@ ENGINE_CONFIGURATION = Path("/etc/docker/daemon.json")
 PULL_TIMEOUT_S = 90.0  # an engine without a registry fails in well under a second
 MERGED_USR = "/usr/share/mmdebstrap/hooks/maybe-merged-usr"
 """Of mmdebstrap: it spares `usrmerge`, which would bring perl and move all files."""
-MEMORY = Path("/dev/shm")
+MEMORY, MEMINFO = Path("/dev/shm"), Path("/proc/meminfo")
 IN_MEMORY = 1 << 30
-"""Free bytes that MEMORY must have for the root of a base image; it takes a third of them."""
+"""Free bytes of MEMORY, and of this host's memory, for the root of a base image; it takes a third
+of them."""
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "libstdc++6")
 OLDEST_PYTHON = (3, 11)
 
@@ -206,7 +207,9 @@ def _write_archive(host: Host, archive: Path) -> None:
         raise HostError(f"the apt configuration of this host has no source for {suite}", _HINT)
     options = transport_options(_checked(host, "apt-config", "dump").output)
     part = archive.with_suffix(".part")
-    _checked(host, *_mmdebstrap(suite, str(part), sources, options), **_root_in_memory(os.environ))
+    has_hook = Path(MERGED_USR).is_dir()  # not in mmdebstraps of before 2022
+    command = _mmdebstrap(suite, str(part), sources, options, merged_usr=has_hook)
+    _checked(host, *command, **_root_in_memory(os.environ))
     part.rename(archive)
 
 
@@ -215,11 +218,13 @@ def _root_in_memory(environment: Mapping[str, str]) -> dict[str, str]:
     thousands of files, and removes them. The caller's own TMPDIR takes precedence."""
     try:
         memory = os.statvfs(MEMORY)
-    except OSError:
+        facts = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines())
+        available = int(facts["MemAvailable"].split()[0]) * 1024
+    except (OSError, ValueError, LookupError):
         return {}
-    room = memory.f_bavail * memory.f_frsize >= IN_MEMORY
-    fits = room and not memory.f_flag & os.ST_NOEXEC
-    return {"TMPDIR": str(MEMORY)} if fits and not environment.get("TMPDIR") else {}
+    has_room = min(memory.f_bavail * memory.f_frsize, available) >= IN_MEMORY
+    may = os.access(MEMORY, os.W_OK) and not memory.f_flag & os.ST_NOEXEC
+    return {"TMPDIR": str(MEMORY)} if has_room and may and not environment.get("TMPDIR") else {}
 
 
 def _import(host: Host, archive: Path, tag: str) -> None:
@@ -236,14 +241,19 @@ def _import(host: Host, archive: Path, tag: str) -> None:
 
 
 def _mmdebstrap(
-    suite: str, archive: str, sources: Iterable[str], options: Iterable[str]
+    suite: str,
+    archive: str,
+    sources: Iterable[str],
+    options: Iterable[str],
+    *,
+    merged_usr: bool = True,
 ) -> tuple[str, ...]:
     """The command that makes the base image's archive."""
     return (
         "mmdebstrap",
         "--quiet",
         "--variant=essential",
-        f"--hook-dir={MERGED_USR}",
+        *([f"--hook-dir={MERGED_USR}"] if merged_usr else []),
         "--format=tar",
         "--skip=output/dev",
         f"--include={','.join(PACKAGES)}",

@@ -108,7 +108,7 @@ def plain(value: Any, depth: int = DEEPEST) -> Any:
 FOLDER = "progress"
 """The directory of progress files, below a run's output."""
 SUFFIX = ".jsonl"
-NEWEST = 8 * 1024
+LAST_USAGE = 8 * 1024
 """The number of bytes at the end of a usage file that has at least its last two lines."""
 USAGE_LINES, STEP_LINES = 3, 20
 """The number of successive reports that tell what a task does now: a rate needs two that are not
@@ -208,7 +208,8 @@ class ProgressReader:
         tasks: names of the run's tasks; without them, any valid task name is accepted.
         began: Unix time at which the run began, if it is not `since`.
         sidecars: names of its sidecars, which can be to blame for an end.
-        newest: of successive reports of steps or usage, only so many are returned; None for all.
+        most_reports: of successive reports with the same figures, only the last ones, so many, are
+            returned; None for all.
     """
 
     def __init__(
@@ -220,10 +221,10 @@ class ProgressReader:
         tasks: Collection[str] | None = None,
         began: float = 0.0,
         sidecars: Collection[str] = (),
-        newest: int | None = None,
+        most_reports: int | None = None,
     ) -> None:
         self.left_out = 0
-        self._newest = newest
+        self._most_reports = most_reports
         self._began = began or since
         self._output = output
         self._since = since
@@ -281,7 +282,8 @@ class ProgressReader:
             latest = about.st_ctime + AHEAD_S
             task = name.removesuffix(self._suffix)
             lines = self._lines(file, name, about.st_size, latest)
-            for line in lines if self._newest is None else _unreplaced(lines, self._newest):
+            most = self._most_reports
+            for line in lines if most is None else _unreplaced(lines, most):
                 entry = parsed(task, line, self._tasks, self._sidecars)
                 if entry is None or entry.time > latest:
                     self.left_out += 1
@@ -370,17 +372,23 @@ class ProgressReader:
         return of_all and self._weights[task] + heavy <= WEIGHT + more
 
 
-_REPORT = re.compile(rb'\{"time": [\d.]+, "event": "(step|worked|usage)"')
-"""The begin of a line of which a task writes one each second, as the kit writes it."""
+_REPORT = re.compile(rb'\{"time": [\d.]+, "event": "(step|worked|functions|usage)".*\}')
+"""A line of which a task writes one each second, as the kit writes it."""
+_OF_STEPS = tuple(f'"{key}":'.encode() for key in ("step", "own_steps", "steps_per_s", "loss"))
+LONGEST_REPORT = 1 << 16
+"""Maximum bytes of a report that others can replace."""
 
 
 def _unreplaced(lines: Iterable[bytes], most: int) -> Iterator[bytes]:
     """The lines without reports that later ones replace: of those that follow one another without
-    another event in between, the last `most` of each kind are left."""
-    last: dict[bytes, deque[tuple[int, bytes]]] = {}
+    another event in between, the last `most` with the same event and figures are kept."""
+    last: dict[tuple[object, ...], deque[tuple[int, bytes]]] = {}
     for numbered in enumerate(lines):
-        if report := _REPORT.match(numbered[1]):
-            last.setdefault(report[1], deque(maxlen=most)).append(numbered)
+        line = numbered[1]
+        report = _REPORT.fullmatch(line) if len(line) <= LONGEST_REPORT else None
+        if report:
+            figures = (report[1], *(key in line for key in _OF_STEPS))
+            last.setdefault(figures, deque(maxlen=most)).append(numbered)
             continue
         yield from (line for _, line in sorted(chain(*last.values())))
         last.clear()
@@ -451,14 +459,14 @@ def entries_of(containers: Sequence[Container]) -> list[Entry]:
 
 def newest_usage_of(containers: Sequence[Container]) -> list[Entry]:
     """The newest entries of a cluster's usage files, oldest first; [] as for `entries_of`."""
-    return _entries_of(containers, USAGE, USAGE_LINES, NEWEST)
+    return _entries_of(containers, USAGE, USAGE_LINES, LAST_USAGE)
 
 
 def _entries_of(
-    containers: Sequence[Container], suffix: str, newest: int, size: int | None = None
+    containers: Sequence[Container], suffix: str, most_reports: int, last_bytes: int | None = None
 ) -> list[Entry]:
-    """The entries of the files with this suffix, `newest` as for `ProgressReader`; of each file
-    only the last `size` bytes are read."""
+    """The entries of the files with this suffix, `most_reports` as for `ProgressReader`; of each
+    file only the last bytes are read, so many."""
     if not containers or not containers[0].output:
         return []
     since = min(container.created for container in containers)
@@ -466,9 +474,10 @@ def _entries_of(
     secrets = {value for container in containers for value in container.secrets}
     output = Path(containers[0].output)
     older: dict[str, int] = {}
-    if size is not None:
-        older = {name: max(whole - size, 0) for name, whole in _sizes(output, suffix).items()}
-    entries = ProgressReader(output, since, older, suffix, tasks, newest=newest).poll()
+    if last_bytes is not None:
+        older = {name: max(size - last_bytes, 0) for name, size in _sizes(output, suffix).items()}
+    reader = ProgressReader(output, since, older, suffix, tasks, most_reports=most_reports)
+    entries = reader.poll()
     mask = masker(secrets)
     return [without_values(entry, mask) for entry in entries] if secrets else entries
 

@@ -67,11 +67,13 @@ class Installs:
     def __init__(self, *codes: int) -> None:
         self.codes = list(codes)
         self.commands: list[tuple[str, ...]] = []
+        self.variables: list[dict[str, str]] = []
 
-    def __call__(self, command: tuple[str, ...], **_: object) -> Any:
+    def __call__(self, command: tuple[str, ...], env: Any = None, **_: object) -> Any:
         if "config" in command:
             return subprocess.CompletedProcess(command, 0, stdout="")
         self.commands.append(command)
+        self.variables.append(env or {})
         return subprocess.CompletedProcess(command, self.codes.pop(0))
 
 
@@ -152,8 +154,9 @@ def test_other_installers_are_fetched_with_their_hashes_or_said_to_be_missing(
     ran = Installs(code)
     monkeypatch.setattr(script.subprocess, "run", ran)
     script.main(tmp_path, Path("/build/locked-uv.txt"))
-    (command,) = ran.commands
+    (command,), (variables,) = ran.commands, ran.variables
     assert "--require-hashes" in command and f"--target={tmp_path}" in command
+    assert variables["PYTHONPATH"] == str(tmp_path)
     error = capsys.readouterr().err
     assert said in error and bool(said) == bool(error)
 
@@ -355,23 +358,27 @@ def test_without_a_registry_a_base_is_made_from_the_hosts_system(
 
 
 @pytest.mark.parametrize(
-    ("free", "flags", "own", "is_in_memory"),
+    ("free", "flags", "own", "available", "is_in_memory"),
     [
-        (base_image.IN_MEMORY, 0, "", True),
-        (base_image.IN_MEMORY - 1, 0, "", False),
-        (base_image.IN_MEMORY, os.ST_NOEXEC, "", False),
-        (base_image.IN_MEMORY, 0, "/big", False),
-        (None, 0, "", False),
+        (base_image.IN_MEMORY, 0, "", "MemAvailable: 1048576 kB", True),
+        (base_image.IN_MEMORY, 0, "", "MemAvailable: 1048575 kB", False),
+        (base_image.IN_MEMORY, 0, "", "MemFree: 1048576 kB", False),
+        (base_image.IN_MEMORY - 1, 0, "", "MemAvailable: 1048576 kB", False),
+        (base_image.IN_MEMORY, os.ST_NOEXEC, "", "MemAvailable: 1048576 kB", False),
+        (base_image.IN_MEMORY, 0, "/big", "MemAvailable: 1048576 kB", False),
+        (None, 0, "", "MemAvailable: 1048576 kB", False),
     ],
-    ids=["room", "too small", "noexec", "own TMPDIR", "none"],
+    ids=["room", "memory in use", "unknown", "too small", "noexec", "own TMPDIR", "none"],
 )
 def test_the_root_of_a_base_is_unpacked_in_memory_if_there_is_room(
     debian: Debian,
     machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
     free: int | None,
+    tmp_path: Path,
     flags: int,
     own: str,
+    available: str,
     is_in_memory: bool,
 ) -> None:
     def statvfs(_: object) -> Any:
@@ -379,12 +386,33 @@ def test_the_root_of_a_base_is_unpacked_in_memory_if_there_is_room(
             raise FileNotFoundError
         return SimpleNamespace(f_bavail=free, f_frsize=1, f_flag=flags)
 
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text(f"MemTotal: 2097152 kB\n{available}\n")
+    monkeypatch.setattr(base_image, "MEMINFO", meminfo)
     monkeypatch.setattr(base_image.os, "statvfs", statvfs)
+    monkeypatch.setattr(base_image.os, "access", lambda *_: True)
     monkeypatch.setenv("TMPDIR", own)
     base_image.choose_base(machine.host, lambda _: None)
     (made,) = debian.all_of("mmdebstrap")
     variables = debian.variables[debian.commands.index(made)]
     assert variables.get("TMPDIR") == (str(base_image.MEMORY) if is_in_memory else None)
+
+
+@pytest.mark.parametrize("has_hook", [True, False])
+def test_usrmerge_is_spared_if_this_mmdebstrap_can_do_that(
+    debian: Debian,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    has_hook: bool,
+) -> None:
+    hook = tmp_path / "hook"
+    if has_hook:
+        hook.mkdir()
+    monkeypatch.setattr(base_image, "MERGED_USR", str(hook))
+    assert base_image.choose_base(machine.host, lambda _: None) == base_image.local_base_tag()
+    (made,) = debian.all_of("mmdebstrap")
+    assert (f"--hook-dir={hook}" in made) == has_hook
 
 
 @pytest.mark.parametrize("fails", ["", "mmdebstrap", "apt-get indextargets", "docker import"])

@@ -225,7 +225,7 @@ MISTAKES: dict[str, CommandLine] = {
     "a scenario that is not there": (
         ("drill", "demo", "quikstart"), "`quikstart`", "no scenario", "did you mean `quickstart`?",
     ),
-    "no faults": (("drill", "demo", "--faults", "0"), "'--faults'", "0 is not in", "--help"),
+    "no faults": (("drill", "demo", "--faults", "0"), "'--faults'", "range x>=1", "--help"),
     "a seed in words": (("drill", "demo", "--seed", "x"), "'--seed'", "'x' is not", "--help"),
     "an unknown role of the matrix": (
         ("matrix", "--role", "boss"), "--role", "boss", "leader",

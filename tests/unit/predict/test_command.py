@@ -106,7 +106,7 @@ ERRORS = {
     ("FILE", "--ps", ""): ("`` is not a number from 1 to 1024", "--ps 1,2,4"),
     ("FILE", "--cpus", "8"): ("does not say on how many CPUs", "cpus = 4"),
     ("FILE", "--way", "ring", "--ps", "2"): ("an all-reduce (ring) has no ps", "--way async-ps"),
-    ("FILE", "--cpus", "inf"): ("inf is not in the range", "--help"),
+    ("FILE", "--cpus", "inf"): ("x<=1000000", "--help"),
     ("FILE", "--picture", "x.gif", "--workers", "1", "--ps", "1"): ("not a picture", "FILE.png"),
 }
 
