@@ -14,8 +14,7 @@ import json
 import os
 import re
 import sys
-import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -404,16 +403,6 @@ def current_host() -> Host:
 def print_json(facts: Any) -> None:
     """Print facts as JSON on stdout, for scripts."""
     typer.echo(in_json(json.dumps(facts, indent=2, default=str, allow_nan=False)))
-
-
-def print_json_list(items: Iterable[Any]) -> None:
-    """Print a list as `print_json` does, each item as soon as it is known."""
-    mark = "["
-    for item in items:
-        typer.echo(mark)
-        typer.echo(textwrap.indent(json.dumps(item, indent=2, allow_nan=False), "  "), nl=False)
-        mark = ","
-    typer.echo("[]" if mark == "[" else "\n]")
 
 
 def say(text: str, to: Console = err) -> None:

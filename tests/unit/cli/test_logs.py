@@ -38,6 +38,12 @@ def test_logs_of_an_ended_cluster_are_those_of_its_newest_run(cli: Cli, root: Pa
     assert "there are: chief-0, ps-0" in cli("logs", "demo", "worker-0").err
 
 
+def test_a_line_is_printed_whole_and_as_it_is(cli: Cli, root: Path) -> None:
+    run, text = ran(root, success=True), f"a\t[bold]b[/] {'long ' * 100}end"
+    (run.logs / "chief-0.log").write_text(f"2025-03-01T10:00:02.0Z {text}\n")
+    assert cli("logs", "demo", "chief-0").out == f"{'chief-0':>12} {text}\n"
+
+
 def test_logs_of_a_run_are_named_by_its_directory_or_as_runs_lists_it(
     cli: Cli, root: Path, engine: FakeEngine
 ) -> None:
