@@ -170,7 +170,6 @@ $(KIT): pyproject.toml requirements.lock
 	    && apt-get update -q >/dev/null && apt-get install -y -q python3-venv >/dev/null; } \
 	  || { echo "no venv module: install it (apt-get install python3-venv)"; exit 3; }
 	@$(PYTHON) -m venv --without-pip .venv || { echo "no environment in .venv: remove what is there (rm -r .venv)"; exit 3; }
-	@rm -rf .venv/installers
 	@{ .venv/bin/python $(RECIPE)/installers.py .venv/installers $(RECIPE)/locked-uv.txt \
 	    && PYTHONDONTWRITEBYTECODE= $(LOCKED) --compile requirements.lock && $(OWN); } \
 	  2>.venv/pip.log || { cat .venv/pip.log; rm -f $(KIT); exit 3; }

@@ -1,14 +1,16 @@
-"""Put installers of packages into a folder, for `PYTHONPATH=FOLDER python -m pip`.
+"""Make a folder with installers of packages, for `PYTHONPATH=FOLDER python -m pip`.
 
     installers.py FOLDER [LOCKED]
 
 One is the pip that this Python brings along: `python -m venv` would install it, which takes 6 s.
-LOCKED names others with their hashes, such as uv. Without them install.py uses pip.
+LOCKED names others with their hashes, such as uv. Without them install.py uses pip. What was in
+FOLDER before is removed.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -32,6 +34,7 @@ def main(folder: Path, locked: Path | None = None) -> None:
     wheel = bundled_wheel()
     if wheel is None:
         sys.exit("this Python brings no pip along: install ensurepip (Debian: python3-venv)")
+    shutil.rmtree(folder, ignore_errors=True)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     if locked is None:
@@ -43,7 +46,9 @@ def main(folder: Path, locked: Path | None = None) -> None:
     )
     fetched = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": str(folder)})
     if fetched.returncode != 0:
-        print(f"{locked.name} cannot be had: pip takes its place", file=sys.stderr)
+        print(
+            f"cannot install the packages of {locked.name}: pip takes their place", file=sys.stderr
+        )
 
 
 if __name__ == "__main__":

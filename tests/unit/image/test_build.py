@@ -136,11 +136,13 @@ def test_pip_is_unpacked_from_the_wheel_that_python_brings_along(tmp_path: Path)
     script = build_time_script("installers")
     if script.bundled_wheel() is None:
         pytest.skip("this Python has no ensurepip")
+    (tmp_path / "uv").write_text("of an earlier time")
     script.main(tmp_path)
     assert (tmp_path / "pip" / "__main__.py").is_file()
+    assert not (tmp_path / "uv").exists()
 
 
-@pytest.mark.parametrize(("code", "said"), [(0, ""), (1, "locked-uv.txt cannot be had: pip takes")])
+@pytest.mark.parametrize(("code", "said"), [(0, ""), (1, "packages of locked-uv.txt: pip takes")])
 def test_other_installers_are_fetched_with_their_hashes_or_said_to_be_missing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
