@@ -18,6 +18,7 @@ from trainer.programs.classifier.schedule import Schedule
 from trainer.programs.training import placement
 from trainer.programs.training.board import Curves
 from trainer.programs.training.checkpoint_files import trace_once
+from trainer.programs.training.optimizers import updates
 from trainer.programs.training.program import STEPS, THRESHOLD, Diverged, checkpoint_directory
 
 keras = tf.keras
@@ -171,16 +172,7 @@ class EpochReport(keras.callbacks.Callback):
         self._keeps_fit_alive = inspect.currentframe()
 
     def _step(self) -> int:
-        """Returns the steps made so far; also called by the ticker's thread.
-
-        The counter is read on its own device. A read by another device is a function on both, and
-        TensorFlow may crash, or send a damaged request, if one thread runs such a function while
-        another one creates one (`EagerClusterFunctionLibraryRuntime::Run` of 2.21 keeps a pointer
-        into a vector that grows).
-        """
-        counter = self.model.optimizer.iterations
-        with tf.device(counter.device):
-            return int(counter.read_value().numpy())
+        return updates(self.model.optimizer)
 
     def _measure(self, step: int, now: float) -> None:
         self._epochs_run += 1

@@ -29,6 +29,7 @@ from trainer.programs.training.checkpoint_files import (
     named,
     remove_checkpoint,
 )
+from trainer.programs.training.optimizers import updates
 from trainer.programs.training.program import headline
 
 keras = tf.keras
@@ -175,7 +176,7 @@ class Interruption(keras.callbacks.Callback):
             )
 
     def _step(self) -> int:
-        return int(self.model.optimizer.iterations.numpy())
+        return updates(self.model.optimizer)
 
     def _made(self) -> int:
         """Returns the number of steps made in this epoch."""

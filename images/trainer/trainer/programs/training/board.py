@@ -12,6 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.programs.training.optimizers import updates
+
 tf1 = tf.compat.v1
 FOLDER = "tensorboard"
 TRAIN, VALIDATION = "train", "validation"
@@ -111,4 +113,4 @@ class Curves(keras.callbacks.Callback):
         optimizer = self.model.optimizer
         figures = {"learning_rate": float(optimizer.learning_rate.numpy())}
         figures |= {tag: float(logs[key]) for key, tag in TAGS.items() if key in logs}
-        self._board.scalars(int(optimizer.iterations.numpy()), figures)
+        self._board.scalars(updates(optimizer), figures)

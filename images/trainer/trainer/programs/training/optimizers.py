@@ -1,4 +1,5 @@
-"""tf_keras's optimizers with the same variables and the same updates, each by one op.
+"""tf_keras's optimizers with the same variables and the same updates, each by one op; and how many
+updates one has made.
 
 tf_keras takes five to ten ops for the update of a variable. Each passes over all of its weights in
 memory, and a chief takes milliseconds to trace it. Sparse gradients and rarer options are left to
@@ -11,6 +12,19 @@ import tensorflow as tf
 
 keras = tf.keras
 Gradient = tf.Tensor | tf.IndexedSlices
+
+
+def updates(optimizer: keras.optimizers.Optimizer) -> int:
+    """Returns how many updates `optimizer` has made: a program's steps. Any thread may call it.
+
+    The counter is read on its own device. A read by another device is a function on both, and
+    TensorFlow may crash, or send a damaged request, if one thread runs such a function while
+    another one creates one (`EagerClusterFunctionLibraryRuntime::Run` of 2.21 keeps a pointer into
+    a vector that grows).
+    """
+    counter = optimizer.iterations
+    with tf.device(counter.device):
+        return int(counter.read_value().numpy())
 
 
 class Adam(keras.optimizers.Adam):

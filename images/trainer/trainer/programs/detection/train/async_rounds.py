@@ -18,6 +18,7 @@ from trainer.programs.detection.options import Options
 from trainer.programs.detection.train.checkpoint_manager import CheckpointManager
 from trainer.programs.training import placement
 from trainer.programs.training.board import TRAIN, Board
+from trainer.programs.training.optimizers import updates
 from trainer.programs.training.program import NOTHING, STEPS, THRESHOLD, Diverged
 from trainer.programs.training.result import per_second
 
@@ -61,7 +62,7 @@ class AsyncRounds:
 
     @property
     def step(self) -> int:
-        return int(self._optimizer.iterations.numpy())
+        return updates(self._optimizer)
 
     @property
     def checkpoint(self) -> str:
