@@ -9,11 +9,25 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 DRIVER = "overlay2"
+MOUNT = """
+for own in "$1/data" "$1/data/overlay2"; do
+  mount --bind "$own" "$own"
+  mount --make-private "$own"
+done
+mount --make-shared "$1/data"
+while read -r from to; do mount --bind -o ro "$from" "$to"; done < "$1/mounts"
+if [ -d /run/containerd ]; then mount -t tmpfs none /run/containerd; fi
+shift
+"""
+"""Shell commands for a mount namespace of the engine's own, whose folder is the first argument.
+dockerd mounts its data over itself, without the mounts in it, unless this is done before. A
+containerd of the machine does not see these mounts, so this engine starts its own."""
 
 
 def why_not() -> str:
@@ -70,6 +84,15 @@ def _layer(chain: str, root: Path, data: Path) -> list[tuple[Path, Path]]:
     (data / DRIVER / "l").mkdir(exist_ok=True)
     (data / DRIVER / "l" / (source / "link").read_text()).symlink_to(f"../{cache}/diff")
     return [(source / "diff", target / "diff")]
+
+
+def share(images: Mapping[str, str], folder: Path) -> None:
+    """Prepare what MOUNT mounts in an engine's folder: images of this machine, by their names
+    there."""
+    data = folder / "data"
+    (data / DRIVER).mkdir(parents=True)
+    mounts = [one for there, here in images.items() for one in copy(here, data, there)]
+    (folder / "mounts").write_text("".join(f"{ours} {theirs}\n" for ours, theirs in mounts))
 
 
 def _asked(*arguments: str) -> dict[str, Any]:

@@ -16,20 +16,12 @@ from pathlib import Path
 from tests.e2e import graph
 
 READY_TIMEOUT_S = 60.0
-START = """
+START = f"""
 hostname "$1"
-for own in "$2/data" "$2/data/overlay2"; do
-  mount --bind "$own" "$own"
-  mount --make-private "$own"
-done
-mount --make-shared "$2/data"
-while read -r from to; do mount --bind -o ro "$from" "$to"; done < "$2/mounts"
-shift 2
-if [ -d /run/containerd ]; then mount -t tmpfs none /run/containerd; fi
+shift
+{graph.MOUNT}
 exec "$@"
 """
-"""dockerd mounts its data over itself, without the mounts in it, unless this is done before. A
-containerd of the machine is in another PID namespace, so this engine starts its own."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +97,7 @@ def start(
     ip("-n", netns, "address", "add", f"{address}/24", "dev", "eth0")
     for link in ("lo", "eth0"):
         ip("-n", netns, "link", "set", link, "up")
-    (own / "data" / graph.DRIVER).mkdir(parents=True)
-    data = own / "data"
-    mounts = [one for there, here in images.items() for one in graph.copy(here, data, there)]
-    (own / "mounts").write_text("".join(f"{ours} {theirs}\n" for ours, theirs in mounts))
+    graph.share(images, own)
     configuration = {"bridge": "none", "cgroup-parent": f"/{name}", "storage-driver": "overlay2"}
     listed = {"node-generic-resources": list(resources)} if resources else {}
     (own / "daemon.json").write_text(json.dumps({**configuration, **listed}))

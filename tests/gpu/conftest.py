@@ -12,6 +12,7 @@ import docker
 import pytest
 
 from cluster_kit.image.kit_image import image_tag
+from tests.e2e import graph
 from tests.gpu import second_engine, waiting_image
 from tests.gpu.second_engine import Kind, SecondEngine
 from tests.kit import Kit, mark_engine_tests, new_kit, remove, why_no_engine
@@ -54,8 +55,9 @@ def inventory(count: int) -> dict[str, str]:
 
 
 def _running(kind: Kind) -> Iterator[SecondEngine]:
-    with second_engine.running(kind) as engine:
-        waiting_image.bring(engine, image_tag("cpu"))
+    tag = image_tag("cpu")
+    with second_engine.running(kind, {} if graph.why_not() else {tag: tag}) as engine:
+        waiting_image.bring(engine, tag)
         yield engine
 
 
@@ -69,13 +71,12 @@ def cdi_engine() -> Iterator[SecondEngine]:
     yield from _running("cdi")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def trainer_image(nvidia_engine: SecondEngine) -> str:
-    """The whole trainer image on the nvidia engine: 1 GB, so only for tests that need
-    TensorFlow."""
-    tag = image_tag("cpu")
-    nvidia_engine.load(tag)
-    return tag
+    """The whole trainer image, for tests that need TensorFlow, on the nvidia engine."""
+    if reason := graph.why_not():
+        pytest.skip(reason)
+    return image_tag("cpu")
 
 
 @pytest.fixture(scope="module", params=["nvidia", "cdi"])

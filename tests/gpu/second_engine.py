@@ -19,16 +19,18 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from tests.e2e import graph
 
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 GPUS = ("0", "1", "2", "3")
 UUIDS = tuple(f"GPU-{index}{index}{index}{index}" for index in GPUS)
-TOOLS = ("dockerd", "docker", "ip", "nsenter", "setpriv")
+TOOLS = ("dockerd", "docker", "ip", "nsenter", "setpriv", "unshare")
 Kind = Literal["nvidia", "cdi"]
 
 HOOK = """#!/usr/bin/env python3
@@ -72,38 +74,28 @@ class SecondEngine:
             check=False,
         )
 
-    def load(self, image: str) -> None:
-        """Copy an image from the machine's own engine."""
-        save = subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE)
-        load = subprocess.run(
-            ["docker", "-H", self.host, "load", "-q"],
-            stdin=save.stdout,
-            capture_output=True,
-            timeout=300,
-            check=False,
-        )
-        assert save.wait(timeout=60) == 0 and load.returncode == 0, load.stderr
-
 
 @contextlib.contextmanager
-def running(kind: Kind) -> Iterator[SecondEngine]:
-    """Start an engine; at the end of the block it is ended and its files are removed."""
+def running(kind: Kind, images: Mapping[str, str]) -> Iterator[SecondEngine]:
+    """Start an engine with these images of this machine, by their names there; at the end of the
+    block it is ended and its files are removed."""
     name = f"ck-{kind[:3]}-{secrets.token_hex(4)}"
     # Not in pytest's own directory: the path of a socket has at most 107 characters.
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
-        engine = start(kind, Path(folder) / "engine", name)
+        engine = start(kind, Path(folder) / "engine", name, images)
         try:
             yield engine
         finally:
             stop(engine)
 
 
-def start(kind: Kind, folder: Path, name: str) -> SecondEngine:
+def start(kind: Kind, folder: Path, name: str, images: Mapping[str, str]) -> SecondEngine:
     """Start an engine below `folder`; `name` is the name of its network namespace, at most 15
     characters."""
     folder.mkdir(parents=True, exist_ok=True)
+    graph.share(images, folder)
     (folder / "bin").mkdir()
-    configuration: dict[str, object] = {"bridge": "none"}
+    configuration: dict[str, object] = {"bridge": "none", "storage-driver": graph.DRIVER}
     if kind == "nvidia":
         hook = folder / "bin" / "nvidia-container-runtime-hook"
         hook.write_text(HOOK.format(known=set(GPUS) | set(UUIDS)))
@@ -120,10 +112,9 @@ def start(kind: Kind, folder: Path, name: str) -> SecondEngine:
             [
                 # So that it ends even if the test run is killed.
                 *("setpriv", "--pdeathsig", "TERM"),
-                *("nsenter", f"--net=/run/netns/{name}", "dockerd"),
+                *("nsenter", f"--net=/run/netns/{name}", "unshare", "--mount"),
+                *("sh", "-ec", f'{graph.MOUNT} exec "$@"', "sh", str(folder), "dockerd"),
                 *("--config-file", str(folder / "daemon.json")),
-                # If the machine runs a shared containerd, dockerd would use that one.
-                *("--containerd-namespace", name, "--containerd-plugins-namespace", f"{name}-p"),
                 *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
                 *("--pidfile", str(folder / "pid"), "-H", f"unix://{socket}"),
             ],
