@@ -162,6 +162,7 @@ def all_seen(
     return seen == SYSTEMS.keys()
 
 
+@pytest.mark.more
 def test_three_other_systems_train_at_the_same_time(three: Swarm, tmp_path: Path) -> None:
     with ExitStack() as started:
         kits, ups, first = {}, {}, None
