@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,7 +25,7 @@ from cluster_kit.metrics.prometheus import (
 from cluster_kit.observe import task_view, user_requests
 from cluster_kit.observe.progress import USAGE, Entry, ProgressReader, without_values
 from cluster_kit.observe.task_view import State, Straggler
-from cluster_kit.observe.usage import sample_of
+from cluster_kit.observe.usage import Sample, sample_of
 from cluster_kit.platforms.engine import Event
 from cluster_kit.platforms.platform import WRITER
 from cluster_kit.report.facts import FORMAT, facts_of
@@ -47,6 +48,32 @@ DRILL = "drill.json"
 """The file in a run's directory with the faults of a drill and their results."""
 
 
+class Reports:
+    """What the tasks of a run have reported, oldest first: read once, when it is first needed."""
+
+    def __init__(self, run: RunDirectory, record: Record) -> None:
+        self.record = record
+        self._where = run.output, record.cluster, record.since, record.sizes
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        return entries_of(*self._where)
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        return samples_of(*self._where)
+
+
+def reports_of(run: RunDirectory) -> Reports | None:
+    """The reports of a run; None if `up` did not start it.
+
+    Raises:
+        UsageError: another version of the kit started it.
+    """
+    record = read_record(run)
+    return None if record is None else Reports(run, record)
+
+
 def write_report(run: RunDirectory, known: Known, *, scaling: bool = False) -> Path:
     """Write report.json and report.html into the run's directory; return the path of the page.
 
@@ -58,9 +85,10 @@ def write_report(run: RunDirectory, known: Known, *, scaling: bool = False) -> P
         UsageError: there is nothing to report on.
         OSError: they cannot be written.
     """
-    facts = _shown(run, known)
+    reports = reports_of(run) if scaling or known.are_all else None
+    facts = _shown(run, known, reports)
     if scaling:
-        facts["scaling"] = scaling_facts(run, known)
+        facts["scaling"] = scaling_facts(run, known, reports)
     write_atomically(run.report.with_suffix(".json"), json.dumps(facts) + "\n")
     write_atomically(run.report, page([facts]))
     return run.report
@@ -87,29 +115,31 @@ def _linked(facts: dict[str, Any], run: RunDirectory, path: Path) -> dict[str, A
     return {**facts, "tasks": tasks, "profiles": profiles}
 
 
-def _shown(run: RunDirectory, known: Known) -> dict[str, Any]:
-    return report_of(run, known) if known.are_all else saved_report(run)
+def _shown(run: RunDirectory, known: Known, reports: Reports | None = None) -> dict[str, Any]:
+    return report_of(run, known, reports) if known.are_all else saved_report(run)
 
 
-def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
+def report_of(
+    run: RunDirectory, known: Known | None = None, reports: Reports | None = None
+) -> dict[str, Any]:
     """The facts of a run without its secrets, as report.json has them.
 
     If some secrets are not known any more, all texts from tasks are masked.
 
     Args:
         known: the known secrets; without it, those found in its directory and this shell.
+        reports: its reports, if they were read before.
     Raises:
         UsageError: the run was not started by `up`, or was started by another version of the kit.
     """
-    record = read_record(run)
-    if record is None:
+    reports = reports or reports_of(run)
+    if reports is None:
         raise UsageError(
             f"{run.path} has no {run.record.name}: `cluster-kit up` has started no tasks there",
             f"if it failed before that, `cluster-kit summary {run.path}` says why; "
             "`cluster-kit runs` lists others",
         )
-    known = known or known_of(run)
-    entries = entries_of(run.output, record.cluster, record.since, record.sizes)
+    record, entries, known = reports.record, reports.entries, known or known_of(run)
     if not known.are_all:
         entries = [without_values(entry, known.mask) for entry in entries]
     drill = _drill(run)
@@ -121,7 +151,7 @@ def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
             outcome=outcome_facts(run, record.id),
             events=sorted(read_events(run, record.since), key=lambda event: event.time),
             entries=entries,
-            samples=samples_of(run.output, record.cluster, record.since, record.sizes),
+            samples=reports.samples,
             checkpoints=checkpoints_of(run.output, record.since),
             logs=sorted(file.stem for file in run.logs.glob("*.log")),
             faults=faults,
@@ -136,18 +166,18 @@ def report_of(run: RunDirectory, known: Known | None = None) -> dict[str, Any]:
     return shown
 
 
-def scaling_facts(run: RunDirectory, known: Known | None = None) -> dict[str, Any] | None:
+def scaling_facts(
+    run: RunDirectory, known: Known | None = None, reports: Reports | None = None
+) -> dict[str, Any] | None:
     """The speed of a run that has ended with more workers; None if `up` did not start it."""
     from cluster_kit.predict.scaling import scaling_of  # a run itself does not need it
 
-    record = read_record(run)
-    if record is None:
+    reports = reports or reports_of(run)
+    if reports is None:
         return None
     known = known or known_of(run)
-    entries = entries_of(run.output, record.cluster, record.since, record.sizes)
-    samples = samples_of(run.output, record.cluster, record.since, record.sizes)
-    shown = [without_values(entry, known.mask) for entry in entries]
-    facts: dict[str, Any] = scaling_of(record.cluster, shown, samples)
+    shown = [without_values(entry, known.mask) for entry in reports.entries]
+    facts: dict[str, Any] = scaling_of(reports.record.cluster, shown, reports.samples)
     return facts
 
 

@@ -476,7 +476,8 @@ def decode(name: str, values: Mapping[str, Any], checks: Checks = CHECKS) -> Eve
         return Metrics({as_text(key): plain(value) for key, value in values.items()})
     if event is Own:
         values = {**values, "name": name}
-    kinds = KINDS[event]
-    checked = ((key, checks[kinds[key]](value)) for key, value in values.items() if key in kinds)
-    fields_found = {key: value for key, value in checked if value is not None}
-    return None if any(key not in fields_found for key in event.needed) else event(**fields_found)
+    kinds, found = KINDS[event], {}
+    for key, value in values.items():
+        if key in kinds and (checked := checks[kinds[key]](value)) is not None:
+            found[key] = checked
+    return None if any(key not in found for key in event.needed) else event(**found)
