@@ -106,12 +106,14 @@ def logs(
         for line in lines:
             _print_json_line(line.task, f"{line.time} {line.text}")
         return
-    if json_:
-        _print_json(lines)
-    else:
-        for line in lines:
-            _print_line(line.task, line.text)
-    out.file.flush()  # raises if the disk is full
+    try:
+        if json_:
+            _print_json(lines)
+        else:
+            for line in lines:
+                _print_line(line.task, line.text)
+    finally:
+        out.file.flush()  # before an error is printed; raises if the disk is full
 
 
 AHEAD = 1000

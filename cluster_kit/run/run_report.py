@@ -169,7 +169,13 @@ def report_of(
 def scaling_facts(
     run: RunDirectory, known: Known | None = None, reports: Reports | None = None
 ) -> dict[str, Any] | None:
-    """The speed of a run that has ended with more workers; None if `up` did not start it."""
+    """The speed of a run that has ended with more workers; None if `up` did not start it.
+
+    Args: as for `report_of`.
+
+    Raises:
+        UsageError: another version of the kit started it.
+    """
     from cluster_kit.predict.scaling import scaling_of  # a run itself does not need it
 
     reports = reports or reports_of(run)

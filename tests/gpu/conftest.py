@@ -71,12 +71,13 @@ def cdi_engine() -> Iterator[SecondEngine]:
     yield from _running("cdi")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def trainer_image(nvidia_engine: SecondEngine) -> str:
     """The whole trainer image, for tests that need TensorFlow, on the nvidia engine."""
-    if reason := graph.why_not():
-        pytest.skip(reason)
-    return image_tag("cpu")
+    tag = image_tag("cpu")
+    if graph.why_not():
+        nvidia_engine.load(tag)
+    return tag
 
 
 @pytest.fixture(scope="module", params=["nvidia", "cdi"])

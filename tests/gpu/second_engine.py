@@ -74,6 +74,18 @@ class SecondEngine:
             check=False,
         )
 
+    def load(self, image: str) -> None:
+        """Copy an image from the machine's own engine: a minute, if it cannot be shared."""
+        save = subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE)
+        load = subprocess.run(
+            ["docker", "-H", self.host, "load", "-q"],
+            stdin=save.stdout,
+            capture_output=True,
+            timeout=300,
+            check=False,
+        )
+        assert save.wait(timeout=60) == 0 and load.returncode == 0, load.stderr
+
 
 @contextlib.contextmanager
 def running(kind: Kind, images: Mapping[str, str]) -> Iterator[SecondEngine]:
@@ -95,7 +107,9 @@ def start(kind: Kind, folder: Path, name: str, images: Mapping[str, str]) -> Sec
     folder.mkdir(parents=True, exist_ok=True)
     graph.share(images, folder)
     (folder / "bin").mkdir()
-    configuration: dict[str, object] = {"bridge": "none", "storage-driver": graph.DRIVER}
+    configuration: dict[str, object] = {"bridge": "none"}
+    if images:
+        configuration["storage-driver"] = graph.DRIVER
     if kind == "nvidia":
         hook = folder / "bin" / "nvidia-container-runtime-hook"
         hook.write_text(HOOK.format(known=set(GPUS) | set(UUIDS)))

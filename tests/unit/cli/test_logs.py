@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from cluster_kit.cli import logs
 from cluster_kit.platforms.engine import SIDECAR
+from cluster_kit.util.terminal import Guard
 from tests.unit.cli.looking import FakeEngine, engine, ran
 from tests.unit.command_line import Cli
 from tests.unit.stories import container
@@ -42,6 +47,68 @@ def test_a_line_is_printed_whole_and_as_it_is(cli: Cli, root: Path) -> None:
     run, text = ran(root, success=True), f"a\t[bold]b[/] {'long ' * 100}end"
     (run.logs / "chief-0.log").write_text(f"2025-03-01T10:00:02.0Z {text}\n")
     assert cli("logs", "demo", "chief-0").out == f"{'chief-0':>12} {text}\n"
+
+
+def test_the_tasks_name_is_coloured_only_where_colours_are_shown(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(root, success=True)
+    for no_color, name in ((True, "        ps-0 "), (False, "\x1b[36m        ps-0 \x1b[0m")):
+        terminal = Console(force_terminal=True, color_system="standard", no_color=no_color)
+        monkeypatch.setattr(logs, "out", terminal)
+        assert cli("logs", "demo", "ps-0").out == f"{name}20%\n"
+
+
+def test_json_on_ci_has_the_text_as_it_is(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ran(root, success=True)
+    (run.logs / "ps-0.log").write_text("2025-03-01T10:00:03.0Z ##vso[task.complete]\n")
+    printed = cli("logs", "demo", "ps-0", "--json").out
+    assert Guard()(printed) == printed
+    assert json.loads(printed)[0]["text"] == "##vso[task.complete]"
+
+
+class Arriving(io.RawIOBase):
+    """A file that says when something was written into it; `error` is raised then."""
+
+    def __init__(self, error: OSError | None = None) -> None:
+        self.arrived, self._error = threading.Event(), error
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        if self._error:
+            raise self._error
+        self.arrived.set()
+        return len(data)
+
+
+def test_a_followed_line_arrives_before_the_next_one(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.up["demo"] = [container("chief-0", id="a")]
+    file, arrived = Arriving(), []
+
+    def follow(*_: object, **__: object) -> Iterator[str]:
+        yield "2025-03-01T10:00:00.5Z one"
+        arrived.append(file.arrived.wait(20))
+
+    monkeypatch.setattr(engine, "follow", follow)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(file)))
+    logs.logs("demo", follow=True)
+    assert arrived == [True]
+
+
+def test_a_full_disk_is_noticed_at_the_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran(root, success=True)
+    file = Arriving(OSError(errno.ENOSPC, "No space left on device"))
+    buffer = io.BufferedWriter(file)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer))
+    with pytest.raises(OSError, match="No space left"):
+        logs.logs("demo")
+    file._error = None
 
 
 def test_logs_of_a_run_are_named_by_its_directory_or_as_runs_lists_it(

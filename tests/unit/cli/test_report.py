@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
 from cluster_kit.host import Moment
+from cluster_kit.run import run_report
 from cluster_kit.run.run_directory import Record, write_record
 from cluster_kit.version import __version__
 from cluster_kit.workspace import RunDirectory, new_run
@@ -36,6 +39,28 @@ def test_without_a_name_the_newest_run_is_used(cli: Cli, root: Path) -> None:
     facts = json.loads((run.path / "report.json").read_text())
     assert facts["verdict"]["success"] is True and facts["metrics"] == {"a": 1}
     assert [chart["id"] for chart in facts["charts"]] == ["loss"]
+
+
+def test_what_tasks_have_reported_is_read_once(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, read = saved(root), []
+
+    def noted(name: str, of: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*where: Any) -> Any:
+            read.append(name)
+            return of(*where)
+
+        return call
+
+    for name in ("entries_of", "samples_of"):
+        monkeypatch.setattr(run_report, name, noted(name, getattr(run_report, name)))
+    assert cli("report").code == 0
+    assert sorted(read) == ["entries_of", "samples_of"]
+    assert (
+        "fewer than two steps"
+        in json.loads((run.path / "report.json").read_text())["scaling"]["why"]
+    )
 
 
 def test_a_run_is_named_by_its_cluster_or_its_directory(cli: Cli, root: Path) -> None:
