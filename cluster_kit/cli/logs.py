@@ -92,7 +92,11 @@ def logs(
             threading.Thread(target=_end_after, args=(threads, said), daemon=True).start()
             # This thread prints, so that a reader who closes the pipe ends the command.
             for task, text in iter(said.get, None):
-                (_print_json_line if json_ else _print_line)(task, text)
+                if json_:
+                    time, _, text = text.partition(" ")
+                    _print_json_line(Line(time, task, text))
+                else:
+                    _print_line(task, text)
                 out.file.flush()
             engine.info()  # raises if the streams ended because the engine was lost
             return
@@ -102,12 +106,11 @@ def logs(
     if tail is not None:
         texts = {task: iter(deque(text, tail)) for task, text in texts.items()}
     lines = merged(texts)
-    if json_ and follow:
-        for line in lines:
-            _print_json_line(line.task, f"{line.time} {line.text}")
-        return
     try:
-        if json_:
+        if json_ and follow:
+            for line in lines:
+                _print_json_line(line)
+        elif json_:
             _print_json(lines)
         else:
             for line in lines:
@@ -168,15 +171,18 @@ def _print_json(lines: Iterable[Line]) -> None:
     """Print a list with an object for each line, in bounded memory."""
     mark = "["
     for line in lines:
-        out.file.write(f"{mark}\n  {in_json(json.dumps(line.__dict__))}")
+        out.file.write(f"{mark}\n  {_object(line)}")
         mark = ","
     out.file.write("[]\n" if mark == "[" else "\n]\n")
 
 
-def _print_json_line(task: str, stamped: str) -> None:
-    """Print a line of a log, which begins with its time, as a JSON object on one line."""
-    time, _, text = stamped.partition(" ")
-    typer.echo(in_json(json.dumps({"time": time, "task": task, "text": text})))
+def _print_json_line(line: Line) -> None:
+    """Print a line of a log as a JSON object on one line."""
+    out.file.write(f"{_object(line)}\n")
+
+
+def _object(line: Line) -> str:
+    return in_json(json.dumps(line.__dict__))
 
 
 COMMAND = (*START, "stacks")

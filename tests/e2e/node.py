@@ -98,7 +98,7 @@ def start(
     for link in ("lo", "eth0"):
         ip("-n", netns, "link", "set", link, "up")
     graph.share(images, own)
-    configuration = {"bridge": "none", "cgroup-parent": f"/{name}", "storage-driver": "overlay2"}
+    configuration = {"bridge": "none", "cgroup-parent": f"/{name}", "storage-driver": graph.DRIVER}
     listed = {"node-generic-resources": list(resources)} if resources else {}
     (own / "daemon.json").write_text(json.dumps({**configuration, **listed}))
     return Node(f"node-{place}", address, own, netns, _switched_on(f"node-{place}", own, netns))

@@ -104,8 +104,7 @@ def test_a_followed_line_arrives_before_the_next_one(
 def test_a_full_disk_is_noticed_at_the_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran(root, success=True)
     file = Arriving(OSError(errno.ENOSPC, "No space left on device"))
-    buffer = io.BufferedWriter(file)
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(file)))
     with pytest.raises(OSError, match="No space left"):
         logs.logs("demo")
     file._error = None
