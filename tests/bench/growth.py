@@ -1,8 +1,8 @@
 """Measures what more workers and a larger model cost, in both ways, with every kind of training.
 
-Each cell runs alone: seconds from `docker compose up` to the first step, then wall time and CPU
-time of a step, and the memory of all containers. From the smallest to the largest cell of a row,
-the kit's cost must not grow by more than the plain way's.
+Each cell runs alone: seconds from `docker compose up` to the leader's first step and to that of the
+last worker, then wall time and CPU time of a step, and the memory of all containers. From the
+smallest to the largest cell of a row, the kit's cost must not grow by more than the plain way's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ FEW_WORKERS, SMALL_MB = 2, 1
 """The workers of the larger models, and the size of the model of many workers."""
 PS = 2
 SETTLES_S, WINDOW_S = 4.0, 10.0
-"""Seconds after the first step before the measured ones begin, and of these."""
+"""Seconds before the measured steps begin, once all workers train, and of these. In the plain way,
+a worker that finds no initialized model looks again after 30 s."""
 STEPS, LONGEST_S = 4, 180.0
 """The least number of measured steps, and the seconds after which a job is too slow for them."""
 FIRST_STEP_S = 600.0
@@ -42,6 +43,7 @@ COLORS = {"async": "#2f7d6d", "sync": "#c2452d", "all-reduce": "#3b6ea8"}
 _SAID = re.compile(r"^(first|at) (\d+) ([\d.]+)$", re.MULTILINE)
 FIGURES = {
     "first_step_s": ("to the first step", "s"),
+    "all_train_s": ("until all workers train", "s"),
     "step_ms": ("a step", "ms"),
     "step_cpu_ms": ("CPU of a step", "ms"),
     "memory_mb": ("memory", "MB"),
@@ -73,6 +75,7 @@ class Cost:
     """Of all containers together; a step is the time between two updates."""
 
     first_step_s: float
+    all_train_s: float
     step_ms: float
     step_cpu_ms: float
     memory_mb: float
@@ -117,10 +120,11 @@ def _both(bench: Bench, cell: Cell) -> tuple[list[Cost], list[Cost]]:
             said = (cell.kind, str(cell.megabytes))
             cluster, file = write(bench, cell.workers, cell.ps, *said, program=JOB, chief=0)
             _make_room_in_arp_table(cluster)
-            found.append(_cost(cluster.name, file))
+            found.append(_cost(cluster.name, cell.workers, file))
         was, now = plain[-1], kit[-1]
         bench.say(
             f"{cell.title}: first step {was.first_step_s:.1f} s, kit {now.first_step_s:.1f};"
+            f" all workers train {was.all_train_s:.1f} s, kit {now.all_train_s:.1f};"
             f" step {was.step_ms:.1f} ms, kit {now.step_ms:.1f}; its CPU {was.step_cpu_ms:.1f} ms,"
             f" kit {now.step_cpu_ms:.1f}; memory {was.memory_mb:.0f} MB, kit {now.memory_mb:.0f}"
         )
@@ -134,18 +138,21 @@ def _make_room_in_arp_table(cluster: Cluster) -> None:
         arp_table.widen(limit)
 
 
-def _cost(cluster: str, file: Path) -> Cost:
+def _cost(cluster: str, workers: int, file: Path) -> Cost:
     """Run the job until it is measured.
 
     Raises:
-        BenchError: its first step did not come in time, or it made no step after that.
+        BenchError: a worker's first step did not come in time, or the job made no step after that.
     """
     client = docker_sdk.from_env()
     with removed(file):
         began = time.time()
         compose(file, "up", "--detach")
-        leader = client.containers.get(f"{cluster}-worker-0")
+        leader, *others = (
+            client.containers.get(f"{cluster}-worker-{index}") for index in range(workers)
+        )
         first = _first_step(leader, began + FIRST_STEP_S)
+        last = max([first, *(_first_step(other, began + FIRST_STEP_S) for other in others)])
         time.sleep(SETTLES_S)
         names = [one.name for one in client.containers.list(filters={"name": f"{cluster}-"})]
         before, begin = _used(client, names), time.time()
@@ -161,7 +168,7 @@ def _cost(cluster: str, file: Path) -> Cost:
     steps, took = inside[-1][0] - inside[0][0], inside[-1][1] - inside[0][1]
     cpu_per_s = (after[0] - before[0]) / (end - begin)
     step_ms = 1000 * took / steps
-    return Cost(first - began, step_ms, step_ms * cpu_per_s, after[1])
+    return Cost(first - began, last - began, step_ms, step_ms * cpu_per_s, after[1])
 
 
 def _steps_since(
@@ -172,22 +179,22 @@ def _steps_since(
     return [(step, at) for step, at in said if at >= begin]
 
 
-def _first_step(leader: docker_sdk.models.containers.Container, until: float) -> float:
-    """Returns the time of the leader's first step."""
+def _first_step(worker: docker_sdk.models.containers.Container, until: float) -> float:
+    """Returns the time of this worker's first step."""
     while time.time() < until:
-        if found := _SAID.search(_log(leader)):
+        if found := _SAID.search(_log(worker)):
             return float(found[3])
-        leader.reload()
-        if leader.status == "exited":
+        worker.reload()
+        if worker.status == "exited":
             break
         time.sleep(0.5)
     raise BenchError(
-        f"{leader.name} made no first step:\n" + "\n".join(_log(leader).splitlines()[-20:])
+        f"{worker.name} made no first step:\n" + "\n".join(_log(worker).splitlines()[-20:])
     )
 
 
-def _log(leader: docker_sdk.models.containers.Container) -> str:
-    return str(leader.logs(stderr=False).decode(errors="replace"))
+def _log(worker: docker_sdk.models.containers.Container) -> str:
+    return str(worker.logs(stderr=False).decode(errors="replace"))
 
 
 def _used(client: docker_sdk.DockerClient, names: Sequence[str]) -> tuple[float, float]:
@@ -250,7 +257,9 @@ def draw(results: Sequence[Result], file: Path, *, quick: bool) -> None:
     from matplotlib.ticker import LogLocator, NullLocator
 
     found = {one.key: one for one in results if isinstance(one, Measured)}
-    figure, grid = plt.subplots(len(FIGURES), 2, figsize=(11, 13), layout="constrained")
+    figure, grid = plt.subplots(
+        len(FIGURES), 2, figsize=(11, 3.25 * len(FIGURES)), layout="constrained"
+    )
     for axes, (name, (words, unit)) in zip(grid, FIGURES.items(), strict=True):
         for kind, color in COLORS.items():
             for at, row in enumerate(rows(kind, quick=quick)):

@@ -1,8 +1,9 @@
 """Trains without an end, in graph mode or by an all-reduce: growth.py measures what it costs.
 
-It does not use the kit, and runs unchanged in both ways. Worker 0 prints "first STEP" after its
-first step, then every half second "at STEP", each with the time. A step of `sync` and `all-reduce`
-is an update by all workers together, one of `async` an update by any of them.
+It does not use the kit, and runs unchanged in both ways. Each worker prints "first STEP" after its
+first step; worker 0 then prints "at STEP" every half second, each with the time. A step of
+`all-reduce` is an update by all workers together, one of `async` an update by any of them, and one
+of `sync` an update from as many gradients as there are workers, by those that train already.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ def shapes(megabytes: int) -> list[tuple[int, ...]]:
     return [(megabytes * FLOATS_PER_MB // VARIABLES,)] * VARIABLES
 
 
-def loop(step: Callable[[], int], speaks: bool) -> None:
+def loop(step: Callable[[], int], leads: bool) -> None:
     """Make steps forever; `step` returns the number of updates so far."""
     told = 0.0
     while True:
         count, now = step(), time.time()
-        if speaks and now - told >= EVERY_S:
+        if not told or (leads and now - told >= EVERY_S):
             print("at" if told else "first", count, f"{now:.3f}", flush=True)
             told = now
 
@@ -65,7 +66,7 @@ def in_graph_mode(
     with v1.train.MonitoredTrainingSession(
         server.target, is_chief=index == 0, hooks=hooks
     ) as session:
-        loop(lambda: int(session.run([train, updates])[1]), speaks=index == 0)
+        loop(lambda: int(session.run([train, updates])[1]), leads=index == 0)
 
 
 def by_all_reduce(resolver: tf.distribute.cluster_resolver.ClusterResolver, megabytes: int) -> None:
@@ -92,7 +93,7 @@ def by_all_reduce(resolver: tf.distribute.cluster_resolver.ClusterResolver, mega
         made += 1
         return made
 
-    loop(counted, speaks=resolver.task_id == 0)
+    loop(counted, leads=resolver.task_id == 0)
 
 
 def main() -> None:

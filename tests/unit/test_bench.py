@@ -50,7 +50,7 @@ def test_the_cost_of_more_workers_is_compared_and_not_that_of_the_first() -> Non
     few, many = row = [Cell("sync", 1, 1), Cell("sync", 32, 1)]
 
     def cost(first_step_s: float) -> list[Cost]:
-        return [Cost(first_step_s, step_ms=5, step_cpu_ms=1, memory_mb=1)]
+        return [Cost(first_step_s, first_step_s, step_ms=5, step_cpu_ms=1, memory_mb=1)]
 
     costs = {few: (cost(2), cost(20)), many: (cost(13), cost(30))}  # the kit's, the plain way's
     found = more(row, costs, "first_step_s")

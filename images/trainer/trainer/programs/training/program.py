@@ -20,7 +20,7 @@ from typing import NoReturn, Optional
 
 from trainer.agent import progress_file
 from trainer.agent.errors import TrainerError
-from trainer.agent.injected import gc_pause, mailbox
+from trainer.agent.injected import imports, mailbox
 from trainer.agent.progress_file import Progress
 from trainer.agent.task import Task, read_task
 from trainer.contract.endings import EXIT_TRAINING_FAILED
@@ -60,7 +60,7 @@ def prepare_tensorflow() -> None:
     """Import TensorFlow, with tf_keras as tf.keras, and without warnings about retracing."""
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-    with gc_pause.left_alone():
+    with imports.made_faster():
         import tensorflow as tf
 
     tf.get_logger().setLevel("ERROR")
