@@ -181,11 +181,13 @@ def _steps_since(
 
 def _first_step(worker: docker_sdk.models.containers.Container, until: float) -> float:
     """Returns the time of this worker's first step."""
-    while time.time() < until:
-        if found := _SAID.search(_log(worker)):
-            return float(found[3])
+    while True:
         worker.reload()
-        if worker.status == "exited":
+        over = worker.status == "exited" or time.time() >= until
+        for kind, _, at in _SAID.findall(_log(worker)):
+            if kind == "first":
+                return float(at)
+        if over:
             break
         time.sleep(0.5)
     raise BenchError(

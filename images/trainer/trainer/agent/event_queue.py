@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from queue import Empty, SimpleQueue
 
-SIGNALS_SEEN_S = 1.0
-"""Maximum seconds of one wait, since a signal just before a wait does not interrupt it. Less would
-wake each task's process more often than its other work does."""
+SIGNALS_SEEN_S = 0.3
+"""Maximum seconds of one wait, since a signal just before a wait does not interrupt it."""
 
 
 def next_event(events: SimpleQueue[object], until: float = float("inf")) -> object | None:

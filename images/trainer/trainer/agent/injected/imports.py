@@ -22,15 +22,17 @@ def made_faster() -> Iterator[None]:
 
     Later collections skip the objects that exist at its end.
     """
-    enabled = gc.isenabled()
+    enabled, names = gc.isenabled(), vars(typing)
+    before = names.get("compile")
     gc.disable()
     # A global variable of the module hides the built-in function of the same name from it. Where a
     # later Python compiles forward references in another module, this changes nothing.
-    vars(typing)["compile"] = functools.cache(compile)
+    names["compile"] = before or functools.cache(compile)
     try:
         yield
     finally:
-        vars(typing).pop("compile", None)
+        if before is None:
+            names.pop("compile", None)
         gc.freeze()
         if enabled:
             gc.enable()
