@@ -148,11 +148,9 @@ def _cost(cluster: str, workers: int, file: Path) -> Cost:
     with removed(file):
         began = time.time()
         compose(file, "up", "--detach")
-        leader, *others = (
-            client.containers.get(f"{cluster}-worker-{index}") for index in range(workers)
-        )
-        first = _first_step(leader, began + FIRST_STEP_S)
-        last = max([first, *(_first_step(other, began + FIRST_STEP_S) for other in others)])
+        training = [client.containers.get(f"{cluster}-worker-{at}") for at in range(workers)]
+        firsts = [_first_step(worker, began + FIRST_STEP_S) for worker in training]
+        leader = training[0]
         time.sleep(SETTLES_S)
         names = [one.name for one in client.containers.list(filters={"name": f"{cluster}-"})]
         before, begin = _used(client, names), time.time()
@@ -168,7 +166,7 @@ def _cost(cluster: str, workers: int, file: Path) -> Cost:
     steps, took = inside[-1][0] - inside[0][0], inside[-1][1] - inside[0][1]
     cpu_per_s = (after[0] - before[0]) / (end - begin)
     step_ms = 1000 * took / steps
-    return Cost(first - began, last - began, step_ms, step_ms * cpu_per_s, after[1])
+    return Cost(firsts[0] - began, max(firsts) - began, step_ms, step_ms * cpu_per_s, after[1])
 
 
 def _steps_since(
