@@ -176,6 +176,6 @@ def _seconds(profile: Profile, row: Measured, fitted: Fitted, overlap: float) ->
         seconds -= error
         if not low < seconds < high:
             seconds = (low + high) / 2
-        if high - low < EXACT * target / 10:
+        if high - low < EXACT * target / 10 or high < LEAST * target:  # `fit` refuses less
             break
     return seconds

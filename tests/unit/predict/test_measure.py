@@ -150,7 +150,7 @@ def test_the_end_of_a_run_of_many_workers_simulates_no_more_than_that_of_few(
 
     monkeypatch.setattr("cluster_kit.predict.calibrate.simulate", counted)
     assert scaling_of(*recorded(limited(workers=100)))["points"]
-    assert sum(simulated) < 150_000
+    assert sum(simulated) < 80_000
 
 
 def test_one_run_gives_bytes_work_and_a_row_that_calibrates() -> None:
