@@ -16,7 +16,7 @@ from trainer.agent.beacon import client, handshake
 from trainer.agent.beacon.client import BeaconClient, JobEnded, LeaderStopping, StacksWanted
 from trainer.agent.beacon.messages import Report
 from trainer.agent.errors import ServerError, TrainerError
-from trainer.agent.event_queue import next_event
+from trainer.agent.event_queue import next_event, put_signals
 from trainer.agent.injected import dead_connections, gpu_promises
 from trainer.agent.injected.gpu_promises import Gpu
 from trainer.agent.outcome import Outcome
@@ -63,7 +63,7 @@ def serve(
         what: the server, for the log.
     """
     events: SimpleQueue[object] = SimpleQueue()
-    signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
+    put_signals(events, outcome.stopped, signal.SIGTERM)
     progress = Progress(task.progress_file)
     recorder = Recorder(task)
     stacks.arm(task)

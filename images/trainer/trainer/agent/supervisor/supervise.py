@@ -21,7 +21,7 @@ from trainer.agent.beacon.client import AgainWanted, BeaconClient, JobEnded, Sta
 from trainer.agent.beacon.messages import Done, Failed, Heard, Permanent, Report
 from trainer.agent.beacon.server import BeaconServer
 from trainer.agent.errors import TrainerError
-from trainer.agent.event_queue import next_event
+from trainer.agent.event_queue import next_event, put_signals
 from trainer.agent.injected import dead_connections, mailbox
 from trainer.agent.outcome import Outcome
 from trainer.agent.profiling import at_step
@@ -236,8 +236,7 @@ def grace_over(task: Task, ends_at: float, leaders_code: int | None) -> Outcome 
 def supervise(task: Task, name: str, arguments: Sequence[str]) -> int:
     """Run the program to its end and return the exit code. If the leader ends, the job ends."""
     events: SimpleQueue[object] = SimpleQueue()
-    signal.signal(signal.SIGTERM, lambda *_: events.put(outcome.stopped()))
-    signal.signal(signal.SIGINT, lambda *_: events.put(outcome.stopped()))
+    put_signals(events, outcome.stopped, signal.SIGTERM, signal.SIGINT)
     progress = Progress(task.progress_file)
     recorder = Recorder(task)
     beacon_server, over = None, threading.Event()
