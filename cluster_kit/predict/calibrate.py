@@ -163,7 +163,10 @@ def _predicted(profile: Profile, row: Measured, fitted: Fitted, overlap: float) 
 
 
 def _seconds(profile: Profile, row: Measured, fitted: Fitted, overlap: float) -> float:
-    """The seconds of a step with which the row takes the measured time; about 0 if it cannot."""
+    """The seconds of a step with which the row takes the measured time.
+
+    Less than the part LEAST of that time, which `fit` refuses, if the row takes longer even then.
+    """
     target = _step_s(profile, row)
     low, high = 0.0, target
     seconds = target
@@ -176,6 +179,6 @@ def _seconds(profile: Profile, row: Measured, fitted: Fitted, overlap: float) ->
         seconds -= error
         if not low < seconds < high:
             seconds = (low + high) / 2
-        if high - low < EXACT * target / 10 or high < LEAST * target:  # `fit` refuses less
+        if high - low < EXACT * target / 10 or high < LEAST * target:
             break
     return seconds
