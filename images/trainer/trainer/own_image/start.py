@@ -19,7 +19,7 @@ USUAL = {
     "LOGNAME": "trainer",
     "MALLOC_MMAP_THRESHOLD_": "33554432",
     "MALLOC_TRIM_THRESHOLD_": "268435456",
-    "MALLOC_TOP_PAD_": "16777216",
+    "MALLOC_TOP_PAD_": "67108864",
     "TF_CPP_MIN_LOG_LEVEL": "2",
 }
 """The values of the kit's image, whose Dockerfile explains each. The image decides which Keras
