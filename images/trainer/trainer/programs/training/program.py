@@ -96,16 +96,16 @@ def watched(
     watcher = threading.Thread(target=watch, name="signals", daemon=True)
     in_main = threading.current_thread() is threading.main_thread()
     if in_main:
-        kept = {s: signal.signal(s, lambda *_: None) for s in numbers}
         wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        kept = {s: signal.signal(s, lambda *_: None) for s in numbers}
     watcher.start()
     try:
         yield
     finally:
         if in_main:
-            signal.set_wakeup_fd(wakeup)
             for number, handler in kept.items():
                 signal.signal(number, handler)
+            signal.set_wakeup_fd(wakeup)
         done.set()
         watcher.join(2 * LOOK_S)
         if not watcher.is_alive():
