@@ -4,6 +4,7 @@ and for fit."""
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,8 @@ from trainer.programs.detection.config.pipeline import (  # noqa: E402
     TrainConfig,
 )
 from trainer.programs.detection.train import optimizers  # noqa: E402
+from trainer.programs.detection.train.graph_mode import graph_job  # noqa: E402
+from trainer.programs.training.graph_mode.model_deploy import clipped  # noqa: E402
 
 
 def rates(given: object, *steps: int, num_steps: int = 100) -> list[float]:
@@ -94,7 +97,9 @@ def in_graph_mode(given: TrainConfig) -> list[float]:
         optimizer = optimizers.graph_optimizer(
             given, optimizers.rate_at(step, given.learning_rate, 10)
         )
-        apply = optimizer.apply_gradients([(tf.constant([3.0, 4.0]), weight)], step)
+        job = graph_job(SimpleNamespace(train_config=given))
+        (gradient,) = clipped([tf.constant([3.0, 4.0])], job.clip_norm)
+        apply = optimizer.apply_gradients([(gradient, weight)], step)
         with v1.Session() as session:
             session.run(v1.global_variables_initializer())
             for _ in range(3):

@@ -8,6 +8,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -27,26 +28,33 @@ from graph_jobs import (  # noqa: E402
 )
 
 from trainer.agent.task import read_task  # noqa: E402
+from trainer.programs.detection.config.pipeline import Averaging  # noqa: E402
+from trainer.programs.detection.model.weights import AVERAGE  # noqa: E402
+from trainer.programs.detection.train.optimizers import kept_by  # noqa: E402
 from trainer.programs.training import program  # noqa: E402
 from trainer.programs.training.graph_mode import session_start  # noqa: E402
-from trainer.programs.training.graph_mode.job import GraphJob  # noqa: E402
+from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss  # noqa: E402
 from trainer.programs.training.graph_mode.options import GraphOptions  # noqa: E402
+from trainer.programs.training.graph_mode.replica_graph import updates_of  # noqa: E402
 from trainer.programs.training.graph_mode.run import run  # noqa: E402
 from trainer.programs.training.graph_mode.training_session import Training  # noqa: E402
 from trainer.programs.training.program import Diverged  # noqa: E402
 
+tf1 = tf.compat.v1
+AVERAGED = Averaging(use_moving_average=True, moving_average_decay=0.5)
+
 
 @pytest.fixture
 def together(tmp_path, free_port):
-    """Run a job on several replicas of one cluster with a ps; returns their results, the chief's
+    """Run a job on several replicas of one cluster with two ps; returns their results, the chief's
     first."""
 
     def run_together(replicas: int, made: GraphJob, *options: GraphOptions) -> list:
         cluster = {
             "worker": [f"127.0.0.1:{free_port()}" for _ in range(replicas)],
-            "ps": [f"127.0.0.1:{free_port()}"],
+            "ps": [f"127.0.0.1:{free_port()}" for _ in range(2)],
         }
-        server = tf.distribute.Server(cluster, job_name="ps", task_index=0)
+        servers = [tf.distribute.Server(cluster, "ps", index) for index in range(2)]
         options = options if len(options) > 1 else options * replicas
 
         def one(index: int):
@@ -56,21 +64,69 @@ def together(tmp_path, free_port):
 
         with ThreadPoolExecutor(replicas) as pool:
             results = list(pool.map(one, range(replicas)))
-        assert server.target
+        assert all(server.target for server in servers)
         return results
 
     return run_together
 
 
-@pytest.mark.parametrize("replicas", [2, 3])
-def test_sync_replicas_equal_one_large_batch(together, tmp_path, replicas):
-    results = together(replicas, small_job(), replace(QUICK, update="sync"))
+@pytest.mark.parametrize(
+    ("replicas", "clones", "norm"), [(2, 1, 0.0), (3, 1, 0.0), (2, 1, 0.5), (2, 2, 0.0)]
+)
+def test_sync_replicas_equal_one_large_batch(together, tmp_path, replicas, clones, norm):
+    options = replace(QUICK, update="sync", num_clones=clones, clone_on_cpu=True)
+    results = together(replicas, small_job(clip_norm=norm), options)
     assert [result.step for result in results] == [20] * replicas
     assert results[0].steps_of == {f"worker-{i}": 20 for i in range(replicas)}
     assert results[0].staleness_max == 0
+
+    def whole(norm: float) -> Path:
+        alone = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path / f"alone-{norm}")})
+        job = small_job(inputs=whole_rounds(replicas * clones), clip_norm=norm)
+        return run(alone, job, QUICK, None).checkpoint
+
+    assert_same(results[0].checkpoint, whole(norm))
+    if norm:
+        with pytest.raises(AssertionError):
+            assert_same(results[0].checkpoint, whole(0.0))
+
+
+@pytest.mark.parametrize("update", ["async", "sync"])
+def test_rows_averages_and_clipping_are_as_in_one_process(together, tmp_path, update):
+    """The loss does not depend on the batch, so each replica has the same gradients."""
+
+    def build():
+        words = tf1.get_variable("words", (5, SIZE), initializer=tf1.ones_initializer())
+        tf1.get_variable("not_used", (5, SIZE))
+        image = tf.keras.Input((SIZE,))
+        norm = tf.keras.layers.BatchNormalization(momentum=0.5)
+        return words, tf.keras.Model(image, norm(image))
+
+    def loss(made, batch):
+        words, network = made
+        rows = tf.gather(words, [1, 3, 3]) + words[2]
+        shifted = tf.zeros_like(batch[0]) + 4.0
+        total = tf.reduce_mean(rows**2) + tf.reduce_mean(network(shifted, training=True) ** 2)
+        return ModelLoss(total, updates=updates_of(network, shifted))
+
+    def optimizer(_):
+        return kept_by(tf1.train.MomentumOptimizer(0.1, 0.5), AVERAGED)
+
+    job = small_job(build=build, loss=loss, optimizer=optimizer, clip_norm=0.5)
+    options = replace(QUICK, steps=6, update=update)
+    late = replace(job, startup_delay_steps=6 if update == "async" else 0)
+    chief = together(2, late, options)[0]
     alone = read_task({"CLUSTER_KIT_OUTPUT": str(tmp_path / "alone")})
-    whole = run(alone, small_job(inputs=whole_rounds(replicas)), QUICK, None)
-    assert_same(results[0].checkpoint, whole.checkpoint)
+    whole = run(alone, job, options, None)
+    found, expected = (tf.train.load_checkpoint(str(r.checkpoint)) for r in (chief, whole))
+    names = [n for n in expected.get_variable_to_shape_map() if not n.startswith("job/")]
+    assert {"words", "batch_normalization/moving_mean", f"words{AVERAGE}"} <= set(names)
+    assert set(names) <= set(found.get_variable_to_shape_map()), "a variable that no loss has"
+    assert {n for n in found.get_variable_to_shape_map() if "not_used" in n} == {"not_used"}
+    for name in set(names) - {"not_used"}:
+        np.testing.assert_allclose(
+            found.get_tensor(name), expected.get_tensor(name), atol=1e-5, err_msg=name
+        )
 
 
 def test_steps_of_async_replicas_add_up_to_the_global_step(together):

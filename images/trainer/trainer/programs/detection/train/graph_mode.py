@@ -58,6 +58,7 @@ def graph_job(pipeline: Pipeline) -> GraphJob:
             train.optimizer,
         ),
         examples_per_batch=train.batch_size,
+        clip_norm=train.gradient_clipping_by_norm,
         startup_delay_steps=math.ceil(train.startup_delay_steps),
     )
 

@@ -87,16 +87,7 @@ def keras_optimizer(train: TrainConfig, num_steps: int) -> keras.optimizers.Opti
 
 
 def graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optimizer:
-    """Returns the configured optimizer for graph mode, with gradient clipping if it is
-    configured."""
-    optimizer = plain_graph_optimizer(train, rate)
-    if train.gradient_clipping_by_norm:
-        clip_before_applying(optimizer, train.gradient_clipping_by_norm)
-    return optimizer
-
-
-def plain_graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optimizer:
-    """Returns the configured optimizer for graph mode, without gradient clipping."""
+    """Returns the configured optimizer for graph mode; GraphJob.clip_norm clips the gradients."""
     match train.optimizer:
         case Momentum(momentum=momentum):
             return v1.train.MomentumOptimizer(rate, momentum)
@@ -104,19 +95,6 @@ def plain_graph_optimizer(train: TrainConfig, rate: tf.Tensor) -> v1.train.Optim
             return v1.train.RMSPropOptimizer(rate, decay, momentum, epsilon)
         case Adam(beta_1=beta_1, beta_2=beta_2, epsilon=epsilon):
             return v1.train.AdamOptimizer(rate, beta_1, beta_2, epsilon)
-
-
-def clip_before_applying(optimizer: v1.train.Optimizer, norm: float) -> None:
-    """Let `optimizer` clip the gradients' global norm, after the gradients of clones or replicas
-    are combined."""
-    apply = optimizer.apply_gradients
-
-    def clipped(grads_and_vars: Iterable, *args: object, **keys: object) -> tf.Operation:
-        gradients, variables = zip(*grads_and_vars, strict=True)
-        gradients, _ = tf.clip_by_global_norm(gradients, norm)
-        return apply(zip(gradients, variables, strict=True), *args, **keys)
-
-    optimizer.apply_gradients = clipped
 
 
 def kept_by(optimizer: v1.train.Optimizer, options: Averaging) -> v1.train.Optimizer:

@@ -19,7 +19,8 @@ class ModelLoss:
     shown: Mapping[str, tf.Tensor] = field(default_factory=dict)
     """Scalars by name, which are printed, written to TensorBoard, and kept in GraphResult.shown."""
     updates: Sequence[tf.Operation] = ()
-    """Ops to run with every step, such as BatchNorm's averages; only the first clone's are run."""
+    """Ops to run with every step, such as BatchNorm's averages; only the first clone's are run.
+    With ps, assignments are made anew: nothing else in the graph may depend on one."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,12 @@ class GraphJob:
     loss: Callable[[Any, Any], ModelLoss]
     """Returns the ModelLoss of (result of `build`, dataset element); creates no variables."""
     optimizer: Callable[[tf.Tensor], tf.compat.v1.train.Optimizer]
-    """Returns the optimizer; its argument is the global step (int64 scalar), for schedules."""
+    """Returns the optimizer, which applies the gradients; its argument is the global step (int64
+    scalar), for schedules."""
     examples_per_batch: int
     """Examples in one element of the dataset."""
+    clip_norm: float = 0.0
+    """Largest global norm of an update's gradients (under sync, of their mean); 0: no limit."""
     examples: str = "images"
     """What the examples are; `images_per_step` is reported only of images."""
     milestone_steps: int = 0

@@ -109,16 +109,16 @@ def create_clones(
 
 def optimize_clones(
     clones: Sequence[Clone],
-    optimizer: tf1.train.Optimizer,
+    compute_gradients: Callable[[tf.Tensor], GradientsAndVariables],
     regularization_losses: Sequence[tf.Tensor] | None = None,
-    **keys: Any,
 ) -> tuple[tf.Tensor | None, GradientsAndVariables]:
     """Returns (total loss, its gradients), summed over the clones, each of which has 1/n of its
     loss.
 
     Args:
+        compute_gradients: returns the gradient of a clone's loss for each variable, such as an
+            optimizer's; it is called on the clone's device.
         regularization_losses: by default those of the graph's collection; they count once.
-        keys: further arguments of the optimizer's compute_gradients, such as var_list.
     """
     if regularization_losses is None:
         regularization_losses = tf1.get_collection(tf1.GraphKeys.REGULARIZATION_LOSSES)
@@ -128,7 +128,7 @@ def optimize_clones(
         if loss is None:
             continue
         with tf1.device(clone.device):
-            gradients.append(optimizer.compute_gradients(loss, **keys))
+            gradients.append(compute_gradients(loss))
         losses.append(loss)
         regularization_losses = ()
     if not losses:
@@ -167,6 +167,12 @@ def average_gradients(of_clones: Sequence[GradientsAndVariables]) -> GradientsAn
     """Returns the mean over the clones for each variable, for losses that were not divided by their
     number."""
     return [(total / len(of_clones), variable) for total, variable in sum_gradients(of_clones)]
+
+
+def clipped(gradients: Sequence[tf.Tensor], norm: float) -> Sequence[tf.Tensor]:
+    """Return the gradients, scaled down so that their global norm is at most `norm`; 0: as they
+    are."""
+    return tf.clip_by_global_norm(gradients, norm)[0] if norm else gradients
 
 
 def dense(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
@@ -210,7 +216,7 @@ def deploy(
     train_op = total = None
     with tf1.device(placement.around(config.optimizer_device())):
         if optimizer is not None:
-            total, gradients = optimize_clones(clones, optimizer)
+            total, gradients = optimize_clones(clones, optimizer.compute_gradients)
         if total is not None:
             if summarize_gradients:
                 summaries += gradient_summaries(gradients)

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.programs.training.graph_mode import model_deploy
+from trainer.programs.training.graph_mode import model_deploy, packs
 from trainer.programs.training.graph_mode.checkpoint_saver import Checkpoints
 from trainer.programs.training.graph_mode.counters import SharedCounters, counted, make_counters
 from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
@@ -20,6 +20,7 @@ from trainer.programs.training.graph_mode.model_deploy import (
     Clone,
     GradientsAndVariables,
     Placement,
+    clipped,
 )
 from trainer.programs.training.graph_mode.options import GraphOptions
 from trainer.programs.training.graph_mode.replica import DeploymentConfig, Replica
@@ -103,7 +104,8 @@ def apply_at_once(
     """
     with tf1.device(counters.device):
         before = counters.global_step.read_value()
-    applied = optimizer.apply_gradients(gradients)
+    with packs.read_on_ps([v for _, v in gradients]):
+        applied = optimizer.apply_gradients(gradients)
     with tf1.device(counters.device), tf.control_dependencies([applied, before, *updates]):
         after = counters.global_step.assign_add(1, read_value=True)
     return counted(counters, replica, before, after)
@@ -169,11 +171,14 @@ def make_clones(
     job: GraphJob, config: DeploymentConfig, placement: Placement, inputs: Any
 ) -> tuple[Any, list[Clone]]:
     """Return (result of job.build, clones); each clone's outputs are a ModelLoss."""
+    others = len(tf1.global_variables())
     with (
         tf1.device(placement.around(config.inputs_device())),
         tf.variable_creator_scope(cached_on(config.caching_device())),
     ):
         model = job.build()
+    if config.distributed:
+        packs.read_in_packs(tf1.global_variables()[others:], config.inputs_device())
     return model, model_deploy.create_clones(
         config,
         lambda: one_clone(job, model, inputs, config.inputs_device()),
@@ -195,19 +200,28 @@ def make_step(
 ) -> Step:
     """Return the ops of a step of this replica; if the loss diverges, no variable changes."""
     optimizer = job.optimizer(counters.global_step.read_value())
-    loss, gradients = model_deploy.optimize_clones(clones, optimizer)
+    loss, gradients = model_deploy.optimize_clones(clones, packs.gradients_of)
     gradients = only_if_finite(loss, gradients)
     shown = mean_over([clone.outputs for clone in clones])
-    updates = list(clones[0].outputs.updates)
-    if not replica.gradients_per_round:
-        position = apply_at_once(counters, replica.number, optimizer, gradients, updates)
-        return Step(loss, gradients, shown, position, None)
-    rounds = apply_in_rounds(counters, replica, optimizer, gradients, updates)
-    return Step(loss, gradients, shown, rounds.replica.position, rounds)
+    updates = clones[0].outputs.updates
+    if replica.gradients_per_round:
+        rounds = apply_in_rounds(counters, replica, optimizer, gradients, job.clip_norm, updates)
+        return Step(loss, gradients, shown, rounds.replica.position, rounds)
+    if replica.deployment.distributed:
+        grouped = packs.packs_of([v for _, v in gradients])
+        sent = clipped(packs.packed_gradients(gradients, grouped), job.clip_norm)
+        applied = packs.unpacked_gradients(sent, grouped)
+        updates = packs.updates_in_packs(updates)
+    else:
+        values = clipped([gradient for gradient, _ in gradients], job.clip_norm)
+        applied = [(value, v) for value, (_, v) in zip(values, gradients)]
+    position = apply_at_once(counters, replica.number, optimizer, applied, updates)
+    return Step(loss, gradients, shown, position, None)
 
 
 def cached_on(device: str | None) -> Callable[..., tf.Variable]:
-    """Return a variable creator with which a step reads each variable once for all clones."""
+    """Return a variable creator: what the job's `build` computes reads each variable once, and so
+    does a step, if the variable is not in the graph's collection of all."""
 
     def create(make: Callable[..., tf.Variable], **keys: Any) -> tf.Variable:
         if device and keys.get("caching_device") is None:

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from trainer.programs.training.graph_mode import packs
 from trainer.programs.training.graph_mode.counters import SharedCounters, counted, variable
-from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariables
+from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariables, clipped
+from trainer.programs.training.graph_mode.packs import Pack
 from trainer.programs.training.graph_mode.replica import Replica
 
 tf1 = tf.compat.v1
@@ -53,7 +55,7 @@ class ChiefOps:
     Its value is the global step."""
     waiting: tf.Tensor
     """Running it makes the accumulators drop gradients for tokens older than `new_token`. Its value
-    is the number of gradients that wait, by variable, [variables] int32."""
+    is the number of gradients that wait, by pack, [packs] int32."""
     take: Sequence[tf.Operation]
     """Each takes `take_count` gradients out of one accumulator."""
     take_count: tf.Tensor
@@ -83,29 +85,30 @@ def apply_in_rounds(
     replica: Replica,
     optimizer: tf1.train.Optimizer,
     gradients: GradientsAndVariables,
+    clip_norm: float,
     updates: Sequence[tf.Operation],
 ) -> Rounds:
     """Return the ops of one replica; replicas share the accumulators and queues.
 
-    Only the chief applies gradients, and runs `updates`.
+    Only the chief applies gradients, each round's mean clipped to `clip_norm`, and runs `updates`.
     """
-    accumulators = [accumulator_of(v) for _, v in gradients]
+    grouped = packs.packs_of([v for _, v in gradients])
+    accumulators = [accumulator_of(pack) for pack in grouped]
     with tf1.device(counters.device):
         base = variable("job/base", ())
         queues = [token_queue(number) for number in range(replica.count)]
         new_token = tf1.placeholder(tf.int64, (), "new_token")
         send = sending(new_token, queues)
     replica_ops = push_and_wait(
-        counters, replica.number, base, queues[replica.number], accumulators, gradients,
-        updates if replica.is_chief else [],
+        counters, replica.number, base, queues[replica.number], accumulators,
+        packs.packed_gradients(gradients, grouped),
+        packs.updates_in_packs(updates) if replica.is_chief else [],
     )  # fmt: skip
     chief = None
     if replica.is_chief:
-        means = [
-            (accumulator.take_grad(replica.gradients_per_round), v)
-            for accumulator, (_, v) in zip(accumulators, gradients)
-        ]
         with tf1.device(counters.device):
+            taken = [take(a, replica.gradients_per_round) for a in accumulators]
+            means = packs.unpacked_gradients(clipped(taken, clip_norm), grouped)
             chief = chief_ops(counters, base, queues, accumulators, means, optimizer, new_token)
     return Rounds(replica_ops, chief, base, new_token, send)
 
@@ -132,7 +135,7 @@ def chief_ops(
     return ChiefOps(
         apply=applied,
         waiting=waiting,
-        take=[a.take_grad(count).op for a in accumulators],
+        take=[take(a, count).op for a in accumulators],
         take_count=count,
         new_base=new_base,
         begin=begin,
@@ -145,7 +148,7 @@ def push_and_wait(
     base: tf.Variable,
     queue: tf.queue.FIFOQueue,
     accumulators: Sequence[tf1.ConditionalAccumulator],
-    gradients: GradientsAndVariables,
+    gradients: Sequence[tf.Tensor],
     updates: Sequence[tf.Operation],
 ) -> ReplicaOps:
     """Return the ops of a replica's step; `updates` run with it."""
@@ -154,8 +157,7 @@ def push_and_wait(
         now = base.read_value() + counters.global_step.read_value()
     token = tf1.placeholder(tf.int64, (), "token")
     pushed = [
-        push(gradient, v, accumulator, token)
-        for accumulator, (gradient, v) in zip(accumulators, gradients)
+        push(gradient, accumulator, token) for accumulator, gradient in zip(accumulators, gradients)
     ]
     with tf1.device(counters.device):
         with tf.control_dependencies([*pushed, before, *updates]):
@@ -175,25 +177,32 @@ def apply_and_send(
     queues: Sequence[tf.queue.FIFOQueue],
 ) -> tf.Tensor:
     """Return the op of a round; its value is the global step after it, an int64 scalar."""
-    with tf.control_dependencies([optimizer.apply_gradients(means)]):
+    with packs.read_on_ps([v for _, v in means]):
+        applied = optimizer.apply_gradients(means)
+    with tf.control_dependencies([applied]):
         step = counters.global_step.assign_add(1, read_value=True)
     with tf.control_dependencies([sending(base.read_value() + step, queues)]):
         return tf.identity(step)
 
 
-def accumulator_of(v: tf.Variable) -> tf1.ConditionalAccumulator:
-    """Return the accumulator of a variable's gradients, on the same ps, shared by all replicas."""
-    with tf1.device(v.device):
+def accumulator_of(pack: Pack) -> tf1.ConditionalAccumulator:
+    """Return the accumulator of a pack's gradients, on its ps, shared by all replicas."""
+    elements = sum(v.shape.num_elements() for v in pack)
+    with tf1.device(pack[0].device):
         return tf1.ConditionalAccumulator(
-            v.dtype.base_dtype, v.shape, shared_name=f"gradients/{v.op.name}"
+            pack[0].dtype, (elements,), shared_name=f"gradients/{pack[0].op.name}"
         )
 
 
-def push(
-    gradient: tf.Tensor, v: tf.Variable, to: tf1.ConditionalAccumulator, token: tf.Tensor
-) -> tf.Operation:
+def take(of: tf1.ConditionalAccumulator, count: int | tf.Tensor) -> tf.Tensor:
+    """Return the mean of `count` gradients; running it waits for them, and takes them out."""
+    with tf1.device(of.accumulator_ref.device):
+        return of.take_grad(count)
+
+
+def push(gradient: tf.Tensor, to: tf1.ConditionalAccumulator, token: tf.Tensor) -> tf.Operation:
     """Return the op that adds `gradient` to the accumulator, unless `token` is too old."""
-    with tf1.device(v.device):
+    with tf1.device(to.accumulator_ref.device):
         return to.apply_grad(gradient, local_step=token)
 
 

@@ -93,7 +93,7 @@ def test_regularization_has_an_effect_and_is_counted_once():
     clones = model_deploy.create_clones(
         DeploymentConfig(num_clones=2, clone_on_cpu=True), two_layers, (batches(2), 0.3)
     )
-    total, _ = model_deploy.optimize_clones(clones, OPTIMIZERS["sgd"]())
+    total, _ = model_deploy.optimize_clones(clones, OPTIMIZERS["sgd"]().compute_gradients)
     losses = tf1.get_collection(tf1.GraphKeys.LOSSES)
     penalties = tf1.get_collection(tf1.GraphKeys.REGULARIZATION_LOSSES)
     assert (len(losses), len(penalties)) == (2, 2)
