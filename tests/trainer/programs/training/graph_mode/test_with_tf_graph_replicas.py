@@ -96,7 +96,9 @@ def test_rows_averages_and_clipping_are_as_in_one_process(together, tmp_path, up
     """The loss does not depend on the batch, so each replica has the same gradients."""
 
     def build():
-        words = tf1.get_variable("words", (5, SIZE), initializer=tf1.ones_initializer())
+        words = tf1.get_variable(
+            "words", (5, SIZE), initializer=tf1.ones_initializer(), regularizer=tf.nn.l2_loss
+        )
         tf1.get_variable("not_used", (5, SIZE))
         image = tf.keras.Input((SIZE,))
         norm = tf.keras.layers.BatchNormalization(momentum=0.5)

@@ -20,7 +20,8 @@ class ModelLoss:
     """Scalars by name, which are printed, written to TensorBoard, and kept in GraphResult.shown."""
     updates: Sequence[tf.Operation] = ()
     """Ops to run with every step, such as BatchNorm's averages; only the first clone's are run.
-    With ps, assignments are made anew: nothing else in the graph may depend on one."""
+    With ps, each assignment is replaced by a new one: if another op depends on the old one, both
+    run."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class GraphJob:
     """A model to train. Every function runs once per replica (`loss` once per clone), while the
     graph is built, and must build the same on every replica: variables are found by their names.
 
-    Use tf_keras layers or compat.v1 variables, and TensorFlow ops. The job sets random seeds
-    itself, if it needs any.
+    Use tf_keras layers or compat.v1 resource variables of known shapes, and TensorFlow ops. The job
+    sets random seeds itself, if it needs any.
     """
 
     inputs: Callable[[int, int], tf.data.Dataset]

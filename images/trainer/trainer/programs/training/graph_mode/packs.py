@@ -17,15 +17,18 @@ tf1 = tf.compat.v1
 Pack = Sequence[tf.Variable]
 """Variables on one ps, of one type, and all trained or none."""
 PACK_BYTES = 1 << 20
-"""A larger pack would begin to be sent later: when the last of its values is known."""
+"""A larger pack would be sent later: it waits for the last of its values."""
 
 
 def packs_of(variables: Sequence[tf.Variable]) -> list[Pack]:
-    """Return the variables in packs of at most PACK_BYTES, in their order; a variable that is
-    larger has a pack of its own."""
+    """Return the variables in packs of at most PACK_BYTES, in their order; one of more than half of
+    it has a pack of its own, so that small ones before and after it share one."""
     packs: list[list[tf.Variable]] = []
     newest: dict[tuple, list[tf.Variable]] = {}
     for v in variables:
+        if size_of(v) > PACK_BYTES // 2:
+            packs.append([v])
+            continue
         alike = v.device, v.dtype, v.trainable
         pack = newest.get(alike)
         if pack is None or sum(map(size_of, pack)) + size_of(v) > PACK_BYTES:
@@ -58,7 +61,8 @@ def unpacked(vector: tf.Tensor, pack: Pack) -> list[tf.Tensor]:
 def read_in_packs(variables: Sequence[tf.Variable], device: str) -> None:
     """Let a step read each pack once, to `device`, for all its clones.
 
-    TensorFlow's own `caching_device` does so for each variable by itself.
+    TensorFlow's own `caching_device` does so for each variable by itself. A variable of which the
+    model reads only some rows is read whole if it is in a pack with others.
     """
     graph = tf1.get_default_graph()
     for pack in packs_of(variables):
@@ -96,8 +100,8 @@ def gradients_of(loss: tf.Tensor) -> list[tuple[tf.Tensor | None, tf.Variable]]:
     gradients = []
     for v, gradient in zip(variables, direct):
         parts = [gradient, None if v._cached_value is None else next(of_values)]
-        given = [part for part in parts if part is not None]
-        gradients.append((sum(map(dense, given[1:]), given[0]) if given else None, v))
+        given = [dense(part) for part in parts if part is not None]
+        gradients.append((tf.add_n(given) if len(given) > 1 else next(iter(given), None), v))
     return gradients
 
 
@@ -128,11 +132,12 @@ ASSIGNMENTS = {
 def updates_in_packs(updates: Sequence[tf.Operation]) -> list[tf.Operation]:
     """Return the updates; what assignments assign is computed on this replica, and sent in packs.
 
-    tf_keras computes BatchNorm's averages on the ps, out of four tensors for each.
+    tf_keras computes BatchNorm's averages on the ps: it sends batch value, average, decay and a
+    signal for each.
     """
     variables = {v.handle.op: v for v in tf1.global_variables()}
     assign_ops, values, before, result = {}, [], [], []
-    for update in (getattr(given, "op", given) for given in updates):
+    for update in dict.fromkeys(getattr(given, "op", given) for given in updates):
         v = variables.get(update.inputs[0].op) if update.type in ASSIGNMENTS else None
         if v is None or v.ref() in assign_ops:
             result.append(update)

@@ -220,8 +220,8 @@ def make_step(
 
 
 def cached_on(device: str | None) -> Callable[..., tf.Variable]:
-    """Return a variable creator: what the job's `build` computes reads each variable once, and so
-    does a step, if the variable is not in the graph's collection of all."""
+    """Return a variable creator with which the job's `build` reads each variable once. A step reads
+    packs instead, except of variables that are not in the graph's collection of all."""
 
     def create(make: Callable[..., tf.Variable], **keys: Any) -> tf.Variable:
         if device and keys.get("caching_device") is None:
