@@ -156,11 +156,16 @@ def sum_gradients(of_clones: Iterable[GradientsAndVariables]) -> GradientsAndVar
     omitted."""
     summed = []
     for pairs in zip(*of_clones):
-        gradients = [dense(gradient) for gradient, _ in pairs if gradient is not None]
-        if gradients:
-            total = tf.add_n(gradients) if len(gradients) > 1 else gradients[0]
+        total = added(gradient for gradient, _ in pairs)
+        if total is not None:
             summed.append((total, pairs[0][1]))
     return summed
+
+
+def added(gradients: Iterable[tf.Tensor | tf.IndexedSlices | None]) -> tf.Tensor | None:
+    """Returns the sum of those that are not None, as a dense tensor; None if all are."""
+    given = [dense(gradient) for gradient in gradients if gradient is not None]
+    return tf.add_n(given) if len(given) > 1 else next(iter(given), None)
 
 
 def average_gradients(of_clones: Sequence[GradientsAndVariables]) -> GradientsAndVariables:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariables, dense
+from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariables, added
 
 tf1 = tf.compat.v1
 Pack = Sequence[tf.Variable]
@@ -24,17 +24,19 @@ def packs_of(variables: Sequence[tf.Variable]) -> list[Pack]:
     """Return the variables in packs of at most PACK_BYTES, in their order; one of more than half of
     it has a pack of its own, so that small ones before and after it share one."""
     packs: list[list[tf.Variable]] = []
-    newest: dict[tuple, list[tf.Variable]] = {}
+    newest: dict[tuple, tuple[list[tf.Variable], int]] = {}
     for v in variables:
-        if size_of(v) > PACK_BYTES // 2:
+        size = size_of(v)
+        if size > PACK_BYTES // 2:
             packs.append([v])
             continue
         alike = v.device, v.dtype, v.trainable
-        pack = newest.get(alike)
-        if pack is None or sum(map(size_of, pack)) + size_of(v) > PACK_BYTES:
-            pack = newest[alike] = []
+        pack, filled = newest.get(alike, ([], 0))
+        if not pack or filled + size > PACK_BYTES:
+            pack, filled = [], 0
             packs.append(pack)
         pack.append(v)
+        newest[alike] = pack, filled + size
     return packs
 
 
@@ -93,16 +95,11 @@ def gradients_of(loss: tf.Tensor) -> list[tuple[tf.Tensor | None, tf.Variable]]:
     of the packs; what else is read of a variable, such as some rows, is added.
     """
     variables = tf1.trainable_variables()
-    handles = [v.handle for v in variables]
-    values = [v._cached_value for v in variables if v._cached_value is not None]
-    found = tf1.gradients(loss, [*handles, *values], stop_gradients=values)
-    direct, of_values = found[: len(handles)], iter(found[len(handles) :])
-    gradients = []
-    for v, gradient in zip(variables, direct):
-        parts = [gradient, None if v._cached_value is None else next(of_values)]
-        given = [dense(part) for part in parts if part is not None]
-        gradients.append((tf.add_n(given) if len(given) > 1 else next(iter(given), None), v))
-    return gradients
+    in_packs = [v for v in variables if v._cached_value is not None]
+    values = [v._cached_value for v in in_packs]
+    found = tf1.gradients(loss, [*(v.handle for v in variables), *values], stop_gradients=values)
+    of_values = {v.ref(): gradient for v, gradient in zip(in_packs, found[len(variables) :])}
+    return [(added([rest, of_values.get(v.ref())]), v) for rest, v in zip(found, variables)]
 
 
 def packed_gradients(gradients: GradientsAndVariables, packs: Sequence[Pack]) -> list[tf.Tensor]:
