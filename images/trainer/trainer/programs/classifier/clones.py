@@ -34,6 +34,11 @@ class Cloned(keras.Model):
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
         return self.compute_metrics(images, labels, predicted, None)
 
+    def pulled(self) -> contextlib.AbstractContextManager[list[tf.Variable | tf.Tensor]]:
+        """Returns what gives, for a block, the model's trained weights as a gradient tape sees
+        them."""
+        return contextlib.nullcontext(self.trainable_variables)
+
     def gradients(
         self, images: tf.Tensor, labels: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
@@ -42,14 +47,16 @@ class Cloned(keras.Model):
         devices = self.clone_devices or (None,)
         parts = zip(tf.split(images, len(devices)), tf.split(labels, len(devices)))
         losses, predictions, gradients = [], [], []
-        for device, (part, wanted) in zip(devices, parts):
-            with tf.device(device) if device else contextlib.nullcontext():
-                with tf.GradientTape() as tape:
-                    predicted = self(part, training=True)
-                    loss = self.compute_loss(part, wanted, predicted)
-                gradients.append(tape.gradient(loss, self.trainable_variables))
-            losses.append(loss)
-            predictions.append(predicted)
+        with self.pulled() as weights:
+            for device, (part, wanted) in zip(devices, parts):
+                with tf.device(device) if device else contextlib.nullcontext():
+                    with tf.GradientTape() as tape:
+                        tape.watch(weights)
+                        predicted = self(part, training=True)
+                        loss = self.compute_loss(part, wanted, predicted)
+                    gradients.append(tape.gradient(loss, weights))
+                losses.append(loss)
+                predictions.append(predicted)
         if len(devices) == 1:
             return losses[0], predictions[0], gradients[0]
         count = len(devices)

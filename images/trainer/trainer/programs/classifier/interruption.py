@@ -5,6 +5,7 @@ BackupAndRestore saves and resumes only at the ends of epochs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import threading
@@ -21,6 +22,7 @@ from trainer.programs.classifier import mode
 from trainer.programs.classifier.clones import Cloned
 from trainer.programs.classifier.options import Options
 from trainer.programs.classifier.schedule import Schedule
+from trainer.programs.training import packs
 from trainer.programs.training.checkpoint_files import (
     DAMAGED,
     Snapshot,
@@ -57,7 +59,11 @@ class Resumable(Cloned):
 
 
 class Coordinated(Resumable):
-    """A model whose steps a chief counts: its loss does not update Keras's metrics on the ps."""
+    """A model whose steps a chief counts: its loss does not update Keras's metrics on the ps, and
+    its variables are read in packs."""
+
+    def pulled(self) -> contextlib.AbstractContextManager[list[tf.Variable | tf.Tensor]]:
+        return packs.pulled(self)
 
     def compute_loss(
         self,

@@ -14,6 +14,8 @@ import tensorflow as tf
 from trainer.programs.classifier.async_calls import AsyncCalls
 from trainer.programs.classifier.interruption import Resumable
 from trainer.programs.classifier.options import Options
+from trainer.programs.training import packs
+from trainer.programs.training.packs import Pack
 
 keras = tf.keras
 
@@ -36,7 +38,8 @@ class SyncRounds:
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._batches = iter(self._coordinator.create_per_worker_dataset(dataset))
         network.optimizer.build(network.trainable_variables)
-        self._slots = [slots(variable, workers) for variable in network.trainable_variables]
+        self._packs = packs.packs_of(network.trainable_variables)
+        self._slots = [slots(pack, workers) for pack in self._packs]
         with tf.device(network.trainable_variables[0].device):
             self._shown = tf.Variable(tf.zeros((workers, 2)), trainable=False)
             self._sums = tf.Variable(tf.zeros(3), trainable=False)
@@ -62,30 +65,30 @@ class SyncRounds:
         network = self._network
         loss, predicted, gradients = network.gradients(images, labels)
         right = tf.reduce_mean(keras.metrics.categorical_accuracy(labels, predicted))
-        for held, gradient in zip(self._slots, gradients):
+        pairs = list(zip(gradients, network.trainable_variables))
+        for held, gradient in zip(self._slots, packs.packed_gradients(pairs, self._packs)):
             held.scatter_update(tf.IndexedSlices(gradient[tf.newaxis], slot[tf.newaxis]))
         shown = tf.stack([loss, right])[tf.newaxis]
         self._shown.scatter_update(tf.IndexedSlices(shown, slot[tf.newaxis]))
 
     def _apply_mean(self) -> None:
         """Runs on the ps: the chief only sends the request."""
-        variables = self._network.trainable_variables
         means = []
         for held in self._slots:
             with tf.device(held.device):
                 means.append(tf.reduce_mean(held, axis=0))
         self._network.optimizer.apply_gradients(
-            zip(means, variables), skip_gradients_aggregation=True
+            packs.unpacked_gradients(means, self._packs), skip_gradients_aggregation=True
         )
         with tf.device(self._sums.device):
             mean = tf.reduce_mean(self._shown, axis=0)
             self._sums.assign_add(tf.concat([mean, [1.0]], axis=0))
 
 
-def slots(variable: tf.Variable, count: int) -> tf.Variable:
-    """Returns space for `count` gradients of `variable`, [count, …], on the same ps."""
-    with tf.device(variable.device):
-        zeros = tf.zeros((count, *variable.shape), variable.dtype)
+def slots(pack: Pack, count: int) -> tf.Variable:
+    """Returns space for `count` gradients of a pack, [count, elements], on the same ps."""
+    with tf.device(pack[0].device):
+        zeros = tf.zeros((count, sum(v.shape.num_elements() for v in pack)), pack[0].dtype)
         return tf.Variable(zeros, trainable=False)
 
 

@@ -4,11 +4,20 @@ updates one has made.
 tf_keras takes five to ten ops for the update of a variable. Each passes over all of its weights in
 memory, and a chief takes milliseconds to trace it. Sparse gradients and rarer options are left to
 tf_keras.
+
+With parameter servers, a step sends gradients in packs, and each ps gets the counter and the
+learning rate once, where tf_keras sends both for each variable.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
 import tensorflow as tf
+
+from trainer.programs.training import packs
+from trainer.programs.training.packs import GradientsAndVariables
 
 keras = tf.keras
 Gradient = tf.Tensor | tf.IndexedSlices
@@ -27,64 +36,143 @@ def updates(optimizer: keras.optimizers.Optimizer) -> int:
         return int(counter.read_value().numpy())
 
 
-class Adam(keras.optimizers.Adam):
+@dataclass(frozen=True)
+class Update:
+    """One step's update of all variables: its number, from 1, and its learning rate.
+
+    Not a tuple or a dict: an optimizer would save those in checkpoints.
+    """
+
+    number: tf.Tensor
+    rate: tf.Tensor
+    arguments: dict[tuple[str, tf.DType], dict[str, tf.Tensor]] = field(default_factory=dict)
+    """What the ops on one device, for variables of one type, have in common."""
+
+
+class ForServers(keras.optimizers.Optimizer):
+    """An optimizer that sends packs to parameter servers; its subclasses update by one op."""
+
+    _update: Update | None = None
+
+    def in_common(self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType) -> dict[str, tf.Tensor]:
+        """Returns arguments of the op that are the same for all variables of type `kind`."""
+        raise NotImplementedError
+
+    def shared(self, variable: tf.Variable) -> dict[str, tf.Tensor]:
+        """Returns `in_common` for an update of `variable`."""
+        kind, update = variable.dtype, self._update
+        if update is None:
+            return self.in_common(self.iterations + 1, self.learning_rate, kind)
+        alike = variable.device, kind
+        if alike not in update.arguments:
+            update.arguments[alike] = self.in_common(update.number, update.rate, kind)
+        return update.arguments[alike]
+
+    def _distributed_apply_gradients_fn(
+        self,
+        distribution: tf.distribute.Strategy,
+        grads_and_vars: GradientsAndVariables,
+        **keys: Any,
+    ) -> tf.Tensor:
+        pairs = list(grads_and_vars)
+        if not self._is_for_servers(distribution):
+            return super()._distributed_apply_gradients_fn(distribution, pairs, **keys)
+        with tf.device(self.iterations.device):
+            number = self.iterations.read_value() + 1
+        with tf.device(self.learning_rate.device):
+            rate = tf.identity(self.learning_rate)
+        sent = [(value, v) for value, v in pairs if is_elsewhere(value, v)]
+        names = {v.ref() for _, v in sent}
+        others = [(value, v) for value, v in pairs if v.ref() not in names]
+        self._update = Update(number, rate)
+        try:
+            return super()._distributed_apply_gradients_fn(
+                distribution, [*others, *packs.sent_in_packs(sent)], **keys
+            )
+        finally:
+            self._update = None
+
+    def _is_for_servers(self, distribution: tf.distribute.Strategy) -> bool:
+        """Whether updates are made on parameter servers, and gradients come from one replica."""
+        return (
+            isinstance(distribution, tf.distribute.ParameterServerStrategy)
+            and distribution.num_replicas_in_sync == 1
+            and not self.jit_compile
+        )
+
+
+def is_elsewhere(gradient: Gradient, variable: tf.Variable) -> bool:
+    """Whether it is a dense gradient that is not yet on its variable's device."""
+    return not isinstance(gradient, tf.IndexedSlices) and gradient.device != variable.device
+
+
+class Adam(ForServers, keras.optimizers.Adam):
     """Adam in one op."""
+
+    def in_common(self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType) -> dict[str, tf.Tensor]:
+        number = tf.cast(number, kind)
+        return {
+            "beta1_power": tf.cast(self.beta_1, kind) ** number,
+            "beta2_power": tf.cast(self.beta_2, kind) ** number,
+            "lr": tf.cast(rate, kind),
+            "beta1": tf.cast(self.beta_1, kind),
+            "beta2": tf.cast(self.beta_2, kind),
+            "epsilon": tf.cast(self.epsilon, kind),
+        }
 
     def update_step(self, gradient: Gradient, variable: tf.Variable) -> None:
         if isinstance(gradient, tf.IndexedSlices) or self.amsgrad:
             super().update_step(gradient, variable)
             return
         index = self._index_dict[self._var_key(variable)]
-        kind = variable.dtype
-        steps = tf.cast(self.iterations + 1, kind)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self._momentums[index].handle,
             v=self._velocities[index].handle,
-            beta1_power=tf.cast(self.beta_1, kind) ** steps,
-            beta2_power=tf.cast(self.beta_2, kind) ** steps,
-            lr=tf.cast(self.learning_rate, kind),
-            beta1=tf.cast(self.beta_1, kind),
-            beta2=tf.cast(self.beta_2, kind),
-            epsilon=tf.cast(self.epsilon, kind),
             grad=gradient,
+            **self.shared(variable),
         )
 
 
-class SGD(keras.optimizers.SGD):
+class SGD(ForServers, keras.optimizers.SGD):
     """Gradient descent with momentum in one op."""
+
+    def in_common(self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType) -> dict[str, tf.Tensor]:
+        return {"lr": tf.cast(rate, kind), "momentum": tf.cast(self.momentum, kind)}
 
     def update_step(self, gradient: Gradient, variable: tf.Variable) -> None:
         if isinstance(gradient, tf.IndexedSlices):
             super().update_step(gradient, variable)
             return
-        kind = variable.dtype
         tf.raw_ops.ResourceApplyKerasMomentum(
             var=variable.handle,
             accum=self.momentums[self._index_dict[self._var_key(variable)]].handle,
-            lr=tf.cast(self.learning_rate, kind),
             grad=gradient,
-            momentum=tf.cast(self.momentum, kind),
             use_nesterov=self.nesterov,
+            **self.shared(variable),
         )
 
 
-class RMSprop(keras.optimizers.RMSprop):
+class RMSprop(ForServers, keras.optimizers.RMSprop):
     """RMSprop with momentum in one op."""
+
+    def in_common(self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType) -> dict[str, tf.Tensor]:
+        return {
+            "lr": tf.cast(rate, kind),
+            "rho": tf.cast(self.rho, kind),
+            "momentum": tf.cast(self.momentum, kind),
+            "epsilon": tf.cast(self.epsilon, kind),
+        }
 
     def update_step(self, gradient: Gradient, variable: tf.Variable) -> None:
         if isinstance(gradient, tf.IndexedSlices) or self.centered or not self.momentum:
             super().update_step(gradient, variable)
             return
         index = self._index_dict[self._var_key(variable)]
-        kind = variable.dtype
         tf.raw_ops.ResourceApplyRMSProp(
             var=variable.handle,
             ms=self._velocities[index].handle,
             mom=self._momentums[index].handle,
-            lr=tf.cast(self.learning_rate, kind),
-            rho=tf.cast(self.rho, kind),
-            momentum=tf.cast(self.momentum, kind),
-            epsilon=tf.cast(self.epsilon, kind),
             grad=gradient,
+            **self.shared(variable),
         )

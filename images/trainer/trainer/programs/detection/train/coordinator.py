@@ -20,7 +20,7 @@ from trainer.programs.detection.model.ssd import Detector
 from trainer.programs.detection.options import Options
 from trainer.programs.detection.train import checkpoint_manager, optimizers
 from trainer.programs.detection.train.async_rounds import NOT_FINITE, AsyncRounds
-from trainer.programs.training import program, result
+from trainer.programs.training import packs, program, result
 from trainer.programs.training.program import NOTHING
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
@@ -92,12 +92,13 @@ def step_function(
     network = detector.network
 
     def on_batch(batch: Batch) -> tf.Tensor:
-        with tf.GradientTape() as tape:
+        with packs.pulled(network) as weights, tf.GradientTape() as tape:
+            tape.watch(weights)
             predictions = network(batch.images, training=True)
             parts = detector.loss.parts(loss.truth(batch.boxes, batch.classes), predictions)
             total = tf.reduce_mean(parts.total) + ssd.weight_decay(network, l2_weight)
             total = tf.debugging.check_numerics(total, NOT_FINITE)
-        gradients = tape.gradient(total, network.trainable_variables)
+        gradients = tape.gradient(total, weights)
         optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
         return tf.stack(
             [total, tf.reduce_mean(parts.localization), tf.reduce_mean(parts.classification)]

@@ -19,6 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.programs.training.graph_mode.replica import DeploymentConfig
+from trainer.programs.training.packs import GradientsAndVariables
 
 VARIABLE_OPS = ("VarHandleOp", "Variable", "VariableV2", "AutoReloadVariable")
 
@@ -59,7 +60,6 @@ class Placement:
 
 
 tf1 = tf.compat.v1
-GradientsAndVariables = list[tuple[tf.Tensor, tf.Variable]]
 
 
 @dataclass(frozen=True)

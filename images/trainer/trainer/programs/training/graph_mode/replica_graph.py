@@ -12,19 +12,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.programs.training.graph_mode import model_deploy, packs
+from trainer.programs.training import packs
+from trainer.programs.training.graph_mode import model_deploy, packed_steps
 from trainer.programs.training.graph_mode.checkpoint_saver import Checkpoints
 from trainer.programs.training.graph_mode.counters import SharedCounters, counted, make_counters
 from trainer.programs.training.graph_mode.job import GraphJob, ModelLoss
-from trainer.programs.training.graph_mode.model_deploy import (
-    Clone,
-    GradientsAndVariables,
-    Placement,
-    clipped,
-)
+from trainer.programs.training.graph_mode.model_deploy import Clone, Placement, clipped
 from trainer.programs.training.graph_mode.options import GraphOptions
 from trainer.programs.training.graph_mode.replica import DeploymentConfig, Replica
 from trainer.programs.training.graph_mode.sync_replicas import Rounds, apply_in_rounds
+from trainer.programs.training.packs import GradientsAndVariables
 from trainer.programs.training.program import checkpoint_directory
 
 
@@ -178,7 +175,7 @@ def make_clones(
     ):
         model = job.build()
     if config.distributed:
-        packs.read_in_packs(tf1.global_variables()[others:], config.inputs_device())
+        packed_steps.read_in_packs(tf1.global_variables()[others:], config.inputs_device())
     return model, model_deploy.create_clones(
         config,
         lambda: one_clone(job, model, inputs, config.inputs_device()),
@@ -200,7 +197,7 @@ def make_step(
 ) -> Step:
     """Return the ops of a step of this replica; if the loss diverges, no variable changes."""
     optimizer = job.optimizer(counters.global_step.read_value())
-    loss, gradients = model_deploy.optimize_clones(clones, packs.gradients_of)
+    loss, gradients = model_deploy.optimize_clones(clones, packed_steps.gradients_of)
     gradients = only_if_finite(loss, gradients)
     shown = mean_over([clone.outputs for clone in clones])
     updates = clones[0].outputs.updates
@@ -211,7 +208,7 @@ def make_step(
         grouped = packs.packs_of([v for _, v in gradients])
         sent = clipped(packs.packed_gradients(gradients, grouped), job.clip_norm)
         applied = packs.unpacked_gradients(sent, grouped)
-        updates = packs.updates_in_packs(updates)
+        updates = packed_steps.updates_in_packs(updates)
     else:
         values = clipped([gradient for gradient, _ in gradients], job.clip_norm)
         applied = [(value, v) for value, (_, v) in zip(values, gradients)]

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from trainer.programs.training.graph_mode import packs
+from trainer.programs.training import packs
+from trainer.programs.training.graph_mode import packed_steps
 from trainer.programs.training.graph_mode.counters import SharedCounters, counted, variable
-from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariables, clipped
-from trainer.programs.training.graph_mode.packs import Pack
+from trainer.programs.training.graph_mode.model_deploy import clipped
 from trainer.programs.training.graph_mode.replica import Replica
+from trainer.programs.training.packs import GradientsAndVariables, Pack
 
 tf1 = tf.compat.v1
 STEP_BITS = 32
@@ -102,7 +103,7 @@ def apply_in_rounds(
     replica_ops = push_and_wait(
         counters, replica.number, base, queues[replica.number], accumulators,
         packs.packed_gradients(gradients, grouped),
-        packs.updates_in_packs(updates) if replica.is_chief else [],
+        packed_steps.updates_in_packs(updates) if replica.is_chief else [],
     )  # fmt: skip
     chief = None
     if replica.is_chief:

@@ -1,63 +1,21 @@
-"""Variables in packs: a step sends the values or the gradients of a pack as one vector.
-
-Each tensor between a replica and a ps costs both a remote call, which takes longer than to send the
-few bytes of most variables: the detector on MobileNetV2 has 124 that are trained, and 80 averages.
-"""
+"""Graph mode reads variables in packs, and sends updates of BatchNorm's averages in packs."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
-from trainer.programs.training.graph_mode.model_deploy import GradientsAndVariables, added
+from trainer.programs.training.graph_mode.model_deploy import added
+from trainer.programs.training.packs import (
+    packed,
+    packed_gradients,
+    packs_of,
+    unpacked,
+    unpacked_gradients,
+)
 
 tf1 = tf.compat.v1
-Pack = Sequence[tf.Variable]
-"""Variables on one ps, of one type, and all trained or none."""
-PACK_BYTES = 1 << 20
-"""A larger pack would be sent later: it waits for the last of its values."""
-
-
-def packs_of(variables: Sequence[tf.Variable]) -> list[Pack]:
-    """Return the variables in packs of at most PACK_BYTES, in their order; one of more than half of
-    it has a pack of its own, so that small ones before and after it share one."""
-    packs: list[list[tf.Variable]] = []
-    newest: dict[tuple, tuple[list[tf.Variable], int]] = {}
-    for v in variables:
-        size = size_of(v)
-        if size > PACK_BYTES // 2:
-            packs.append([v])
-            continue
-        alike = v.device, v.dtype, v.trainable
-        pack, filled = newest.get(alike, ([], 0))
-        if not pack or filled + size > PACK_BYTES:
-            pack, filled = [], 0
-            packs.append(pack)
-        pack.append(v)
-        newest[alike] = pack, filled + size
-    return packs
-
-
-def size_of(v: tf.Variable) -> int:
-    """Return the bytes of its value."""
-    return v.shape.num_elements() * v.dtype.size
-
-
-def packed(values: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Return all values one after the other, [elements]."""
-    flat = [value if value.shape.rank == 1 else tf.reshape(value, (-1,)) for value in values]
-    return tf.concat(flat, 0) if len(flat) > 1 else flat[0]
-
-
-def unpacked(vector: tf.Tensor, pack: Pack) -> list[tf.Tensor]:
-    """Return the values of a pack's variables out of their vector."""
-    sizes = [v.shape.num_elements() for v in pack]
-    parts = tf.split(vector, sizes) if len(sizes) > 1 else [vector]
-    return [
-        part if v.shape.rank == 1 else tf.reshape(part, v.shape) for part, v in zip(parts, pack)
-    ]
 
 
 def read_in_packs(variables: Sequence[tf.Variable], device: str) -> None:
@@ -75,19 +33,6 @@ def read_in_packs(variables: Sequence[tf.Variable], device: str) -> None:
                 v._cached_value = value
 
 
-@contextlib.contextmanager
-def read_on_ps(variables: Sequence[tf.Variable]) -> Iterator[None]:
-    """Within the block, reading a variable reads it on its ps, not what the step began with."""
-    kept = [v._cached_value for v in variables]
-    for v in variables:
-        v._cached_value = None
-    try:
-        yield
-    finally:
-        for v, value in zip(variables, kept):
-            v._cached_value = value
-
-
 def gradients_of(loss: tf.Tensor) -> list[tuple[tf.Tensor | None, tf.Variable]]:
     """Return the gradient of each trained variable, None if `loss` does not depend on it.
 
@@ -100,23 +45,6 @@ def gradients_of(loss: tf.Tensor) -> list[tuple[tf.Tensor | None, tf.Variable]]:
     found = tf1.gradients(loss, [*(v.handle for v in variables), *values], stop_gradients=values)
     of_values = {v.ref(): gradient for v, gradient in zip(in_packs, found[len(variables) :])}
     return [(added([rest, of_values.get(v.ref())]), v) for rest, v in zip(found, variables)]
-
-
-def packed_gradients(gradients: GradientsAndVariables, packs: Sequence[Pack]) -> list[tf.Tensor]:
-    """Return the gradients of each pack in one vector, [elements of the pack]."""
-    by_variable = {v.ref(): gradient for gradient, v in gradients}
-    return [packed([by_variable[v.ref()] for v in pack]) for pack in packs]
-
-
-def unpacked_gradients(
-    vectors: Sequence[tf.Tensor], packs: Sequence[Pack]
-) -> GradientsAndVariables:
-    """Return the gradients, each on the ps of its variable."""
-    gradients = []
-    for vector, pack in zip(vectors, packs):
-        with tf1.device(pack[0].device):
-            gradients += zip(unpacked(vector, pack), pack)
-    return gradients
 
 
 ASSIGNMENTS = {

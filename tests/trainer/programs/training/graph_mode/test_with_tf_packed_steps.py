@@ -1,4 +1,4 @@
-"""With TensorFlow: variables and gradients in packs, and the tensors that a step sends."""
+"""With TensorFlow: graph mode's steps with variables in packs, and the tensors that they send."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import numpy as np  # noqa: E402
 from graph_jobs import QUICK, SIZE, small_job  # noqa: E402
 
 from trainer.agent.task import read_task  # noqa: E402
-from trainer.programs.training.graph_mode import packs  # noqa: E402
+from trainer.programs.training import packs  # noqa: E402
+from trainer.programs.training.graph_mode import packed_steps  # noqa: E402
 from trainer.programs.training.graph_mode.job import ModelLoss  # noqa: E402
 from trainer.programs.training.graph_mode.replica import replica_of  # noqa: E402
 from trainer.programs.training.graph_mode.replica_graph import build, updates_of  # noqa: E402
@@ -35,40 +36,6 @@ def graph() -> Iterator[tf.Graph]:
 def variable(name: str, *shape: int, ps: int = 0, dtype: str = "float32", trained: bool = True):
     with tf1.device(f"/job:ps/task:{ps}/device:CPU:0"):
         return tf1.get_variable(name, shape, dtype, trainable=trained, use_resource=True)
-
-
-def test_variables_of_a_pack_are_alike_and_few_enough(graph):
-    quarter = packs.PACK_BYTES // 16  # four bytes for each element
-    variables = [
-        variable("a", quarter),
-        variable("other_ps", 1, ps=1),
-        variable("b", 2 * quarter),
-        variable("other_type", 1, dtype="float64"),
-        variable("not_trained", 1, trained=False),
-        variable("c", quarter),
-        variable("too_much", 1),
-        variable("alone", 2, packs.PACK_BYTES),
-        variable("after_it"),
-        variable("also_other_ps", ps=1),
-    ]
-    assert [[v.op.name for v in pack] for pack in packs.packs_of(variables)] == [
-        ["a", "b", "c"], ["other_ps", "also_other_ps"], ["other_type"], ["not_trained"],
-        ["too_much", "after_it"], ["alone"],
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "shapes", [[(), (3,), (2, 3), (0, 4), (1, 1, 5)], [()], [(3,)], [(2, 3)]], ids=str
-)
-def test_values_are_the_same_after_packing(graph, shapes):
-    pack = [tf1.get_variable(f"v{n}", shape, use_resource=True) for n, shape in enumerate(shapes)]
-    values = [np.random.default_rng(n).normal(size=s).astype("f") for n, s in enumerate(shapes)]
-    vector = packs.packed([tf.constant(value) for value in values])
-    assert vector.shape.rank == 1
-    with tf1.Session() as session:
-        found = session.run(packs.unpacked(vector, pack))
-    for one, value in zip(found, values, strict=True):
-        np.testing.assert_array_equal(one, value)
 
 
 def deep() -> tf.keras.Model:
@@ -129,7 +96,7 @@ def job_of(op: tf.Operation) -> str | None:
 
 def test_a_pack_is_read_once_for_all_clones_and_elsewhere_a_variable_on_its_ps(graph):
     first, second = variable("first", 2), variable("second", 3)
-    packs.read_in_packs([first, second], "/job:worker/task:0/device:CPU:0")
+    packed_steps.read_in_packs([first, second], "/job:worker/task:0/device:CPU:0")
     assert first.value().op.type == second.value().op.type == "SplitV"
     assert first.value().op is second.value().op
     with packs.read_on_ps([first]):
@@ -142,7 +109,7 @@ def test_an_update_of_another_kind_is_left_as_it_is(graph):
     counted = variable("counted", trained=False)
     plain = tf.group(counted.assign_add(1.0))
     rows = tf1.scatter_add(variable("rows", 3, trained=False), [1], [2.0]).op
-    assert packs.updates_in_packs([plain, rows]) == [plain, rows]
+    assert packed_steps.updates_in_packs([plain, rows]) == [plain, rows]
 
 
 def test_what_updates_assign_is_what_they_assigned(graph):
@@ -160,7 +127,7 @@ def test_what_updates_assign_is_what_they_assigned(graph):
         made["twice"].assign_add(given).op,
     ]
     updates += updates[:2]
-    updates = packs.updates_in_packs(updates)
+    updates = packed_steps.updates_in_packs(updates)
     with tf1.Session() as session:
         session.run(tf1.global_variables_initializer())
         for update in updates:
@@ -175,5 +142,5 @@ def test_an_assignment_waits_for_what_it_waited_for(graph):
     counted, before = variable("counted", trained=False), tf.no_op("before")
     with tf.control_dependencies([before]):
         update = counted.assign_add(1.0)
-    (made,) = packs.updates_in_packs([update])
+    (made,) = packed_steps.updates_in_packs([update])
     assert before in {given for _, _, given in edges(made)}
