@@ -63,6 +63,40 @@ def test_values_are_the_same_after_packing(graph, shapes):
         np.testing.assert_array_equal(one, value)
 
 
+@pytest.fixture
+def norm() -> tf.keras.Model:
+    image = tf.keras.Input((1, 1, 2))
+    return tf.keras.Model(image, tf.keras.layers.BatchNormalization(momentum=0.9)(image))
+
+
+def test_averages_are_those_of_all_clones(norm):
+    images = tf.constant([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], shape=(4, 1, 1, 2))
+
+    @tf.function(autograph=False)
+    def step() -> None:
+        with packs.pulled(norm):
+            for of_clone in tf.split(images, 2):
+                norm(of_clone, training=True)
+
+    step()
+    step()
+    mean = norm.layers[-1].moving_mean
+    np.testing.assert_allclose(mean, (1 - 0.9**2) * np.array([4.0, 5.0]), rtol=1e-5)
+
+
+def test_an_error_in_a_step_leaves_the_model_as_it_was(norm):
+    @tf.function(autograph=False)
+    def step() -> None:
+        with packs.pulled(norm):
+            norm(tf.zeros((1, 1, 1, 2)), training=True)
+            raise ValueError("no step")
+
+    with pytest.raises(ValueError, match="no step"):
+        step()
+    norm(tf.ones((4, 1, 1, 2)), training=True)
+    np.testing.assert_allclose(norm.layers[-1].moving_mean, [0.1, 0.1], rtol=1e-5)
+
+
 COMPARED = """
 import json
 import sys
@@ -94,6 +128,7 @@ def build():
     return model, optimizer
 
 def sent(function):
+    # An op without a device runs where its variable is, or on the worker.
     graph = function.get_concrete_function().graph
     held = {inner.op: captured.device for captured, inner in graph.captures}
     def task(op):
@@ -176,4 +211,4 @@ def test_a_coordinators_step_sends_few_tensors_and_changes_the_same(
     figures = json.loads(line.removeprefix("FIGURES "))
     assert figures["steps"] == 5
     assert figures["worst"] < 1e-6, figures
-    assert len(figures["sent"]) <= 16 < 150 < figures["plain"], figures
+    assert len(figures["sent"]) <= 12 < 150 < figures["plain"], figures

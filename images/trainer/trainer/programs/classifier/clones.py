@@ -35,8 +35,7 @@ class Cloned(keras.Model):
         return self.compute_metrics(images, labels, predicted, None)
 
     def pulled(self) -> contextlib.AbstractContextManager[list[tf.Variable | tf.Tensor]]:
-        """Returns what gives, for a block, the model's trained weights as a gradient tape sees
-        them."""
+        """Context manager: yields the tensors or variables by which gradients are computed."""
         return contextlib.nullcontext(self.trainable_variables)
 
     def gradients(

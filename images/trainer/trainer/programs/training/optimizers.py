@@ -5,8 +5,8 @@ tf_keras takes five to ten ops for the update of a variable. Each passes over al
 memory, and a chief takes milliseconds to trace it. Sparse gradients and rarer options are left to
 tf_keras.
 
-With parameter servers, a step sends gradients in packs, and each ps gets the counter and the
-learning rate once, where tf_keras sends both for each variable.
+With parameter servers, a step sends gradients in packs, and each ps gets what these ops have in
+common once, where tf_keras reads the counter and the learning rate anew for each variable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def updates(optimizer: keras.optimizers.Optimizer) -> int:
 
 
 @dataclass(frozen=True)
-class Update:
+class StepScalars:
     """One step's update of all variables: its number, from 1, and its learning rate.
 
     Not a tuple or a dict: an optimizer would save those in checkpoints.
@@ -49,24 +49,26 @@ class Update:
     """What the ops on one device, for variables of one type, have in common."""
 
 
-class ForServers(keras.optimizers.Optimizer):
+class PackingOptimizer(keras.optimizers.Optimizer):
     """An optimizer that sends packs to parameter servers; its subclasses update by one op."""
 
-    _update: Update | None = None
+    _scalars: StepScalars | None = None
 
-    def in_common(self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType) -> dict[str, tf.Tensor]:
-        """Returns arguments of the op that are the same for all variables of type `kind`."""
+    def op_arguments(
+        self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType
+    ) -> dict[str, tf.Tensor]:
+        """Returns the op's arguments that are the same for all variables of type `kind`."""
         raise NotImplementedError
 
-    def shared(self, variable: tf.Variable) -> dict[str, tf.Tensor]:
-        """Returns `in_common` for an update of `variable`."""
-        kind, update = variable.dtype, self._update
-        if update is None:
-            return self.in_common(self.iterations + 1, self.learning_rate, kind)
-        alike = variable.device, kind
-        if alike not in update.arguments:
-            update.arguments[alike] = self.in_common(update.number, update.rate, kind)
-        return update.arguments[alike]
+    def arguments_for(self, variable: tf.Variable) -> dict[str, tf.Tensor]:
+        """Returns `op_arguments` for `variable`: on a ps, the same tensors for all variables."""
+        kind, scalars = variable.dtype, self._scalars
+        if scalars is None:
+            return self.op_arguments(self.iterations + 1, self.learning_rate, kind)
+        key = variable.device, kind
+        if key not in scalars.arguments:
+            scalars.arguments[key] = self.op_arguments(scalars.number, scalars.rate, kind)
+        return scalars.arguments[key]
 
     def _distributed_apply_gradients_fn(
         self,
@@ -82,18 +84,18 @@ class ForServers(keras.optimizers.Optimizer):
         with tf.device(self.learning_rate.device):
             rate = tf.identity(self.learning_rate)
         sent = [(value, v) for value, v in pairs if is_elsewhere(value, v)]
-        names = {v.ref() for _, v in sent}
-        others = [(value, v) for value, v in pairs if v.ref() not in names]
-        self._update = Update(number, rate)
+        others = [(value, v) for value, v in pairs if not is_elsewhere(value, v)]
+        self._scalars = StepScalars(number, rate)
         try:
             return super()._distributed_apply_gradients_fn(
                 distribution, [*others, *packs.sent_in_packs(sent)], **keys
             )
         finally:
-            self._update = None
+            self._scalars = None
 
     def _is_for_servers(self, distribution: tf.distribute.Strategy) -> bool:
-        """Whether updates are made on parameter servers, and gradients come from one replica."""
+        """Whether updates are made on parameter servers, from one replica's gradients, and not by
+        XLA, whose functions cannot share tensors."""
         return (
             isinstance(distribution, tf.distribute.ParameterServerStrategy)
             and distribution.num_replicas_in_sync == 1
@@ -106,10 +108,12 @@ def is_elsewhere(gradient: Gradient, variable: tf.Variable) -> bool:
     return not isinstance(gradient, tf.IndexedSlices) and gradient.device != variable.device
 
 
-class Adam(ForServers, keras.optimizers.Adam):
+class Adam(PackingOptimizer, keras.optimizers.Adam):
     """Adam in one op."""
 
-    def in_common(self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType) -> dict[str, tf.Tensor]:
+    def op_arguments(
+        self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType
+    ) -> dict[str, tf.Tensor]:
         number = tf.cast(number, kind)
         return {
             "beta1_power": tf.cast(self.beta_1, kind) ** number,
@@ -130,14 +134,16 @@ class Adam(ForServers, keras.optimizers.Adam):
             m=self._momentums[index].handle,
             v=self._velocities[index].handle,
             grad=gradient,
-            **self.shared(variable),
+            **self.arguments_for(variable),
         )
 
 
-class SGD(ForServers, keras.optimizers.SGD):
+class SGD(PackingOptimizer, keras.optimizers.SGD):
     """Gradient descent with momentum in one op."""
 
-    def in_common(self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType) -> dict[str, tf.Tensor]:
+    def op_arguments(
+        self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType
+    ) -> dict[str, tf.Tensor]:
         return {"lr": tf.cast(rate, kind), "momentum": tf.cast(self.momentum, kind)}
 
     def update_step(self, gradient: Gradient, variable: tf.Variable) -> None:
@@ -149,14 +155,16 @@ class SGD(ForServers, keras.optimizers.SGD):
             accum=self.momentums[self._index_dict[self._var_key(variable)]].handle,
             grad=gradient,
             use_nesterov=self.nesterov,
-            **self.shared(variable),
+            **self.arguments_for(variable),
         )
 
 
-class RMSprop(ForServers, keras.optimizers.RMSprop):
+class RMSprop(PackingOptimizer, keras.optimizers.RMSprop):
     """RMSprop with momentum in one op."""
 
-    def in_common(self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType) -> dict[str, tf.Tensor]:
+    def op_arguments(
+        self, number: tf.Tensor, rate: tf.Tensor, kind: tf.DType
+    ) -> dict[str, tf.Tensor]:
         return {
             "lr": tf.cast(rate, kind),
             "rho": tf.cast(self.rho, kind),
@@ -174,5 +182,5 @@ class RMSprop(ForServers, keras.optimizers.RMSprop):
             ms=self._velocities[index].handle,
             mom=self._momentums[index].handle,
             grad=gradient,
-            **self.shared(variable),
+            **self.arguments_for(variable),
         )

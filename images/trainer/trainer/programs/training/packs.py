@@ -13,7 +13,7 @@ import tensorflow as tf
 
 keras = tf.keras
 Pack = Sequence[tf.Variable]
-"""Variables on one ps, of one type, and all trained or none."""
+"""Variables on one ps, of one type, and with one value of `trainable`."""
 GradientsAndVariables = list[tuple[tf.Tensor, tf.Variable]]
 PACK_BYTES = 1 << 20
 """A larger pack would be sent later: it waits for the last of its values."""
@@ -68,7 +68,7 @@ def packed_gradients(gradients: GradientsAndVariables, packs: Sequence[Pack]) ->
 def unpacked_gradients(
     vectors: Sequence[tf.Tensor], packs: Sequence[Pack]
 ) -> GradientsAndVariables:
-    """Return the gradients, each on the ps of its variable."""
+    """Return the gradients, taken out of the packs on the ps of their variables."""
     gradients = []
     for vector, pack in zip(vectors, packs):
         with tf.device(pack[0].device):
@@ -77,15 +77,15 @@ def unpacked_gradients(
 
 
 def sent_in_packs(gradients: GradientsAndVariables) -> GradientsAndVariables:
-    """Return the gradients, or other values for variables, each on its variable's ps after it was
-    sent in a pack."""
+    """Return the gradients, or other values for variables, after they were sent in packs."""
     packs = packs_of([v for _, v in gradients])
     return unpacked_gradients(packed_gradients(gradients, packs), packs)
 
 
 @contextlib.contextmanager
 def reading(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor | None]) -> Iterator[None]:
-    """Within the block, reading a variable gives its value in `values`; None reads it on its ps."""
+    """Within the block, reading a variable gives its value in `values`; None reads it on its ps.
+    Only the thread that builds the graph may read the variables meanwhile."""
     variables = [stored(v) for v in variables]
     kept = [v._cached_value for v in variables]
     try:
@@ -114,8 +114,10 @@ def pulled(network: keras.Model) -> Iterator[list[tf.Variable | tf.Tensor]]:
     """Within the block, a worker of a coordinator calls the model with values that it reads in
     packs; at its end BatchNorm's averages are sent in packs.
 
-    It yields what takes the place of `trainable_variables` for a gradient tape, which must watch
-    it: their values; the variables if a worker has several replicas, which take turns in the block.
+    Yields the weights to differentiate by, in the order of `trainable_variables`. A gradient tape
+    must watch them, since they are tensors; what the model reads of a variable by rows has no
+    gradient. If a worker has several replicas, yields the variables and makes no packs: replicas
+    are traced in turns, and would see each other's values.
     """
     if tf.distribute.get_strategy().num_replicas_in_sync > 1:
         yield network.trainable_variables
@@ -127,28 +129,34 @@ def pulled(network: keras.Model) -> Iterator[list[tf.Variable | tf.Tensor]]:
         variables += pack
         values += unpacked(tf.identity(vector), pack)
     by_variable = {v.ref(): value for v, value in zip(variables, values)}
-    averages: dict[object, tuple[tf.Tensor, tf.Variable]] = {}
-    with reading(variables, values), _averages_in(averages, network):
+    with reading(variables, values), new_averages(network) as averages:
         yield [by_variable[v.ref()] for v in network.trainable_variables]
-    for value, v in sent_in_packs(list(averages.values())):
+    means = [(tf.add_n(of_clones) / len(of_clones), v) for v, of_clones in averages.values()]
+    for mean, v in sent_in_packs(means):
         with tf.device(v.device):
-            v.assign(value, read_value=False)
+            v.assign(mean, read_value=False)
 
 
 @contextlib.contextmanager
-def _averages_in(
-    averages: dict[object, tuple[tf.Tensor, tf.Variable]], network: keras.Model
-) -> Iterator[None]:
-    """Within the block, each BatchNorm's new averages are put into `averages`, not assigned."""
+def new_averages(
+    network: keras.Model,
+) -> Iterator[dict[object, tuple[tf.Variable, list[tf.Tensor]]]]:
+    """Within the block, BatchNorm's new averages are kept in what it yields, and not assigned: by
+    variable, one of each clone that calls the model.
+
+    Only of images, for which BatchNorm is one fused op, and of layers that are not in an inner
+    model: all BatchNorm in the built-in programs.
+    """
+    averages: dict[object, tuple[tf.Variable, list[tf.Tensor]]] = {}
 
     def keep(variable: tf.Variable, value: tf.Tensor) -> None:
-        averages[variable.ref()] = value, variable
+        averages.setdefault(variable.ref(), (variable, []))[1].append(value)
 
     norms = [one for one in network.layers if isinstance(one, keras.layers.BatchNormalization)]
-    for norm in norms:
-        norm._assign_new_value = keep
     try:
-        yield
+        for norm in norms:
+            norm._assign_new_value = keep
+        yield averages
     finally:
         for norm in norms:
-            del norm._assign_new_value
+            vars(norm).pop("_assign_new_value", None)
