@@ -59,3 +59,10 @@ def values(checkpoint: Path) -> dict[str, np.ndarray]:
 def assert_same(found: Path, expected: Path) -> None:
     for name, value in values(expected).items():
         np.testing.assert_allclose(values(found)[name], value, atol=1e-5, err_msg=name)
+
+
+def variable_on_ps(
+    name: str, *shape: int, ps: int = 0, dtype: str = "float32", trained: bool = True
+) -> tf.Variable:
+    with tf1.device(f"/job:ps/task:{ps}/device:CPU:0"):
+        return tf1.get_variable(name, shape, dtype, trainable=trained, use_resource=True)

@@ -12,6 +12,7 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is in the image, not here")
 import numpy as np  # noqa: E402
+from graph_jobs import variable_on_ps as variable  # noqa: E402
 
 from trainer.programs.training import packs  # noqa: E402
 
@@ -22,11 +23,6 @@ tf1 = tf.compat.v1
 def graph() -> Iterator[tf.Graph]:
     with tf.Graph().as_default() as made:
         yield made
-
-
-def variable(name: str, *shape: int, ps: int = 0, dtype: str = "float32", trained: bool = True):
-    with tf1.device(f"/job:ps/task:{ps}/device:CPU:0"):
-        return tf1.get_variable(name, shape, dtype, trainable=trained, use_resource=True)
 
 
 def test_variables_of_a_pack_are_alike_and_few_enough(graph):
