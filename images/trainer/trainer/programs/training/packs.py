@@ -89,11 +89,11 @@ def reading(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor | None]
     variables = [stored(v) for v in variables]
     kept = [v._cached_value for v in variables]
     try:
-        for v, value in zip(variables, values, strict=True):
+        for v, value in zip(variables, values):
             v._cached_value = value
         yield
     finally:
-        for v, value in zip(variables, kept, strict=True):
+        for v, value in zip(variables, kept):
             v._cached_value = value
 
 
