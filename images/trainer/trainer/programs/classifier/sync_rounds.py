@@ -88,7 +88,7 @@ class SyncRounds:
 def slots(pack: Pack, count: int) -> tf.Variable:
     """Returns space for `count` gradients of a pack, [count, elements], on the same ps."""
     with tf.device(pack[0].device):
-        zeros = tf.zeros((count, sum(v.shape.num_elements() for v in pack)), pack[0].dtype)
+        zeros = tf.zeros((count, packs.elements_of(pack)), pack[0].dtype)
         return tf.Variable(zeros, trainable=False)
 
 

@@ -7,7 +7,7 @@ few bytes of most variables: the detector on MobileNetV2 has 124 that are traine
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import tensorflow as tf
 
@@ -44,6 +44,11 @@ def size_of(v: tf.Variable) -> int:
     return v.shape.num_elements() * v.dtype.size
 
 
+def elements_of(pack: Pack) -> int:
+    """Return the length of the pack's vector."""
+    return sum(v.shape.num_elements() for v in pack)
+
+
 def packed(values: Sequence[tf.Tensor]) -> tf.Tensor:
     """Return all values one after the other, [elements]."""
     flat = [value if value.shape.rank == 1 else tf.reshape(value, (-1,)) for value in values]
@@ -57,6 +62,14 @@ def unpacked(vector: tf.Tensor, pack: Pack) -> list[tf.Tensor]:
     return [
         part if v.shape.rank == 1 else tf.reshape(part, v.shape) for part, v in zip(parts, pack)
     ]
+
+
+def values_of(pack: Pack, read: Callable[[tf.Variable], tf.Tensor]) -> list[tf.Tensor]:
+    """Return the values of its variables on the current device, sent there as one vector; `read`
+    reads a variable on its ps."""
+    with tf.device(pack[0].device):
+        vector = packed([read(v) for v in pack])
+    return unpacked(tf.identity(vector), pack)
 
 
 def packed_gradients(gradients: GradientsAndVariables, packs: Sequence[Pack]) -> list[tf.Tensor]:
@@ -124,10 +137,8 @@ def pulled(network: keras.Model) -> Iterator[list[tf.Variable | tf.Tensor]]:
         return
     variables, values = [], []
     for pack in packs_of(network.variables):
-        with tf.device(pack[0].device):
-            vector = packed([stored(v).read_value() for v in pack])
         variables += pack
-        values += unpacked(tf.identity(vector), pack)
+        values += values_of(pack, lambda v: stored(v).read_value())
     by_variable = {v.ref(): value for v, value in zip(variables, values)}
     with reading(variables, values), new_averages(network) as averages:
         yield [by_variable[v.ref()] for v in network.trainable_variables]

@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from trainer.programs.training.graph_mode.model_deploy import added
 from trainer.programs.training.packs import (
-    packed,
     packed_gradients,
     packs_of,
-    unpacked,
     unpacked_gradients,
+    values_of,
 )
 
 tf1 = tf.compat.v1
@@ -25,11 +24,9 @@ def read_in_packs(variables: Sequence[tf.Variable], device: str) -> None:
     model reads only some rows is read whole if it is in a pack with others.
     """
     graph = tf1.get_default_graph()
-    for pack in packs_of(variables):
-        with tf1.device(pack[0].device):
-            vector = packed([graph.as_graph_element(v) for v in pack])
-        with tf1.device(device):
-            for v, value in zip(pack, unpacked(tf.identity(vector), pack)):
+    with tf1.device(device):
+        for pack in packs_of(variables):
+            for v, value in zip(pack, values_of(pack, graph.as_graph_element)):
                 v._cached_value = value
 
 

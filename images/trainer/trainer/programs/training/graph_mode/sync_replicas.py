@@ -188,10 +188,9 @@ def apply_and_send(
 
 def accumulator_of(pack: Pack) -> tf1.ConditionalAccumulator:
     """Return the accumulator of a pack's gradients, on its ps, shared by all replicas."""
-    elements = sum(v.shape.num_elements() for v in pack)
     with tf1.device(pack[0].device):
         return tf1.ConditionalAccumulator(
-            pack[0].dtype, (elements,), shared_name=f"gradients/{pack[0].op.name}"
+            pack[0].dtype, (packs.elements_of(pack),), shared_name=f"gradients/{pack[0].op.name}"
         )
 
 
