@@ -171,6 +171,15 @@ def gpu_pool(style: Style, *, has_ps: bool) -> tuple[Role, ...]:
     )
 
 
+def trainers(style: Style) -> tuple[Role, ...]:
+    """The roles whose tasks compute gradients. A coordinator only sends others their work."""
+    return tuple(
+        role
+        for role in ROLES.values()
+        if role.leads and (style == "all-tasks" or style not in role.runs_program_in)
+    )
+
+
 def _middle(size: int) -> int:
     """First offset of the workers' block in a subnet of `size` addresses; a /29 fits two."""
     return max(size // 2, 5)

@@ -19,7 +19,7 @@ from cluster_kit.errors import UsageError
 from cluster_kit.plan.tasks import cluster_spec
 from cluster_kit.programs.style import has_estimators
 from cluster_kit.resolved import OWNER, SECRETS, Cluster, RestartCodes, Sidecar, Task
-from cluster_kit.roles import PS, ROLES, gpu_pool
+from cluster_kit.roles import PS, ROLES, gpu_pool, trainers
 from cluster_kit.util.masking import (
     LEAST_RANDOM,
     MASK,
@@ -141,7 +141,7 @@ def own_variables(cluster: Cluster, task: Task, config: str, *, leads: bool) -> 
         variables["CLUSTER_KIT_BANDWIDTH_BPS"] = str(task.bandwidth)
     if task.bandwidth is not None or cluster.user == OWNER:
         variables["CLUSTER_KIT_USER"] = cluster.user
-    variables |= _gpu_environment(cluster, task)
+    variables |= _gpu_environment(cluster, task) | _trainers(cluster, task)
     if leads and cluster.profile:
         variables["CLUSTER_KIT_PROFILE"] = json.dumps(dataclasses.asdict(cluster.profile))
     if leads and (promises := {t.name: _promised(t) for t in cluster.tasks if t.serves and t.gpus}):
@@ -167,6 +167,14 @@ def _gpu_environment(cluster: Cluster, task: Task) -> dict[str, str]:
     if task.gpu_memory_mib is not None:
         variables["CLUSTER_KIT_GPU_MEMORY_MB"] = str(task.gpu_memory_mib)
     return variables
+
+
+def _trainers(cluster: Cluster, task: Task) -> dict[str, str]:
+    """Returns the variable for tasks that share their machine's CPUs with other trainers."""
+    roles = {role.name for role in trainers(cluster.style)}
+    count = sum(one.role in roles for one in cluster.tasks)
+    shares = cluster.one_host and task.role in roles and count > 1
+    return {"CLUSTER_KIT_TRAINERS": str(count)} if shares else {}
 
 
 def hides(name: str, value: str) -> bool:

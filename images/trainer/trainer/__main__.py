@@ -54,6 +54,8 @@ def main(arguments: list[str]) -> int:
             from trainer.agent import task_environment
 
             task_environment.write_secrets()
+        if arguments[:1] in (["serve"], ["run"]):
+            share_cpus()
         if arguments == ["serve"]:
             from trainer.agent.servers.serve import serve
 
@@ -80,6 +82,14 @@ def become_the_tasks_user() -> None:
         from trainer.agent.network import privileges
 
         privileges.drop(privileges.parse_user(user, "CLUSTER_KIT_USER", read_task().output))
+
+
+def share_cpus() -> None:
+    """Set TensorFlow's number of threads to this task's part of the machine's CPUs."""
+    from trainer.agent import task_environment, usage
+
+    cpus = len(os.sched_getaffinity(0))
+    task_environment.set_threads(os.environ, cpus, usage.cpu_limit())
 
 
 if __name__ == "__main__":

@@ -135,6 +135,11 @@ VARIABLES: Mapping[str, Variable] = {
     "CLUSTER_KIT_GPU_MEMORY_MB": Variable(
         "TensorFlow's memory limit per GPU of this task; absent: memory growth"
     ),
+    "CLUSTER_KIT_TRAINERS": Variable(
+        "only for a task that computes gradients: the number of such tasks on its machine. It gets "
+        "as many threads for each op (`TF_NUM_INTRAOP_THREADS`) as it has CPUs, divided by this "
+        "number; absent: it is alone, or the number is unknown"
+    ),
     "CLUSTER_KIT_SIMULATE_GPUS": Variable(
         "number of logical CPU devices of a task without a GPU; default: one"
     ),

@@ -36,25 +36,35 @@ class SyncRounds:
         self._network = network
         self._workers = workers
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-        self._batches = iter(self._coordinator.create_per_worker_dataset(dataset))
+        batches = self._coordinator.create_per_worker_dataset(dataset)
+        self._batches = iter(batches)
         network.optimizer.build(network.trainable_variables)
         self._packs = packs.packs_of(network.trainable_variables)
         self._slots = [slots(pack, workers) for pack in self._packs]
         with tf.device(network.trainable_variables[0].device):
             self._shown = tf.Variable(tf.zeros((workers, 2)), trainable=False)
             self._sums = tf.Variable(tf.zeros(3), trainable=False)
-        self._gradient = tf.function(self._compute_gradient, autograph=False)
-        self._apply = tf.function(lambda: strategy.run(self._apply_mean), autograph=False)
+        self._slot_numbers = [tf.constant(number) for number in range(workers)]
+        with strategy.scope():
+            self._gradient = tf.function(
+                self._compute_gradient, autograph=False
+            ).get_concrete_function(
+                tf.data.IteratorSpec(batches.element_spec), tf.TensorSpec((), tf.int32)
+            )
+            self._apply = tf.function(
+                lambda: strategy.run(self._apply_mean), autograph=False
+            ).get_concrete_function()
 
     def run(self, count: int, then: Callable[[], None] = lambda: None) -> dict[str, float]:
         """Train `count` rounds, and call `then` after each; returns the mean loss and accuracy."""
         self._sums.assign(tf.zeros(3))
-        for _ in range(count):
-            for slot in range(self._workers):
-                self._coordinator.schedule(self._gradient, (self._batches, tf.constant(slot)))
-            self._coordinator.join()
-            self._apply()
-            then()
+        with self._network.distribute_strategy.scope():
+            for _ in range(count):
+                for slot in self._slot_numbers:
+                    self._coordinator.schedule(self._gradient, (self._batches, slot))
+                self._coordinator.join()
+                self._apply()
+                then()
         loss, accuracy, rounds = self._sums.numpy()
         return {"loss": float(loss / rounds), "accuracy": float(accuracy / rounds)}
 
