@@ -12,7 +12,6 @@ from pathlib import Path
 from trainer.agent.errors import ContractError
 from trainer.agent.start_anew import start_anew
 from trainer.agent.task import EVALUATOR, number, role_of
-from trainer.agent.usage import cpu_limit
 
 SHARED = "CLUSTER_KIT_SHARED"
 
