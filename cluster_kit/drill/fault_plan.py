@@ -37,7 +37,7 @@ from cluster_kit.errors import ManifestError, Problem
 from cluster_kit.manifest.field_types import rate_text
 from cluster_kit.observe import heartbeats
 from cluster_kit.observe.state import CLOCK_SLACK_S, RunState
-from cluster_kit.observe.task_view import ALIVE
+from cluster_kit.observe.task_view import ALIVE, State
 from cluster_kit.platforms.engine import Action
 from cluster_kit.programs.catalog import PROGRAMS
 from cluster_kit.report.page import completed_checkpoints
@@ -359,19 +359,19 @@ def saved_at(output: Path, since: float, below: str = "") -> float | None:
 
 LOSSES = (Action.DIE, Action.OOM, Action.KILL, Action.START)
 """The engine's events that report a lost task, or a recovered one."""
-TOLD = (Failure, Retry, Start, Silent, Heard)
+TOLD = (Failure, Ready, Retry, Start, Silent, Heard)
 CUT, SLOW = "cut", "slow"
 
 
 def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
     """The Unix time from which the cluster has recovered; None if it has not.
 
-    It has recovered if every fault is over, every task runs, no task is silent, and the leader has
-    reported progress since all of this became true.
+    It has recovered if every fault is over, every task runs, every server that was ready is so
+    again, no task is silent, and the leader has reported progress since all of this became true.
     """
     ready = ready_at(seen)
     well = all(task.state in ALIVE for task in seen.tasks.values())
-    if ready is None or not well or heartbeats.current(seen):
+    if ready is None or not well or _starting(seen) or heartbeats.current(seen):
         return None
     trouble = [
         ready,
@@ -381,6 +381,13 @@ def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
     ]
     since = max(trouble)
     return next((moment for moment, _ in progress(seen) if moment > since), None)
+
+
+def _starting(seen: RunState) -> bool:
+    """Whether a server has been started again and is not ready yet: while it starts, nobody would
+    notice a fault of it."""
+    running = {name for name, task in seen.tasks.items() if task.state is State.RUNNING}
+    return any(e.task in running and isinstance(e.event, Ready) for e in seen.entries)
 
 
 def over_at(one: Injected, seen: RunState) -> float:

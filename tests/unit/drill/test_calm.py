@@ -67,6 +67,15 @@ def test_a_cluster_is_calm_from_the_first_step_after_its_last_trouble(
     assert calm_since(state, []) == since
 
 
+def test_a_restarted_server_has_to_be_ready_again() -> None:
+    told = [READY, as_entry("worker-0", 99, "ready", {}), event(103, "die"), event(104, "start"),
+            entry(105, "step", step=2)]  # fmt: skip
+    assert calm_since(seen(*told, state=State.RUNNING), []) is None
+    told.append(as_entry("worker-0", 106, "ready", {}))
+    assert calm_since(seen(*told, state=State.READY), []) is None
+    assert calm_since(seen(*told, entry(107, "step", step=3), state=State.READY), []) == 107
+
+
 def test_a_fault_has_to_be_over() -> None:
     state = seen(READY, entry(115, "step", step=9), entry(121, "step", step=20))
     assert calm_since(state, [injected("freeze")]) is None
