@@ -384,9 +384,10 @@ def calm_since(seen: RunState, done: Sequence[Injected]) -> float | None:
 
 
 def _starting(seen: RunState) -> bool:
-    """Whether a server has been started again and is not ready yet: while it starts, nobody would
-    notice a fault of it."""
+    """Whether a server has been started again and is not ready yet: its leader may not know it yet,
+    and would not notice a fault of it."""
     running = {name for name, task in seen.tasks.items() if task.state is State.RUNNING}
+    running.discard(seen.leader)  # its own `ready` means that all servers answer
     return any(e.task in running and isinstance(e.event, Ready) for e in seen.entries)
 
 

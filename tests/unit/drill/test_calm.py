@@ -76,6 +76,12 @@ def test_a_restarted_server_has_to_be_ready_again() -> None:
     assert calm_since(seen(*told, entry(107, "step", step=3), state=State.READY), []) == 107
 
 
+def test_a_leader_that_reports_steps_need_not_be_ready_again() -> None:
+    state = seen(READY, entry(103, "retry"), entry(103.1, "start"), entry(105, "step", step=2))
+    running = replace(state.tasks["chief-0"], state=State.RUNNING)
+    assert calm_since(replace(state, tasks={**state.tasks, "chief-0": running}), []) == 105
+
+
 def test_a_fault_has_to_be_over() -> None:
     state = seen(READY, entry(115, "step", step=9), entry(121, "step", step=20))
     assert calm_since(state, [injected("freeze")]) is None

@@ -34,7 +34,6 @@ class SyncRounds:
     ) -> None:
         strategy = network.distribute_strategy
         self._network = network
-        self._workers = workers
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         batches = self._coordinator.create_per_worker_dataset(dataset)
         self._batches = iter(batches)
