@@ -160,7 +160,8 @@ prometheus: ## Unpack Debian's Prometheus into build/ if there is none, for the 
 image: $(KIT) engine ## Build the shared training image if it is missing or stale   [VARIANT=cpu|gpu]
 	@$(KIT) image build --variant $(call quoted,$(VARIANT)) --quiet
 
-# The environment is made anew when the dependencies change.
+# The environment is made anew when the dependencies change. Byte code is written here, since many
+# images and CI jobs forbid Python to write it: each command would compile 220 modules.
 $(KIT): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "cluster-kit needs Python 3.11 or newer; this is $$($(PYTHON) --version). Set PYTHON=…"; exit 3; }
@@ -171,7 +172,8 @@ $(KIT): pyproject.toml requirements.lock
 	  || { echo "no venv module: install it (apt-get install python3-venv)"; exit 3; }
 	@$(PYTHON) -m venv --without-pip .venv || { echo "no environment in .venv: remove what is there (rm -r .venv)"; exit 3; }
 	@{ .venv/bin/python $(RECIPE)/installers.py .venv/installers $(RECIPE)/locked-uv.txt \
-	    && PYTHONDONTWRITEBYTECODE= $(LOCKED) --compile requirements.lock && $(OWN); } \
+	    && PYTHONDONTWRITEBYTECODE= $(LOCKED) --compile requirements.lock && $(OWN) \
+	    && .venv/bin/python -m compileall -q -j 0 cluster_kit images/trainer/trainer; } \
 	  2>.venv/pip.log || { cat .venv/pip.log; rm -f $(KIT); exit 3; }
 	@touch $(KIT)
 

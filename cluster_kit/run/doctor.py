@@ -417,12 +417,13 @@ def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Ch
     if cluster is not None and not platform.by_docker:
         platform_checks = platform.checks(host, cluster) if tool.state == "ok" else []
         return [tool, *platform_checks, *check_secrets(cluster, os.environ)]
+    lacks = "" if cluster is None or _built(host, cluster) else cluster.image  # to build first
     return [
         podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
         *check_kind(facts.kind, cluster),
         tool,
-        podman_builds(_lacks(host, cluster)) if facts.kind.podman else _buildx(host, cluster),
-        _disk(host, facts.engine_root or "/", cluster),
+        podman_builds(lacks) if facts.kind.podman else _buildx(host, cluster, lacks),
+        _disk(facts.engine_root or "/", lacks),
         _memory(facts.memory, cluster if cluster and cluster.one_host else None),
         *platform.checks(host, cluster),
         *gpu_checks(facts),
@@ -460,25 +461,22 @@ def _tool(tool: Tool) -> Check:
     return Check(tool.name, "ok", text)
 
 
-def _buildx(host: Host, cluster: Cluster | None) -> Check:
+def _buildx(host: Host, cluster: Cluster | None, lacks: str) -> Check:
+    if cluster is not None and not lacks:
+        return Check("buildx", "ok", "not needed: the image is there")
     done = host.processes.run(["docker", "buildx", "version"])
     if done.ok:
         return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")
     problem, hint = "the Buildx plugin was not found", "install it: building images needs it"
-    return Check("buildx", "fail" if _lacks(host, cluster) else "warn", problem, hint)
+    return Check("buildx", "fail" if lacks else "warn", problem, hint)
 
 
-def _lacks(host: Host, cluster: Cluster | None) -> str:
-    """The tag of the image to build first; "" if there is none."""
-    return "" if cluster is None or _built(host, cluster) else cluster.image
-
-
-def _disk(host: Host, root: str, cluster: Cluster | None) -> Check:
+def _disk(root: str, lacks: str) -> Check:
     path = Path(root)
     if not path.exists():
         return Check("disk", "ok", "the engine's disk is not visible from here")
     free = shutil.disk_usage(path).free
-    needed = DISK_TO_RUN if cluster is None or _built(host, cluster) else DISK_TO_BUILD
+    needed = DISK_TO_BUILD if lacks else DISK_TO_RUN
     text = f"{free / 2**30:.1f} GiB free in {root}"  # 0.9 are not the 1 that it needs
     if free < needed:
         hint = f"needs {needed / 2**30:.0f} GiB: free space on the disk (docker system prune)"

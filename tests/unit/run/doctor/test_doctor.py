@@ -73,6 +73,7 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "no Buildx for what must be built": (
         "buildx", "fail", "install it", {"buildx": "", "built": False, "of": cluster()}
     ),
+    "no Buildx where nothing is built": ("buildx", "ok", "", {"buildx": "", "of": cluster()}),
     "a full disk": ("disk", "fail", "docker system prune", {"free": GIB // 2}),
     "no room to build": (
         "disk", "fail", "needs 8 GiB", {"free": 4 * GIB, "built": False, "of": cluster()}
