@@ -240,12 +240,18 @@ def judged(cells: Sequence[Cell], done: Drill, left_behind_names: Sequence[str])
         left_behind_names: containers and networks that still existed after the run.
     """
     pairs = zip(cells, done.results, strict=True)
-    hit = [(cell, r) for cell, r in pairs if not (r.why_not or r.at_end)]
+    hit = [(cell, r) for cell, r in pairs if not (r.why_not or r.at_end or _too_short(cell, r))]
     last = max((result.injected_at or 0.0 for _, result in hit), default=0.0)
     return [
         _judged(cell, result, done, left_behind_names, last=(result.injected_at or 0.0) == last)
         for cell, result in hit
     ]
+
+
+def _too_short(cell: Cell, result: Result) -> bool:
+    """Whether the job ended before the fault had to be detected, and it was not."""
+    soon = result.before_end is not None and result.before_end < DETECTED_WITHIN_S
+    return soon and result.detected_after is None and _must_be_detected(cell.fault)
 
 
 def not_reached(cell: Cell, done: Drill) -> Judged:
@@ -274,8 +280,7 @@ def _judged(cell: Cell, result: Result, done: Drill, left: Sequence[str], *, las
 def _of_figures(cell: Cell, result: Result) -> Iterator[str]:
     """Yields a sentence for each measurement that misses its aim."""
     lasts, detected, went_on = cell.fault.lasts, result.detected_after, result.going_on_after
-    has_to = cell.fault.kind not in HARMLESS and (lasts is None or lasts > SOON_OVER_S)
-    if detected is None and has_to:
+    if detected is None and _must_be_detected(cell.fault):
         yield "never detected"
     if detected is not None and detected > DETECTED_WITHIN_S:
         yield f"detected after {detected:.1f} s"
@@ -286,6 +291,10 @@ def _of_figures(cell: Cell, result: Result) -> Iterator[str]:
     lost, most = result.steps_lost, result.steps_at_risk
     if lost is not None and most is not None and lost > most:
         yield f"{lost_words(lost)}, {most} since the last checkpoint"
+
+
+def _must_be_detected(fault: Break) -> bool:
+    return fault.kind not in HARMLESS and (fault.lasts is None or fault.lasts > SOON_OVER_S)
 
 
 def _end(done: Drill) -> str:

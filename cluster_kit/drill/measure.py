@@ -52,6 +52,8 @@ class Result:
     why_not: str = ""
     at_end: bool = False
     """Whether the job ended successfully after the fault without a further step."""
+    before_end: float | None = None
+    """Seconds from the fault to the leader's successful end; None if it did not succeed."""
     time: float | None = None
     """The Unix times of the fault and of its end; None for the end if it has no duration."""
     over: float | None = None
@@ -75,7 +77,7 @@ def results(
 
 def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
     task = one.fault.task
-    job_end = ended_at(seen) or inf
+    job_end, well_at = ended_at(seen) or inf, _well_at(seen)
     later = [other for other in done if other.time > one.time]
     next_of_task = min((o.time for o in later if o.fault.task == task), default=job_end)
     next_of_any = min((o.time for o in later), default=job_end)
@@ -99,6 +101,7 @@ def _result(one: Injected, done: Sequence[Injected], seen: RunState) -> Result:
         max(0, reached - (saved[-1] if saved else 0)),
         len(starts),
         at_end=went_on is not None and not any(moment >= went_on for moment, _ in steps(seen)),
+        before_end=None if well_at == inf else _rounded(well_at - one.time),
         time=one.time,
         over=_over(one, seen),
     )
@@ -173,14 +176,19 @@ def _going_on(
             return first, max(0, highest - step), highest
         highest = max(highest, step)
     new = [moment for moment, step in moves if moment > since and step > before]
-    ended = seen.ended(seen.leader)
-    well_at = ended[0] if ended and ended[1].exit_code == 0 else inf
+    well_at = _well_at(seen)
     late = COUNTED_LATE_S if _counted(seen) else UNDER_WAY_S
     if again == inf and (first := _not_under_way(new, since, well_at, late)) is not None:
         return first, 0, before
     if well_at < inf:
         return well_at, 0, highest
     return None, None, highest
+
+
+def _well_at(seen: RunState) -> float:
+    """Unix seconds of the leader's successful end; infinite if it did not succeed."""
+    ended = seen.ended(seen.leader)
+    return ended[0] if ended and ended[1].exit_code == 0 else inf
 
 
 def _counted(seen: RunState) -> bool:

@@ -163,6 +163,23 @@ def test_a_fault_just_before_the_jobs_end_proves_nothing() -> None:
     assert [one.cell for one in judged(cells, drilled(result(cells[0]), late), [])] == cells[:1]
 
 
+@pytest.mark.parametrize(
+    ("fault", "figures", "counts"),
+    [
+        (cell(kind="freeze", lasts=60), {"detected_after": None, "before_end": 6.1}, False),
+        (cell(kind="freeze", lasts=60), {"detected_after": None, "before_end": 13.0}, True),
+        (cell(kind="freeze", lasts=60), {"detected_after": 5.8, "before_end": 6.1}, True),
+        (cell(kind="cut", lasts=1), {"detected_after": None, "before_end": 6.1}, True),
+        (cell(kind="freeze", lasts=60), {"detected_after": None, "before_end": None}, True),
+    ],
+)
+def test_a_fault_counts_only_if_there_was_time_to_detect_it(
+    fault: Cell, figures: dict[str, Any], counts: bool
+) -> None:
+    done = drilled(result(cell()), replace(result(fault, 40.0), **figures))
+    assert (fault in [one.cell for one in judged([cell(), fault], done, [])]) == counts
+
+
 def steps(*moments: float) -> tuple[Any, ...]:
     return tuple(says(moment, "step", step=round(10 * moment)) for moment in moments)
 

@@ -94,6 +94,7 @@ def test_steps_that_the_kit_counted_before_the_fault_are_reported_late() -> None
 def test_after_a_fault_just_before_the_end_there_is_no_step() -> None:
     state = seen(step(109, 50), entry(110.1, "end", exit_code=0))
     assert (measured(state).going_on_after, measured(state).at_end) == (0.1, True)
+    assert measured(state).before_end == 0.1
     state = seen(step(109, 50), step(110.5, 55), entry(111, "end", exit_code=0))
     assert not measured(state).at_end
 
