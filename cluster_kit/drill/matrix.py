@@ -56,10 +56,14 @@ class System:
     def name(self) -> str:
         return Path(self.manifest).stem
 
-    def overrides(self, role: str, faults: int) -> Mapping[str, Any]:
-        """The keys that a run with this number of faults of a role overrides."""
+    def overrides(self, role: str, faults: int, times: int = 1) -> Mapping[str, Any]:
+        """The keys that a run with this number of faults of a role overrides.
+
+        Args:
+            times: how many times the usual length.
+        """
         each = self.for_each_beside if role in self.goes_on_without else self.for_each
-        length = [self.length, str(self.least + each * faults)] if self.length else []
+        length = [self.length, str(times * (self.least + each * faults))] if self.length else []
         return {
             "name": f"{self.name[:33]}-matrix",
             "retries": RESTARTS,
@@ -88,6 +92,8 @@ SYSTEMS = (
 """The systems, with lengths for two cores; on a faster machine a run ends earlier, and a further
 run gets the remaining faults.
 """
+MOST_TIMES = 8
+"""Runs without a fault are repeated with twice the length, up to this many times the usual one."""
 
 
 LEADER = "leader"
@@ -340,28 +346,31 @@ def run_all(
 def _until_all_are_done(
     host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewView
 ) -> Iterator[Judged]:
-    """Run the cells; if a run ends before all of its faults, run the others in a further run.
-
-    A run that ends before its first fault is not repeated, since a run for fewer faults is not
-    longer.
-    """
-    pending = list(cells)
+    """Run the cells; if a run ends before all of its faults, run the others in a further run, and
+    if it succeeds before its first one, in a longer run."""
+    pending, times = list(cells), 1
     while pending:
-        done = _run(host, pending, workspace, new_view)
+        done = _run(host, pending, workspace, new_view, times)
         judged_now = judged(pending, done, left_behind(host.connect(), done.outcome.cluster))
+        can_be_longer = cells[0].system.length and times < MOST_TIMES
+        if not judged_now and done.outcome.success and can_be_longer:
+            times *= 2
+            continue
         judged_now = judged_now or [not_reached(cell, done) for cell in pending]
         yield from judged_now
         pending = [cell for cell in pending if cell not in [result.cell for result in judged_now]]
 
 
-def _run(host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewView) -> Drill:
+def _run(
+    host: Host, cells: Sequence[Cell], workspace: Workspace, new_view: NewView, times: int = 1
+) -> Drill:
     def written(cluster: Cluster) -> Written:
         return scenario(cells, cluster)
 
     system, view = cells[0].system, new_view()
     host.interrupts.interrupt_once()  # the end of the previous run ignores interrupts
     try:
-        request = Request(system.manifest, system.overrides(cells[0].role, len(cells)))
+        request = Request(system.manifest, system.overrides(cells[0].role, len(cells), times))
         return drill(host, request, written, 0, workspace, view)
     finally:
         view.close()

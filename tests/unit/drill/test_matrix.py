@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -209,11 +210,23 @@ def test_faults_that_a_run_did_not_reach_are_run_again(stage: Stage) -> None:
     assert len({one.drill.outcome.run for one in found if one.drill}) > 1
 
 
-def test_a_run_that_is_too_short_for_any_fault_is_reported(stage: Stage) -> None:
+def test_runs_that_succeed_before_their_first_fault_become_longer_then_it_is_reported(
+    stage: Stage,
+) -> None:
     (one,) = play(stage, [cell()], 2)
     assert one.verdict == "not reached"
     assert one.misses == ("the job ended before; the run succeeded",)
     assert one.facts()["detected_after_s"] is None
+    runs = sorted(stage.workspace.runs("demo-matrix").glob("2*/run.json"))
+    lengths = [set(re.findall(r"--epochs\W+(\d+)", file.read_text())) for file in runs]
+    assert lengths == [{"5"}, {"10"}, {"20"}, {"40"}]
+
+
+def test_a_run_that_fails_before_its_first_fault_is_not_repeated(stage: Stage) -> None:
+    stage.engine.acting = {"chief-0": [Life((says(0.1, "start", attempt=1), ends(1, 1, "failed")))]}
+    (one,) = run_all(stage.host, [cell()], stage.workspace, lambda: stage.view)
+    assert one.verdict == "not reached"
+    assert len([*stage.workspace.runs("demo-matrix").glob("2*/run.json")]) == 1
 
 
 def test_each_of_its_runs_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
