@@ -161,7 +161,7 @@ image: $(KIT) engine ## Build the shared training image if it is missing or stal
 	@$(KIT) image build --variant $(call quoted,$(VARIANT)) --quiet
 
 # The environment is made anew when the dependencies change. Byte code is written here, since many
-# images and CI jobs forbid Python to write it: each command would compile 220 modules.
+# images and CI jobs forbid Python to write it: each command would compile all that it imports.
 $(KIT): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "cluster-kit needs Python 3.11 or newer; this is $$($(PYTHON) --version). Set PYTHON=…"; exit 3; }

@@ -410,8 +410,14 @@ SMALLEST = PROGRAM_MEMORY + 2 * SERVER_MEMORY
 """The memory of the smallest cluster in bytes: a chief, a worker and a ps."""
 
 
-def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Check]:
-    """The checks of this host, and of the needs of `cluster`, if given."""
+def check_host(
+    host: Host, facts: HostFacts, cluster: Cluster | None, *, warns: bool = True
+) -> list[Check]:
+    """The checks of this host, and of the needs of `cluster`, if given.
+
+    Args:
+        warns: False leaves out the check of the program that builds images if it could only warn.
+    """
     platform = platform_of(cluster.engine if cluster else DEFAULT)
     tool = _tool(platform.tool(host))
     if cluster is not None and not platform.by_docker:
@@ -422,7 +428,7 @@ def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Ch
         podman(facts.engine) if facts.kind.podman else _engine(facts.engine),
         *check_kind(facts.kind, cluster),
         tool,
-        podman_builds(lacks) if facts.kind.podman else _buildx(host, cluster, lacks),
+        *([_builds(host, facts, lacks)] if warns or lacks else []),
         _disk(facts.engine_root or "/", lacks),
         _memory(facts.memory, cluster if cluster and cluster.one_host else None),
         *platform.checks(host, cluster),
@@ -436,7 +442,9 @@ def check_host(host: Host, facts: HostFacts, cluster: Cluster | None) -> list[Ch
 
 def refuse_if_unfit(host: Host, facts: HostFacts, cluster: Cluster) -> None:
     """Raise HostError with all failed checks; warnings are ignored."""
-    failed = [check for check in check_host(host, facts, cluster) if check.state == "fail"]
+    failed = [
+        check for check in check_host(host, facts, cluster, warns=False) if check.state == "fail"
+    ]
     if failed:
         problems = "\n".join(f"  {check.name}: {check.found}" for check in failed)
         hints = "\n    ".join(check.hint for check in failed)
@@ -461,9 +469,11 @@ def _tool(tool: Tool) -> Check:
     return Check(tool.name, "ok", text)
 
 
-def _buildx(host: Host, cluster: Cluster | None, lacks: str) -> Check:
-    if cluster is not None and not lacks:
-        return Check("buildx", "ok", "not needed: the image is there")
+def _builds(host: Host, facts: HostFacts, lacks: str) -> Check:
+    return podman_builds(lacks) if facts.kind.podman else _buildx(host, lacks)
+
+
+def _buildx(host: Host, lacks: str) -> Check:
     done = host.processes.run(["docker", "buildx", "version"])
     if done.ok:
         return Check("buildx", "ok", done.output.split()[1] if done.output.split() else "found")

@@ -73,7 +73,9 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "no Buildx for what must be built": (
         "buildx", "fail", "install it", {"buildx": "", "built": False, "of": cluster()}
     ),
-    "no Buildx where nothing is built": ("buildx", "ok", "", {"buildx": "", "of": cluster()}),
+    "no Buildx for what may be built": (
+        "buildx", "warn", "install it", {"buildx": "", "of": cluster()}
+    ),
     "a full disk": ("disk", "fail", "docker system prune", {"free": GIB // 2}),
     "no room to build": (
         "disk", "fail", "needs 8 GiB", {"free": 4 * GIB, "built": False, "of": cluster()}
@@ -141,6 +143,15 @@ def test_each_problem_has_its_line_and_its_hint(
         with pytest.raises(HostError) as refused:
             doctor.refuse_if_unfit(says.host, facts, of)
         assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_up_asks_for_buildx_only_if_the_kits_image_is_absent(says: Says, built: bool) -> None:
+    says.built, asked = built, list[str]()
+    run = says.run
+    says.host = programs(run=lambda command, **_: asked.append(command[1]) or run(command))
+    doctor.refuse_if_unfit(says.host, WELL, cluster())
+    assert ("buildx" in asked) is not built
 
 
 def test_every_line_fails_in_some_case(says: Says) -> None:
