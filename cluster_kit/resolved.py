@@ -16,7 +16,8 @@ from cluster_kit.roles import ROLES, Style
 OWN_IMAGE = "trainer"
 """Stands for the image that the kit builds; any other image is the user's own."""
 RESERVED = re.compile(
-    r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES|CLUSTER_KIT_(?!(COUNT_STEPS|DEVICE_FILTERS)$)\w+"
+    r"TF_CONFIG|(CUDA|NVIDIA)_VISIBLE_DEVICES"
+    r"|CLUSTER_KIT_(?!(COUNT_STEPS|DEVICE_FILTERS|SCHEDULING)$)\w+"
 )
 """Environment variables that the kit itself sets for a task."""
 

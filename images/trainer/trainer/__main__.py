@@ -54,8 +54,8 @@ def main(arguments: list[str]) -> int:
             from trainer.agent import task_environment
 
             task_environment.write_secrets()
-        if arguments[:1] in (["serve"], ["run"]):
-            share_cpus()
+        if arguments[:1] in (["serve"], ["run"], ["data-service"]):
+            share_cpus(computes=arguments[0] != "data-service")
         if arguments == ["serve"]:
             from trainer.agent.servers.serve import serve
 
@@ -84,12 +84,14 @@ def become_the_tasks_user() -> None:
         privileges.drop(privileges.parse_user(user, "CLUSTER_KIT_USER", read_task().output))
 
 
-def share_cpus() -> None:
-    """Set TensorFlow's number of threads to this task's part of the machine's CPUs."""
-    from trainer.agent import task_environment, usage
+def share_cpus(*, computes: bool) -> None:
+    """Let this task, and TensorFlow in it if it `computes` ops, use only its part of the CPUs."""
+    from trainer.agent import cpu_sharing, usage
 
-    cpus = len(os.sched_getaffinity(0))
-    task_environment.set_threads(os.environ, cpus, usage.cpu_limit())
+    cpu_sharing.set_scheduling(os.environ)
+    if computes:
+        cpus = len(os.sched_getaffinity(0))
+        cpu_sharing.set_threads(os.environ, cpus, usage.cpu_limit())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,10 @@ from tests.unit.platforms.test_container_spec import CLUSTERS, NASTY
 
 LIBRARIES = {"CUDA_VISIBLE_DEVICES", "NCCL_SOCKET_IFNAME", "NO_PROXY", "no_proxy"}
 """Variables that libraries read, not the image's own code."""
-OUTSIDE = {"CLUSTER_KIT_OUTPUT", "CLUSTER_KIT_COUNT_STEPS", "CLUSTER_KIT_DEVICE_FILTERS"}
+OUTSIDE = {
+    *("CLUSTER_KIT_OUTPUT", "CLUSTER_KIT_COUNT_STEPS", "CLUSTER_KIT_DEVICE_FILTERS"),
+    "CLUSTER_KIT_SCHEDULING",
+}
 """In the contract for tests that run the trainer outside a container (a container has /output), or
 for users to set."""
 

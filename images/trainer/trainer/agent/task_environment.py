@@ -1,17 +1,15 @@
-"""Completes a task's environment: adds the shared variables and TensorFlow's number of threads,
-and writes secrets to files."""
+"""Completes a task's environment: adds the shared variables, and writes secrets to files."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 from trainer.agent.errors import ContractError
 from trainer.agent.start_anew import start_anew
-from trainer.agent.task import EVALUATOR, number, role_of
+from trainer.agent.task import EVALUATOR, role_of
 
 SHARED = "CLUSTER_KIT_SHARED"
 
@@ -54,30 +52,6 @@ def _config(cluster: Mapping[str, object], name: str) -> str:
     role, _, index = name.rpartition("-")
     job = next((job for job in cluster if role_of(job) == role), role)
     return json.dumps({"cluster": cluster, "task": {"type": job, "index": int(index)}})
-
-
-THREADS = "TF_NUM_INTRAOP_THREADS"
-"""TensorFlow's variable: the threads that compute one op together, unless a program sets them by
-`tf.config.threading` or in a session's configuration."""
-TRAINERS = "CLUSTER_KIT_TRAINERS"
-
-
-def set_threads(environment: MutableMapping[str, str], cpus: int, limit: float | None) -> None:
-    """Set THREADS if this task's part of the machine's CPUs is smaller than TensorFlow assumes.
-
-    TensorFlow starts one thread per CPU in each task. The threads of tasks that compute at the same
-    time then displace each other, and an op waits for the last of its parts.
-
-    Args:
-        cpus: the CPUs on which this task may run.
-        limit: its CPU limit, in CPUs; None: it has none.
-    Raises:
-        ContractError: TRAINERS is not a number.
-    """
-    trainers = max(1, int(number(environment, TRAINERS, 1)))
-    threads = min(cpus // trainers, math.ceil(limit or cpus))
-    if threads < cpus:
-        environment.setdefault(THREADS, str(max(1, threads)))
 
 
 SECRETS = "CLUSTER_KIT_SECRETS"

@@ -140,6 +140,11 @@ VARIABLES: Mapping[str, Variable] = {
         "as many threads for each op (`TF_NUM_INTRAOP_THREADS`) as it has CPUs, divided by this "
         "number; absent: it is alone, or the number is unknown"
     ),
+    "CLUSTER_KIT_SCHEDULING": Variable(
+        "`batch`: the kernel schedules the task's threads as those of batch jobs (`SCHED_BATCH`), "
+        "which preempt no other thread when they wake up; `normal`: as any others; a manifest can "
+        "set it in `environment`. Absent: `batch` for a task without a GPU"
+    ),
     "CLUSTER_KIT_SIMULATE_GPUS": Variable(
         "number of logical CPU devices of a task without a GPU; default: one"
     ),

@@ -38,7 +38,7 @@ def test_a_limit_below_the_memory_of_an_idle_server_is_refused() -> None:
     assert not key_paths(role={"ps": {"memory": "82m"}})
 
 
-@pytest.mark.parametrize("switch", ["COUNT_STEPS", "DEVICE_FILTERS"])
+@pytest.mark.parametrize("switch", ["COUNT_STEPS", "DEVICE_FILTERS", "SCHEDULING"])
 def test_users_set_the_switches_of_their_programs(switch: str) -> None:
     assert not key_paths(role={"ps": {"environment": {f"CLUSTER_KIT_{switch}": "off"}}})
 
