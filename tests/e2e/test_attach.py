@@ -6,14 +6,24 @@ The fake engine covers all moments: tests/unit/run/test_attach.py.
 from __future__ import annotations
 
 import json
+import os
+import time
 
 import docker
+from docker.models.containers import Container
 
 from tests.e2e.evidence import output
 from tests.e2e.running import STEPS, read_until, running
 from tests.kit import Kit, mine
 
 QUICK = ("--program", STEPS, "--set", "evaluator=0")
+
+
+def policies(container: Container) -> set[int]:
+    """The policies by which the kernel schedules a container's processes."""
+    top = container.top()
+    at = top["Titles"].index("PID")
+    return {os.sched_getscheduler(int(row[at])) for row in top["Processes"]}
 
 
 def test_attach_continues_a_run_whose_up_was_killed(kit: Kit, client: docker.DockerClient) -> None:
@@ -50,7 +60,13 @@ def test_attach_continues_a_run_whose_up_was_killed(kit: Kit, client: docker.Doc
 def test_wait_returns_the_end_of_a_detached_cluster(kit: Kit, client: docker.DockerClient) -> None:
     left = kit.run("up", "smoke", "--name", kit.name, "--detach", *QUICK)
     assert left.returncode == 0, left.stderr
-    assert len(mine(client, kit.name)[0]) == 3
+    containers = mine(client, kit.name)[0]
+    assert len(containers) == 3
+    until = time.monotonic() + 20
+    for container in containers:
+        while os.SCHED_BATCH not in policies(container):
+            assert time.monotonic() < until, f"{container.name} is not scheduled as a batch job"
+            time.sleep(0.1)
     waited = kit.run("wait", kit.name)
     assert waited.returncode == 0, waited.stderr
     assert waited.stderr == ""

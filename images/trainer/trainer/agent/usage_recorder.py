@@ -1,4 +1,4 @@
-"""Records this task's usage once a second in progress/TASK.usage: one JSON object per line."""
+"""Records this task's usage in progress/TASK.usage: one JSON object per line, one line a second."""
 
 from __future__ import annotations
 
@@ -121,6 +121,9 @@ class Driver:
 
 SUFFIX = ".usage"
 EVERY_S = 1.0
+MANY = 10
+"""The number of a cluster's tasks from which on each of them takes its samples less often, so that
+all together take as many."""
 LATER_S, SELDOM_S = 3600.0, 5.0
 """Seconds between two samples after the first hour, so that the file stays small."""
 PATIENCE_S = 1.0
@@ -132,6 +135,12 @@ PEERS_SELDOM = 5
 beginning, since a short program's connections end with it."""
 
 
+def pause_s(tasks: int, passed_s: float) -> float:
+    """The seconds until a task's next sample, in a cluster of so many, so long after its start."""
+    often = EVERY_S * max(1.0, tasks / MANY)
+    return SELDOM_S if passed_s > LATER_S else min(often, SELDOM_S)
+
+
 class Recorder:
     """Samples from its start to `stop`; the first and the last sample are written at once."""
 
@@ -141,6 +150,7 @@ class Recorder:
         self._told: dict[str, int] = {}
         self._gpus = Driver([gpu.uuid for gpu in task.gpus if gpu.uuid])
         self._samples = self._look_at = 0
+        self._tasks = len(addresses_by_task(task.cluster))
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
         self._thread.start()
@@ -155,8 +165,7 @@ class Recorder:
         over = False
         while not over:
             self._sample(last=False)
-            late = time.monotonic() - began > LATER_S
-            over = self._over.wait(SELDOM_S if late else EVERY_S)
+            over = self._over.wait(pause_s(self._tasks, time.monotonic() - began))
         self._sample(last=True)
 
     def _sample(self, last: bool) -> None:

@@ -321,8 +321,10 @@ class Profiled(Event):
 
 @dataclass(frozen=True)
 class Usage(Event):
-    """Written by every task into the separate file `<task>.usage`: what it uses, once a second, and
-    every five seconds after an hour.
+    """Written by every task into the separate file `<task>.usage`: what it uses, once a second.
+
+    Of N > 10 tasks each writes it every N / 10 seconds, at most five, and every five seconds after
+    an hour.
     """
 
     cpu_s: float | None = _number("CPU seconds since the container's start")

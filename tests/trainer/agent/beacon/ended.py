@@ -36,8 +36,7 @@ def leaders() -> Iterator[list[BeaconServer]]:
     found: list[BeaconServer] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BeaconServer, "_serve", _noted(BeaconServer._serve, found))
-        for name in ("_follow", "_beat"):
-            patch.setattr(BeaconClient, name, _noted(getattr(BeaconClient, name), []))
+        patch.setattr(BeaconClient, "_follow", _noted(BeaconClient._follow, []))
         yield found
 
 

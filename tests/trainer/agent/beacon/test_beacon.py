@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from queue import SimpleQueue
 
 import pytest
 from ended import beacons_end, leaders
-from followers import SECRET, listen, secret, wait_for_connection
+from followers import SECRET, accept, listen, secret, wait_for_connection
 
 from trainer.agent.beacon import client, server
 from trainer.agent.beacon.client import BeaconClient, JobEnded, LeaderStopping
@@ -104,3 +105,23 @@ def test_followers_are_informed_that_the_leader_is_stopping(free_port):
     beacon_server.stopping()
     beacon_server.announce(143)
     assert [heard.get(timeout=20) for _ in range(2)] == [LeaderStopping(), JobEnded(143)]
+
+
+def test_a_follower_beats_with_its_leader_and_also_without_it():
+    """A beat of its own only if none of the leader's has arrived for a while."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = Address("127.0.0.1", listening.getsockname()[1])
+        BeaconClient(address, secret, "worker-1", 20, lambda _: None, silent_s=10)
+        leader = accept(listening)
+    with leader, leader.makefile("rb") as said:
+        assert said.readline().startswith(b"hello worker-1 ")
+        leader.settimeout(20)
+        time.sleep(client.SOON_S * 1.2)
+        asked = time.monotonic()
+        leader.sendall(b"beat\n")
+        assert said.readline().startswith(b"beat ")
+        assert time.monotonic() - asked < client.BEAT_S, "it waited for its own time"
+        leader.sendall(b"beat\n" * 3)
+        again = time.monotonic()
+        assert said.readline().startswith(b"beat ")
+        assert time.monotonic() - again > client.SOON_S, "more often than it must"

@@ -10,7 +10,7 @@ import time
 from trainer.agent import usage_recorder
 from trainer.agent.task import read_task
 from trainer.agent.tcp_connections import Connection
-from trainer.agent.usage_recorder import Recorder, tasks_by_ip
+from trainer.agent.usage_recorder import Recorder, pause_s, tasks_by_ip
 
 
 def read(task):
@@ -31,6 +31,11 @@ def test_the_first_and_the_last_sample_are_written_at_once(alone):
         assert line["event"] == "usage" and line["time"] >= began - 0.001
         assert line["cpu_s"] > 0 and line["memory"] > 1 << 20
     assert lines[0]["cpu_s"] <= lines[1]["cpu_s"]
+
+
+def test_the_tasks_of_a_large_cluster_and_of_a_long_run_take_their_samples_less_often():
+    assert [pause_s(tasks, 60) for tasks in (1, 10, 34, 200)] == [1, 1, 3.4, 5]
+    assert [pause_s(tasks, 3601) for tasks in (1, 200)] == [5, 5]
 
 
 def test_between_them_is_one_sample_per_interval_and_rarely_the_table(alone, monkeypatch):

@@ -162,6 +162,8 @@ def address_of(remote: str) -> str:
 
 
 LEADER = "leader"
+SOON_S = BEAT_S / 2
+"""Seconds after a beat before which no other is sent."""
 
 
 @dataclass(frozen=True)
@@ -220,8 +222,9 @@ class BeaconClient:
         self._saying = threading.Lock()
         self._lasting = b""
         self._leader: socket.socket | None = None
-        for target, arguments in ((self._follow, (start_deadline_s,)), (self._beat, ())):
-            threading.Thread(target=target, args=arguments, name="beacon", daemon=True).start()
+        threading.Thread(
+            target=self._follow, args=(start_deadline_s,), name="beacon", daemon=True
+        ).start()
 
     @property
     def connected(self) -> bool:
@@ -243,15 +246,13 @@ class BeaconClient:
         self.say(message)
 
     def _beat(self) -> None:
-        while True:
-            time.sleep(BEAT_S)
-            self.say(Beat(read_usage()))
-            if self._silent_s:
-                needed = self._others.needs_tables(timeouts_in(read_counts()))
-                tables = read_tables() if needed else []
-                for task, seconds in self._others.look(time.monotonic(), tables).items():
-                    if heartbeat.is_silent(seconds, self._silent_s):
-                        self.say(NoAnswer(task, seconds))
+        self.say(Beat(read_usage()))
+        if self._silent_s:
+            needed = self._others.needs_tables(timeouts_in(read_counts()))
+            tables = read_tables() if needed else []
+            for task, seconds in self._others.look(time.monotonic(), tables).items():
+                if heartbeat.is_silent(seconds, self._silent_s):
+                    self.say(NoAnswer(task, seconds))
 
     def _follow(self, start_deadline_s: float) -> None:
         seen = False
@@ -289,12 +290,15 @@ class BeaconClient:
         """The leader's exit code (None if it closed the connection or is silent), and the seconds
         of its silence.
 
+        Beats are sent when the leader's arrive, or after BEAT_S without one: a process that has
+        slept needs a millisecond of CPU time to wake up, however little it does then.
         `unread` is data that was received before.
         """
         keep_asking(leader)
         silence = Silence(time.monotonic())
         silence.heard(LEADER)
-        leader.settimeout(BEAT_S if self._silent_s else None)
+        leader.settimeout(BEAT_S)
+        beaten_at = time.monotonic()
         while True:
             *lines, unread = unread.split(b"\n")
             for line in lines:
@@ -310,6 +314,9 @@ class BeaconClient:
                     self._then(AgainWanted())
             if len(unread) > LONGEST_LINE:
                 return None, 0.0
+            if time.monotonic() - beaten_at > SOON_S:
+                self._beat()
+                beaten_at = time.monotonic()
             try:
                 received = leader.recv(LONGEST_LINE)
             except socket.timeout:  # TimeoutError since Python 3.10
