@@ -2,8 +2,7 @@
 
 An idle container keeps the files mounted. A process that is chrooted into them from the host has
 the host's network, process table and control group, and none of Docker's restrictions. It also
-lacks the image's MALLOC_ variables and the kit's scheduling policy, as do processes of people who
-do not use the kit.
+lacks the image's MALLOC_ variables, as do processes of people who do not use the kit.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def _process(
     """Start one task; it is killed if it is still running at the end."""
     process = subprocess.Popen(
         [CHROOT, f"--userspec={user}", str(root.path), "python3", "-m", "trainer", *command],
-        env={**root.environment, **environment, "CLUSTER_KIT_SCHEDULING": "normal"},
+        env={**root.environment, **environment},
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,

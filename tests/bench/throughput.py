@@ -1,9 +1,8 @@
 """Compares the training speed in containers with that of the same tasks as bare processes.
 
 Both ways run the same files with the same native servers. They differ in the container, and in the
-image's MALLOC_ variables and the scheduling policy, which processes without the kit do not have.
-Both are up at the same time and train in turns of about a second, since the speed of a shared
-machine changes during a run.
+image's MALLOC_ variables, which processes without the kit do not have. Both are up at the same time
+and train in turns of about a second, since the speed of a shared machine changes during a run.
 
 How long a step takes is the same on each machine: the batch is chosen for that. In long steps the
 tasks compute; short ones are little but remote calls, so they show the cost of bridge, firewall and

@@ -37,24 +37,20 @@ def set_threads(environment: MutableMapping[str, str], cpus: int, limit: float |
 
 SCHEDULING = "CLUSTER_KIT_SCHEDULING"
 BATCH, NORMAL = "batch", "normal"
-NO_GPU = "-1"
-"""The value of CUDA_VISIBLE_DEVICES by which CUDA sees no device."""
 
 
 def set_scheduling(environment: Mapping[str, str]) -> None:
-    """Let the threads of this process, and of its children, preempt no thread when they wake up.
+    """Let the threads of this process and of its children preempt no thread when they wake up, if
+    the manifest asks for BATCH.
 
-    They then wait until a thread blocks or its time slice ends. On busy CPUs this saves half of the
-    preemptions, which take several microseconds each; on idle CPUs a thread runs at once in any
-    case. Source: SCHED_BATCH in sched(7).
-
-    A task with a GPU is left as it is: the thread that gives the GPU its work must not wait.
+    They then wait until a thread blocks or its time slice ends. Between the tasks of one job this
+    saves half of the preemptions; behind a busy process of something else each message waits for
+    milliseconds, so it is not the default. Source: SCHED_BATCH in sched(7).
 
     Raises:
         ContractError: SCHEDULING is neither BATCH nor NORMAL.
     """
-    no_gpu = environment.get("CUDA_VISIBLE_DEVICES") == NO_GPU
-    wanted = environment.get(SCHEDULING) or (BATCH if no_gpu else NORMAL)
+    wanted = environment.get(SCHEDULING) or NORMAL
     if wanted not in (BATCH, NORMAL):
         raise ContractError(f"{SCHEDULING} = {wanted!r}: must be {BATCH} or {NORMAL}")
     if wanted == BATCH:

@@ -122,8 +122,8 @@ class Driver:
 SUFFIX = ".usage"
 EVERY_S = 1.0
 MANY = 10
-"""The number of a cluster's tasks from which on each of them takes its samples less often, so that
-all together take as many."""
+"""The tasks of a cluster that each take a sample every EVERY_S. Of more tasks each takes fewer, so
+that all together take as many."""
 LATER_S, SELDOM_S = 3600.0, 5.0
 """Seconds between two samples after the first hour, so that the file stays small."""
 PATIENCE_S = 1.0

@@ -142,8 +142,8 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "CLUSTER_KIT_SCHEDULING": Variable(
         "`batch`: the kernel schedules the task's threads as those of batch jobs (`SCHED_BATCH`), "
-        "which preempt no other thread when they wake up; `normal`: as any others; a manifest can "
-        "set it in `environment`. Absent: `batch` for a task without a GPU"
+        "which preempt no other thread when they wake up; `normal` or absent: as any others; a "
+        "manifest can set it in `environment`"
     ),
     "CLUSTER_KIT_SIMULATE_GPUS": Variable(
         "number of logical CPU devices of a task without a GPU; default: one"

@@ -125,3 +125,20 @@ def test_a_follower_beats_with_its_leader_and_also_without_it():
         again = time.monotonic()
         assert said.readline().startswith(b"beat ")
         assert time.monotonic() - again > client.SOON_S, "more often than it must"
+
+
+def test_a_follower_hears_of_the_end_though_it_cannot_read_its_usage(free_port, monkeypatch):
+    asked: SimpleQueue[None] = SimpleQueue()
+
+    def unreadable() -> None:
+        asked.put(None)
+        raise IndexError
+
+    monkeypatch.setattr(client, "read_usage", unreadable)
+    heard: SimpleQueue[JobEnded] = SimpleQueue()
+    address = Address("127.0.0.1", free_port())
+    beacon_server = BeaconServer(address, SECRET)
+    wait_for_connection(BeaconClient(address, secret, "worker-1", 20, heard.put))
+    asked.get(timeout=20)
+    beacon_server.announce(0)
+    assert heard.get(timeout=20) == JobEnded(0)
