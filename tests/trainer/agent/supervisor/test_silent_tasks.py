@@ -195,5 +195,8 @@ def test_a_machine_that_slept_is_remembered_for_as_long_as_tensorflow_may_fail_o
         still.look(now)
     told = "worker-0 had stood still for 40 s (the machine slept, or the container was paused)"
     assert still.lately(150.0) == [told]
+    for now in (155.0, 160.0, 165.0, 170.0):
+        still.look(now)
     assert still.lately(175.0) == []
+    assert still.lately(190.0) == [told.replace("40 s", "15 s")], "the watch has not looked yet"
     assert Standstill("worker-0").lately(150.0) == []

@@ -457,7 +457,7 @@ class Standstill:
 
     def watch(self, over: threading.Event) -> None:
         """Look every BEAT_S until the attempt is over; to be run in a thread."""
-        self._looked_at = inf
+        self._looked_at = time.clock_gettime(time.CLOCK_BOOTTIME)
         while not over.wait(BEAT_S):
             self.look(time.clock_gettime(time.CLOCK_BOOTTIME))
 
@@ -468,8 +468,12 @@ class Standstill:
             self._ended_at, self._seconds = now, stood_still
 
     def lately(self, now: float | None = None) -> list[str]:
-        """Return a line if the task stood still within LATELY_S."""
+        """Return a line if the task stood still within LATELY_S.
+
+        It looks itself, too: a program may fail before the thread that watches has looked again.
+        """
         now = time.clock_gettime(time.CLOCK_BOOTTIME) if now is None else now
+        self.look(now)
         if now - self._ended_at > LATELY_S:
             return []
         return [
