@@ -29,6 +29,8 @@ from cluster_kit.util.toml_text import to_toml
 IDLE_SERVER = 82 << 20
 """The memory of an idle TensorFlow server in bytes, which every task needs at least."""
 ENOUGH = "512m"
+SCHEDULING = "CLUSTER_KIT_SCHEDULING"
+SCHEDULED = ("batch", "normal")
 _LOADED = re.compile(r"PATH|(LD|PYTHON)[A-Z0-9_]*")
 """Variables that set the directories of programs, libraries and modules."""
 _LOADED_BY_HOME = ("HOME",)
@@ -80,6 +82,9 @@ def _check_table(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Pr
         yield Problem(enough.key, _mib(limits.memory), rule, ("for example ", enough))
     for key in limits.environment:
         yield from check_name(f"{key_path}.environment.{key}", "", key)
+        if key == SCHEDULING and (value := limits.environment[key]) not in SCHEDULED:
+            rule = f"must be {' or '.join(SCHEDULED)}"
+            yield Problem(f"{key_path}.environment.{key}", to_toml(value), rule, "use one of them")
     for key in limits.secrets or ():
         yield from check_name(f"{key_path}.secrets", to_toml(key), key)
         if key in limits.environment:

@@ -40,7 +40,16 @@ def test_a_limit_below_the_memory_of_an_idle_server_is_refused() -> None:
 
 @pytest.mark.parametrize("switch", ["COUNT_STEPS", "DEVICE_FILTERS", "SCHEDULING"])
 def test_users_set_the_switches_of_their_programs(switch: str) -> None:
-    assert not key_paths(role={"ps": {"environment": {f"CLUSTER_KIT_{switch}": "off"}}})
+    value = "batch" if switch == "SCHEDULING" else "off"
+    assert not key_paths(role={"ps": {"environment": {f"CLUSTER_KIT_{switch}": value}}})
+
+
+def test_an_unknown_scheduling_is_refused() -> None:
+    def found(value: str) -> list[str]:
+        return key_paths(role={"ps": {"environment": {"CLUSTER_KIT_SCHEDULING": value}}})
+
+    assert found("fast") == ["role.ps.environment.CLUSTER_KIT_SCHEDULING"]
+    assert not found("normal")
 
 
 @pytest.mark.parametrize("name", ["TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CLUSTER_KIT_X", "A-B", ""])
