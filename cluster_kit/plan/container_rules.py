@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Network
 from pathlib import PurePosixPath
 
+from cluster_kit.contract import scheduling
 from cluster_kit.errors import Problem, Setting
 from cluster_kit.facts import HostFacts
 from cluster_kit.manifest.field_types import IMAGE, NAME, TASK, near_name
@@ -29,8 +30,6 @@ from cluster_kit.util.toml_text import to_toml
 IDLE_SERVER = 82 << 20
 """The memory of an idle TensorFlow server in bytes, which every task needs at least."""
 ENOUGH = "512m"
-SCHEDULING = "CLUSTER_KIT_SCHEDULING"
-SCHEDULED = ("batch", "normal")
 _LOADED = re.compile(r"PATH|(LD|PYTHON)[A-Z0-9_]*")
 """Variables that set the directories of programs, libraries and modules."""
 _LOADED_BY_HOME = ("HOME",)
@@ -82,9 +81,10 @@ def _check_table(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Pr
         yield Problem(enough.key, _mib(limits.memory), rule, ("for example ", enough))
     for key in limits.environment:
         yield from check_name(f"{key_path}.environment.{key}", "", key)
-        if key == SCHEDULING and (value := limits.environment[key]) not in SCHEDULED:
-            rule = f"must be {' or '.join(SCHEDULED)}"
-            yield Problem(f"{key_path}.environment.{key}", to_toml(value), rule, "use one of them")
+        value = limits.environment[key]
+        if key == scheduling.SCHEDULING and not scheduling.is_valid(value):
+            where, rule = f"{key_path}.environment.{key}", scheduling.RULE
+            yield Problem(where, to_toml(value), rule, "use one of them")
     for key in limits.secrets or ():
         yield from check_name(f"{key_path}.secrets", to_toml(key), key)
         if key in limits.environment:

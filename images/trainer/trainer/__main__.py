@@ -85,7 +85,7 @@ def become_the_tasks_user() -> None:
 
 
 def share_cpus(*, computes: bool) -> None:
-    """Let this task, and TensorFlow in it if it `computes` ops, use only its part of the CPUs."""
+    """Share the machine's CPUs with other tasks; TensorFlow's threads only if it `computes` ops."""
     from trainer.agent import cpu_sharing, usage
 
     cpu_sharing.set_scheduling(os.environ)

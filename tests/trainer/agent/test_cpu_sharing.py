@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from trainer.agent.cpu_sharing import SCHEDULING, THREADS, set_scheduling, set_threads
+from trainer.agent.cpu_sharing import THREADS, set_scheduling, set_threads
 from trainer.agent.errors import ContractError
+from trainer.contract.scheduling import SCHEDULING
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_an_invalid_number_of_trainers_is_named():
 def test_a_task_and_its_children_are_scheduled_as_batch_jobs_if_wanted(wanted, policy):
     code = (
         "import os, sys, subprocess; from trainer.agent.cpu_sharing import set_scheduling;"
-        "set_scheduling(os.environ); sys.stdout.flush();"
+        "set_scheduling(os.environ);"
         "subprocess.run([sys.executable, '-c', 'import os; print(os.sched_getscheduler(0))'])"
     )
     done = subprocess.run(

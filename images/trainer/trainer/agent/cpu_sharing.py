@@ -10,6 +10,7 @@ from collections.abc import Mapping, MutableMapping
 
 from trainer.agent.errors import ContractError
 from trainer.agent.task import number
+from trainer.contract.scheduling import BATCH, NORMAL, RULE, SCHEDULING, is_valid
 
 THREADS = "TF_NUM_INTRAOP_THREADS"
 """TensorFlow's variable: the threads that compute one op together, unless a program sets them by
@@ -35,10 +36,6 @@ def set_threads(environment: MutableMapping[str, str], cpus: int, limit: float |
         environment.setdefault(THREADS, str(max(1, threads)))
 
 
-SCHEDULING = "CLUSTER_KIT_SCHEDULING"
-BATCH, NORMAL = "batch", "normal"
-
-
 def set_scheduling(environment: Mapping[str, str]) -> None:
     """Let the threads of this process and of its children preempt no thread when they wake up, if
     the manifest asks for BATCH.
@@ -51,8 +48,8 @@ def set_scheduling(environment: Mapping[str, str]) -> None:
         ContractError: SCHEDULING is neither BATCH nor NORMAL.
     """
     wanted = environment.get(SCHEDULING) or NORMAL
-    if wanted not in (BATCH, NORMAL):
-        raise ContractError(f"{SCHEDULING} = {wanted!r}: must be {BATCH} or {NORMAL}")
+    if not is_valid(wanted):
+        raise ContractError(f"{SCHEDULING} = {wanted!r}: {RULE}")
     if wanted == BATCH:
         with contextlib.suppress(OSError):  # a sandbox that does not allow it
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
