@@ -30,6 +30,7 @@ from cluster_kit.util.toml_text import to_toml
 IDLE_SERVER = 82 << 20
 """The memory of an idle TensorFlow server in bytes, which every task needs at least."""
 ENOUGH = "512m"
+SCHEDULING = "CLUSTER_KIT_SCHEDULING"
 _LOADED = re.compile(r"PATH|(LD|PYTHON)[A-Z0-9_]*")
 """Variables that set the directories of programs, libraries and modules."""
 _LOADED_BY_HOME = ("HOME",)
@@ -82,7 +83,7 @@ def _check_table(key_path: str, limits: Limits, facts: HostFacts) -> Iterator[Pr
     for key in limits.environment:
         yield from check_name(f"{key_path}.environment.{key}", "", key)
         value = limits.environment[key]
-        if key == scheduling.SCHEDULING and not scheduling.is_valid(value):
+        if key == SCHEDULING and not scheduling.is_valid(value):
             where, rule = f"{key_path}.environment.{key}", scheduling.RULE
             yield Problem(where, to_toml(value), rule, "use one of them")
     for key in limits.secrets or ():

@@ -7,9 +7,8 @@ import sys
 
 import pytest
 
-from trainer.agent.cpu_sharing import THREADS, set_scheduling, set_threads
+from trainer.agent.cpu_sharing import SCHEDULING, THREADS, set_scheduling, set_threads
 from trainer.agent.errors import ContractError
-from trainer.contract.scheduling import SCHEDULING
 
 
 @pytest.mark.parametrize(

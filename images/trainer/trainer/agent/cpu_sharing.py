@@ -10,7 +10,7 @@ from collections.abc import Mapping, MutableMapping
 
 from trainer.agent.errors import ContractError
 from trainer.agent.task import number
-from trainer.contract.scheduling import BATCH, NORMAL, RULE, SCHEDULING, is_valid
+from trainer.contract.scheduling import BATCH, NORMAL, RULE, is_valid
 
 THREADS = "TF_NUM_INTRAOP_THREADS"
 """TensorFlow's variable: the threads that compute one op together, unless a program sets them by
@@ -34,6 +34,9 @@ def set_threads(environment: MutableMapping[str, str], cpus: int, limit: float |
     threads = min(cpus // trainers, math.ceil(limit or cpus))
     if threads < cpus:
         environment.setdefault(THREADS, str(max(1, threads)))
+
+
+SCHEDULING = "CLUSTER_KIT_SCHEDULING"
 
 
 def set_scheduling(environment: Mapping[str, str]) -> None:
